@@ -1,0 +1,1 @@
+"""MySQL and MariaDB binlogs into Arrow files that Spark reads as a stream."""

@@ -1,0 +1,1 @@
+"""The decode room: from raw event bytes to typed Arrow record batches."""

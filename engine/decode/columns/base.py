@@ -1,0 +1,83 @@
+"""What a column is, and what a column family gives: the border between the row walk and the families.
+
+The walk finds where each cell of each row starts and checks that it lies inside its event. A family turns
+the cells of one column into one Arrow array. So a family knows bytes and types but no rows, and the walk
+knows rows but only the size of a cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+NULL_CELL = -1
+"""In `cells`: the value is NULL."""
+ABSENT_CELL = -2
+"""In `cells`: the row image does not carry the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table, as the binlog and, where that is silent, the server's catalog describe it."""
+
+    name: str
+    type_code: int
+    """The real type (`MYSQL_TYPE_*`): STRING columns that hold ENUM or SET are told apart already."""
+    metadata: int
+    """The table map's metadata of the column: one byte as it is, two bytes little-endian; 0 where it has none.
+    For STRING, ENUM and SET (that share real_type, length packed in two bytes): the length alone."""
+    unsigned: bool | None = None
+    collation: int | None = None
+    """Collation id of a character column; 63 is binary; null where nobody said."""
+    charset: str | None = None
+    """Character set name where the catalog told it; wins over `collation`."""
+    members: tuple[str, ...] | None = None
+    """ENUM or SET members in order."""
+    geometry_type: int | None = None
+    dimension: int | None = None
+    declared: str | None = None
+    """The type's name where only the catalog knows it (MariaDB's uuid, inet6, json alias…), lower case."""
+    nullable: bool = True
+    visible: bool = True
+
+
+@dataclass(slots=True)
+class Options:
+    """How values are rendered, the same for all tables of a run."""
+
+    temporal_text: bool = False
+    """Temporal values as MySQL's text instead of Arrow types, so that impossible dates survive."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a family had to do that a user wants to know of; added up over a batch."""
+
+    values: dict[str, int] = field(default_factory=dict)
+
+    def add(self, name: str, amount: int) -> None:
+        """Count `amount` more of `name`; zero leaves no trace."""
+        if amount:
+            self.values[name] = self.values.get(name, 0) + int(amount)
+
+
+class Codec(Protocol):
+    """How one column's cells become one Arrow array."""
+
+    arrow_type: pa.DataType
+    width: int
+    """Bytes of a cell: > 0 fixed; < 0: a little-endian length of -width bytes (1 to 4), then that many."""
+
+    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+        """The column's array, one value per cell.
+
+        `data` is the batch; `cells` (maybe strided) holds the offset of each cell's first byte (of its
+        length prefix where `width` < 0), or `NULL_CELL`, or `ABSENT_CELL`, which both give null. The walk
+        has checked that each cell, prefix and content, lies inside its event. Raises `EventError` with
+        `offset` counted in `data` for content that is not valid.
+        """
+        ...

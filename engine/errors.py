@@ -1,0 +1,43 @@
+"""The errors that users see: one sentence each, saying what is wrong, where, and what to do.
+
+Every error that the engine raises on purpose is an `EngineError`; the command line prints it without a
+traceback and exits with a code other than 0. No message ever holds a secret.
+"""
+
+from __future__ import annotations
+
+
+class EngineError(Exception):
+    """What went wrong, in one sentence that a user can act on."""
+
+
+class BinlogError(EngineError):
+    """Bytes that are no valid binlog, with the place where they are.
+
+    `file` and `position` name the start of the offending event; `reason` is the bare reason.
+    """
+
+    def __init__(self, file: str, position: int, reason: str) -> None:
+        super().__init__(f"{file} at position {position}: {reason}")
+        self.file = file
+        self.position = position
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[BinlogError], tuple[str, int, str]]:
+        return type(self), (self.file, self.position, self.reason)
+
+
+class EventError(EngineError):
+    """A broken event, located only by its place in the bytes at hand.
+
+    Sans-IO decoders raise it: they do not know the file. `offset` is the byte offset inside the event
+    (or the payload) where the decoder gave up. Callers turn it into a `BinlogError`.
+    """
+
+    def __init__(self, reason: str, offset: int = 0) -> None:
+        super().__init__(f"{reason} (byte {offset} of the event)")
+        self.reason = reason
+        self.offset = offset
+
+    def __reduce__(self) -> tuple[type[EventError], tuple[str, int]]:
+        return type(self), (self.reason, self.offset)

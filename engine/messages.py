@@ -1,0 +1,152 @@
+"""The frames that cross process borders, and nothing else.
+
+Three flows: batches of raw events (network → decoder), decoded results (decoder → sink) and the two small
+ones back: acknowledgements (sink → network) and reports (every process → supervisor). Each message is a
+frozen dataclass whose fields travel as one msgpack frame; bulk bytes follow as frames of their own, so that
+they are never copied into a header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import msgpack
+
+Frame = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A header that packs to one msgpack frame: its field values, in order of declaration."""
+
+    def pack(self) -> bytes:
+        """The header as one frame."""
+        return bytes(msgpack.packb([getattr(self, f.name) for f in fields(self)], default=_pack_nested))
+
+    @classmethod
+    def unpack(cls, frame: Frame) -> Self:
+        """The header of a frame that `pack` made."""
+        return cls(*msgpack.unpackb(frame, use_list=True, strict_map_key=False))
+
+
+def _pack_nested(value: Any) -> Any:
+    if isinstance(value, Message):
+        return [getattr(value, f.name) for f in fields(value)]
+    raise TypeError(f"{type(value).__name__} does not cross a process border")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Message):
+    """A run of raw events that any decoder can decode alone: a small binlog of its own.
+
+    It travels with two more frames. *index*: uint32[n, 2], a row per event: the offset of its header in
+    *data*, and its type code with `TRANSACTION_END` set where the event ends a transaction. *data*: the
+    bytes as they came, so there may be packet headers between events; only the index says where events are.
+    The first `context_events` rows of the index repeat earlier events that the rest needs (the format
+    description always; the GTID and the table maps in force when the batch starts inside a transaction):
+    they are read, but nothing comes out for them.
+    """
+
+    sequence: int
+    """Place in the stream: 0, 1, 2… without gaps."""
+    file: str
+    """Binlog file that all events of the batch come from."""
+    position: int
+    """Position in `file` of the first event that is not context."""
+    context_events: int
+    resume_file: str
+    """With `resume_position`: where to go on after this batch; meaningful when `ends_transaction`."""
+    resume_position: int
+    ends_transaction: bool
+    """The last event ends a transaction, so the sink may commit after this batch."""
+    aborts_transaction: bool
+    """What came since the last transaction end was never finished by the server and is to be dropped."""
+    end_of_stream: bool
+    """The source has no more events; nothing follows."""
+    catalog: dict[str, bytes]
+    """`database.table` → packed column descriptions (`engine.decode.catalog`) where the binlog lacks them."""
+    gtid_set: str | None = None
+    """The executed GTID set at the start of the batch where the source was told it, else null."""
+    error: str | None = None
+    """The source failed after the batches before this one: the sink commits those, then stops with it."""
+
+
+TRANSACTION_END = 0x100
+"""Flag beside the type code in a batch's index."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableResult(Message):
+    """One record batch of one table, as one frame behind the `Result` header, in the order of `tables`."""
+
+    database: str
+    table: str
+    """Both empty for the events feed."""
+    schema: bytes
+    """The Arrow schema, as a serialised IPC message."""
+    rows: int
+    min_timestamp: int
+    """Smallest and largest `_commit_timestamp`, µs since the epoch."""
+    max_timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Message):
+    """What one batch decoded to; followed by one frame per entry of `tables` (a record batch IPC message).
+
+    The `_seq` columns inside hold ordinals within the batch, 1…`ordinals`; the sink adds its own base.
+    """
+
+    sequence: int
+    tables: list[TableResult]
+    ordinals: int
+    transactions: int
+    """Transaction ends seen in the batch."""
+    source_bytes: int
+    """Bytes of the batch, for the flow control window."""
+    gtids: list[tuple[str, int, int, int]]
+    """Ranges of transactions: MySQL (source uuid[:tag], first, last, 0); MariaDB ("domain-server", seq, seq, 1)."""
+    gtid_set: str | None
+    """The executed set known at this point of the stream, replacing what the sink had (else null)."""
+    resume_file: str
+    resume_position: int
+    ends_transaction: bool
+    aborts_transaction: bool
+    end_of_stream: bool
+    last_timestamp: int
+    """Server clock of the last event, in seconds; 0 if the batch had none."""
+    counters: dict[str, int]
+    """What had to be counted, such as dates that no calendar has."""
+    error: str | None = None
+    """The batch broke after what is in `tables`; the sink commits that, then stops with this sentence."""
+
+    @classmethod
+    def unpack(cls, frame: Frame) -> Result:
+        values = msgpack.unpackb(frame, use_list=True, strict_map_key=False)
+        values[1] = [TableResult(*table) for table in values[1]]
+        values[5] = [tuple(entry) for entry in values[5]]
+        return cls(*values)
+
+
+@dataclass(frozen=True, slots=True)
+class Ack(Message):
+    """The sink has taken every batch up to `sequence`; `committed` is the last one that is safe on disk."""
+
+    sequence: int
+    committed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report(Message):
+    """A process to its supervisor. `kind`: ready, progress, done or error; `body` depends on it."""
+
+    process: str
+    kind: str
+    body: dict[str, Any]
+
+
+def multipart(header: Message, *payload: Frame) -> Sequence[Frame]:
+    """The frames of one ZeroMQ message."""
+    return [header.pack(), *payload]

@@ -1,0 +1,1 @@
+"""The network room: the client protocol, sources of raw events, and their batching."""

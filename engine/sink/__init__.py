@@ -1,0 +1,1 @@
+"""The sink room: results back in order, onto disk, and committed."""

@@ -1,0 +1,1 @@
+"""The Spark room: the `binlog` data source over committed files."""
