@@ -1,0 +1,70 @@
+"""The metadata columns of a change row, in the three shapes that they take.
+
+Between decoder and sink (*transit*) `_change_type` is an int8 code and `_seq` an ordinal within the batch.
+In *files* `_change_type` is dictionary encoded and what repeats is run-end encoded. To users everything is
+plain (`engine.reader` does that). This module is the one place that knows the first two shapes.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+CHANGE_TYPES = ("insert", "update_preimage", "update_postimage", "delete", "snapshot")
+"""`_change_type` by its transit code."""
+INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE, SNAPSHOT = range(5)
+
+UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
+
+
+def _runs(value_type: pa.DataType) -> pa.DataType:
+    return pa.run_end_encoded(pa.int32(), value_type)
+
+
+METADATA_FIELDS: tuple[pa.Field, ...] = (
+    pa.field("_change_type", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+    pa.field("_commit_timestamp", _runs(UTC_MICROSECONDS)),
+    pa.field("_seq", pa.int64(), nullable=False),
+    pa.field("_gtid", _runs(pa.string())),
+    pa.field("_file", _runs(pa.string())),
+    pa.field("_pos", _runs(pa.int64())),
+    pa.field("_absent_columns", _runs(pa.list_(pa.string()))),
+)
+"""The metadata columns as files hold them, behind the table's own columns."""
+METADATA_NAMES = frozenset(field.name for field in METADATA_FIELDS)
+
+EVENT_FEED_SCHEMA = pa.schema(
+    [
+        pa.field("_seq", pa.int64(), nullable=False),
+        pa.field("_file", pa.string()),
+        pa.field("_pos", pa.int64()),
+        pa.field("_gtid", pa.string()),
+        pa.field("_commit_timestamp", UTC_MICROSECONDS),
+        pa.field("type", pa.string(), nullable=False),
+        pa.field("database", pa.string()),
+        pa.field("statement", pa.string()),
+        pa.field("data", pa.string(), nullable=False),
+    ]
+)
+"""The events feed: what happened that is no row change."""
+
+_CHANGE_TYPE_VALUES = pa.array(CHANGE_TYPES, pa.string())
+
+
+def transit_schema(file_schema: pa.Schema) -> pa.Schema:
+    """The schema of record batches on their way to the sink, from the schema that the file will have."""
+    index = file_schema.get_field_index("_change_type")
+    if index < 0:
+        return file_schema
+    return file_schema.set(index, pa.field("_change_type", pa.int8(), nullable=False))
+
+
+def to_file_batch(batch: pa.RecordBatch, file_schema: pa.Schema, sequence_base: int) -> pa.RecordBatch:
+    """A batch in transit as the file holds it: `_seq` = base + ordinal, `_change_type` by name; rest shared."""
+    columns = batch.columns
+    sequence = file_schema.get_field_index("_seq")
+    columns[sequence] = pc.add(columns[sequence], pa.scalar(sequence_base, pa.int64()))
+    change_type = file_schema.get_field_index("_change_type")
+    if change_type >= 0:
+        columns[change_type] = pa.DictionaryArray.from_arrays(columns[change_type], _CHANGE_TYPE_VALUES)
+    return pa.RecordBatch.from_arrays(columns, schema=file_schema)
