@@ -1,0 +1,70 @@
+"""Folders and files that survive a crash and belong to the user alone.
+
+A file is on disk only after its own fsync, and its name only after the fsync of its folder; a file that
+must appear whole is written under a temporary name first. Everything is created readable by its owner only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+TEMPORARY_SUFFIX = ".tmp"
+EVENTS_FOLDER = "_events"
+
+_LONGEST_FOLDER_NAME = 200
+_UNSAFE_BYTE = re.compile(rb"[^A-Za-z0-9_$-]|^_")
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Create `folder` (and its missing parents) durably; one that exists is left as it is."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Put a file in place whole or not at all: temporary name, fsync, rename, fsync of the folder."""
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(path)
+    sync_folder(path.parent)
+
+
+def table_folder(database: str, table: str) -> str:
+    """The name of a table's folder in the output; both names empty for the events feed.
+
+    Bytes other than letters, digits, `_`, `$` and `-` are percent-encoded, and so is a leading `_`, which
+    marks the engine's own folders. A name too long for a file system ends in a digest instead; the log, not the
+    folder, says which table a file belongs to.
+    """
+    if not table:
+        return EVENTS_FOLDER
+    name = f"{_encoded(database)}.{_encoded(table)}"
+    if len(name) > _LONGEST_FOLDER_NAME:
+        digest = hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
+        return f"{name[: _LONGEST_FOLDER_NAME - len(digest) - 1]}~{digest}"
+    return name
+
+
+def _encoded(name: str) -> str:
+    return _UNSAFE_BYTE.sub(lambda match: b"%%%02X" % match[0][0], name.encode()).decode()
