@@ -138,7 +138,7 @@ class CommitLog:
         self._latest_known = commit.version
 
     def consolidate(self) -> None:
-        """Turn every full thousand of entries into a segment; clear away what a crash left of an earlier try."""
+        """Turn every full thousand of entries into a segment, and clear away what an earlier try left."""
         if not self.folder.is_dir():
             return
         for leftover in self.folder.glob(f"*{TEMPORARY_SUFFIX}"):

@@ -54,8 +54,8 @@ def table_folder(database: str, table: str) -> str:
     """The name of a table's folder in the output; both names empty for the events feed.
 
     Bytes other than letters, digits, `_`, `$` and `-` are percent-encoded, and so is a leading `_`, which
-    marks the engine's own folders. A name too long for a file system ends in a digest instead; the log, not the
-    folder, says which table a file belongs to.
+    marks the engine's own folders. A name too long for a file system ends in a digest instead; the log, not
+    the folder, says which table a file belongs to.
     """
     if not table:
         return EVENTS_FOLDER
