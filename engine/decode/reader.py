@@ -1,0 +1,98 @@
+"""Reading an event's bytes from front to back, with every length checked before it is used.
+
+One small cursor serves all event decoders. Whatever does not fit inside the bounds becomes an `EventError`
+that names the offset; nothing else is ever raised for bytes that lie.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from engine.errors import EventError
+
+_DOUBLE = struct.Struct("<d")
+_LENGTH_ENCODED = {0xFC: 2, 0xFD: 3, 0xFE: 8}
+
+
+class EventReader:
+    """A cursor over `data[offset:end]`; offsets count from the start of `data`."""
+
+    __slots__ = ("data", "end", "offset")
+
+    def __init__(self, data: bytes, offset: int = 0, end: int | None = None) -> None:
+        self.data = data
+        self.offset = offset
+        self.end = len(data) if end is None else end
+        if not 0 <= offset <= self.end <= len(data):
+            raise EventError(f"the event ends after {len(data)} bytes", offset)
+
+    @property
+    def remaining(self) -> int:
+        """Bytes left."""
+        return self.end - self.offset
+
+    def skip(self, length: int) -> None:
+        """Step over `length` bytes."""
+        if not 0 <= length <= self.remaining:
+            raise EventError(f"{max(length, 1)} bytes expected, {self.remaining} left", self.offset)
+        self.offset += length
+
+    def take(self, length: int) -> bytes:
+        """The next `length` bytes."""
+        start = self.offset
+        self.skip(length)
+        return self.data[start : self.offset]
+
+    def rest(self) -> bytes:
+        """All that is left."""
+        return self.take(self.remaining)
+
+    def part(self, length: int) -> EventReader:
+        """A reader for the next `length` bytes alone, which this one steps over."""
+        start = self.offset
+        self.skip(length)
+        return EventReader(self.data, start, self.offset)
+
+    def uint(self, length: int) -> int:
+        """A little-endian unsigned integer of `length` bytes."""
+        return int.from_bytes(self.take(length), "little")
+
+    def sint(self, length: int) -> int:
+        """A little-endian signed integer of `length` bytes."""
+        return int.from_bytes(self.take(length), "little", signed=True)
+
+    def double(self) -> float:
+        """A little-endian double."""
+        value: float = _DOUBLE.unpack(self.take(8))[0]
+        return value
+
+    def length_encoded(self) -> int:
+        """An integer of 1, 3, 4 or 9 bytes, as the client/server protocol has them."""
+        first = self.uint(1)
+        if first < 0xFB:
+            return first
+        if first not in _LENGTH_ENCODED:
+            raise EventError(f"no length starts with byte 0x{first:02x}", self.offset - 1)
+        return self.uint(_LENGTH_ENCODED[first])
+
+    def length_encoded_bytes(self) -> bytes:
+        """Bytes behind their length-encoded length."""
+        return self.take(self.length_encoded())
+
+    def terminated(self) -> bytes:
+        """The bytes before the next zero byte, which is stepped over too."""
+        stop = self.data.find(b"\0", self.offset, self.end)
+        if stop < 0:
+            raise EventError("a string is not terminated", self.offset)
+        value = self.take(stop - self.offset)
+        self.skip(1)
+        return value
+
+    def fixed_text(self, length: int) -> str:
+        """Text in a field of `length` bytes, up to its first zero byte."""
+        return text(self.take(length).split(b"\0", 1)[0])
+
+
+def text(value: bytes) -> str:
+    """UTF-8 text, as names in events are; a byte that is no UTF-8 becomes `\\xNN`."""
+    return value.decode("utf-8", "backslashreplace")
