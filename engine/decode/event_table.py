@@ -1,0 +1,139 @@
+"""The events of a batch as arrays: where each starts and ends, its type, and its place in the binlog file.
+
+One kernel goes over the batch's index, checks every event's header against the bytes that are there and
+its checksum, and gives the arrays that everything after it works on. No later step looks at an event
+without them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.decode.crc32 import crc32
+from engine.errors import BinlogError
+from engine.kernels import Bytes, Int64s, kernel, read_u32
+from engine.messages import TRANSACTION_END
+
+_HEADER = 19
+_OK, _OUTSIDE, _TOO_SHORT, _BAD_CHECKSUM = range(4)
+_REASONS = {
+    _OUTSIDE: "the event's size goes beyond the bytes that were received",
+    _TOO_SHORT: "the event is shorter than its header",
+    _BAD_CHECKSUM: "the event's checksum does not match its bytes: they were damaged on disk or on the way",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EventTable:
+    """Events as parallel arrays, in binlog order. `data` holds their bytes, not always side by side."""
+
+    file: str
+    data: Bytes
+    starts: Int64s
+    """Offset of each event's header in `data`."""
+    ends: Int64s
+    """Offset just behind its content: its checksum, if any, is left out."""
+    types: Int64s
+    positions: Int64s
+    """Start position in the binlog file (of the outer event for those from a compressed transaction)."""
+    transaction_ends: NDArray[np.bool_]
+    context: int
+    """The first so many events are context: read them, but nothing comes out for them."""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def head(self, count: int) -> EventTable:
+        """The same, with the first `count` events only."""
+        return replace(
+            self,
+            starts=self.starts[:count],
+            ends=self.ends[:count],
+            types=self.types[:count],
+            positions=self.positions[:count],
+            transaction_ends=self.transaction_ends[:count],
+        )
+
+    def event(self, i: int) -> Bytes:
+        """The bytes of event `i`, without its checksum."""
+        return self.data[self.starts[i] : self.ends[i]]
+
+    def error(self, i: int, reason: str) -> EventTableError:
+        """An error at event `i`."""
+        return EventTableError(self.file, int(self.positions[i]), reason, i)
+
+
+class EventTableError(BinlogError):
+    """A broken event of an event table; `event` is its place there."""
+
+    def __init__(self, file: str, position: int, reason: str, event: int) -> None:
+        super().__init__(file, position, reason)
+        self.event = event
+
+
+@kernel
+def _open_events(
+    data: Bytes,
+    index: NDArray[np.uint32],
+    context: int,
+    position: int,
+    checksum_size: int,
+    starts: Int64s,
+    ends: Int64s,
+    positions: Int64s,
+) -> tuple[int, int]:
+    expected = position
+    for i in range(index.shape[0]):
+        start = np.int64(index[i, 0])
+        if start + 19 > len(data):
+            return _OUTSIDE, i
+        size = read_u32(data, start + 9)
+        next_position = read_u32(data, start + 13)
+        starts[i] = start
+        positions[i] = expected
+        if start + size > len(data):
+            return _OUTSIDE, i
+        if size < 19 + checksum_size:
+            return _TOO_SHORT, i
+        ends[i] = start + size - checksum_size
+        if i < context:
+            continue
+        if next_position != 0:
+            # The header keeps the low 32 bits only: a huge transaction makes a file pass 4 GB.
+            here = expected + ((next_position - size - expected) & 0xFFFFFFFF)
+            positions[i] = here
+            expected = here + size
+        if checksum_size != 0:
+            stored = read_u32(data, start + size - 4)
+            if np.int64(crc32(data, start, start + size - 4)) != stored:
+                return _BAD_CHECKSUM, i
+    return _OK, 0
+
+
+def open_events(
+    file: str, data: Bytes, index: NDArray[np.uint32], context: int, position: int, checksum_size: int
+) -> tuple[EventTable, EventTableError | None]:
+    """The event table of a batch, as far as its events are sound, and what is wrong with the next one.
+
+    `index` is the batch's (see `engine.messages.Batch`), `position` the file position of the first event
+    behind the `context` events, `checksum_size` 4 or 0 bytes at each event's end.
+    """
+    count = len(index)
+    starts, ends, positions = (np.zeros(count, np.int64) for _ in range(3))
+    status, broken = _open_events(data, index, context, position, checksum_size, starts, ends, positions)
+    table = EventTable(
+        file=file,
+        data=data,
+        starts=starts,
+        ends=ends,
+        types=(index[:, 1] & 0xFF).astype(np.int64),
+        positions=positions,
+        transaction_ends=(index[:, 1] & TRANSACTION_END) != 0,
+        context=context,
+    )
+    if status == _OK:
+        return table, None
+    return table.head(broken), table.error(broken, _REASONS[status])
