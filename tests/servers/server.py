@@ -1,0 +1,335 @@
+"""One real database server: init, start, stop, in a folder of its own on a free port of 127.0.0.1.
+
+A data folder is a copy of an initialised template, so a start takes about a second; ready is when a client can
+log in. A watchdog process holds the other end of a pipe: when the test run dies, however it dies, the pipe
+closes, and the watchdog kills the server and removes its folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pymysql
+
+from .cache import UnavailableError
+from .installations import Installation
+
+START_SECONDS = 60
+STOP_SECONDS = 60
+POLL_SECONDS = 0.02
+
+# Below the range that the kernel hands out to outgoing connections, so that a restart finds its port still free.
+PORTS = range(20_000, 32_000)
+
+OPTIONS = {
+    "server_id": "1",
+    "log_bin": "binlog",
+    "binlog_format": "ROW",
+    "sync_binlog": "0",
+    "innodb_flush_log_at_trx_commit": "0",
+    "innodb_doublewrite": "0",
+    "innodb_buffer_pool_size": "64M",
+    "max_allowed_packet": "1G",
+    "local_infile": "ON",
+    "secure_file_priv": "",
+    "performance_schema": "OFF",
+    "character_set_server": "utf8mb4",
+    "default_time_zone": "+00:00",
+}
+
+
+def start_options(installation: Installation) -> list[str]:
+    """Options that every start of the installation needs, whatever the data folder."""
+    options = ["--no-defaults", *installation.options]
+    if os.geteuid() == 0:
+        options.append("--user=root")
+    if not installation.flavor.is_mariadb and installation.flavor.series != "5.6":
+        options.append("--mysqlx=0")
+    return options
+
+
+class Server:
+    """A server of one flavor. Options are the server's own, by name; None as a value gives the bare option.
+
+    `stop` and `kill` keep the data folder, so `start` goes on where the server was; `destroy`, which leaving the
+    context manager calls, removes it. Not for use by several threads at once, `connect` excepted.
+    """
+
+    host = "127.0.0.1"
+    user = "root"
+    password = ""
+
+    def __init__(
+        self,
+        flavor: str,
+        installation: Installation,
+        template: Path,
+        options: Mapping[str, str | None] | None,
+    ) -> None:
+        self.flavor = flavor
+        self.installation = installation
+        self.port = _free_port()
+        self.options: dict[str, str | None] = OPTIONS | _normalised(options or {})
+        self._template = template
+        self._folder = Path(tempfile.gettempdir()) / f"binlog-engine-{flavor}-{os.getpid()}-{self.port}"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
+        self._connection: Any = None
+
+    def __repr__(self) -> str:
+        return f"<Server {self.flavor} {self.installation.version} on {self.host}:{self.port}>"
+
+    @property
+    def data_directory(self) -> Path:
+        return self._folder / "data"
+
+    @property
+    def socket(self) -> str:
+        return str(self._folder / "mysql.sock")
+
+    @property
+    def log(self) -> Path:
+        """The server's error log."""
+        return self._folder / "error.log"
+
+    @property
+    def pid(self) -> int:
+        """The server's process id. Raises RuntimeError when it is not running."""
+        if self._process is None:
+            raise RuntimeError(f"{self!r} is not running")
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def init(self) -> None:
+        """Make the data folder, unless it is there."""
+        if not self.data_directory.exists():
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            (self._folder / "tmp").mkdir(exist_ok=True)
+            shutil.copytree(self._template, self.data_directory)
+
+    def start(self, **options: str | None) -> None:
+        """Start, and return when clients can log in; `options` are added to the server's for good.
+
+        Raises UnavailableError, with the end of the error log, when the server does not come up.
+        """
+        if self.running:
+            raise RuntimeError(f"{self!r} is running already")
+        self.options |= _normalised(options)
+        self.init()
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        self._watchdog = _watch(self._process.pid, self._folder)
+        try:
+            self._wait_until_ready(self._process)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """Shut down cleanly (SIGTERM), and wait for it."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Kill (SIGKILL), as a crash would, and wait for it."""
+        self._end(signal.SIGKILL)
+
+    def restart(self, **options: str | None) -> None:
+        """Stop cleanly and start again on the same port and data; `options` are added for good."""
+        self.stop()
+        self.start(**options)
+
+    def destroy(self) -> None:
+        """Kill the server if it runs, and remove its folder."""
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        if not self.running:
+            self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.destroy()
+
+    def connect(self, **arguments: Any) -> Any:
+        """A new pymysql connection, as root with autocommit unless `arguments` say otherwise."""
+        return pymysql.connect(
+            **{
+                "host": self.host,
+                "port": self.port,
+                "user": self.user,
+                "password": self.password,
+                "autocommit": True,
+                "charset": "utf8mb4",
+                "local_infile": True,
+                "max_allowed_packet": 1 << 30,
+                **arguments,
+            }
+        )
+
+    @contextlib.contextmanager
+    def cursor(self) -> Iterator[Any]:
+        """A cursor of the connection that is kept open between calls."""
+        if self._connection is None or not self._connection.open:
+            self._connection = self.connect()
+        with self._connection.cursor() as cursor:
+            yield cursor
+
+    def query(self, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        """Run one statement and return its rows; `%s` in it stands for each of `arguments`."""
+        with self.cursor() as cursor:
+            cursor.execute(sql, arguments or None)
+            return list(cursor.fetchall())
+
+    def execute(self, *statements: str) -> None:
+        """Run several statements, one after the other."""
+        for statement in statements:
+            self.query(statement)
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run one statement with each of `rows` for its `%s`; an INSERT sends many rows at once."""
+        with self.cursor() as cursor:
+            cursor.executemany(sql, list(rows))
+
+    def binlogs(self) -> list[Path]:
+        """The server's binlog files, in order."""
+        return [self.data_directory / row[0] for row in self.query("SHOW BINARY LOGS")]
+
+    def flush_binlog(self) -> Path:
+        """Close the current binlog file and begin the next; returns the one that is now complete."""
+        complete = self.binlogs()[-1]
+        self.query("FLUSH BINARY LOGS")
+        return complete
+
+    def create_replication_user(
+        self,
+        name: str,
+        password: str,
+        plugin: str | None = None,
+        privileges: str = "REPLICATION SLAVE, REPLICATION CLIENT, SELECT",
+    ) -> None:
+        """Create (anew) a user who may follow the binlog and read information_schema.
+
+        `plugin` is an authentication plugin of the server, which is loaded if need be; None is its default.
+        """
+        if plugin is None or (self.installation.flavor.series, plugin) == ("5.6", "mysql_native_password"):
+            identified = "BY %s"
+        elif self.installation.flavor.is_mariadb:
+            identified = f"VIA {plugin} USING PASSWORD(%s)"
+        else:
+            identified = f"WITH {plugin} BY %s"
+        if plugin is not None:
+            self._load_plugin(plugin)
+        user = f"'{name}'@'%'"
+        if self.query("SELECT 1 FROM mysql.user WHERE User = %s AND Host = '%%'", name):
+            self.query(f"DROP USER {user}")
+        self.query(f"CREATE USER {user.replace('%', '%%')} IDENTIFIED {identified}", password)
+        self.query(f"GRANT {privileges} ON *.* TO {user}")
+
+    def tool(self, name: str) -> list[str]:
+        """The argv prefix that runs one of the server's client tools, e.g. mysqlbinlog or mariadb-binlog."""
+        return self.installation.tool(name)
+
+    def log_tail(self, lines: int = 30) -> str:
+        """The end of the server's error log."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def _load_plugin(self, name: str) -> None:
+        if not self.query("SELECT 1 FROM information_schema.plugins WHERE plugin_name = %s", name):
+            library = f"auth_{name}" if self.installation.flavor.is_mariadb else name
+            self.query(f"INSTALL PLUGIN {name} SONAME '{library}.so'")
+
+    def _command(self) -> list[str]:
+        own = {
+            "datadir": str(self.data_directory),
+            "tmpdir": str(self._folder / "tmp"),
+            "socket": self.socket,
+            "pid_file": str(self._folder / "server.pid"),
+            "bind_address": self.host,
+            "port": str(self.port),
+        }
+        options = [
+            f"--{name}" if value is None else f"--{name}={value}"
+            for name, value in (self.options | own).items()
+        ]
+        return [*self.installation.command, *start_options(self.installation), *options]
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                self._connection = self.connect(connect_timeout=5)
+                return
+            except (pymysql.err.OperationalError, pymysql.err.InternalError) as error:
+                if process.poll() is not None:
+                    reason = f"it ended with status {process.returncode}"
+                elif time.monotonic() > deadline:
+                    reason = f"no client could log in within {START_SECONDS} s ({error})"
+                else:
+                    time.sleep(POLL_SECONDS)
+                    continue
+            raise UnavailableError(f"{self!r} did not start: {reason}; its log ends:\n{self.log_tail()}")
+
+    def _end(self, how: signal.Signals) -> None:
+        process, watchdog = self._process, self._watchdog
+        self._process = self._watchdog = None
+        if self._connection is not None and self._connection.open:
+            with contextlib.suppress(pymysql.err.Error):
+                self._connection.close()
+        self._connection = None
+        if process is not None:
+            process.send_signal(how)
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if watchdog is not None:
+            watchdog.communicate(b"ended\n")
+
+
+def _watch(pid: int, folder: Path) -> subprocess.Popen[bytes]:
+    """Start the watchdog: told a line it leaves; when its input closes without one, our process has died."""
+    script = 'read -r line || { kill -KILL "$0"; rm -rf "$1"; }'
+    return subprocess.Popen(
+        ["sh", "-c", script, str(pid), str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _normalised(options: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {name.replace("-", "_"): value for name, value in options.items()}
+
+
+def _free_port() -> int:
+    while True:
+        port = random.choice(PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind((Server.host, port))
+            except OSError:
+                continue
+            return port
