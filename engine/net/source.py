@@ -1,0 +1,256 @@
+"""What the engine asks of a server before the dump begins, and how it asks for the dump.
+
+Plain statements over a `Connection`: who the server is, what it writes, which binlogs it has, and the session
+variables by which a replica tells what it understands. Every refusal comes out as one explained sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from engine.errors import EngineError
+from engine.net.commands import BINLOG_DUMP_NON_BLOCK, BinlogDump, RegisterSlave
+from engine.net.connection import Connection
+from engine.net.handshake import Flavor
+from engine.net.packets import ServerError
+from engine.net.refusals import Context, explain
+from engine.net.resultset import ResultSet
+
+MAX_DUMP_POSITION = (1 << 32) - 1
+_ACCESS_ERRORS = (1044, 1045, 1142, 1227)
+_MARIADB_CAPABILITY_GTID = 4
+"""The replica understands MariaDB's GTID events, so the server sends them as they are."""
+
+_VARIABLES = (
+    "binlog_checksum",
+    "binlog_format",
+    "binlog_row_image",
+    "binlog_row_metadata",
+    "gtid_binlog_pos",
+    "gtid_executed",
+    "gtid_mode",
+    "log_bin",
+    "server_id",
+    "server_uuid",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What a server says of itself; null where it does not know the variable."""
+
+    flavor: Flavor
+    version: str
+    version_tuple: tuple[int, ...]
+    server_id: int
+    server_uuid: str | None
+    """MariaDB has none."""
+    log_bin: bool
+    binlog_format: str
+    """ROW, STATEMENT or MIXED; ROW where the server knows no other."""
+    binlog_row_image: str | None
+    binlog_row_metadata: str | None
+    binlog_checksum: str | None
+    """CRC32 or NONE; null from servers that know no checksums."""
+    gtid_mode: str | None
+    gtid_set: str | None
+    """All transactions in the binlog so far: `gtid_executed` of MySQL, `gtid_binlog_pos` of MariaDB."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePosition:
+    """Where the server's binlog ends right now."""
+
+    file: str
+    position: int
+    gtid_set: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A replica that has registered with the server."""
+
+    server_id: int
+    host: str
+    port: int
+    uuid: str | None
+    """MariaDB does not tell it."""
+
+
+@contextmanager
+def explained(
+    connection: Connection,
+    *,
+    file: str | None = None,
+    position: int | None = None,
+    server_id: int | None = None,
+) -> Iterator[None]:
+    """Turn a `ServerError` inside into the `Refusal` that explains it."""
+    try:
+        yield
+    except ServerError as error:
+        raise explain(error, context_of(connection, file, position, server_id)) from error
+
+
+def context_of(
+    connection: Connection,
+    file: str | None = None,
+    position: int | None = None,
+    server_id: int | None = None,
+) -> Context:
+    """The context that `explain` wants, for a connection that is logged in."""
+    return Context(str(connection.endpoint), connection.user, file, position, server_id, logged_in=True)
+
+
+def read_facts(connection: Connection) -> SourceFacts:
+    """Ask the server about itself; needs no privilege. Raises `Refusal`."""
+    names = ", ".join(connection.quote(name) for name in _VARIABLES)
+    with explained(connection):
+        rows = connection.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
+    values = {(name or "").lower(): value or "" for name, value in rows}
+    greeting = connection.greeting
+    mariadb = greeting.flavor == "mariadb"
+    return SourceFacts(
+        flavor=greeting.flavor,
+        version=greeting.server_version,
+        version_tuple=greeting.version,
+        server_id=int(values.get("server_id", 0)),
+        server_uuid=None if mariadb else values.get("server_uuid"),
+        log_bin=values.get("log_bin") == "ON",
+        binlog_format=values.get("binlog_format", "ROW"),
+        binlog_row_image=values.get("binlog_row_image"),
+        binlog_row_metadata=values.get("binlog_row_metadata"),
+        binlog_checksum=values.get("binlog_checksum"),
+        gtid_mode=values.get("gtid_mode"),
+        gtid_set=_gtid_set(values.get("gtid_binlog_pos" if mariadb else "gtid_executed")),
+    )
+
+
+def check(facts: SourceFacts, where: str) -> tuple[str, ...]:
+    """Whether the server called `where` can be followed: raises `EngineError` if not, returns warnings."""
+    if not facts.log_bin:
+        raise EngineError(
+            f"{where} writes no binlog: start the server with log_bin set and binlog_format=ROW, then try again"
+        )
+    if facts.server_id == 0:
+        raise EngineError(f"{where} has server_id 0, with which no replica may connect: set another there")
+    if facts.binlog_format != "ROW":
+        return (
+            f"{where} has binlog_format={facts.binlog_format}: changes that it writes as statements come out "
+            "in the events feed, not as rows; SET GLOBAL binlog_format='ROW' there",
+        )
+    return ()
+
+
+def binary_logs(connection: Connection) -> list[tuple[str, int]]:
+    """Binlog files of the server and their sizes in bytes, oldest first. Raises `Refusal`."""
+    with explained(connection):
+        rows = connection.query("SHOW BINARY LOGS")
+    return [(row[0] or "", int(row[1] or 0)) for row in rows]
+
+
+def current_position(connection: Connection) -> SourcePosition:
+    """Where the server's binlog ends. Raises `Refusal`, and `EngineError` where there is no binlog."""
+    greeting = connection.greeting
+    renamed = greeting.flavor == "mysql" and greeting.version >= (8, 2)
+    with explained(connection):
+        rows = connection.query("SHOW BINARY LOG STATUS" if renamed else "SHOW MASTER STATUS")
+        if not rows:
+            raise EngineError(f"{connection.endpoint} writes no binlog: start the server with log_bin set")
+        status = dict(zip(rows.columns, rows[0], strict=True))
+        gtid_set = status.get("Executed_Gtid_Set")
+        if greeting.flavor == "mariadb":
+            gtid_set = connection.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0]
+    return SourcePosition(status["File"] or "", int(status["Position"] or 0), _gtid_set(gtid_set))
+
+
+def gtid_set_at(connection: Connection, file: str, position: int) -> str | None:
+    """The GTIDs before that place, as MariaDB can tell; null where the place does not exist.
+
+    Null from MySQL, too, whose binlog files hold it themselves.
+    """
+    if connection.greeting.flavor != "mariadb":
+        return None
+    with explained(connection, file=file, position=position):
+        return connection.query(f"SELECT BINLOG_GTID_POS({connection.quote(file)}, {position})")[0][0]
+
+
+def replicas(connection: Connection) -> list[Replica]:
+    """Replicas that registered, this engine's last run included; empty where we may not ask."""
+    greeting = connection.greeting
+    renamed = greeting.flavor == "mysql" and greeting.version >= (8, 0, 22)
+    try:
+        rows = connection.query("SHOW REPLICAS" if renamed else "SHOW SLAVE HOSTS")
+    except ServerError as error:
+        if error.code in _ACCESS_ERRORS:
+            return []
+        raise explain(error, context_of(connection)) from error
+    return [_replica(rows, row) for row in rows]
+
+
+def server_id_holder(connection: Connection, server_id: int, replica_uuid: str) -> Replica | None:
+    """The other replica that runs under our server id. One with our own UUID is a run of ours that ended."""
+    for replica in replicas(connection):
+        if replica.server_id == server_id and replica.uuid != replica_uuid:
+            return replica
+    return None
+
+
+def prepare_dump(
+    connection: Connection, facts: SourceFacts, *, heartbeat_seconds: float, replica_uuid: str
+) -> None:
+    """Tell the server what kind of replica this connection is going to be. Raises `Refusal`.
+
+    We take checksums as the server writes them. Old and new names of each variable are set, as a server reads
+    only those that it knows.
+    """
+    heartbeat = int(heartbeat_seconds * 1_000_000_000)
+    values = {
+        "master_heartbeat_period": str(heartbeat),
+        "source_heartbeat_period": str(heartbeat),
+        "slave_uuid": connection.quote(replica_uuid),
+        "replica_uuid": connection.quote(replica_uuid),
+    }
+    if facts.binlog_checksum is not None:
+        values["master_binlog_checksum"] = "@@GLOBAL.binlog_checksum"
+        values["source_binlog_checksum"] = "@@GLOBAL.binlog_checksum"
+    if facts.flavor == "mariadb":
+        values["mariadb_slave_capability"] = str(_MARIADB_CAPABILITY_GTID)
+    with explained(connection):
+        connection.execute("SET " + ", ".join(f"@{name} = {value}" for name, value in values.items()))
+
+
+def register(connection: Connection, server_id: int, hostname: str = "", port: int = 0) -> None:
+    """COM_REGISTER_SLAVE, so that SHOW REPLICAS lists us. Raises `Refusal`."""
+    with explained(connection, server_id=server_id):
+        connection.send_command(RegisterSlave(server_id, hostname, port=port).build())
+        connection.read_ok()
+
+
+def start_dump(
+    connection: Connection, file: str, position: int, server_id: int, non_block: bool = False
+) -> None:
+    """Send COM_BINLOG_DUMP; the caller reads what follows, a refusal too. An empty `file` means the first."""
+    if position > MAX_DUMP_POSITION:
+        raise EngineError(
+            f"{file} at position {position} is beyond 4 GiB, where no dump can start: start at the next file"
+        )
+    flags = BINLOG_DUMP_NON_BLOCK if non_block else 0
+    connection.send_command(BinlogDump(file, position, server_id, flags).build())
+
+
+def _gtid_set(text: str | None) -> str | None:
+    # MySQL breaks long sets over lines; no set at all is null, but an empty one is a set.
+    return None if text is None else "".join(text.split())
+
+
+def _replica(rows: ResultSet, row: tuple[str | None, ...]) -> Replica:
+    cells = {name.lower(): value for name, value in zip(rows.columns, row, strict=True)}
+    return Replica(
+        server_id=int(cells.get("server_id") or 0),
+        host=cells.get("host") or "",
+        port=int(cells.get("port") or 0),
+        uuid=cells.get("replica_uuid") or cells.get("slave_uuid"),
+    )
