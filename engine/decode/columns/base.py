@@ -28,7 +28,7 @@ class Column:
     type_code: int
     """The real type (`MYSQL_TYPE_*`): STRING columns that hold ENUM or SET are told apart already."""
     metadata: int
-    """The table map's metadata of the column: one byte as it is, two bytes little-endian; 0 where it has none.
+    """The table map's metadata of the column: one byte as it is, two bytes little-endian; 0 where none.
     For STRING, ENUM and SET (that share real_type, length packed in two bytes): the length alone."""
     unsigned: bool | None = None
     collation: int | None = None
@@ -68,9 +68,15 @@ class Counters:
 class Codec(Protocol):
     """How one column's cells become one Arrow array."""
 
-    arrow_type: pa.DataType
-    width: int
-    """Bytes of a cell: > 0 fixed; < 0: a little-endian length of -width bytes (1 to 4), then that many."""
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """The type of every array that `build` makes."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Bytes of a cell: > 0 fixed; < 0: a little-endian length of -width (1 to 4) bytes, then content."""
+        ...
 
     def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
         """The column's array, one value per cell.

@@ -1,0 +1,67 @@
+"""From the cells of a column to an Arrow array: one module per family of column types.
+
+`codec_for` looks a column's type up in a table; the family does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.decode.columns.base import Codec, Column, Options
+from engine.decode.columns.bits import bit_codec
+from engine.decode.columns.decimals import decimal_codec
+from engine.decode.columns.enums import enum_codec
+from engine.decode.columns.field_types import FieldType
+from engine.decode.columns.floats import float_codec
+from engine.decode.columns.integers import integer_codec, year_codec
+from engine.decode.columns.kernels import Kernel
+from engine.decode.columns.strings import string_codec
+from engine.decode.columns.temporal import temporal_codec
+from engine.errors import EngineError
+
+_FAMILIES: dict[int, Callable[[Column, Options], Codec]] = {
+    FieldType.TINY: integer_codec,
+    FieldType.SHORT: integer_codec,
+    FieldType.INT24: integer_codec,
+    FieldType.LONG: integer_codec,
+    FieldType.LONGLONG: integer_codec,
+    FieldType.YEAR: year_codec,
+    FieldType.FLOAT: float_codec,
+    FieldType.DOUBLE: float_codec,
+    FieldType.NEWDECIMAL: decimal_codec,
+    FieldType.BIT: bit_codec,
+    FieldType.DATE: temporal_codec,
+    FieldType.NEWDATE: temporal_codec,
+    FieldType.DATETIME: temporal_codec,
+    FieldType.DATETIME2: temporal_codec,
+    FieldType.TIMESTAMP: temporal_codec,
+    FieldType.TIMESTAMP2: temporal_codec,
+    FieldType.TIME: temporal_codec,
+    FieldType.TIME2: temporal_codec,
+    FieldType.ENUM: enum_codec,
+    FieldType.SET: enum_codec,
+    FieldType.STRING: string_codec,
+    FieldType.VARCHAR: string_codec,
+    FieldType.VAR_STRING: string_codec,
+    FieldType.TINY_BLOB: string_codec,
+    FieldType.BLOB: string_codec,
+    FieldType.MEDIUM_BLOB: string_codec,
+    FieldType.LONG_BLOB: string_codec,
+}
+
+
+def codec_for(column: Column, options: Options) -> Codec:
+    """The codec of a column; `EngineError` that names the column where its type or metadata cannot be."""
+    family = _FAMILIES.get(column.type_code)
+    if family is None:
+        raise EngineError(
+            f"column {column.name} has type code {column.type_code}, which no known MySQL or MariaDB version "
+            "writes into row events"
+        )
+    return family(column, options)
+
+
+def compile_all() -> None:
+    """Compile every family's kernels, or read them from numba's cache."""
+    for kernel in Kernel.every:
+        kernel.compile()

@@ -1,0 +1,95 @@
+"""BINARY, VARBINARY and BLOB: bytes as they are, but that BINARY(n) comes without its trailing zero bytes.
+
+The server strips them when it writes the binlog; `SELECT` shows n bytes, and so do we.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import types
+from numpy.typing import NDArray
+
+from engine.decode.columns.base import Codec, Column, Counters, Options
+from engine.decode.columns.field_types import FieldType
+from engine.decode.columns.kernels import (
+    CELLS,
+    DATA,
+    OFFSETS,
+    OUT,
+    content_buffer,
+    content_offsets,
+    copy,
+    copy_content,
+    count_nulls,
+    kernel,
+    little_endian,
+    variable,
+)
+from engine.decode.columns.widths import length_bytes
+from engine.errors import EventError
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryCodec:
+    """Length-prefixed bytes."""
+
+    arrow_type: pa.DataType
+    width: int
+
+    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+        """See `Codec.build`."""
+        offsets = np.empty(cells.size + 1, np.int32)
+        content = content_buffer(content_offsets(data, cells, -self.width, offsets))
+        copy_content(data, cells, -self.width, offsets, content)
+        return variable(self.arrow_type, cells, offsets, content, count_nulls(cells))
+
+
+@kernel(types.int64, DATA, CELLS, types.int64, types.int64, OFFSETS, OUT)
+def _pad(data: Any, cells: Any, prefix: int, length: int, offsets: Any, out: Any) -> Any:
+    """Copy every content and pad it to `length`; the nulls, or the complement of too long a cell's offset."""
+    nulls = 0
+    to = 0
+    offsets[0] = 0
+    for index in range(cells.size):
+        cell = np.int64(cells[index])
+        if cell < 0:
+            nulls += 1
+        else:
+            size = np.int64(little_endian(data, cell, prefix))
+            if size > length:
+                return ~cell
+            copy(out, to, data, cell + prefix, size)
+            out[to + size : to + length] = 0
+            to += length
+        offsets[index + 1] = to
+    return nulls
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedBinaryCodec:
+    """BINARY(length)."""
+
+    arrow_type: pa.DataType
+    width: int
+    length: int
+
+    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+        """See `Codec.build`."""
+        offsets = np.empty(cells.size + 1, np.int32)
+        content = content_buffer(cells.size * self.length)
+        nulls = _pad(data, cells, -self.width, self.length, offsets, content)
+        if nulls < 0:
+            raise EventError(f"a BINARY({self.length}) value is longer than that", ~nulls)
+        return variable(self.arrow_type, cells, offsets, content, nulls)
+
+
+def binary_codec(column: Column, options: Options) -> Codec:
+    """The codec of a column of bytes."""
+    width = -length_bytes(column)
+    if column.type_code == FieldType.STRING:
+        return PaddedBinaryCodec(pa.binary(), width, column.metadata)
+    return BinaryCodec(pa.binary(), width)

@@ -1,0 +1,100 @@
+"""BIT(n): a big-endian number of the fewest bytes that hold n bits.
+
+BIT(1) is what people use as a boolean and becomes one; BIT(2) to BIT(63) become int64, BIT(64)
+decimal128(20, 0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import types
+from numpy.typing import NDArray
+
+from engine.decode.columns.base import Codec, Column, Counters, Options
+from engine.decode.columns.integers import UNSIGNED_BIGINT
+from engine.decode.columns.kernels import (
+    CELLS,
+    DATA,
+    OUT,
+    PADDING,
+    big_endian,
+    fixed,
+    kernel,
+    store_word,
+    validity,
+)
+from engine.errors import EngineError
+
+
+@kernel(types.int64, DATA, CELLS, types.int64, types.int64, OUT)
+def _numbers(data: Any, cells: Any, size: int, item: int, out: Any) -> Any:
+    nulls = 0
+    for index in range(cells.size):
+        cell = np.int64(cells[index])
+        number = np.uint64(0)
+        if cell < 0:
+            nulls += 1
+        else:
+            number = big_endian(data, cell, size)
+        store_word(out, index * item, number)
+    return nulls
+
+
+@kernel(types.int64, DATA, CELLS, OUT)
+def _booleans(data: Any, cells: Any, bitmap: Any) -> Any:
+    size = cells.size
+    nulls = 0
+    for byte in range(bitmap.size):
+        bits = 0
+        for bit in range(min(8, size - 8 * byte)):
+            cell = cells[8 * byte + bit]
+            if cell < 0:
+                nulls += 1
+            elif data[cell] & 1:
+                bits |= 1 << bit
+        bitmap[byte] = bits
+    return nulls
+
+
+@dataclass(frozen=True, slots=True)
+class BitCodec:
+    """BIT(2) to BIT(64)."""
+
+    arrow_type: pa.DataType
+    width: int
+
+    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+        """See `Codec.build`."""
+        item = self.arrow_type.bit_width // 8
+        values = np.zeros(cells.size * item + PADDING, np.uint8)
+        nulls = _numbers(data, cells, self.width, item, values)
+        return fixed(self.arrow_type, cells, values, item, nulls)
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanCodec:
+    """BIT(1)."""
+
+    arrow_type: pa.DataType
+    width: int
+
+    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+        """See `Codec.build`."""
+        bitmap = np.empty((cells.size + 7) // 8, np.uint8)
+        nulls = _booleans(data, cells, bitmap)
+        buffers = [validity(cells, nulls), pa.py_buffer(bitmap)]
+        return pa.Array.from_buffers(self.arrow_type, cells.size, buffers, nulls)
+
+
+def bit_codec(column: Column, options: Options) -> Codec:
+    """The codec of a BIT column, whose metadata is n % 8 | (n // 8) << 8."""
+    bits = (column.metadata & 0xFF) + 8 * (column.metadata >> 8)
+    if column.metadata & 0xFF > 7 or not 1 <= bits <= 64:
+        raise EngineError(f"column {column.name} is a BIT of {bits} bits in the binlog, where 1 to 64 can be")
+    if bits == 1:
+        return BooleanCodec(pa.bool_(), 1)
+    return BitCodec(UNSIGNED_BIGINT if bits == 64 else pa.int64(), (bits + 7) // 8)

@@ -1,0 +1,218 @@
+"""NEWDECIMAL: base 10^9 digits in big-endian groups, the most significant bit flipped, negatives inverted.
+
+Up to 38 digits become decimal128; MySQL's wider ones (up to 65 digits) become text, which is exact as well.
+The format is that of `decimal2bin` in MySQL's `strings/decimal.cc`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from engine.decode.columns.base import Codec, Column, Counters, Options
+from engine.decode.columns.kernels import (
+    CELLS,
+    DATA,
+    OFFSETS,
+    OUT,
+    big_endian,
+    content_buffer,
+    fixed,
+    kernel,
+    variable,
+)
+from engine.errors import EngineError, EventError
+
+_GROUP_DIGITS = 9
+_GROUP_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+"""Bytes that a group of 0 to 9 digits takes."""
+
+_GROUPS = types.Array(types.int64, 1, "C", readonly=True)
+
+
+def digit_groups(precision: int, scale: int) -> tuple[list[int], int]:
+    """How many digits each stored group has, most significant first, and how many groups are integer ones."""
+    whole = precision - scale
+    integer = [whole % _GROUP_DIGITS, *[_GROUP_DIGITS] * (whole // _GROUP_DIGITS)]
+    fraction = [*[_GROUP_DIGITS] * (scale // _GROUP_DIGITS), scale % _GROUP_DIGITS]
+    return [digits for digits in integer + fraction if digits], sum(digits > 0 for digits in integer)
+
+
+@intrinsic
+def _multiply_add(typing_context: Any, high: Any, low: Any, factor: Any, addend: Any) -> Any:
+    """(high, low) * factor + addend in 128 bits, as two uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide, word = ir.IntType(128), ir.IntType(64)
+        upper, lower, by, plus = (builder.zext(argument, wide) for argument in arguments)
+        sixty_four = ir.Constant(wide, 64)
+        number = builder.or_(builder.shl(upper, sixty_four), lower)
+        number = builder.add(builder.mul(number, by), plus)
+        words = [builder.trunc(builder.lshr(number, sixty_four), word), builder.trunc(number, word)]
+        return cgutils.pack_array(builder, words)
+
+    two = types.UniTuple(types.uint64, 2)
+    return two(types.uint64, types.uint64, types.uint64, types.uint64), generate
+
+
+@numba.njit(inline="always")
+def _group(data: Any, start: int, size: int, inverted: Any, first: bool) -> Any:
+    """The value of one stored group."""
+    number = big_endian(data, start, size) ^ inverted
+    if first:
+        number ^= np.uint64(0x80) << np.uint64(8 * size - 8)
+    return number & (np.uint64(0xFFFFFFFF) >> np.uint64(32 - 8 * size))
+
+
+@kernel(types.int64, DATA, CELLS, _GROUPS, _GROUPS, types.boolean, types.uint64[:, ::1])
+def _decimals(data: Any, cells: Any, sizes: Any, powers: Any, narrow: bool, out: Any) -> Any:
+    """Fill `out` with 128 bit numbers; the number of nulls, or the complement of a broken cell's offset.
+
+    `narrow`: the digits fit into 64 bits.
+    """
+    nulls = 0
+    for index in range(cells.size):
+        start = np.int64(cells[index])
+        high, low = np.uint64(0), np.uint64(0)
+        if start < 0:
+            nulls += 1
+        else:
+            negative = data[start] < 0x80
+            inverted = ~np.uint64(0) if negative else np.uint64(0)
+            at = start
+            for group in range(sizes.size):
+                number = _group(data, at, sizes[group], inverted, group == 0)
+                power = np.uint64(powers[group])
+                if number >= power:
+                    return ~start
+                if narrow:
+                    low = low * power + number
+                else:
+                    high, low = _multiply_add(high, low, power, number)
+                at += sizes[group]
+            if negative:
+                high, low = ~high, ~low + np.uint64(1)
+                if low == 0:
+                    high += np.uint64(1)
+        out[index, 0] = low
+        out[index, 1] = high
+    return nulls
+
+
+@numba.njit
+def _write_digits(out: Any, to: int, number: Any, digits: int) -> Any:
+    """Write `number` with exactly `digits` digits; where the text ends."""
+    for place in range(digits):
+        out[to + digits - 1 - place] = 48 + number % np.uint64(10)
+        number //= np.uint64(10)
+    return to + digits
+
+
+@numba.njit
+def _digits_of(number: Any) -> Any:
+    digits = 1
+    while number >= np.uint64(10):
+        number //= np.uint64(10)
+        digits += 1
+    return digits
+
+
+@kernel(types.int64, DATA, CELLS, _GROUPS, _GROUPS, _GROUPS, types.int64, OFFSETS, OUT)
+def _texts(
+    data: Any, cells: Any, sizes: Any, powers: Any, digits: Any, integers: int, offsets: Any, out: Any
+) -> Any:
+    """Write the numbers as text; the number of nulls, or the complement of a broken cell's offset."""
+    nulls = 0
+    to = 0
+    offsets[0] = 0
+    for index in range(cells.size):
+        start = np.int64(cells[index])
+        if start < 0:
+            nulls += 1
+        else:
+            negative = data[start] < 0x80
+            inverted = ~np.uint64(0) if negative else np.uint64(0)
+            if negative:
+                out[to] = 45
+                to += 1
+            leading = True
+            at = start
+            for group in range(sizes.size):
+                number = _group(data, at, sizes[group], inverted, group == 0)
+                if number >= np.uint64(powers[group]):
+                    return ~start
+                if group == integers:
+                    if leading:
+                        out[to] = 48
+                        to += 1
+                    leading = False
+                    out[to] = 46
+                    to += 1
+                if not leading:
+                    to = _write_digits(out, to, number, digits[group])
+                elif number:
+                    to = _write_digits(out, to, number, _digits_of(number))
+                    leading = False
+                at += sizes[group]
+            if leading:
+                out[to] = 48
+                to += 1
+        offsets[index + 1] = to
+    return nulls
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecimalCodec:
+    """DECIMAL(precision, scale)."""
+
+    arrow_type: pa.DataType
+    width: int
+    precision: int
+    digits: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    powers: NDArray[np.int64]
+    integers: int
+    """How many of the groups stand before the point."""
+
+    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+        """See `Codec.build`."""
+        return self._text(data, cells) if pa.types.is_string(self.arrow_type) else self._decimal(data, cells)
+
+    def _decimal(self, data: NDArray[np.uint8], cells: NDArray[np.int32]) -> pa.Array:
+        values = np.empty((cells.size, 2), np.uint64)
+        nulls = _decimals(data, cells, self.sizes, self.powers, self.precision <= 18, values)
+        _check(nulls)
+        return fixed(self.arrow_type, cells, values.reshape(-1).view(np.uint8), 16, nulls)
+
+    def _text(self, data: NDArray[np.uint8], cells: NDArray[np.int32]) -> pa.Array:
+        offsets = np.empty(cells.size + 1, np.int32)
+        content = content_buffer(cells.size * (self.precision + 3))
+        nulls = _texts(data, cells, self.sizes, self.powers, self.digits, self.integers, offsets, content)
+        _check(nulls)
+        return variable(self.arrow_type, cells, offsets, content, nulls)
+
+
+def _check(result: int) -> None:
+    if result < 0:
+        raise EventError("a DECIMAL value holds digits that are none", ~result)
+
+
+def decimal_codec(column: Column, options: Options) -> Codec:
+    """The codec of a NEWDECIMAL column, whose metadata is precision | scale << 8."""
+    precision, scale = column.metadata & 0xFF, column.metadata >> 8
+    if not (1 <= precision <= 65 and scale <= precision):
+        raise EngineError(f"column {column.name} is an impossible DECIMAL({precision},{scale}) in the binlog")
+    groups, integers = digit_groups(precision, scale)
+    digits = np.array(groups, np.int64)
+    sizes = np.array([_GROUP_BYTES[count] for count in groups], np.int64)
+    arrow_type = pa.decimal128(precision, scale) if precision <= 38 else pa.string()
+    return DecimalCodec(arrow_type, int(sizes.sum()), precision, digits, sizes, 10**digits, integers)

@@ -1,0 +1,184 @@
+"""ENUM and SET: an index into, or a bit mask over, the members that the table map or the catalog told.
+
+The members are laid out as one blob of UTF-8 with offsets, from which a kernel copies. Where nobody told the
+members, the number itself becomes the text, as mysqlbinlog prints it, counted as `unnamed_members`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+from numba import types
+from numpy.typing import NDArray
+
+from engine.decode.columns.base import Codec, Column, Counters, Options
+from engine.decode.columns.field_types import FieldType
+from engine.decode.columns.kernels import (
+    CELLS,
+    DATA,
+    OFFSETS,
+    OUT,
+    PADDING,
+    content_buffer,
+    copy,
+    count_nulls,
+    fixed,
+    kernel,
+    little_endian,
+    store_word,
+    variable,
+)
+from engine.errors import EngineError, EventError
+
+_BOUNDS = types.Array(types.int32, 1, "C", readonly=True)
+
+
+@kernel(types.int64, DATA, CELLS, types.int64, OUT)
+def _numbers(data: Any, cells: Any, size: int, out: Any) -> Any:
+    """Every cell's number as a uint64; the number of nulls."""
+    nulls = 0
+    for index in range(cells.size):
+        cell = np.int64(cells[index])
+        number = np.uint64(0)
+        if cell < 0:
+            nulls += 1
+        else:
+            number = little_endian(data, cell, size)
+        store_word(out, 8 * index, number)
+    return nulls
+
+
+@numba.njit
+def _member(bounds: Any, number: Any) -> Any:
+    """Start and size of a member in the blob."""
+    start = np.int64(bounds[number])
+    return start, np.int64(bounds[number + 1]) - start
+
+
+@kernel(types.int64, DATA, CELLS, types.int64, _BOUNDS, OFFSETS)
+def _enum_offsets(data: Any, cells: Any, size: int, bounds: Any, offsets: Any) -> Any:
+    """The total size of all values, or the complement of the offset of a cell with no such member."""
+    total = np.int64(0)
+    offsets[0] = 0
+    for index in range(cells.size):
+        cell = np.int64(cells[index])
+        if cell >= 0:
+            number = np.int64(little_endian(data, cell, size))
+            if number >= bounds.size - 1:
+                return ~cell
+            total += _member(bounds, number)[1]
+        offsets[index + 1] = total
+    return total
+
+
+@kernel(types.void, DATA, CELLS, types.int64, _BOUNDS, DATA, OFFSETS, OUT)
+def _enum_copy(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets: Any, out: Any) -> None:
+    for index in range(cells.size):
+        cell = np.int64(cells[index])
+        if cell >= 0:
+            start, length = _member(bounds, np.int64(little_endian(data, cell, size)))
+            copy(out, np.int64(offsets[index]), blob, start, length)
+
+
+@kernel(types.int64, DATA, CELLS, types.int64, _BOUNDS, OFFSETS)
+def _set_offsets(data: Any, cells: Any, size: int, bounds: Any, offsets: Any) -> Any:
+    """The total size of all values, or the complement of the offset of a cell with no such member."""
+    members = bounds.size - 1
+    total = np.int64(0)
+    offsets[0] = 0
+    for index in range(cells.size):
+        cell = np.int64(cells[index])
+        if cell >= 0:
+            mask = little_endian(data, cell, size)
+            number = 0
+            while mask:
+                member = mask & np.uint64(1)
+                mask >>= np.uint64(1)
+                if member:
+                    if number >= members:
+                        return ~cell
+                    total += _member(bounds, number)[1] + (mask != 0)
+                number += 1
+        offsets[index + 1] = total
+    return total
+
+
+@kernel(types.void, DATA, CELLS, types.int64, _BOUNDS, DATA, OFFSETS, OUT)
+def _set_copy(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets: Any, out: Any) -> None:
+    for index in range(cells.size):
+        cell = np.int64(cells[index])
+        if cell >= 0:
+            mask = little_endian(data, cell, size)
+            to = np.int64(offsets[index])
+            number = 0
+            while mask:
+                member = mask & np.uint64(1)
+                mask >>= np.uint64(1)
+                if member:
+                    start, length = _member(bounds, number)
+                    copy(out, to, blob, start, length)
+                    to += length
+                    if mask:
+                        out[to] = 44
+                        to += 1
+                number += 1
+
+
+@dataclass(frozen=True, slots=True)
+class UnnamedCodec:
+    """An ENUM or SET whose members nobody told."""
+
+    arrow_type: pa.DataType
+    width: int
+
+    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+        """See `Codec.build`."""
+        numbers = np.empty(8 * cells.size + PADDING, np.uint8)
+        nulls = _numbers(data, cells, self.width, numbers)
+        counters.add("unnamed_members", cells.size - nulls)
+        return fixed(pa.uint64(), cells, numbers, 8, nulls).cast(self.arrow_type)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MembersCodec:
+    """An ENUM (whose member 0 is the empty string of a value that never was one) or a SET."""
+
+    arrow_type: pa.DataType
+    width: int
+    is_set: bool
+    bounds: NDArray[np.int32]
+    blob: NDArray[np.uint8]
+
+    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+        """See `Codec.build`."""
+        measure, fill = (_set_offsets, _set_copy) if self.is_set else (_enum_offsets, _enum_copy)
+        offsets = np.empty(cells.size + 1, np.int32)
+        total = measure(data, cells, self.width, self.bounds, offsets)
+        if total < 0:
+            raise EventError("an ENUM or SET value has a member that the column's definition lacks", ~total)
+        content = content_buffer(total)
+        fill(data, cells, self.width, self.bounds, self.blob, offsets, content)
+        return variable(self.arrow_type, cells, offsets, content, count_nulls(cells))
+
+
+def _members_codec(width: int, is_set: bool, members: Sequence[str]) -> Codec:
+    texts = [member.encode() for member in members]
+    bounds = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    blob = np.frombuffer(b"".join(texts), np.uint8)
+    return MembersCodec(pa.string(), width, is_set, bounds, blob)
+
+
+def enum_codec(column: Column, options: Options) -> Codec:
+    """The codec of an ENUM or SET column, whose metadata is the number of bytes that a value takes."""
+    is_set = column.type_code == FieldType.SET
+    if not 1 <= column.metadata <= (8 if is_set else 2):
+        kind = "a SET" if is_set else "an ENUM"
+        raise EngineError(f"column {column.name} is {kind} of {column.metadata} bytes in the binlog")
+    if column.members is None:
+        return UnnamedCodec(pa.string(), column.metadata)
+    return _members_codec(column.metadata, is_set, column.members if is_set else ("", *column.members))

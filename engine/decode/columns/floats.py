@@ -1,0 +1,16 @@
+"""FLOAT and DOUBLE: IEEE 754 numbers, little-endian as Arrow has them, so their bytes only move."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from engine.decode.columns.base import Codec, Column, Options
+from engine.decode.columns.field_types import FieldType
+from engine.decode.columns.integers import NumberCodec
+
+
+def float_codec(column: Column, options: Options) -> Codec:
+    """The codec of a FLOAT or DOUBLE column."""
+    if column.type_code == FieldType.FLOAT:
+        return NumberCodec(pa.float32(), 4, signed=False)
+    return NumberCodec(pa.float64(), 8, signed=False)

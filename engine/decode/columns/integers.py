@@ -1,0 +1,114 @@
+"""TINYINT to BIGINT, and YEAR: little-endian two's complement numbers.
+
+Arrow and Spark know signed integers best, so unsigned ones widen to the next size that holds them; for
+BIGINT UNSIGNED that is decimal128(20, 0). FLOAT and DOUBLE use the same kernel: their bytes only move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import types
+from numpy.typing import NDArray
+
+from engine.decode.columns.base import Codec, Column, Counters, Options
+from engine.decode.columns.field_types import FieldType
+from engine.decode.columns.kernels import CELLS, DATA, OUT, PADDING, fixed, kernel, little_endian, store_word
+
+UNSIGNED_BIGINT = pa.decimal128(20, 0)
+
+_SIGNED = {
+    FieldType.TINY: (1, pa.int8()),
+    FieldType.SHORT: (2, pa.int16()),
+    FieldType.INT24: (3, pa.int32()),
+    FieldType.LONG: (4, pa.int32()),
+    FieldType.LONGLONG: (8, pa.int64()),
+}
+_UNSIGNED = {
+    FieldType.TINY: (1, pa.int16()),
+    FieldType.SHORT: (2, pa.int32()),
+    FieldType.INT24: (3, pa.int32()),
+    FieldType.LONG: (4, pa.int64()),
+    FieldType.LONGLONG: (8, UNSIGNED_BIGINT),
+}
+
+
+@kernel(types.int64, DATA, CELLS, types.int64, types.boolean, types.int64, OUT)
+def extend_numbers(data: Any, cells: Any, size: int, signed: bool, item: int, out: Any) -> Any:
+    """Extend numbers of `size` bytes to items of `item` bytes (1 to 16) and return the number of nulls.
+
+    Every item is written as a whole word, over which the next one goes; `out` is padded, and zeroed where
+    items are larger than a word.
+    """
+    nulls = 0
+    shift = 64 - 8 * size
+    for index in range(cells.size):
+        cell = np.int64(cells[index])
+        number = np.uint64(0)
+        if cell < 0:
+            nulls += 1
+        else:
+            number = little_endian(data, cell, size)
+            if signed:
+                number = np.uint64(np.int64(number << np.uint64(shift)) >> np.int64(shift))
+        store_word(out, index * item, number)
+    return nulls
+
+
+@dataclass(frozen=True, slots=True)
+class NumberCodec:
+    """Little-endian numbers of `width` bytes, sign-extended where `signed`."""
+
+    arrow_type: pa.DataType
+    width: int
+    signed: bool
+
+    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+        """See `Codec.build`."""
+        item = self.arrow_type.bit_width // 8
+        allocate = np.zeros if item > 8 else np.empty
+        values = allocate(cells.size * item + PADDING, np.uint8)
+        nulls = extend_numbers(data, cells, self.width, self.signed, item, values)
+        return fixed(self.arrow_type, cells, values, item, nulls)
+
+
+@kernel(types.int64, DATA, CELLS, types.int16[::1])
+def _years(data: Any, cells: Any, out: Any) -> Any:
+    nulls = 0
+    for index in range(cells.size):
+        cell = cells[index]
+        out[index] = 0
+        if cell < 0:
+            nulls += 1
+        elif data[cell]:
+            out[index] = 1900 + np.int64(data[cell])
+    return nulls
+
+
+@dataclass(frozen=True, slots=True)
+class YearCodec:
+    """YEAR: a byte that counts from 1900, 0 being the year 0000. YEAR(2) gives the full year too."""
+
+    arrow_type: pa.DataType
+    width: int
+
+    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+        """See `Codec.build`."""
+        values = np.empty(cells.size, np.int16)
+        nulls = _years(data, cells, values)
+        return fixed(self.arrow_type, cells, values.view(np.uint8), 2, nulls)
+
+
+def integer_codec(column: Column, options: Options) -> Codec:
+    """The codec of an integer column; a column whose signedness nobody told counts as signed."""
+    table = _UNSIGNED if column.unsigned else _SIGNED
+    width, arrow_type = table[FieldType(column.type_code)]
+    return NumberCodec(arrow_type, width, signed=not column.unsigned)
+
+
+def year_codec(column: Column, options: Options) -> Codec:
+    """The codec of a YEAR column."""
+    return YearCodec(pa.int16(), 1)

@@ -1,0 +1,226 @@
+"""What the kernels of all families share: unaligned reads and copies, and the buffers of an Arrow array.
+
+A kernel is compiled for exactly one signature, when it is first needed, and cached on disk: compile time is
+paid once per machine, and a process pays only for the families that its tables use. Cells are at least as
+wide as their codec says and lie inside the batch (the row walk has checked), so a kernel may read up to
+eight bytes that end where a cell's bytes end, wherever the batch has eight bytes before that point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from engine.errors import EngineError
+
+DATA = types.Array(types.uint8, 1, "C", readonly=True)
+"""The batch; also every other byte array that a kernel only reads."""
+CELLS = types.Array(types.int32, 1, "A", readonly=True)
+OUT = types.uint8[::1]
+"""Bytes of an Arrow buffer to be filled."""
+OFFSETS = types.int32[::1]
+
+PADDING = 16
+"""Bytes that kernels may write past the end of content: whole words are cheaper than exact ends."""
+
+
+class Kernel:
+    """A numba function with one signature, compiled (or read from numba's cache) at its first call."""
+
+    every: list[Kernel] = []  # noqa: RUF012 a registry on purpose
+
+    def __init__(self, function: Callable[..., Any], signature: types.Type) -> None:
+        self._function = function
+        self._signature = signature
+        self._compiled: Callable[..., Any] | None = None
+        self.__doc__ = function.__doc__
+        Kernel.every.append(self)
+
+    def compile(self) -> Callable[..., Any]:
+        """The compiled function."""
+        if self._compiled is None:
+            self._compiled = numba.njit(self._signature, cache=True, nogil=True)(self._function)
+        return self._compiled
+
+    def __call__(self, *arguments: Any) -> Any:
+        return (self._compiled or self.compile())(*arguments)
+
+
+def kernel(result: types.Type, *arguments: types.Type) -> Callable[[Callable[..., Any]], Kernel]:
+    """Decorator: a `Kernel` that returns `result` for `arguments`."""
+    return lambda function: Kernel(function, result(*arguments))
+
+
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
+    return builder.gep(context.make_array(array_type)(context, builder, array).data, [offset])
+
+
+@intrinsic
+def load_word(typing_context: Any, data: Any, offset: Any) -> Any:
+    """The eight bytes at `offset` of a byte array, little-endian, as uint64; no check of bounds."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], *arguments)
+        return builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(data, types.intp), generate
+
+
+@intrinsic
+def store_word(typing_context: Any, out: Any, offset: Any, word: Any) -> Any:
+    """Write uint64 `word` as eight little-endian bytes at `offset` of a byte array; no check of bounds."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], *arguments[:2])
+        builder.store(arguments[2], builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(out, types.intp, types.uint64), generate
+
+
+@intrinsic
+def copy(typing_context: Any, out: Any, to: Any, data: Any, start: Any, size: Any) -> Any:
+    """memcpy: `size` bytes from `data` at `start` into `out` at `to`; no check of bounds."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        target = _pointer(context, builder, signature.args[0], *arguments[:2])
+        source = _pointer(context, builder, signature.args[2], *arguments[2:4])
+        cgutils.raw_memcpy(builder, target, source, arguments[4], 1)
+        return context.get_dummy_value()
+
+    return types.void(out, types.intp, data, types.intp, types.intp), generate
+
+
+@intrinsic
+def swap_bytes(typing_context: Any, word: Any) -> Any:
+    """`word` with its eight bytes in reverse order."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bswap(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@numba.njit(inline="always")
+def little_endian(data: Any, start: int, size: int) -> Any:
+    """The unsigned number in `size` (1 to 8) bytes at `start`."""
+    if start + size >= 8:
+        return load_word(data, start + size - 8) >> np.uint64(64 - 8 * size)
+    number = np.uint64(0)
+    for index in range(size):
+        number |= np.uint64(data[start + index]) << np.uint64(8 * index)
+    return number
+
+
+@numba.njit(inline="always")
+def big_endian(data: Any, start: int, size: int) -> Any:
+    """The unsigned number in `size` (1 to 8) bytes at `start`, most significant byte first."""
+    if start + size >= 8:
+        return (swap_bytes(load_word(data, start + size - 8)) << np.uint64(64 - 8 * size)) >> np.uint64(
+            64 - 8 * size
+        )
+    number = np.uint64(0)
+    for index in range(size):
+        number = (number << np.uint64(8)) | np.uint64(data[start + index])
+    return number
+
+
+@kernel(types.void, CELLS, OUT)
+def _fill_validity(cells: Any, bitmap: Any) -> None:
+    size = cells.size
+    for byte in range(bitmap.size):
+        bits = 0
+        for bit in range(min(8, size - 8 * byte)):
+            bits |= (cells[8 * byte + bit] >= 0) << bit
+        bitmap[byte] = bits
+
+
+def validity(cells: NDArray[np.int32], nulls: int) -> pa.Buffer | None:
+    """The validity bitmap of an array with `nulls` nulls: a bit per cell, set where there is a value."""
+    if not nulls:
+        return None
+    bitmap = np.empty((cells.size + 7) // 8, np.uint8)
+    _fill_validity(cells, bitmap)
+    return pa.py_buffer(bitmap)
+
+
+def fixed(
+    arrow_type: pa.DataType, cells: NDArray[np.int32], values: NDArray[np.uint8], size: int, nulls: int
+) -> pa.Array:
+    """An array of fixed-size values (of `size` bytes each) out of a buffer that may be padded."""
+    buffer = pa.py_buffer(values[: cells.size * size])
+    return pa.Array.from_buffers(arrow_type, cells.size, [validity(cells, nulls), buffer], nulls)
+
+
+def variable(
+    arrow_type: pa.DataType,
+    cells: NDArray[np.int32],
+    offsets: NDArray[np.int32],
+    content: NDArray[np.uint8],
+    nulls: int,
+) -> pa.Array:
+    """A string or binary array out of its offsets and a content buffer that may be padded."""
+    buffers = [validity(cells, nulls), pa.py_buffer(offsets), pa.py_buffer(content[: offsets[-1]])]
+    return pa.Array.from_buffers(arrow_type, cells.size, buffers, nulls)
+
+
+@kernel(types.int64, CELLS)
+def count_nulls(cells: Any) -> Any:
+    """How many cells have no value."""
+    nulls = 0
+    for index in range(cells.size):
+        nulls += cells[index] < 0
+    return nulls
+
+
+@kernel(types.int64, DATA, CELLS, types.int64, OFFSETS)
+def content_offsets(data: Any, cells: Any, prefix: int, offsets: Any) -> Any:
+    """Fill `offsets` from the length prefixes (of `prefix` bytes); the total of all lengths."""
+    total = np.int64(0)
+    offsets[0] = 0
+    for index in range(cells.size):
+        cell = np.int64(cells[index])
+        if cell >= 0:
+            total += np.int64(little_endian(data, cell, prefix))
+        offsets[index + 1] = total
+    return total
+
+
+@kernel(types.void, DATA, CELLS, types.int64, OFFSETS, OUT)
+def copy_content(data: Any, cells: Any, prefix: int, offsets: Any, out: Any) -> None:
+    """Copy each cell's content to its place; `out` is padded by `PADDING`."""
+    reach = data.size - PADDING
+    for index in range(cells.size):
+        start = np.int64(cells[index]) + prefix
+        if start < prefix:
+            continue
+        to = np.int64(offsets[index])
+        size = np.int64(offsets[index + 1]) - to
+        if size <= PADDING and start <= reach:
+            store_word(out, to, load_word(data, start))
+            store_word(out, to + 8, load_word(data, start + 8))
+        else:
+            copy(out, to, data, start, size)
+
+
+LARGEST_CONTENT = 2**31 - 1
+"""Bytes that Arrow's 32 bit offsets can address."""
+
+
+def content_buffer(size: int) -> NDArray[np.uint8]:
+    """An uninitialised padded buffer for `size` bytes; `EngineError` where Arrow cannot hold as many."""
+    if size > LARGEST_CONTENT:
+        raise EngineError(
+            f"one column's values of one batch take {size} bytes, where an Arrow array holds at most "
+            f"{LARGEST_CONTENT}: lower the batch size"
+        )
+    return np.empty(size + PADDING, np.uint8)
