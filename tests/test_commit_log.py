@@ -1,0 +1,321 @@
+"""The commit log under crashes at every step, readers in motion, and damage."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.sink import commit_log
+from engine.sink.commit import Malformed, Summary
+from engine.sink.commit_log import (
+    Commit,
+    CommitLog,
+    CommitLogError,
+    DataFile,
+    Position,
+    SchemaVersion,
+)
+from engine.sink.files import table_folder
+
+SCHEMAS = [pa.schema([(f"column{n}", pa.int32())]) for n in range(1, 4)]
+
+
+@pytest.fixture(autouse=True)
+def short_segments(monkeypatch):
+    monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", 5)
+
+
+def commit(version: int) -> Commit:
+    """A commit of one file; every fourth one changes the schema."""
+    schema_version = version // 4 + 1
+    arrow = SCHEMAS[schema_version % 3].serialize().to_pybytes()
+    file = DataFile(
+        f"shop.orders/{version:020d}-0.arrow",
+        "shop",
+        "orders",
+        schema_version,
+        rows=10,
+        bytes=100,
+        first_seq=version * 10 + 1,
+        last_seq=version * 10 + 10,
+        min_timestamp_us=1,
+        max_timestamp_us=2,
+    )
+    return Commit(
+        version,
+        1_700_000_000_000_000 + version,
+        (file,),
+        (SchemaVersion("shop", "orders", schema_version, arrow),) if version % 4 == 0 else (),
+        Position("binlog.000001", 4 + version, None, "uuid", "mysql"),
+        version * 10 + 10,
+        1_700_000_000,
+        {"zero_dates": 1},
+    )
+
+
+def fill(log: CommitLog, last: int) -> None:
+    for version in range(log.latest_version() + 1, last + 1):
+        log.append(commit(version))
+        if (version + 1) % commit_log.COMMITS_PER_SEGMENT == 0:
+            log.consolidate()
+
+
+def check(out: Path, last: int) -> None:
+    """A fresh reader sees exactly the commits 0 to `last`."""
+    log = CommitLog(out)
+    assert log.latest_version() == last
+    assert list(log.range(0, last)) == [commit(version) for version in range(last + 1)]
+    for version in range(last + 1):
+        assert CommitLog(out).read(version) == commit(version)
+        assert set(log.schemas_at(version)) == {("shop", "orders", n) for n in range(1, version // 4 + 2)}
+        assert CommitLog(out).summary_at(version) == log.summary_at(version)
+    if last >= 0:
+        summary = log.summary_at(last)
+        assert summary.totals["shop", "orders"].rows == 10 * (last + 1)
+        assert summary.counters == {"zero_dates": last + 1}
+
+
+def test_an_output_that_is_not_there_is_empty(tmp_path):
+    log = CommitLog(tmp_path / "nothing")
+    assert log.latest() is None
+    assert log.latest_version() == -1
+    assert list(log.range(0, -1)) == []
+    assert log.schemas_at(-1) == {}
+    with pytest.raises(CommitLogError, match="no commit 0"):
+        log.read(0)
+
+
+@pytest.mark.parametrize("last", [0, 3, 4, 5, 9, 23])
+def test_what_was_appended_is_read(tmp_path, last):
+    fill(CommitLog(tmp_path), last)
+    check(tmp_path, last)
+
+
+def test_schemas_are_those_that_were_written(tmp_path):
+    fill(CommitLog(tmp_path), 9)
+    assert CommitLog(tmp_path).schemas_at(9) == {("shop", "orders", n): SCHEMAS[n % 3] for n in (1, 2, 3)}
+
+
+def test_segments_take_the_place_of_entries(tmp_path):
+    fill(CommitLog(tmp_path), 12)
+    names = sorted(path.name for path in (tmp_path / "_log").iterdir())
+    assert names == [
+        f"{0:020d}-{4:020d}.jsonl",
+        f"{5:020d}-{9:020d}.jsonl",
+        *(f"{version:020d}.json" for version in (10, 11, 12)),
+    ]
+
+
+@pytest.mark.parametrize("version", [0, 2, 4])
+def test_only_the_next_number_is_appended(tmp_path, version):
+    log = CommitLog(tmp_path)
+    fill(log, 2)
+    fresh = CommitLog(tmp_path)
+    for writer in (log, fresh):
+        with pytest.raises(CommitLogError, match="where 3 is next"):
+            writer.append(commit(version))
+    check(tmp_path, 2)
+
+
+def test_a_reader_follows_the_writer(tmp_path):
+    writer, reader, late = CommitLog(tmp_path), CommitLog(tmp_path), CommitLog(tmp_path)
+    assert late.latest_version() == -1
+    for version in range(23):
+        fill(writer, version)
+        assert reader.latest_version() == version
+        assert reader.read(version) == commit(version)
+        if version == 2:
+            assert late.latest_version() == 2
+    assert late.latest_version() == 22
+
+
+class Crash(BaseException):
+    """Stands for the process's end: nothing but the test catches it."""
+
+
+STEPS = ("open", "fsync", "rename", "unlink", "mkdir")
+
+
+@pytest.fixture
+def crash_at(monkeypatch):
+    """`crash_at(n)`: the n-th file system step from now on does not happen, nor any after it."""
+
+    def arm(allowed: int) -> None:
+        steps = iter(range(allowed))
+
+        def stepping(real):
+            def step(*arguments, **options):
+                if next(steps, None) is None:
+                    raise Crash
+                return real(*arguments, **options)
+
+            return step
+
+        for name in STEPS:
+            monkeypatch.setattr(os, name, stepping(getattr(REAL_OS, name)))
+            if name in ("rename", "unlink", "mkdir"):
+                monkeypatch.setattr(Path, name, stepping(getattr(REAL_PATH, name)))
+
+    return arm
+
+
+class REAL_OS:
+    open, fsync, rename, unlink, mkdir = os.open, os.fsync, os.rename, os.unlink, os.mkdir
+
+
+class REAL_PATH:
+    rename, unlink, mkdir = Path.rename, Path.unlink, Path.mkdir
+
+
+@pytest.mark.parametrize("before", [-1, 3, 8])
+def test_a_crash_at_any_step_leaves_a_whole_log(tmp_path, crash_at, before):
+    """Append a commit and consolidate, stopping after each step in turn; then a new writer goes on."""
+    done = False
+    for allowed in range(100):
+        out = tmp_path / str(allowed)
+        crash_at(10_000)
+        fill(CommitLog(out), before)
+        crash_at(allowed)
+        try:
+            writer = CommitLog(out)
+            writer.append(commit(before + 1))
+            writer.consolidate()
+            done = True
+        except Crash:
+            pass
+        crash_at(10_000)
+        survived = CommitLog(out).latest_version()
+        assert survived in (before, before + 1)
+        check(out, survived)
+        writer = CommitLog(out)
+        writer.consolidate()
+        check(out, survived)
+        assert not list(out.glob("_log/*.tmp"))
+        fill(writer, before + 7)
+        check(out, before + 7)
+        if done:
+            break
+    assert done
+    assert allowed > 5
+
+
+def test_a_reader_never_notices_consolidation(tmp_path):
+    """One thread appends and consolidates, another reads all that there is, over and over."""
+    fill(CommitLog(tmp_path), 0)
+    failures: list[BaseException] = []
+    finished = threading.Event()
+
+    def read():
+        try:
+            while not finished.is_set():
+                log = CommitLog(tmp_path)
+                last = log.latest_version()
+                versions = [entry.version for entry in log.range(0, last)]
+                assert versions == list(range(last + 1))
+        except BaseException as error:
+            failures.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    fill(CommitLog(tmp_path), 150)
+    finished.set()
+    reader.join()
+    assert not failures
+
+
+def entry_path(out: Path, version: int) -> Path:
+    return out / "_log" / f"{version:020d}.json"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (b'"format":1', b'"format":2', "format is 2"),
+        (b'"version":1', b'"version":7', "holds commit 7"),
+        (b'"rows":10', b'"rows":"10"', "`rows` of a DataFile is no int"),
+        (b'"rows":10,', b"", "`rows` of a DataFile is missing"),
+        (b"shop.orders/0", b"../../etc/0", "no data file of shop.orders"),
+        (b"-0.arrow", b"-0.arrow/../../x", "no data file of shop.orders"),
+        (b'"files":[', b'"files":{', "no valid JSON"),
+        (b'"position":{', b'"position":{"file":null,"x":{', "no valid JSON"),
+        (b'"gtid_set":null', b'"gtid_set":5', "`gtid_set` of a Position"),
+        (b'"zero_dates":1', b'"zero_dates":null', "`counters`"),
+        (b'"last_seq"', b'"lost_seq"', "missing"),
+    ],
+)
+def test_a_damaged_entry_is_named(tmp_path, old, new, reason):
+    fill(CommitLog(tmp_path), 1)
+    path = entry_path(tmp_path, 1)
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new))
+    with pytest.raises(CommitLogError, match=reason) as error:
+        CommitLog(tmp_path).read(1)
+    assert str(path) in str(error.value)
+    assert CommitLog(tmp_path).read(0) == commit(0)
+
+
+@given(st.data())
+def test_any_damage_is_an_error_or_harmless(tmp_path_factory, data):
+    out = tmp_path_factory.mktemp("log")
+    fill(CommitLog(out), 0)
+    path = entry_path(out, 0)
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    try:
+        CommitLog(out).latest()
+        CommitLog(out).schemas_at(0)
+    except CommitLogError as error:
+        assert str(out) in str(error)
+
+
+def test_a_truncated_segment_is_named(tmp_path):
+    fill(CommitLog(tmp_path), 4)
+    (segment,) = (tmp_path / "_log").glob("*.jsonl")
+    segment.write_bytes(segment.read_bytes()[:-200])
+    with pytest.raises(CommitLogError, match=segment.name):
+        list(CommitLog(tmp_path).range(0, 4))
+    segment.write_bytes(b"{}\n")
+    with pytest.raises(CommitLogError, match=segment.name):
+        CommitLog(tmp_path).read(2)
+
+
+def test_a_summary_of_another_format_is_refused():
+    with pytest.raises(Malformed, match="format is 9"):
+        Summary.from_json(Summary().to_json().replace(b'"format":1', b'"format":9'))
+
+
+def test_everything_is_private(tmp_path):
+    fill(CommitLog(tmp_path / "out"), 6)
+    for path in [tmp_path / "out", *(tmp_path / "out").rglob("*")]:
+        assert path.stat().st_mode & 0o077 == 0
+
+
+names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=64)
+
+
+@given(st.tuples(names, names), st.tuples(names, names))
+def test_every_table_has_a_folder_of_its_own(one, other):
+    folders = [table_folder(*one), table_folder(*other)]
+    assert (folders[0] == folders[1]) == (one == other)
+    for folder in folders:
+        assert len(folder) <= 255
+        assert "/" not in folder
+        assert not folder.startswith(("_", "."))
+        assert folder.isascii()
+
+
+def test_folder_names_stay_readable():
+    assert table_folder("shop", "orders") == "shop.orders"
+    assert table_folder("", "") == "_events"
+    assert table_folder("a.b", "c d") == "a%2Eb.c%20d"
+    assert table_folder("_x", "_y$-1") == "%5Fx.%5Fy$-1"
