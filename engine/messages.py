@@ -62,7 +62,8 @@ class Batch(Message):
     ends_transaction: bool
     """The last event ends a transaction, so the sink may commit after this batch."""
     aborts_transaction: bool
-    """What came since the last transaction end was never finished by the server and is to be dropped."""
+    """What came in earlier batches since the last transaction end was never finished by the server and is to
+    be dropped; the events of this batch stand."""
     end_of_stream: bool
     """The source has no more events; nothing follows."""
     catalog: dict[str, bytes]
