@@ -18,6 +18,7 @@ from engine.kernels import Int64s
     TAGGED_GTID,
     MARIADB_GTID,
     QUERY,
+    STATEMENT,
     TABLE_MAP,
     ROWS,
     TRANSACTION_FINISH,
@@ -26,8 +27,9 @@ from engine.kernels import Int64s
     FORMAT,
     ROTATE,
     HEARTBEAT,
-) = range(14)
-"""CONTENT: any other part of a transaction. TRANSACTION_FINISH: ends it (XID, XA PREPARE). PAYLOAD: a whole
+) = range(15)
+"""CONTENT: any other part of a transaction. STATEMENT: a statement in another wrapping than QUERY; like it, a
+transaction of its own unless inside of one. TRANSACTION_FINISH: ends one (XID, XA PREPARE). PAYLOAD: a whole
 compressed transaction behind its GTID. MANAGEMENT: stands between transactions. HEARTBEAT: is in no file."""
 
 _ROLES: dict[int, tuple[int, ...]] = {
@@ -36,6 +38,14 @@ _ROLES: dict[int, tuple[int, ...]] = {
     TAGGED_GTID: (types.GTID_TAGGED_LOG_EVENT,),
     MARIADB_GTID: (types.GTID_EVENT,),
     QUERY: (types.QUERY_EVENT,),
+    STATEMENT: (
+        types.EXECUTE_LOAD_QUERY_EVENT,
+        types.QUERY_COMPRESSED_EVENT,
+        types.LOAD_EVENT,
+        types.NEW_LOAD_EVENT,
+        types.EXEC_LOAD_EVENT,
+        types.DELETE_FILE_EVENT,
+    ),
     TABLE_MAP: (types.TABLE_MAP_EVENT,),
     ROWS: tuple(code for code, kind in types.ROWS_EVENTS.items() if not kind.compressed),
     TRANSACTION_FINISH: (types.XID_EVENT, types.XA_PREPARE_LOG_EVENT),

@@ -1,0 +1,430 @@
+"""From received bytes to batches: where to receive, what to send on, and what each batch must carry.
+
+A `Batcher` lends out the buffer that the next bytes go into, has the receive kernel index them, and cuts
+batches: behind the last transaction end when the buffer is full (or when asked to), inside a transaction
+only when it is larger than a buffer. The buffer itself goes on to the decoders, the unfinished rest moves to
+the next one behind a copy of its context. Sans-IO: no socket, no file, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.decode import event_types as types
+from engine.decode.format_description import FormatDescription, verify_checksum
+from engine.decode.table_map import TableMap
+from engine.errors import BinlogError, EngineError, EventError
+from engine.kernels import Bytes
+from engine.messages import TRANSACTION_END, Batch
+from engine.net import framing
+from engine.net.framing import (
+    BOUNDARY_COUNT,
+    BOUNDARY_CURSOR,
+    BOUNDARY_POSITION,
+    COUNT,
+    CURSOR,
+    EVENT_NEXT,
+    EVENT_SIZE,
+    EVENT_START,
+    GTID_ROW,
+    INSIDE,
+    NEEDED,
+    OUTSIDE,
+    POSITION,
+    TRANSACTION,
+)
+
+BATCH_BYTES = 4 << 20
+"""Capacity of a buffer: what a batch holds at most, unless one event is larger."""
+
+_ARTIFICIAL = 0x20
+_SMALLEST_EVENT = 19
+
+Catalog = Callable[[TableMap], bytes | None]
+"""Describes a table whose table map leaves things out; null where it need not, or nobody can."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingBatch:
+    """A batch as it goes on the wire: its header, index and bytes."""
+
+    header: Batch
+    index: NDArray[np.uint32]
+    data: Bytes
+
+
+class ServerErrorPacket(EngineError):
+    """The server ended the stream with an ERR packet, whose payload is `payload`."""
+
+    def __init__(self, payload: bytes) -> None:
+        super().__init__("the server ended the stream with an error")
+        self.payload = payload
+
+
+class Batcher:
+    """Cuts one stream of binlog events, from a server or from files, into batches.
+
+    `marker`: bytes between a packet's header and its event (1; 3 with semi-synchronous replication), or
+    None for the bare bytes of binlog files. `file`, `position`: where the stream starts.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        file: str = "",
+        position: int = 4,
+        marker: int | None = 1,
+        gtid_set: str | None = None,
+        checksum_algorithm: int = 0,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> None:
+        self._catalog = catalog
+        self._marker = -1 if marker is None else marker
+        self._batch_bytes = batch_bytes
+        self._format = FormatDescription.assumed(checksum_algorithm)
+        self._format_event = b""
+        self._file = file
+        self._gtid_set = gtid_set
+        self._sequence = 0
+        self._aborts = False
+        self._open_sent = False
+        self._ended = False
+        self._tables = np.full((1024, 2), -1, np.int64)
+        self._table_used = np.zeros(1024, np.int64)
+        self._descriptions: list[tuple[str, bytes | None]] = []
+        self._slots: dict[tuple[int, bytes | None], int] = {}
+        self._carried_catalog: dict[str, bytes] = {}
+        self._state = np.zeros(framing.STATE_SIZE, np.int64)
+        self._state[POSITION] = position
+        self._state[GTID_ROW] = -1
+        self._open_buffer(batch_bytes, [])
+
+    @property
+    def ended(self) -> bool:
+        """Whether an EOF packet has ended the stream."""
+        return self._ended
+
+    @property
+    def has_boundary(self) -> bool:
+        """Whether there is a finished transaction to flush."""
+        return bool(self._state[BOUNDARY_COUNT] > self._context)
+
+    @property
+    def file(self) -> str:
+        """The binlog file that the stream is in."""
+        return self._file
+
+    @property
+    def position(self) -> int:
+        """The file position behind the last event."""
+        return int(self._state[POSITION])
+
+    @property
+    def inside_transaction(self) -> bool:
+        """Whether the stream stands in a transaction that has not ended yet."""
+        return bool(self._state[TRANSACTION] == INSIDE)
+
+    @property
+    def missing(self) -> int:
+        """Bytes that the next event lacks, as far as known; 0 where the stream may end as it is."""
+        pending = self._filled - int(self._state[CURSOR])
+        return max(1, int(self._state[NEEDED]) - pending) if pending else 0
+
+    def space(self) -> memoryview:
+        """The room that the next bytes go into; never empty."""
+        return self._data[self._filled :].data
+
+    def begin_file(self, name: str) -> Iterator[OutgoingBatch]:
+        """The next bytes are those of another binlog file, from behind its magic number."""
+        yield from self._leave_file()
+        self._enter_file(name, 4)
+
+    def received(self, size: int) -> Iterator[OutgoingBatch]:
+        """`size` more bytes stand in the space; yields the batches that are full.
+
+        Raises `BinlogError` for damage and `ServerErrorPacket` for an ERR packet; what came before stays,
+        and `finish` yields it.
+        """
+        self._filled += size
+        while True:
+            status = framing.index_events(
+                self._data,
+                self._filled,
+                self._state,
+                self._index,
+                self._tables,
+                self._table_used,
+                self._sequence + 1,
+                self._marker,
+                self._format.post_header_length(types.QUERY_EVENT),
+                self._format.checksum_length,
+            )
+            if status == framing.SPECIAL:
+                yield from self._special()
+            elif status == framing.INDEX_FULL:
+                yield from self._cut()
+            elif status == framing.MORE:
+                break
+            elif status == framing.END:
+                self._ended = True
+                return
+            elif status == framing.SERVER_ERROR:
+                raise ServerErrorPacket(self._event_bytes())
+            else:
+                raise self._error(framing.REASONS[status])
+        if self._state[CURSOR] + self._state[NEEDED] > len(self._data) or self._filled == len(self._data):
+            yield from self._cut()
+
+    def flush(self) -> Iterator[OutgoingBatch]:
+        """What is finished, without waiting for a full buffer."""
+        if self.has_boundary:
+            yield self._cut_at_boundary()
+
+    def finish(self, error: str | None = None) -> Iterator[OutgoingBatch]:
+        """The rest of the stream, and a last batch that ends it (with an error, or in good order).
+
+        A transaction that is still open is left out: what is there of it is no change yet.
+        """
+        if not self.inside_transaction:
+            self._mark_boundary()
+        yield from self.flush()
+        header = replace(
+            self._header(0, self.position, ends=True),
+            aborts_transaction=self._aborts or self._open_sent,
+            end_of_stream=True,
+            error=error,
+        )
+        yield OutgoingBatch(header, np.empty((0, 2), np.uint32), np.empty(0, np.uint8))
+
+    # -- special events ------------------------------------------------------------------------------------
+
+    def _special(self) -> Iterator[OutgoingBatch]:
+        kind = int(self._data[self._state[EVENT_START] + 4])
+        event = self._event_bytes()
+        try:
+            if kind == types.TABLE_MAP_EVENT:
+                self._learn_table(event)
+            elif kind == types.ROTATE_EVENT:
+                verify_checksum(event, self._format)
+                yield from self._rotate(event)
+            else:
+                yield from self._describe_format(event)
+        except EventError as error:
+            raise self._error(str(error)) from error
+
+    def _learn_table(self, event: bytes) -> None:
+        description = TableMap.parse(event, self._format)
+        content_end = int(self._state[EVENT_START] + self._state[EVENT_SIZE]) - self._format.checksum_length
+        value = framing.table_map_hash(self._data, int(self._state[EVENT_START]), content_end)
+        entry = self._catalog(description)
+        slot = self._slots.setdefault((value, entry), len(self._descriptions))
+        if slot == len(self._descriptions):
+            self._descriptions.append((f"{description.database}.{description.table}", entry))
+            if slot == len(self._table_used):
+                self._table_used = np.concatenate([self._table_used, np.zeros_like(self._table_used)])
+        if 2 * np.count_nonzero(self._tables[:, 1] >= 0) >= len(self._tables):
+            self._grow_tables()
+        self._tables[framing.find_table(self._tables, value)] = (value, slot)
+
+    def _grow_tables(self) -> None:
+        known = self._tables[self._tables[:, 1] >= 0]
+        self._tables = np.full((2 * len(self._tables), 2), -1, np.int64)
+        for value, slot in known:
+            self._tables[framing.find_table(self._tables, value)] = (value, slot)
+
+    def _rotate(self, event: bytes) -> Iterator[OutgoingBatch]:
+        header = types.EventHeader.parse(event)
+        body = event[types.HEADER_LENGTH : len(event) - self._format.checksum_length]
+        if len(body) < 9:
+            raise EventError("the rotate event is too short to name a file", types.HEADER_LENGTH)
+        position, name = int.from_bytes(body[:8], "little"), body[8:].decode("utf-8", "replace")
+        artificial = bool(header.flags & _ARTIFICIAL) or header.next_position == 0
+        if not artificial:
+            self._append_event()
+            self._state[POSITION] += (header.next_position - self._state[POSITION]) & 0xFFFFFFFF
+            self._mark_boundary()
+        self._state[CURSOR] = self._state[EVENT_NEXT]
+        if name == self._file and artificial:
+            return
+        yield from self._leave_file(next_file=(name, position))
+        self._enter_file(name, position)
+
+    def _describe_format(self, event: bytes) -> Iterator[OutgoingBatch]:
+        description = FormatDescription.parse(event)
+        verify_checksum(event, description)
+        if description.header_length != types.HEADER_LENGTH:
+            raise EventError("files of MySQL 3.23 (binlog version 1) can be looked at with `events` only")
+        self._state[CURSOR] = self._state[EVENT_NEXT]
+        yield from self._leave_file()
+        header = types.EventHeader.parse(event)
+        if header.next_position:
+            self._state[POSITION] = header.next_position
+        self._format = description
+        self._format_event = event
+        self._state[TRANSACTION] = OUTSIDE
+        self._restart([event], int(self._state[CURSOR]), int(self._state[COUNT]))
+
+    def _leave_file(self, next_file: tuple[str, int] | None = None) -> Iterator[OutgoingBatch]:
+        """Send what is left of the file; a transaction that it does not finish will never be."""
+        if not self.inside_transaction:
+            self._mark_boundary()
+        if self.has_boundary:
+            yield self._cut_at_boundary(next_file)
+        if self._state[COUNT] > self._context:
+            yield self._cut_inside()
+        self._aborts = self._aborts or self._open_sent
+        self._open_sent = False
+
+    def _enter_file(self, name: str, position: int) -> None:
+        self._file = name
+        self._state[POSITION] = position
+        self._state[TRANSACTION] = OUTSIDE
+        self._state[GTID_ROW] = -1
+        self._restart(self._format_context(), int(self._state[CURSOR]), int(self._state[COUNT]))
+
+    # -- cutting -------------------------------------------------------------------------------------------
+
+    def _cut(self) -> Iterator[OutgoingBatch]:
+        """Make room for the next event: send what is finished, else what there is, else grow."""
+        if self.has_boundary:
+            yield self._cut_at_boundary()
+        elif self._state[COUNT] > self._context:
+            yield self._cut_inside()
+        else:
+            self._restart(self._context_events(), int(self._state[CURSOR]), int(self._state[COUNT]))
+
+    def _cut_at_boundary(self, next_file: tuple[str, int] | None = None) -> OutgoingBatch:
+        count, cursor = int(self._state[BOUNDARY_COUNT]), int(self._state[BOUNDARY_CURSOR])
+        position = int(self._state[BOUNDARY_POSITION])
+        batch = self._outgoing(count, cursor, next_file or (self._file, position), ends=True)
+        # The events behind the boundary were indexed for this batch's catalog; the next one needs it as well.
+        self._carried_catalog = batch.header.catalog if self._state[COUNT] > count else {}
+        self._batch_position = position
+        self._open_sent = False
+        self._restart(self._format_context(), cursor, count)
+        return batch
+
+    def _cut_inside(self) -> OutgoingBatch:
+        count, cursor = int(self._state[COUNT]), int(self._state[CURSOR])
+        batch = self._outgoing(count, cursor, (self._file, self.position), ends=False)
+        self._carried_catalog = batch.header.catalog
+        self._batch_position = self.position
+        self._open_sent = True
+        self._restart(self._context_events(), cursor, count)
+        return batch
+
+    def _outgoing(self, count: int, cursor: int, resume: tuple[str, int], *, ends: bool) -> OutgoingBatch:
+        header = replace(
+            self._header(self._context, self._batch_position, ends=ends),
+            resume_file=resume[0],
+            resume_position=resume[1],
+            catalog=self._used_catalog(),
+        )
+        self._sequence += 1
+        self._aborts = False
+        self._gtid_set = None
+        return OutgoingBatch(header, self._index[:count].copy(), self._data[:cursor])
+
+    def _header(self, context: int, position: int, *, ends: bool) -> Batch:
+        return Batch(
+            sequence=self._sequence,
+            file=self._file,
+            position=position,
+            context_events=context,
+            resume_file=self._file,
+            resume_position=position,
+            ends_transaction=ends,
+            aborts_transaction=self._aborts,
+            end_of_stream=False,
+            catalog={},
+            gtid_set=self._gtid_set,
+        )
+
+    def _used_catalog(self) -> dict[str, bytes]:
+        used = np.nonzero(self._table_used == self._sequence + 1)[0]
+        fresh = (self._descriptions[slot] for slot in used)
+        return self._carried_catalog | {name: entry for name, entry in fresh if entry is not None}
+
+    def _format_context(self) -> list[bytes]:
+        return [self._format_event] if self._format_event else []
+
+    def _context_events(self) -> list[bytes]:
+        """What the rest of the open transaction needs: the format, its GTID, the table maps so far."""
+        count = int(self._state[COUNT])
+        rows = self._index[:count]
+        wanted = [] if self._state[GTID_ROW] < 0 else [int(self._state[GTID_ROW])]
+        maps = np.nonzero((rows[:, 1] & ~np.uint32(TRANSACTION_END)) == types.TABLE_MAP_EVENT)[0]
+        maps = maps[maps >= self._state[BOUNDARY_COUNT]] if self.has_boundary else maps
+        ids = np.zeros(len(maps), np.int64)
+        for byte in range(6):
+            ids |= self._data[rows[maps, 0] + types.HEADER_LENGTH + byte].astype(np.int64) << (8 * byte)
+        # The last table map of each id is the one in force.
+        _, last = np.unique(ids[::-1], return_index=True)
+        wanted += sorted(int(maps[len(maps) - 1 - place]) for place in last)
+        return [*self._format_context(), *(self._bytes_at(int(rows[row, 0])) for row in wanted)]
+
+    # -- the buffer ----------------------------------------------------------------------------------------
+
+    def _open_buffer(self, capacity: int, context: list[bytes]) -> None:
+        self._data = np.empty(capacity, np.uint8)
+        self._index = np.zeros((capacity // _SMALLEST_EVENT + len(context) + 1, 2), np.uint32)
+        self._filled = 0
+        for row, event in enumerate(context):
+            self._data[self._filled : self._filled + len(event)] = np.frombuffer(event, np.uint8)
+            self._index[row] = (self._filled, event[4])
+            self._filled += len(event)
+        self._context = len(context)
+        self._batch_position = self.position
+
+    def _restart(self, context: list[bytes], cursor: int, count: int) -> None:
+        """Go on in a new buffer: `context`, then the bytes from `cursor` and the index from `count` on."""
+        old_data, old_index, old_filled = self._data, self._index, self._filled
+        position = self._batch_position
+        tail = old_filled - cursor
+        context_size = sum(map(len, context))
+        needed = int(self._state[CURSOR]) - cursor + int(self._state[NEEDED])
+        capacity = max(self._batch_bytes, context_size + max(tail, needed) + _SMALLEST_EVENT)
+        later = old_index[count : int(self._state[COUNT])]
+        self._open_buffer(capacity, context)
+        self._batch_position = position if len(later) else self.position
+        shift = self._filled - cursor
+        self._data[self._filled : self._filled + tail] = old_data[cursor:old_filled]
+        kept = len(later)
+        self._index[self._context : self._context + kept, 0] = later[:, 0] + np.uint32(shift & 0xFFFFFFFF)
+        self._index[self._context : self._context + kept, 1] = later[:, 1]
+        self._filled += tail
+        self._state[COUNT] = self._context + kept
+        self._state[CURSOR] += shift
+        gtid_row = int(self._state[GTID_ROW])
+        if gtid_row >= count:
+            self._state[GTID_ROW] = gtid_row - count + self._context
+        elif gtid_row >= 0:
+            # The open transaction's GTID event came over as context, right behind the format.
+            self._state[GTID_ROW] = 1 if self._context > 1 else -1
+        self._state[BOUNDARY_COUNT] = self._context
+
+    def _mark_boundary(self) -> None:
+        self._state[BOUNDARY_COUNT] = self._state[COUNT]
+        self._state[BOUNDARY_CURSOR] = self._state[CURSOR]
+        self._state[BOUNDARY_POSITION] = self._state[POSITION]
+
+    def _append_event(self) -> None:
+        self._index[self._state[COUNT]] = (self._state[EVENT_START], self._data[self._state[EVENT_START] + 4])
+        self._state[COUNT] += 1
+        self._state[CURSOR] = self._state[EVENT_NEXT]
+
+    def _event_bytes(self) -> bytes:
+        start = int(self._state[EVENT_START])
+        return self._data[start : start + int(self._state[EVENT_SIZE])].tobytes()
+
+    def _bytes_at(self, start: int) -> bytes:
+        size = int.from_bytes(self._data[start + 9 : start + 13].tobytes(), "little")
+        return self._data[start : start + size].tobytes()
+
+    def _error(self, reason: str) -> BinlogError:
+        return BinlogError(self._file, self.position, reason)

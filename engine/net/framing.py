@@ -1,0 +1,292 @@
+"""The receive kernel: finds events in received bytes and where transactions end, and writes the index.
+
+It works in the very buffer that the socket fills: nothing is stripped or copied, the index says where
+each event starts. Only an event that came in several packets (over 16 MB) is joined in place. Whatever
+needs a thought (a new binlog file, a table map never seen before, an error packet) stops the kernel, and
+Python decides.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.decode import event_types as types
+from engine.decode import statements
+from engine.decode.event_roles import (
+    ANONYMOUS_GTID,
+    EVENT_ROLES,
+    FORMAT,
+    HEARTBEAT,
+    MANAGEMENT,
+    MARIADB_GTID,
+    MYSQL_GTID,
+    PAYLOAD,
+    QUERY,
+    ROTATE,
+    STATEMENT,
+    TABLE_MAP,
+    TAGGED_GTID,
+    TRANSACTION_FINISH,
+)
+from engine.kernels import Bytes, Int64s, copy_within, kernel, read_u24, read_u32, read_u64
+from engine.messages import TRANSACTION_END
+
+MORE, SPECIAL, END, SERVER_ERROR, INDEX_FULL, BAD_PACKET, BAD_SIZE, BAD_QUERY, TOO_LARGE = range(9)
+"""Why the kernel stopped. MORE: the next event is not complete. SPECIAL: a format description, a rotation or
+an unknown table map stands at the cursor. END and SERVER_ERROR: an EOF or ERR packet does. The rest is
+damage."""
+
+REASONS = {
+    BAD_PACKET: "the packet is no part of a binlog stream",
+    BAD_SIZE: "the event's size does not fit the bytes that carry it",
+    BAD_QUERY: "the query event's lengths do not fit into the event",
+    TOO_LARGE: "the event claims to be larger than any server writes",
+}
+
+(
+    CURSOR,
+    COUNT,
+    TRANSACTION,
+    BOUNDARY_COUNT,
+    BOUNDARY_CURSOR,
+    BOUNDARY_POSITION,
+    POSITION,
+    NEEDED,
+    GTID_ROW,
+    EVENT_START,
+    EVENT_SIZE,
+    EVENT_NEXT,
+    STATE_SIZE,
+) = range(13)
+"""Places in the state that goes from call to call.
+
+CURSOR: where the next packet (or event) starts. COUNT: rows in the index. TRANSACTION: see below.
+BOUNDARY_*: rows, cursor and file position behind the last transaction end. POSITION: file position behind
+the last event. NEEDED: bytes from the cursor on that the next event takes, as far as known. GTID_ROW: the
+open transaction's GTID event in the index, or -1. EVENT_*: start, size and end of the event at the cursor.
+"""
+
+OUTSIDE, PENDING, INSIDE = range(3)
+"""TRANSACTION: between transactions; after a GTID (or a statement's context), so that the next statement ends
+the transaction unless it opens one; in a transaction that XID, COMMIT or the like will end."""
+
+MAX_EVENT = 2_000_000_000
+_MAX_PACKET = 0xFFFFFF
+_HEADER = 19
+_MARIADB_STANDALONE = 1
+
+
+@kernel
+def table_map_hash(data: Bytes, start: int, end: int) -> int:
+    """A hash of a table map's definition: all of the event behind the table id."""
+    value = np.int64(-3750763034362895579)
+    at = start + _HEADER + 6
+    while at + 8 <= end:
+        value = (value ^ read_u64(data, at)) * np.int64(-7046029254386353131)
+        value ^= (value >> 32) & 0xFFFFFFFF
+        at += 8
+    while at < end:
+        value = (value ^ np.int64(data[at])) * np.int64(1099511628211)
+        at += 1
+    # The lowest bits choose the place in the table.
+    return value ^ ((value >> 29) & 0x7FFFFFFFF)
+
+
+@kernel
+def find_table(tables: Int64s, value: int) -> int:
+    """The place of a hash in the open-addressed table [places, (hash, slot)], or the free place for it."""
+    mask = tables.shape[0] - 1
+    place = value & mask
+    while tables[place, 1] != -1 and tables[place, 0] != value:
+        place = (place + 1) & mask
+    return place
+
+
+@kernel
+def _locate_packet(data: Bytes, filled: int, state: Int64s, marker: int) -> int:
+    """Set EVENT_* for the packet at the cursor, joining the parts of a large one."""
+    cursor = state[CURSOR]
+    state[NEEDED] = 5
+    if filled - cursor < 5:
+        return MORE
+    length = read_u24(data, cursor)
+    first = data[cursor + 4]
+    if length == 0 or (first != 0 and first != 0xFE and first != 0xFF):
+        return BAD_PACKET
+    if first != 0:
+        state[NEEDED] = 4 + length
+        if filled - cursor < 4 + length:
+            return MORE
+        state[EVENT_START] = cursor + 4
+        state[EVENT_SIZE] = length
+        state[EVENT_NEXT] = cursor + 4 + length
+        if first == 0xFF:
+            return SERVER_ERROR
+        return END if length < 9 else BAD_PACKET
+    start = cursor + 4 + marker
+    if length < marker + _HEADER:
+        return BAD_SIZE
+    state[NEEDED] = 4 + marker + _HEADER
+    if filled - cursor < state[NEEDED]:
+        return MORE
+    size = read_u32(data, start + 9)
+    if size > MAX_EVENT:
+        return TOO_LARGE
+    continuations = (size + marker) // _MAX_PACKET
+    whole = size + marker + 4 * (continuations + 1)
+    if length != min(size + marker, _MAX_PACKET):
+        return BAD_SIZE
+    state[NEEDED] = whole
+    if filled - cursor < whole:
+        return MORE
+    left = size + marker - _MAX_PACKET
+    target = cursor + 4 + _MAX_PACKET
+    source = target
+    for _ in range(continuations):
+        part = min(left, _MAX_PACKET)
+        if read_u24(data, source) != part:
+            return BAD_PACKET
+        copy_within(data, source + 4, target, part)
+        source += 4 + part
+        target += part
+        left -= part
+    state[EVENT_START] = start
+    state[EVENT_SIZE] = size
+    state[EVENT_NEXT] = cursor + whole
+    return SPECIAL
+
+
+@kernel
+def _locate_bare(data: Bytes, filled: int, state: Int64s) -> int:
+    """Set EVENT_* for the event at the cursor of a binlog file's bytes."""
+    cursor = state[CURSOR]
+    state[NEEDED] = _HEADER
+    if filled - cursor < _HEADER:
+        return MORE
+    size = read_u32(data, cursor + 9)
+    if size < _HEADER:
+        return BAD_SIZE
+    if size > MAX_EVENT:
+        return TOO_LARGE
+    state[NEEDED] = size
+    if filled - cursor < size:
+        return MORE
+    state[EVENT_START] = cursor
+    state[EVENT_SIZE] = size
+    state[EVENT_NEXT] = cursor + size
+    return SPECIAL
+
+
+@kernel
+def _step_transaction(
+    data: Bytes, start: int, end: int, role: int, kind: int, query_header: int, state: Int64s
+) -> int:
+    """Move the transaction state past one event: +1 if it ends a transaction, +2 if it may define a table."""
+    transaction = state[TRANSACTION]
+    ends = False
+    defines = False
+    if role == MYSQL_GTID or role == ANONYMOUS_GTID or role == TAGGED_GTID:
+        state[TRANSACTION] = PENDING
+        state[GTID_ROW] = state[COUNT]
+    elif role == MARIADB_GTID:
+        standalone = end - start > _HEADER + 12 and data[start + _HEADER + 12] & _MARIADB_STANDALONE
+        state[TRANSACTION] = PENDING if standalone else INSIDE
+        state[GTID_ROW] = state[COUNT]
+    elif role == TRANSACTION_FINISH or role == PAYLOAD:
+        ends = True
+    elif role == QUERY:
+        text = statements.statement_start(data, start, end, query_header)
+        if text < 0:
+            return -1
+        statement = statements.statement_kind(data, text, end)
+        defines = statement == statements.DEFINITION or statement == statements.ATOMIC_CREATE
+        if (
+            statement == statements.BEGIN
+            or statement == statements.XA_START
+            or statement == statements.ATOMIC_CREATE
+        ):
+            state[TRANSACTION] = INSIDE
+        elif (
+            statement == statements.COMMIT
+            or statement == statements.ROLLBACK
+            or statement == statements.XA_FINISH
+        ):
+            ends = True
+        else:
+            ends = transaction != INSIDE
+    elif role == STATEMENT:
+        defines = kind == types.QUERY_COMPRESSED_EVENT
+        ends = transaction != INSIDE
+    elif role != MANAGEMENT and transaction == OUTSIDE:
+        state[TRANSACTION] = PENDING
+    if ends:
+        state[TRANSACTION] = OUTSIDE
+        state[GTID_ROW] = -1
+    return (1 if ends else 0) + (2 if defines else 0)
+
+
+@kernel
+def index_events(
+    data: Bytes,
+    filled: int,
+    state: Int64s,
+    index: NDArray[np.uint32],
+    tables: Int64s,
+    table_used: Int64s,
+    stamp: int,
+    marker: int,
+    query_header: int,
+    checksum_size: int,
+) -> int:
+    """Index the events in data[:filled] from the cursor on, until something stops it; returns what.
+
+    `marker`: bytes between a packet's header and its event, or -1 for the bytes of a file. `tables`: the
+    known table maps by hash, whose slots get `stamp` in `table_used`; emptied when a statement may have
+    changed a definition. `query_header`, `checksum_size`: from the format description.
+    """
+    while True:
+        if state[COUNT] >= index.shape[0]:
+            return INDEX_FULL
+        if marker >= 0:
+            status = _locate_packet(data, filled, state, marker)
+        else:
+            status = _locate_bare(data, filled, state)
+        if status != SPECIAL:
+            return status
+        start = state[EVENT_START]
+        size = state[EVENT_SIZE]
+        if size < _HEADER + checksum_size:
+            return BAD_SIZE
+        end = start + size - checksum_size
+        kind = np.int64(data[start + 4])
+        role = EVENT_ROLES[kind]
+        if role == HEARTBEAT:
+            state[CURSOR] = state[EVENT_NEXT]
+            continue
+        if role == FORMAT or role == ROTATE:
+            return SPECIAL
+        if role == TABLE_MAP:
+            if size < _HEADER + 8 + checksum_size:
+                return BAD_SIZE
+            place = find_table(tables, table_map_hash(data, start, end))
+            if tables[place, 1] == -1:
+                return SPECIAL
+            table_used[tables[place, 1]] = stamp
+        step = _step_transaction(data, start, end, role, kind, query_header, state)
+        if step < 0:
+            return BAD_QUERY
+        if step & 2:
+            tables[:, 1] = -1
+        next_position = read_u32(data, start + 13)
+        if next_position != 0:
+            # The header keeps the low 32 bits only: a huge transaction makes a file pass 4 GB.
+            state[POSITION] += (next_position - state[POSITION]) & 0xFFFFFFFF
+        index[state[COUNT], 0] = start
+        index[state[COUNT], 1] = kind | (TRANSACTION_END if step & 1 else 0)
+        state[COUNT] += 1
+        state[CURSOR] = state[EVENT_NEXT]
+        if step & 1 or (role == MANAGEMENT and state[TRANSACTION] == OUTSIDE):
+            state[BOUNDARY_COUNT] = state[COUNT]
+            state[BOUNDARY_CURSOR] = state[CURSOR]
+            state[BOUNDARY_POSITION] = state[POSITION]
