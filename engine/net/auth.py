@@ -21,9 +21,11 @@ from engine.net.wire import ProtocolError
 Exchange = Generator[bytes, bytes, None]
 """Yields each payload to send, the first unasked; is sent the data of each answer that is no OK or ERR."""
 
+SHA256_REQUEST_PUBLIC_KEY = b"\x01"
 SHA2_REQUEST_PUBLIC_KEY = b"\x02"
 SHA2_FAST_SUCCESS = b"\x03"
 SHA2_FULL_AUTHENTICATION = b"\x04"
+# MySQL fixes SHA-1 here; OAEP does not need a hash that withstands collisions.
 _OAEP = padding.OAEP(mgf=padding.MGF1(hashes.SHA1()), algorithm=hashes.SHA1(), label=None)
 
 
@@ -99,12 +101,24 @@ def _caching_sha2_password(credentials: Credentials) -> Exchange:
     if answer == SHA2_FAST_SUCCESS:
         return
     if answer != SHA2_FULL_AUTHENTICATION:
-        raise ProtocolError(f"caching_sha2_password: answer {answer[:8]!r} has no meaning")
+        raise ProtocolError(f"caching_sha2_password gives no meaning to the answer {answer[:8]!r}")
     if credentials.secure:
         yield password + b"\0"
         return
     public_key = yield SHA2_REQUEST_PUBLIC_KEY
     yield encrypt_password(password, nonce, public_key)
+
+
+def _sha256_password(credentials: Credentials) -> Exchange:
+    password = credentials.password
+    if not password:
+        yield b"\0"
+        return
+    if credentials.secure:
+        yield password + b"\0"
+        return
+    public_key = yield SHA256_REQUEST_PUBLIC_KEY
+    yield encrypt_password(password, credentials.nonce, public_key)
 
 
 def _old_password(credentials: Credentials) -> Exchange:
@@ -118,6 +132,7 @@ def _old_password(credentials: Credentials) -> Exchange:
 METHODS: dict[str, Callable[[Credentials], Exchange]] = {
     "mysql_native_password": _native_password,
     "caching_sha2_password": _caching_sha2_password,
+    "sha256_password": _sha256_password,
     "mysql_old_password": _old_password,
 }
 """Plugin name, as the server says it, → method."""

@@ -1,7 +1,8 @@
 """A table's columns as the server's information_schema has them, for binlogs that do not say enough.
 
-One query for the columns and one for the primary key. Generated and invisible columns are included, in
-ordinal order, as the table maps of the binlog have them.
+The answer has the columns of the binlog's table maps, in their order: generated and invisible columns are
+among them, and so are those that MariaDB hides even from information_schema (row versions and hashes of long
+unique keys, always last). MySQL's hidden columns of functional indexes are in neither.
 """
 
 from __future__ import annotations
@@ -10,31 +11,51 @@ from engine.decode.catalog import ColumnInfo, pack, parse_members
 from engine.net.connection import Connection
 from engine.net.source import explained
 
+_THE_TABLE = "TABLE_SCHEMA = {database} AND TABLE_NAME = {table}"
 _COLUMNS = (
     "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, EXTRA "
-    "FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {database} AND TABLE_NAME = {table} "
-    "ORDER BY ORDINAL_POSITION"
+    f"FROM information_schema.COLUMNS WHERE {_THE_TABLE} ORDER BY ORDINAL_POSITION"
 )
 _PRIMARY_KEY = (
     "SELECT COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS "
-    "WHERE TABLE_SCHEMA = {database} AND TABLE_NAME = {table} AND INDEX_NAME = 'PRIMARY'"
+    f"WHERE {_THE_TABLE} AND INDEX_NAME = 'PRIMARY'"
 )
+_SHOW_GENERATED_PRIMARY_KEY = "SET SESSION show_gipk_in_create_table_and_information_schema = ON"
+_GENERATED_PRIMARY_KEY_SINCE = (8, 0, 30)
+_MARIADB_HIDDEN = (
+    f"SELECT (SELECT COUNT(*) FROM information_schema.TABLES WHERE {_THE_TABLE} "
+    "AND TABLE_TYPE = 'SYSTEM VERSIONED'), "
+    f"(SELECT COUNT(*) FROM information_schema.COLUMNS WHERE {_THE_TABLE} "
+    "AND GENERATION_EXPRESSION = 'ROW START'), "
+    f"(SELECT COUNT(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS WHERE {_THE_TABLE} "
+    "AND INDEX_TYPE = 'HASH' AND NON_UNIQUE = 0), "
+    f"(SELECT COUNT(*) FROM information_schema.TABLES WHERE {_THE_TABLE} AND ENGINE = 'MEMORY')"
+)
+_MARIADB_HIDDEN_SINCE = (10, 3)
 _GENERATED = {"VIRTUAL": "virtual", "STORED": "stored", "PERSISTENT": "stored"}
 
 
 def describe_table(connection: Connection, database: str, table: str) -> bytes | None:
     """The packed columns (`engine.decode.catalog`) of a table; null where we see no such table.
 
-    Raises `Refusal` where the server refuses the question.
+    A member of an ENUM or SET with characters beyond Unicode's first plane comes with `?` in their place: all
+    servers keep these texts so. Raises `Refusal` where the server refuses the question.
     """
     names = {"database": connection.quote(database), "table": connection.quote(table)}
+    greeting = connection.greeting
     with explained(connection):
-        columns = connection.query(_COLUMNS.format(**names))
-        keys = connection.query(_PRIMARY_KEY.format(**names))
-    if not columns:
-        return None
-    primary_key = {name: int(place or 0) for name, place in keys}
-    return pack(_column(row, primary_key) for row in columns)
+        if greeting.flavor == "mysql" and greeting.version >= _GENERATED_PRIMARY_KEY_SINCE:
+            connection.execute(_SHOW_GENERATED_PRIMARY_KEY)
+        rows = connection.query(_COLUMNS.format(**names))
+        if not rows:
+            return None
+        primary_key = {
+            name: int(place or 0) for name, place in connection.query(_PRIMARY_KEY.format(**names))
+        }
+        columns = [_column(row, primary_key) for row in rows]
+        if greeting.flavor == "mariadb" and greeting.version >= _MARIADB_HIDDEN_SINCE:
+            columns += _hidden(connection.query(_MARIADB_HIDDEN.format(**names))[0])
+    return pack(columns)
 
 
 def _column(row: tuple[str | None, ...], primary_key: dict[str | None, int]) -> ColumnInfo:
@@ -52,4 +73,36 @@ def _column(row: tuple[str | None, ...], primary_key: dict[str | None, int]) -> 
         primary_key=primary_key.get(name),
         visible="INVISIBLE" not in words,
         generated=next((_GENERATED[word] for word in words if word in _GENERATED), None),
+    )
+
+
+def _hidden(counts: tuple[str | None, ...]) -> list[ColumnInfo]:
+    """MariaDB's hidden columns: row versions that nobody declared, then one hash per long unique key."""
+    versioned, declared, hashes, in_memory = (int(count or 0) for count in counts)
+    hidden: list[ColumnInfo] = []
+    if versioned and not declared:
+        hidden += (
+            _hidden_column(name, "timestamp", "timestamp(6)", "stored") for name in ("row_start", "row_end")
+        )
+    if not in_memory:
+        hidden += (
+            _hidden_column(f"DB_ROW_HASH_{number}", "bigint", "bigint(20)", "virtual")
+            for number in range(1, hashes + 1)
+        )
+    return hidden
+
+
+def _hidden_column(name: str, data_type: str, column_type: str, generated: str) -> ColumnInfo:
+    return ColumnInfo(
+        name=name,
+        data_type=data_type,
+        column_type=column_type,
+        unsigned=False,
+        charset=None,
+        collation=None,
+        members=None,
+        nullable=True,
+        primary_key=None,
+        visible=False,
+        generated=generated,
     )

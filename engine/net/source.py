@@ -132,7 +132,7 @@ def check(facts: SourceFacts, where: str) -> tuple[str, ...]:
     """Whether the server called `where` can be followed: raises `EngineError` if not, returns warnings."""
     if not facts.log_bin:
         raise EngineError(
-            f"{where} writes no binlog: start the server with log_bin set and binlog_format=ROW, then try again"
+            f"{where} writes no binlog: start it with log_bin and binlog_format=ROW set, then try again"
         )
     if facts.server_id == 0:
         raise EngineError(f"{where} has server_id 0, with which no replica may connect: set another there")
