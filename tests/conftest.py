@@ -1,4 +1,5 @@
-"""Fixtures shared by the tests: one running server of each flavor, started on first use, for the whole session."""
+"""Fixtures shared by the tests: one running server of each flavor, started on first use, for the whole
+session."""
 
 from __future__ import annotations
 

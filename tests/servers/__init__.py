@@ -1,7 +1,9 @@
-"""Real MySQL and MariaDB servers for the tests and the perf harness, and binlogs that no server writes any more.
+"""Real MySQL and MariaDB servers for the tests and the perf harness, and binlogs that no server writes any
+more.
 
-`get_server("mysql-9.7")` gives a server in a folder of its own; `start`, `stop`, or use it as a context manager.
-Everything is downloaded once, into the user's cache folder (`python -m tests.servers` does so ahead of time).
+`get_server("mysql-9.7")` gives a server in a folder of its own; `start`, `stop`, or use it as a context
+manager. Everything is downloaded once, into the user's cache folder (`python -m tests.servers` does so ahead
+of time).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Packages of any Debian suite, unpacked into a folder with all that they depend on.
 
-The machine's own apt does the work (its mirror, proxy and credentials), pointed at a source list, package lists
-and an empty installation status of our own: nothing on the machine changes, root is not needed, and the result
-brings its own C library. So a program of any suite runs anywhere, through the loader of its own folder.
+The machine's own apt does the work (its mirror, proxy and credentials), pointed at a source list, package
+lists and an empty installation status of our own: nothing on the machine changes, root is not needed, and the
+result brings its own C library. So a program of any suite runs anywhere, through the loader of its own
+folder.
 """
 
 from __future__ import annotations
@@ -100,8 +101,9 @@ class _Apt:
             else:
                 return
         raise UnavailableError(
-            f"no mirror that this machine's apt knows carries Debian {suite}; set BINLOG_ENGINE_DEBIAN_MIRROR "
-            f"to the address of one that does ({'; '.join(reasons) or 'apt has no sources'})"
+            f"no mirror that this machine's apt knows carries Debian {suite}; "
+            "set BINLOG_ENGINE_DEBIAN_MIRROR to the address of one that does "
+            f"({'; '.join(reasons) or 'apt has no sources'})"
         )
 
     def download(self, packages: Sequence[str], alone: Sequence[str]) -> list[Path]:

