@@ -1,17 +1,24 @@
-"""Fixtures shared by the tests: one running server of each flavor, started on first use, for the whole
-session."""
+"""Fixtures shared by the tests. Servers: one of each flavor, started on first use, for the whole session."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from tests.servers import FLAVORS, Server, UnavailableError, get_server
+from tests.servers import FLAVORS, Server, UnavailableError, get_server, historic_binlogs
 
 SERVERS_ARE_REQUIRED = os.environ.get("BINLOG_ENGINE_REQUIRE_SERVERS") == "1"
+
+
+def _skip_or_fail(reason: UnavailableError) -> NoReturn:
+    if SERVERS_ARE_REQUIRED:
+        pytest.fail(str(reason))
+    pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="session")
@@ -32,9 +39,7 @@ def shared_server() -> Iterator[Callable[[str], Server]]:
             outcome = outcomes[flavor]
             if isinstance(outcome, Server):
                 return outcome
-            if SERVERS_ARE_REQUIRED:
-                pytest.fail(str(outcome))
-            pytest.skip(str(outcome))
+            _skip_or_fail(outcome)
 
         yield of_flavor
 
@@ -63,3 +68,12 @@ def mariadb118(shared_server: Callable[[str], Server]) -> Server:
 def server(request: pytest.FixtureRequest, shared_server: Callable[[str], Server]) -> Server:
     """Each flavor in turn."""
     return shared_server(request.param)
+
+
+@pytest.fixture(scope="session")
+def historic() -> dict[str, Path]:
+    """Binlogs of servers of the past, by file name."""
+    try:
+        return historic_binlogs()
+    except UnavailableError as error:
+        _skip_or_fail(error)

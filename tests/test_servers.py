@@ -15,7 +15,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from tests.servers import FLAVORS, Server, UnavailableError, get_server, historic_binlogs
+from tests.servers import FLAVORS, Server, UnavailableError, get_server
 from tests.servers.cache import cached
 from tests.servers.historic import MAGIC
 from tests.servers.installations import FLAVORS_BY_NAME, installation
@@ -25,8 +25,8 @@ OWN_SERVER = "mariadb-10.11"
 
 @pytest.fixture
 def own_server(shared_server: Callable[[str], Server]) -> Server:
-    """A server that the test may stop and kill: not the shared one, which only shows that the flavor
-    works.""" shared_server(OWN_SERVER)
+    """A server that the test may stop and kill; the shared one only shows that the flavor is to be had."""
+    shared_server(OWN_SERVER)
     return get_server(OWN_SERVER, {"server-id": "77"})
 
 
@@ -177,12 +177,9 @@ def test_a_failed_build_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 @pytest.mark.server
-def test_historic_binlogs() -> None:
-    binlogs = historic_binlogs()
-    assert binlogs["ver_5_1_17.001"].read_bytes().startswith(MAGIC)
-    assert {"binlog_old_version_4_1.000001", "trunc_binlog.000001", "mariadb-5.5-binlog.000001"} <= set(
-        binlogs
-    )
+def test_historic_binlogs(historic: dict[str, Path]) -> None:
+    assert historic["ver_5_1_17.001"].read_bytes().startswith(MAGIC)
+    assert {"binlog_old_version_4_1.000001", "trunc_binlog.000001"} <= set(historic)
 
 
 def _run(command: list[str]) -> str:

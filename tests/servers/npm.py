@@ -49,7 +49,7 @@ def _pack(command: Sequence[str], environment: Mapping[str, str], workspace: Pat
         )
         if done.returncode == 0:
             (packed,) = json.loads(done.stdout)
-            return workspace / packed["filename"]
+            return workspace / str(packed["filename"])
         if attempt < ATTEMPTS:
             time.sleep(attempt)
     raise UnavailableError(f"{' '.join(command[-3:])} failed: {done.stderr.strip()[-500:]}")

@@ -34,7 +34,7 @@ POLL_SECONDS = 0.02
 # free.
 PORTS = range(20_000, 32_000)
 
-OPTIONS = {
+OPTIONS: dict[str, str | None] = {
     "server_id": "1",
     "log_bin": "binlog",
     "binlog_format": "ROW",
@@ -82,7 +82,7 @@ class Server:
         self.flavor = flavor
         self.installation = installation
         self.port = _free_port()
-        self.options: dict[str, str | None] = OPTIONS | _normalised(options or {})
+        self.options = OPTIONS | _normalised(options or {})
         self._template = template
         self._folder = Path(tempfile.gettempdir()) / f"binlog-engine-{flavor}-{os.getpid()}-{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
