@@ -14,7 +14,7 @@ class Capability(IntFlag):
 
     NONE = 0
     LONG_PASSWORD = 1 << 0
-    """MariaDB calls it CLIENT_MYSQL: a server that leaves it out has extended capabilities."""
+    """MariaDB calls it CLIENT_MYSQL: where it is missing, there may be extended capabilities."""
     FOUND_ROWS = 1 << 1
     LONG_FLAG = 1 << 2
     CONNECT_WITH_DB = 1 << 3

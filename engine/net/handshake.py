@@ -51,17 +51,13 @@ class Greeting:
     @property
     def flavor(self) -> Flavor:
         """Whose server it is. Percona's and other builds of MySQL are MySQL."""
-        return "mariadb" if is_mariadb(self.server_version, self.capabilities) else "mysql"
+        named = "mariadb" in self.server_version.lower()
+        return "mariadb" if named or self.mariadb_capabilities else "mysql"
 
     @property
     def version(self) -> tuple[int, ...]:
         """The numbers of the version: (9, 7, 0); as many as it has."""
         return version_tuple(self.server_version)
-
-
-def is_mariadb(server_version: str, capabilities: Capability = Capability.LONG_PASSWORD) -> bool:
-    """Whether a server of that version is MariaDB; recent ones also leave one capability out to say so."""
-    return "mariadb" in server_version.lower() or Capability.LONG_PASSWORD not in capabilities
 
 
 def version_tuple(server_version: str) -> tuple[int, ...]:
