@@ -1,0 +1,55 @@
+# Everything a fresh clone needs: `make demo` and `make test` set up what they use, `make help` lists the rest.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help venv java servers kernels setup lint test demo perf clean
+
+VENV := .venv
+PYTHON_IN_VENV := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+WITH_JAVA = JAVA_HOME="$$(tests/setup/java.sh)"
+
+# Where a real server cannot be had its tests fail; BINLOG_ENGINE_REQUIRE_SERVERS=0 has them skipped instead.
+export BINLOG_ENGINE_REQUIRE_SERVERS ?= 1
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+venv: $(INSTALLED) ## make .venv and install the engine into it, with all that Spark, tests and tools need
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON_IN_VENV) -m pip --version >/dev/null 2>&1 || PYTHON='$(PYTHON)' tests/setup/venv.sh $(VENV)
+	$(PYTHON_IN_VENV) -m pip install --quiet --disable-pip-version-check --retries 5 --editable '.[spark,dev]'
+	@touch $@
+
+java: ## find Java 17 or later for Spark, or install one
+	@tests/setup/java.sh >/dev/null
+
+servers: venv ## download the real servers for the tests, once, into the user's cache folder
+	$(PYTHON_IN_VENV) -m tests.servers
+
+kernels: venv ## compile the kernels into their cache
+	$(PYTHON_IN_VENV) -m engine.decode.warm
+
+lint: venv ## ruff and mypy
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+setup: venv ## venv, java, servers and kernels, side by side
+	@$(MAKE) --no-print-directory --jobs=3 java servers kernels
+
+test: setup lint ## lint, then all tests, real servers and Spark included
+	$(WITH_JAVA) $(VENV)/bin/pytest $(TESTS)
+
+demo: venv java kernels ## sample binlogs through the whole engine into a Spark streaming query
+	$(WITH_JAVA) $(VENV)/bin/binlog-engine demo
+
+perf: setup ## measure the engine against mysqlbinlog and mysql-replication
+	$(WITH_JAVA) $(PYTHON_IN_VENV) -m perf
+
+clean: ## remove what make and the tools made here (not the servers in the cache folder)
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis perf/work
+	rm -rf spark-warehouse metastore_db derby.log
+	find engine tests perf -name __pycache__ -type d -prune -exec rm -rf {} +
