@@ -60,10 +60,10 @@ class PacketJoiner:
                 raise ProtocolError(
                     f"a payload of more than {self._limit} bytes, which no answer should need"
                 )
-            if len(self._received) < HEADER_SIZE + length:
-                return None
             if self._received[3] != self.sequence:
                 raise ProtocolError(f"packet {self._received[3]} came where packet {self.sequence} was due")
+            if len(self._received) < HEADER_SIZE + length:
+                return None
             self.sequence = (self.sequence + 1) & 0xFF
             self._joined += self._received[HEADER_SIZE : HEADER_SIZE + length]
             del self._received[: HEADER_SIZE + length]

@@ -75,6 +75,10 @@ _NO_SUCH_PLACE = (
     "{where} has no {place}, its file is shorter: it is another server, or its binlogs were reset, so start "
     "again into an empty output folder"
 )
+_NO_EVENT = (
+    "{where} finds no event at {place}: either its file is damaged or no event starts exactly there, so "
+    "check with SHOW BINLOG EVENTS ({message})"
+)
 _ACCESS_DENIED = (
     "{where} refuses the login of user {user} ({message}): check user and password, and from which hosts the "
     "user may connect"
@@ -114,17 +118,13 @@ _EXPLANATIONS = (
     ),
     _Explanation(1236, "position > file size", _NO_SUCH_PLACE),
     _Explanation(1236, "impossible position", _NO_SUCH_PLACE),
-    _Explanation(
-        1236,
-        "bogus data in log event",
-        "{where} finds no event at {place}: an event must start exactly there, so take a position that "
-        "SHOW BINLOG EVENTS names",
-    ),
+    _Explanation(1236, "bogus data in log event", _NO_EVENT),
+    _Explanation(1236, "truncated in the middle of event", _NO_EVENT),
     _Explanation(
         1236,
         "log event entry exceeded max_allowed_packet",
-        "{where} finds no event at {place}, or one larger than its max_allowed_packet: take a position that "
-        "SHOW BINLOG EVENTS names, or raise max_allowed_packet there",
+        "{where} finds at {place} no event, or one larger than its max_allowed_packet: raise that, or check "
+        "the position with SHOW BINLOG EVENTS",
     ),
     _Explanation(
         1236,

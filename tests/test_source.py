@@ -1,0 +1,281 @@
+"""What the engine asks of a real server before a dump, and how the server's refusals come out."""
+
+from __future__ import annotations
+
+import subprocess
+import uuid
+
+import pytest
+
+from engine.decode.catalog import ColumnInfo, unpack
+from engine.errors import EngineError
+from engine.net import packets, source
+from engine.net.connection import Connection
+from engine.net.describe import describe_table
+from engine.net.refusals import Refusal, explain
+from tests.servers import get_server
+
+pytestmark = pytest.mark.server
+
+PASSWORD = "asks a lot"
+
+
+@pytest.fixture
+def connection(server):
+    server.create_replication_user("asker", PASSWORD)
+    with Connection.open(server.host, server.port, "asker", PASSWORD) as connection:
+        yield connection
+
+
+def open_as(server, privileges):
+    server.create_replication_user("limited", PASSWORD, privileges=privileges)
+    return Connection.open(server.host, server.port, "limited", PASSWORD)
+
+
+def first_answer(connection):
+    """The first payload of a dump that was asked for."""
+    sock, pending = connection.take_over()
+    joiner = packets.PacketJoiner()
+    joiner.sequence = 1
+    joiner.feed(pending)
+    with sock:
+        while (payload := joiner.next()) is None:
+            received = sock.recv(1 << 16)
+            assert received
+            joiner.feed(received)
+    return payload
+
+
+def test_facts(server, connection):
+    facts = source.read_facts(connection)
+    mariadb = server.flavor.startswith("mariadb")
+    assert facts.flavor == ("mariadb" if mariadb else "mysql")
+    assert facts.version == server.query("SELECT version()")[0][0]
+    assert facts.version.startswith(".".join(map(str, facts.version_tuple)))
+    assert (facts.server_id, facts.log_bin, facts.binlog_format) == (1, True, "ROW")
+    assert (facts.binlog_checksum, facts.binlog_row_image) == ("CRC32", "FULL")
+    assert (facts.server_uuid is None) == mariadb
+    assert (facts.binlog_row_metadata is None) == (server.flavor == "mysql-5.6")
+    assert source.check(facts, "db1:3306") == ()
+
+
+def test_gtid_sets(server, connection):
+    if server.flavor == "mysql-5.6":
+        assert source.read_facts(connection).gtid_set == ""
+        return
+    before = source.read_facts(connection).gtid_set
+    server.execute("CREATE DATABASE IF NOT EXISTS gtid_sets", "DROP DATABASE gtid_sets")
+    position = source.current_position(connection)
+    assert source.read_facts(connection).gtid_set == position.gtid_set != before
+    assert "\n" not in position.gtid_set
+
+
+def test_positions(server, connection):
+    logs = source.binary_logs(connection)
+    assert logs == [(path.name, path.stat().st_size) for path in server.binlogs()]
+    position = source.current_position(connection)
+    assert (position.file, position.position) == logs[-1]
+    at = source.gtid_set_at(connection, position.file, position.position)
+    assert at == (position.gtid_set if server.flavor.startswith("mariadb") else None)
+    assert source.gtid_set_at(connection, "no'such.000001", 4) is None
+
+
+def test_a_prepared_dump_begins_and_is_registered(server, connection):
+    facts = source.read_facts(connection)
+    replica_uuid = str(uuid.uuid4())
+    source.prepare_dump(connection, facts, heartbeat_seconds=0.5, replica_uuid=replica_uuid)
+    assert connection.query("SELECT @master_heartbeat_period, @source_binlog_checksum") == [
+        ("500000000", "CRC32")
+    ]
+    source.register(connection, 4711, "engine", 1234)
+    mine = source.Replica(4711, "engine", 1234, replica_uuid)
+    if server.flavor.startswith("mysql"):
+        assert mine in source.replicas(connection)
+        assert source.server_id_holder(connection, 4711, replica_uuid) is None
+        assert source.server_id_holder(connection, 4711, "another") == mine
+        assert source.server_id_holder(connection, 4712, "another") is None
+    source.start_dump(connection, source.binary_logs(connection)[0][0], 4, 4711, non_block=True)
+    payload = first_answer(connection)
+    assert payload[0] == packets.OK_MARKER
+    assert payload[5] == 4, "a dump begins with an artificial ROTATE_EVENT"
+
+
+def test_replicas_seen_from_another_session_of_mariadb(mariadb118):
+    with Connection.open(mariadb118.host, mariadb118.port, mariadb118.user) as connection:
+        source.register(connection, 4713, "engine", 7)
+        assert source.Replica(4713, "engine", 7, None) in source.replicas(connection)
+        assert source.server_id_holder(connection, 4713, "any").host == "engine"
+
+
+@pytest.mark.parametrize("privileges", ["SELECT", "REPLICATION CLIENT", "USAGE"])
+def test_a_missing_privilege_is_named(server, privileges):
+    with open_as(server, privileges) as connection:
+        facts = source.read_facts(connection)
+        with pytest.raises(Refusal, match="GRANT REPLICATION SLAVE, REPLICATION CLIENT ON"):
+            source.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
+            source.register(connection, 4714)
+            source.start_dump(connection, "", 4, 4714, non_block=True)
+            raise explain(packets.parse_err(first_answer(connection)), source.context_of(connection))
+
+
+def test_positions_need_a_privilege(server):
+    with open_as(server, "REPLICATION SLAVE") as connection:
+        for ask in (source.binary_logs, source.current_position):
+            with pytest.raises(Refusal, match="GRANT REPLICATION SLAVE, REPLICATION CLIENT ON"):
+                ask(connection)
+        assert source.replicas(connection) is not None
+
+
+@pytest.mark.parametrize(
+    ("file", "position", "says"),
+    [
+        ("binlog.009999", 4, "does not have binlog.009999 at position 4 any more"),
+        ("{last}", 900_000_000, "its file is shorter"),
+    ],
+)
+def test_places_that_are_not_there(server, connection, file, position, says):
+    facts = source.read_facts(connection)
+    source.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
+    file = file.format(last=source.current_position(connection).file)
+    source.start_dump(connection, file, position, 4715, non_block=True)
+    context = source.context_of(connection, file, position, 4715)
+    refusal = explain(packets.parse_err(first_answer(connection)), context)
+    assert (refusal.code, refusal.passing) == (1236, False)
+    assert says in str(refusal)
+
+
+def test_a_place_between_events(server, connection):
+    server.execute("CREATE DATABASE IF NOT EXISTS between_events")
+    facts = source.read_facts(connection)
+    source.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
+    position = source.current_position(connection)
+    source.start_dump(connection, position.file, position.position - 1, 4716, non_block=True)
+    sock, pending = connection.take_over()
+    with sock:
+        stream = pending
+        while chunk := sock.recv(1 << 16):
+            stream += chunk
+            if b"HY000" in stream:
+                break
+    error = packets.parse_err(stream[stream.rindex(b"\xff\xd4\x04") :])
+    assert "SHOW BINLOG EVENTS" in str(explain(error, source.context_of(connection, position.file, 5)))
+
+
+def test_servers_that_cannot_be_followed():
+    with get_server("mysql-9.7", {"log_bin": None, "skip_log_bin": None}) as server:
+        server.create_replication_user("asker", PASSWORD)
+        with Connection.open(server.host, server.port, "asker", PASSWORD) as connection:
+            with pytest.raises(EngineError, match="writes no binlog"):
+                source.check(source.read_facts(connection), "db1:3306")
+            with pytest.raises(EngineError, match="writes no binlog"):
+                source.current_position(connection)
+            with pytest.raises(EngineError, match="writes no binlog"):
+                source.binary_logs(connection)
+
+
+def test_statement_format_is_a_warning(mysql56):
+    with Connection.open(mysql56.host, mysql56.port, mysql56.user) as connection:
+        connection.execute("SET GLOBAL binlog_format = 'MIXED'")
+        try:
+            (warning,) = source.check(source.read_facts(connection), "db1:3306")
+        finally:
+            connection.execute("SET GLOBAL binlog_format = 'ROW'")
+    assert "binlog_format=MIXED" in warning
+
+
+MEMBERS = ("a", "b'c", "back\\slash", "new\nline", "é,)", "", '"')
+
+
+@pytest.mark.parametrize("mode", ["", "NO_BACKSLASH_ESCAPES"])
+def test_members_are_what_select_gives(server, connection, mode):
+    with Connection.open(server.host, server.port, server.user) as owner:
+        owner.execute(f"SET SESSION sql_mode = '{mode}'")
+        owner.execute("CREATE DATABASE IF NOT EXISTS described")
+        owner.execute("DROP TABLE IF EXISTS described.members")
+        listed = ",".join(owner.quote(member) for member in MEMBERS)
+        owner.execute(f"CREATE TABLE described.members (e ENUM({listed}), s SET('x','y'''))")
+        owner.execute("INSERT INTO described.members (e) VALUES (1),(2),(3),(4),(5),(6),(7)")
+        selected = tuple(row[0] for row in owner.query("SELECT e FROM described.members ORDER BY e + 0"))
+    enum, set_ = unpack(describe_table(connection, "described", "members"))
+    assert enum.members == selected == MEMBERS
+    assert set_.members == ("x", "y'")
+
+
+def test_columns(server, connection):
+    virtual = (
+        "" if server.flavor == "mysql-5.6" else ", twice INT AS (amount * 2), kept INT AS (amount + 1) STORED"
+    )
+    server.execute(
+        "CREATE DATABASE IF NOT EXISTS described",
+        "DROP TABLE IF EXISTS described.`it's`",
+        "CREATE TABLE described.`it's` (amount INT UNSIGNED NOT NULL, name VARCHAR(10) CHARACTER SET latin1, "
+        f"`bin` VARBINARY(3), id BIGINT, d DOUBLE UNSIGNED, PRIMARY KEY (id, amount){virtual})",
+    )
+    columns = {column.name: column for column in unpack(describe_table(connection, "described", "it's"))}
+    assert list(columns)[:5] == ["amount", "name", "bin", "id", "d"]
+    assert columns["name"] == ColumnInfo(
+        name="name",
+        data_type="varchar",
+        column_type="varchar(10)",
+        unsigned=False,
+        charset="latin1",
+        collation="latin1_swedish_ci",
+        members=None,
+        nullable=True,
+        primary_key=None,
+        visible=True,
+        generated=None,
+    )
+    assert {name: column.unsigned for name, column in columns.items() if column.unsigned} == {
+        "amount": True,
+        "d": True,
+    }
+    assert (columns["id"].primary_key, columns["amount"].primary_key, columns["d"].primary_key) == (
+        1,
+        2,
+        None,
+    )
+    assert (columns["amount"].nullable, columns["d"].nullable) == (False, True)
+    assert (columns["bin"].charset, columns["bin"].data_type) == (None, "varbinary")
+    if virtual:
+        assert (columns["twice"].generated, columns["kept"].generated) == ("virtual", "stored")
+    assert describe_table(connection, "described", "no such table") is None
+
+
+HIDDEN = {
+    "mysql-9.7": (
+        "CREATE TABLE {t} (a INT INVISIBLE, v INT AS (a + 1), INDEX ((a + 1)), INDEX ((a + 2)), b INT)",
+        "SET sql_generate_invisible_primary_key = ON",
+        "CREATE TABLE {t}_keyless (a INT, b INT)",
+        "SET sql_generate_invisible_primary_key = OFF",
+    ),
+    "mariadb-10.11": (
+        "CREATE TABLE {t} (a INT INVISIBLE, v INT AS (a + 1), t TEXT UNIQUE, b INT) WITH SYSTEM VERSIONING",
+        "CREATE TABLE {t}_declared (a INT, s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END, b INT, "
+        "PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING",
+        "CREATE TABLE {t}_memory (a INT, b INT, UNIQUE (a) USING HASH) ENGINE = MEMORY",
+    ),
+}  # fmt: skip
+HIDDEN["mariadb-11.8"] = HIDDEN["mariadb-10.11"]
+
+
+@pytest.mark.parametrize("flavor", HIDDEN)
+def test_the_columns_are_those_of_the_binlog(shared_server, flavor):
+    server = shared_server(flavor)
+    server.execute("DROP DATABASE IF EXISTS hidden", "CREATE DATABASE hidden")
+    server.execute(*(statement.format(t="hidden.t") for statement in HIDDEN[flavor]))
+    server.create_replication_user("asker", PASSWORD)
+    with Connection.open(server.host, server.port, "asker", PASSWORD) as connection:
+        for (table,) in server.query("SHOW TABLES FROM hidden"):
+            server.flush_binlog()
+            server.execute(f"INSERT INTO hidden.{table} (a, b) VALUES (1, 2)")
+            logged = columns_logged(server)
+            described = unpack(describe_table(connection, "hidden", table))
+            assert len(described) == logged, (table, [column.name for column in described])
+
+
+def columns_logged(server):
+    """How many columns the rows of the last binlog file have, by the server's own tool."""
+    command = [*server.tool("mysqlbinlog"), "-v", "--base64-output=decode-rows", str(server.flush_binlog())]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return sum(line.startswith("###   @") for line in text.splitlines())
