@@ -100,7 +100,7 @@ class FormatDescription:
 
     @classmethod
     def parse(cls, data: bytes) -> FormatDescription:
-        """From a whole FORMAT_DESCRIPTION_EVENT or START_EVENT_V3, whose checksum is not looked at here.
+        """From a whole FORMAT_DESCRIPTION_EVENT or START_EVENT_V3, with or without its checksum.
 
         Raises `EventError` for bytes that are no such event, and for checksum algorithms that nobody knows.
         """
@@ -109,7 +109,8 @@ class FormatDescription:
         header = t.EventHeader.parse(data)
         if header.type_code != t.FORMAT_DESCRIPTION_EVENT:
             raise EventError(f"a format description is expected here, not a {header.type_name}", 4)
-        if header.size != len(data):
+        checksum_length = t.CHECKSUM_LENGTH + len(data) - header.size
+        if checksum_length not in (0, t.CHECKSUM_LENGTH):
             raise EventError(f"the event claims {header.size} bytes, here are {len(data)}", 9)
         reader = EventReader(data, t.HEADER_LENGTH)
         binlog_version, server_version, created = _read_start(reader)
@@ -119,7 +120,7 @@ class FormatDescription:
             raise EventError(reason, t.HEADER_LENGTH)
         checksum_algorithm = CHECKSUM_OFF
         if has_checksum_field(server_version):
-            lengths = reader.take(reader.remaining - 1 - t.CHECKSUM_LENGTH)
+            lengths = reader.take(reader.remaining - 1 - checksum_length)
             checksum_algorithm = reader.uint(1)
         else:
             lengths = reader.rest()

@@ -48,7 +48,7 @@ class OptionalMetadata:
 
     @classmethod
     def parse(cls, reader: EventReader, types: tuple[int, ...], flavor: str) -> OptionalMetadata:
-        """All fields to the reader's end, for columns of these real types, as servers of this flavor write them.
+        """All fields to the reader's end, for columns of these real types, from a server of this flavor.
 
         Fields that nobody knows are stepped over. Raises `EventError` for fields that do not fit the columns.
         """

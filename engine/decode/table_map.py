@@ -7,12 +7,14 @@ Source: `Table_map_event` in MySQL's `rows_event.cpp`, `table_def` in `rpl_utili
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 from engine.decode.catalog import ColumnInfo
 from engine.decode.catalog_fit import declared_type, misfit
 from engine.decode.columns.base import Column
 from engine.decode.columns.field_types import FieldType
+from engine.decode.event_body import EventBody, json_value
 from engine.decode.event_types import TABLE_MAP_EVENT, EventHeader
 from engine.decode.format_description import FormatDescription
 from engine.decode.framing import open_event, read_table_id
@@ -46,7 +48,7 @@ class CatalogMismatch(EngineError):
 
 
 @dataclass(frozen=True, slots=True)
-class TableMap:
+class TableMap(EventBody):
     """A decoded TABLE_MAP_EVENT. Tuples have one entry per column."""
 
     table_id: int
@@ -69,8 +71,8 @@ class TableMap:
         return cls.decode(reader, header, fmt)
 
     @classmethod
-    def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> TableMap:
-        """From an event's body."""
+    def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
+        """Post header, names, types, metadata, optional metadata."""
         table_id, flags = read_table_id(reader, header, fmt)
         database, table = _name(reader), _name(reader)
         count = reader.length_encoded()
@@ -84,6 +86,17 @@ class TableMap:
             nullable = tuple(bool(null_bits[i // 8] >> i % 8 & 1) for i in range(count))
         optional = OptionalMetadata.parse(reader, types, fmt.flavor)
         return cls(table_id, flags, database, table, types, metadata, nullable, optional)
+
+    def to_json(self) -> dict[str, Any]:
+        """See `EventBody.to_json`; the columns by themselves, with MySQL's names of their types."""
+        return {
+            "table_id": self.table_id,
+            "flags": self.flags,
+            "database": self.database,
+            "table": self.table,
+            "columns": [_column_json(column) for column in self.columns(None)],
+            "primary_key": [list(part) for part in self.optional.primary_key],
+        }
 
     @property
     def needs_catalog(self) -> bool:
@@ -151,6 +164,11 @@ class TableMap:
             nullable=self.nullable[i],
             visible=info.visible,
         )
+
+
+def _column_json(column: Column) -> dict[str, Any]:
+    values = {f.name: json_value(getattr(column, f.name)) for f in fields(column) if f.name != "type_code"}
+    return {"type": FieldType(column.type_code).name} | {n: v for n, v in values.items() if v is not None}
 
 
 def _member_texts(members: tuple[bytes, ...] | None, collation: int | None) -> tuple[str, ...] | None:

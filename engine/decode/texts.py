@@ -48,7 +48,7 @@ _CODECS = {
 
 
 def decode_text(value: bytes, collation: int | None) -> tuple[str, bool]:
-    """The text of bytes in a collation's character set (UTF-8 where null), and whether that was without loss."""
+    """The text of bytes in a collation's character set (null: UTF-8), and whether that was without loss."""
     charset = charset_of(Column(name="", type_code=0, metadata=0, collation=collation))
     codec = _CODECS.get(charset or "", "utf_8")
     try:

@@ -1,0 +1,96 @@
+"""A whole transaction compressed into one event (`binlog_transaction_compression`, MySQL 8.0.20 and later).
+
+Fields of type, length and value, then the events, one after the other and without checksums, as a zstd
+stream. What comes out is bounded twice: by what the event claims, and by what the caller allows.
+Source: `codecs/binary.cpp` and `compression/` in MySQL's `libs/mysql/binlog/event`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Self
+
+import zstandard
+
+from engine.decode.event_body import HIDDEN, EventBody
+from engine.decode.event_types import HEADER_LENGTH, EventHeader
+from engine.decode.format_description import FormatDescription
+from engine.decode.reader import EventReader
+from engine.errors import EventError
+
+MAX_UNCOMPRESSED = 1 << 32
+"""Bytes of a transaction's events in all, unless the caller says otherwise."""
+MAX_EVENT = 1 << 30
+"""Bytes of one event: `max_allowed_packet` cannot be larger."""
+
+_ZSTD, _NONE = 0, 255
+_ALGORITHMS = {_ZSTD: "ZSTD", _NONE: "NONE"}
+_END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionPayload(EventBody):
+    """TRANSACTION_PAYLOAD_EVENT."""
+
+    compression: str
+    """`ZSTD` or `NONE`."""
+    payload_size: int
+    uncompressed_size: int
+    payload: bytes = field(repr=False, metadata=HIDDEN)
+
+    @classmethod
+    def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
+        """Fields that nobody knows are stepped over; without compression there is no uncompressed size."""
+        values: dict[int, int] = {}
+        while (field_type := reader.length_encoded()) != _END:
+            value = reader.part(reader.length_encoded())
+            if field_type in (_PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE):
+                values[field_type] = value.length_encoded()
+        algorithm = values.get(_COMPRESSION)
+        if algorithm not in _ALGORITHMS or _PAYLOAD_SIZE not in values:
+            raise EventError(f"transaction compression {algorithm} is unknown", reader.offset)
+        size = values[_PAYLOAD_SIZE]
+        return cls(_ALGORITHMS[algorithm], size, values.get(_UNCOMPRESSED_SIZE, size), reader.take(size))
+
+
+def inner_events(body: TransactionPayload, limit: int = MAX_UNCOMPRESSED) -> Iterator[bytes]:
+    """The transaction's events, uncompressed one at a time; they have no checksums.
+
+    Raises `EventError` where the payload is damaged, or larger than it claims or than `limit` bytes.
+    """
+    allowed = min(body.uncompressed_size, limit)
+    if body.uncompressed_size > limit:
+        raise EventError(f"the transaction claims {body.uncompressed_size} bytes; {limit} are the most")
+    with _open(body) as stream:
+        while header_bytes := _read(stream, HEADER_LENGTH):
+            header = EventHeader.parse(header_bytes)
+            allowed -= header.size
+            if allowed < 0 or header.size > MAX_EVENT:
+                raise EventError("the compressed transaction holds more bytes than it claims")
+            body_bytes = _read(stream, header.size - HEADER_LENGTH)
+            if len(body_bytes) != header.size - HEADER_LENGTH:
+                raise EventError("the compressed transaction ends in the middle of an event")
+            yield header_bytes + body_bytes
+
+
+def _open(body: TransactionPayload) -> io.BufferedIOBase | zstandard.ZstdDecompressionReader:
+    if body.compression == _ALGORITHMS[_NONE]:
+        return io.BytesIO(body.payload)
+    return zstandard.ZstdDecompressor().stream_reader(body.payload, read_across_frames=True)
+
+
+def _read(stream: io.BufferedIOBase | zstandard.ZstdDecompressionReader, length: int) -> bytes:
+    """`length` bytes, or fewer at the end of the stream."""
+    pieces = []
+    while length:
+        try:
+            piece = stream.read(length)
+        except zstandard.ZstdError as error:
+            raise EventError(f"the compressed transaction cannot be expanded: {error}") from None
+        if not piece:
+            break
+        pieces.append(piece)
+        length -= len(piece)
+    return b"".join(pieces)
