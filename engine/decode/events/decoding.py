@@ -12,6 +12,8 @@ from engine.decode.events import load_data, management, mariadb, payload, rows, 
 from engine.decode.format_description import FormatDescription
 from engine.decode.framing import open_event
 from engine.decode.table_map import TableMap
+from engine.errors import EventError
+from engine.gtid import MariadbGtidSet
 
 _BODIES: dict[int, type[EventBody]] = {
     t.START_EVENT_V3: management.Format,
@@ -101,3 +103,25 @@ def feed_entry(event: Event) -> tuple[str, str | None, str | None, str]:
     statement = getattr(event.body, "statement", None)
     data = json.dumps(event.body.to_json(), ensure_ascii=False, separators=(",", ":"))
     return event.type_name, database or None, statement, data
+
+
+def gtid_set_text(event: Event) -> str | None:
+    """The executed GTID set that an event tells, as at the beginning of each file; null for other events."""
+    if isinstance(event.body, transactions.PreviousGtids):
+        return event.body.gtid_set
+    if isinstance(event.body, mariadb.GtidList):
+        return str(MariadbGtidSet.parse(",".join(event.body.gtids)))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedGtid:
+    """Reads GTID_TAGGED_LOG_EVENTs of one format: bytes → (`uuid:tag`, number). Raises `EventError`."""
+
+    fmt: FormatDescription
+
+    def __call__(self, data: bytes) -> tuple[str, int]:
+        body = decode_event(data, self.fmt).body
+        if not isinstance(body, transactions.GtidTagged) or body.source is None or body.number is None:
+            raise EventError("a tagged GTID is expected here", 4)
+        return body.source, body.number
