@@ -1,0 +1,161 @@
+"""The options of the `binlog` data source, checked before anything is read.
+
+Spark hands over a case-insensitive mapping of strings. It becomes one frozen object here; a value that
+cannot be understood is an error that names the option, what it was given and what it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from engine.errors import EngineError
+from engine.sink.files import EVENTS_FOLDER
+
+EARLIEST, LATEST = "earliest", "latest"
+
+Bound = str | int
+"""A commit number, or `EARLIEST`, or `LATEST`."""
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+_T = TypeVar("_T")
+
+
+class OptionError(EngineError):
+    """An option that the source does not have, or a value that it cannot use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user asked for."""
+
+    path: Path
+    """The output folder, absolute: it means the same on the driver and on every executor."""
+    tables: tuple[str, ...]
+    """Patterns for `database.table` as in `engine.table_filter`, or the name of the events feed alone."""
+    columns: tuple[str, ...] | None
+    """The only columns to read, in this order; null for all."""
+    starting_commit: Bound
+    """First commit to read; `LATEST` leaves out all that is there already."""
+    ending_commit: Bound
+    """Last commit of a batch read."""
+    starting_timestamp_us: int | None
+    """In place of `starting_commit`: the first commit written at this time or later, µs since the epoch."""
+    ending_timestamp_us: int | None
+    max_files_per_trigger: int | None
+    max_bytes_per_trigger: int | None
+    min_partitions: int | None
+    """Tasks to aim for; null: as many as there are cores, where there is enough to read."""
+
+    @property
+    def events(self) -> bool:
+        """The events feed in place of tables."""
+        return self.tables == (EVENTS_FOLDER,)
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Options:
+        """The options of a read. Raises `OptionError`."""
+        values = {name.lower(): value.strip() for name, value in given.items()}
+        unknown = sorted(values.keys() - {known.lower() for known in _KNOWN})
+        if unknown:
+            raise OptionError(f"The binlog source has no option `{unknown[0]}`; it has {', '.join(_KNOWN)}.")
+        for start, end in (("startingCommit", "startingTimestamp"), ("endingCommit", "endingTimestamp")):
+            if start.lower() in values and end.lower() in values:
+                raise OptionError(f"The options `{start}` and `{end}` exclude each other; give one of them.")
+
+        def option(name: str, parse: Callable[[str], _T], default: Any) -> _T:
+            value = values.get(name.lower())
+            if value is None:
+                return default
+            try:
+                return parse(value)
+            except ValueError as error:
+                raise OptionError(f"The option `{name}` is `{value}`, but it takes {error}.") from None
+
+        return cls(
+            path=_folder(values.get("path", "")),
+            tables=option("tables", _patterns, ("*",)),
+            columns=option("columns", _names, None),
+            starting_commit=option("startingCommit", _bound, EARLIEST),
+            ending_commit=option("endingCommit", _bound, LATEST),
+            starting_timestamp_us=option("startingTimestamp", _timestamp_us, None),
+            ending_timestamp_us=option("endingTimestamp", _timestamp_us, None),
+            max_files_per_trigger=option("maxFilesPerTrigger", _positive, None),
+            max_bytes_per_trigger=option("maxBytesPerTrigger", _positive, None),
+            min_partitions=option("minPartitions", _positive, None),
+        )
+
+
+_KNOWN = (
+    "path",
+    "tables",
+    "columns",
+    "startingCommit",
+    "endingCommit",
+    "startingTimestamp",
+    "endingTimestamp",
+    "maxFilesPerTrigger",
+    "maxBytesPerTrigger",
+    "minPartitions",
+)
+
+
+def _folder(value: str) -> Path:
+    if not value:
+        raise OptionError(
+            'The binlog source needs the output folder of binlog-engine, such as .load("/data/changes").'
+        )
+    url = urlsplit(value)
+    if url.scheme == "file" and url.netloc in ("", "localhost"):
+        value = unquote(url.path)
+    elif "://" in value:
+        raise OptionError(
+            f"The binlog source reads a folder that every Spark machine has mounted, which `{value}` is not."
+        )
+    return Path(value).absolute()
+
+
+def _names(value: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in value.split(","))
+    if not all(names):
+        raise ValueError("names separated by commas")
+    return names
+
+
+def _patterns(value: str) -> tuple[str, ...]:
+    patterns = _names(value)
+    if EVENTS_FOLDER in patterns and len(patterns) > 1:
+        raise ValueError(f"`{EVENTS_FOLDER}` alone or names of tables, for the two have different columns")
+    for pattern in patterns:
+        if pattern != EVENTS_FOLDER and "." not in pattern and "*" not in pattern:
+            raise ValueError(f"names such as `shop.orders` or `shop.*`, or `{EVENTS_FOLDER}`")
+    return patterns
+
+
+def _bound(value: str) -> Bound:
+    if value.lower() in (EARLIEST, LATEST):
+        return value.lower()
+    if not value.isascii() or not value.isdigit():
+        raise ValueError(f"`{EARLIEST}`, `{LATEST}` or the number of a commit")
+    return int(value)
+
+
+def _positive(value: str) -> int:
+    if not value.isascii() or not value.isdigit() or int(value) == 0:
+        raise ValueError("a whole number from 1 on")
+    return int(value)
+
+
+def _timestamp_us(value: str) -> int:
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError("a time such as `2026-01-31T12:00:00Z`, UTC where it names no offset") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,118 @@
+"""A table's current state out of its change rows: what `SELECT * FROM table` would say.
+
+With a key the newest row of each key counts, by `_seq`: an insert, snapshot row or update postimage is the
+row, a delete or an update preimage (left behind when an update changes the key) is its end. Without a key a
+table is a multiset, so equal rows are counted up and down. It is one aggregation either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from engine.change_schema import METADATA_NAMES
+from engine.errors import EngineError
+from engine.spark.schema import ORIGIN_NAMES
+
+_PUTS_ROW = ("insert", "update_postimage", "snapshot")
+
+
+def replay(changes: DataFrame, keys: Sequence[str], *, partial_images: bool = False) -> DataFrame:
+    """The table that `changes`, all change rows of one table in any order, lead to; without metadata columns.
+
+    `keys` names the primary key's columns; with no keys the table may hold equal rows. `partial_images`
+    completes row images of `binlog_row_image` MINIMAL or NOBLOB from earlier images of the row; it costs
+    another shuffle, and needs `keys`. Without it a partial image fails the query rather than turn into
+    NULLs, and so does, with it, a partial image that changes the key. A column that an INSERT left to its
+    default is not in such an image, and comes out as NULL.
+
+    Statements change tables too: see the events feed for TRUNCATE, DROP, and ADD COLUMN with a default.
+    Raises `EngineError` for columns that `changes` lacks.
+    """
+    missing = [
+        name for name in (*keys, "_change_type", "_seq", "_absent_columns") if name not in changes.columns
+    ]
+    if missing:
+        raise EngineError(f"replay needs the column `{missing[0]}`, which these change rows do not have.")
+    if partial_images and not keys:
+        raise EngineError("Partial row images cannot be replayed without a key; name its columns in `keys`.")
+    columns = [name for name in changes.columns if name not in METADATA_NAMES and name not in ORIGIN_NAMES]
+    if partial_images:
+        return _newest_values(_with_keys_of_preimages(changes, keys), keys, columns)
+    whole = _only_if(
+        changes,
+        F.col("_absent_columns").isNull(),
+        "There are partial row images (binlog_row_image is not FULL); "
+        "replay them by their key, with partial_images=True.",
+    )
+    return _newest_rows(whole, keys, columns) if keys else _counted_rows(whole, columns)
+
+
+def _newest_rows(changes: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
+    row = F.struct("_change_type", *map(_column, columns))
+    newest = changes.groupBy(*map(_column, keys)).agg(F.max_by(row, "_seq").alias("row"))
+    alive = newest.where(F.col("row._change_type").isin(*_PUTS_ROW))
+    return alive.select(*(F.col("row").getField(name).alias(name) for name in columns))
+
+
+def _counted_rows(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
+    step = F.when(F.col("_change_type").isin(*_PUTS_ROW), 1).otherwise(-1)
+    counted = changes.groupBy(*map(_column, columns)).agg(F.sum(step).alias("_copies")).where("_copies != 0")
+    checked = _only_if(
+        counted,
+        F.col("_copies") > 0,
+        "A row was deleted more often than inserted; replay needs the table's changes from its first row on.",
+    )
+    copies = checked.withColumn("_copies", F.explode(F.sequence(F.lit(1), F.col("_copies"))))
+    return copies.drop("_copies")
+
+
+def _with_keys_of_preimages(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Postimages that lack a key column get it from their preimage, the row before them in `_seq`."""
+    key_values = F.struct(*map(_column, keys))
+    update = F.col("_seq") - F.when(F.col("_change_type") == "update_postimage", 1).otherwise(0)
+    rows = F.collect_list(F.struct(*map(_column, changes.columns)))
+    before = F.any_value(F.when(F.col("_change_type") == "update_preimage", key_values), True)
+    paired = changes.groupBy(update.alias("_update")).agg(rows.alias("_row"), before.alias("_before"))
+    rows_again = paired.select(F.explode("_row").alias("_row"), "_before")
+    completed = rows_again.select("_row.*", "_before").withColumns(
+        {
+            name: F.when(_carries(name), _column(name)).otherwise(F.col("_before").getField(name))
+            for name in keys
+        }
+    )
+    moves = (F.col("_change_type") == "update_postimage") & ~key_values.eqNullSafe(F.col("_before"))
+    return _only_if(
+        completed,
+        ~moves | F.col("_absent_columns").isNull(),
+        "A partial row image changes the key, so the rest of its row cannot be told; "
+        "replay needs binlog_row_image=FULL for such updates.",
+    ).drop("_before")
+
+
+def _newest_values(changes: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
+    kind = F.col("_change_type")
+    starts_row = kind.isin("insert", "snapshot")
+
+    def newest(name: str) -> Column:
+        told = kind.isin(*_PUTS_ROW) & (starts_row | _carries(name))
+        return F.max_by(_column(name), F.when(told, F.col("_seq"))).alias(name)
+
+    values = [newest(name) for name in columns if name not in keys]
+    state = changes.groupBy(*map(_column, keys)).agg(F.max_by("_change_type", "_seq").alias("_last"), *values)
+    return state.where(F.col("_last").isin(*_PUTS_ROW)).select(*map(_column, columns))
+
+
+def _carries(name: str) -> Column:
+    return ~F.coalesce(F.array_contains("_absent_columns", name), F.lit(False))
+
+
+def _column(name: str) -> Column:
+    return F.col("`{}`".format(name.replace("`", "``")))
+
+
+def _only_if(rows: DataFrame, condition: Column, otherwise: str) -> DataFrame:
+    """`rows` unchanged; running it fails with the sentence `otherwise` at a row without `condition`."""
+    return rows.where(F.when(condition, F.lit(True)).otherwise(F.raise_error(F.lit(otherwise))))

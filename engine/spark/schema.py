@@ -1,0 +1,110 @@
+"""The one schema of a query: over all versions of all tables that it reads, by column name.
+
+It is fixed when the query starts. What comes later is fitted to it: columns that it does not have are left
+out, columns that are missing are NULL, and a type that it cannot hold ends the query with a clear error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from engine.change_schema import METADATA_NAMES
+from engine.column_types import common_type, plain_type
+from engine.errors import EngineError
+from engine.reader import merged_schema
+from engine.sink.commit_log import SchemaKey, TableKey
+
+ORIGIN_NAMES = ("_database", "_table")
+"""Columns that say where a row comes from, behind the other metadata columns."""
+EVENTS: TableKey = ("", "")
+
+
+def query_schema(versions: Mapping[SchemaKey, pa.Schema], columns: Sequence[str] | None) -> pa.Schema:
+    """What a query over these schema versions reads: all columns, or `columns` in their order.
+
+    Every column may be null, for a table without it may come. Raises `EngineError` for columns that are in
+    no table, or that tables have under one name with types that nothing holds.
+    """
+    by_table: dict[TableKey, list[pa.Schema]] = {}
+    for database, name, version in sorted(versions):
+        by_table.setdefault((database, name), []).append(versions[database, name, version])
+    found: dict[str, dict[pa.DataType, str]] = {}
+    for table, schemas in by_table.items():
+        for field in merged_schema(schemas):
+            found.setdefault(field.name, {}).setdefault(field.type, ".".join(table))
+    names = sorted(found, key=METADATA_NAMES.__contains__)
+    if EVENTS not in by_table:
+        names += ORIGIN_NAMES
+        found |= {name: {pa.string(): "every table"} for name in ORIGIN_NAMES}
+    for name in columns or ():
+        if name not in found:
+            raise EngineError(f"There is no column `{name}` to read; there are {', '.join(names)}.")
+    return _distinct(pa.schema([(name, _common(name, found[name])) for name in columns or names]))
+
+
+def _common(column: str, types: Mapping[pa.DataType, str]) -> pa.DataType:
+    """The type that holds all `types` of a column, given with a table for each."""
+    (common, first_table), *others = types.items()
+    for data_type, table in others:
+        wider = common_type(common, data_type)
+        if wider is None:
+            raise EngineError(
+                f"Column `{column}` is {common} in {first_table} and {data_type} in {table}, "
+                "which no type holds both of; read these tables apart."
+            )
+        common = wider
+    return common
+
+
+def _distinct(schema: pa.Schema) -> pa.Schema:
+    """The schema, unless Spark, which ignores case, would find two columns under one name."""
+    seen: dict[str, str] = {}
+    for name in schema.names:
+        if name.lower() in seen:
+            raise EngineError(
+                f"Columns `{seen[name.lower()]}` and `{name}` differ in case only, so Spark cannot tell them "
+                "apart; read the tables one by one, or choose with the option `columns`."
+            )
+        seen[name.lower()] = name
+    return schema
+
+
+def check_readable(key: SchemaKey, version: pa.Schema, query: pa.Schema) -> None:
+    """Raise `EngineError` if rows of this schema version cannot be shown in the query's schema without loss.
+
+    Exact numbers pass even where the query's type is the narrower one: `engine.reader` checks the values.
+    """
+    for field in version:
+        index = query.get_field_index(field.name)
+        if index < 0:
+            continue
+        given, wanted = plain_type(field.type), query.field(index).type
+        if not _holds(wanted, given):
+            database, table, _ = key
+            raise EngineError(
+                f"Column `{field.name}` of {database}.{table} is now {given}, but the query reads {wanted}; "
+                "start it again to read the new type."
+            )
+
+
+def _holds(wanted: pa.DataType, given: pa.DataType) -> bool:
+    common = common_type(given, wanted)
+    return common == wanted or (common == given and _is_exact(given) and _is_exact(wanted))
+
+
+def _is_exact(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(data_type) or pa.types.is_decimal(data_type))
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The Spark types of a query's schema."""
+    return from_arrow_schema(schema)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema that Spark expects of record batches of `schema`, to the letter."""
+    return to_arrow_schema(schema, timezone="UTC")

@@ -1,0 +1,115 @@
+"""What a query reads of an output: which commits, which files in them, which schema versions.
+
+This is the driver's side; it asks the commit log and no folder.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from engine.errors import EngineError
+from engine.sink.commit_log import CommitLog, DataFile, SchemaKey, TableKey
+from engine.spark.options import EARLIEST, LATEST, Options
+from engine.spark.schema import check_readable, query_schema
+from engine.table_filter import TableFilter
+
+
+class Selection:
+    """The part of an output that `options` select; each call sees the log as it stands then.
+
+    Every method raises `EngineError` where the output lacks what it needs.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._log = CommitLog(options.path)
+        self._tables = TableFilter(options.tables)
+        self._checked: set[SchemaKey] = set()
+
+    def latest(self) -> int:
+        """The output's last commit."""
+        latest = self._log.latest_version()
+        if latest < 0:
+            raise EngineError(
+                f"There are no commits in {self._options.path}: "
+                "name the output folder of `binlog-engine run`, or wait until it has written the first."
+            )
+        return latest
+
+    def first(self) -> int:
+        """The commit to start with; it may be the one after the last."""
+        latest = self.latest()
+        if self._options.starting_timestamp_us is not None:
+            return bisect_left(range(latest + 1), self._options.starting_timestamp_us, key=self._time_us)
+        start = _commit(self._options.starting_commit, {EARLIEST: 0, LATEST: latest + 1})
+        if start > latest + 1:
+            raise EngineError(
+                f"`startingCommit` is {start}, but the last commit in {self._options.path} is {latest}."
+            )
+        return start
+
+    def last(self) -> int:
+        """The commit that a batch read ends with."""
+        latest = self.latest()
+        end = _commit(self._options.ending_commit, {EARLIEST: 0, LATEST: latest})
+        if self._options.ending_timestamp_us is not None:
+            end = bisect_right(range(latest + 1), self._options.ending_timestamp_us, key=self._time_us) - 1
+        if end < 0:
+            raise EngineError(f"`endingTimestamp` is before the first commit in {self._options.path}.")
+        return min(latest, end)
+
+    def files(self, first: int, last: int) -> Iterator[tuple[int, list[DataFile]]]:
+        """Each commit from `first` to `last` by number, with the selected files in it."""
+        for commit in self._log.range(first, last):
+            yield commit.version, [file for file in commit.files if self._wants(file.database, file.table)]
+
+    def readable_files(self, first: int, last: int, schema: pa.Schema) -> list[DataFile]:
+        """All selected files of the commits `first` to `last`, checked to fit the query's `schema`."""
+        files = [file for _, files in self.files(first, last) for file in files]
+        unchecked = {(file.database, file.table, file.schema_version) for file in files} - self._checked
+        if unchecked:
+            schemas = self._log.schemas_at(last)
+            for key in sorted(unchecked):
+                check_readable(key, schemas[key], schema)
+            self._checked |= unchecked
+        return files
+
+    def schema(self, first: int, last: int) -> pa.Schema:
+        """The schema that holds all selected rows of the commits `first` to `last`."""
+        versions = self._versions_in_use(first, last)
+        if not versions:
+            raise EngineError(self._no_table(last))
+        return query_schema(versions, self._options.columns)
+
+    def _versions_in_use(self, first: int, last: int) -> dict[SchemaKey, pa.Schema]:
+        """The selected tables' versions that came in the commits `first` to `last`, and the newest before."""
+        before = self._log.schemas_at(first - 1)
+        newest: dict[TableKey, int] = {}
+        for database, table, version in before:
+            newest[database, table] = max(version, newest.get((database, table), 0))
+        return {
+            (database, table, version): schema
+            for (database, table, version), schema in self._log.schemas_at(max(first - 1, last)).items()
+            if self._wants(database, table) and version >= newest.get((database, table), 0)
+        }
+
+    def _wants(self, database: str, table: str) -> bool:
+        if self._options.events or not table:
+            return self._options.events and not table
+        return self._tables.wants(database, table)
+
+    def _no_table(self, last: int) -> str:
+        names = sorted({f"{database}.{table}" for database, table, _ in self._log.schemas_at(last) if table})
+        known = ", ".join(names[:20]) + (" and more" if len(names) > 20 else "") or "none"
+        wanted = ", ".join(self._options.tables)
+        return f"No table in {self._options.path} matches `{wanted}`; up to commit {last} it has {known}."
+
+    def _time_us(self, version: int) -> int:
+        return self._log.read(version).time_us
+
+
+def _commit(bound: str | int, named: dict[str, int]) -> int:
+    return bound if isinstance(bound, int) else named[bound]

@@ -1,0 +1,74 @@
+"""The `binlog` data source: `spark.read.format("binlog")` and `spark.readStream.format("binlog")`.
+
+Spark creates it in Python processes of its own and pickles what it makes, so everything here is plain data
+until it is asked for. The rows travel as the Arrow record batches of the committed files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from engine.errors import EngineError
+from engine.spark.options import Options
+from engine.spark.schema import arrow_schema, spark_schema
+from engine.spark.selection import Selection
+from engine.spark.tasks import ReadTask, plan_tasks, read_task
+
+
+class BinlogSource(DataSource):
+    """Change rows of MySQL tables, out of an output folder of binlog-engine; see docs/spark.md."""
+
+    _end_of_batch: int | None = None
+    """The last commit when the schema was asked for: a batch read stays with that snapshot."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name in `format("binlog")`."""
+        return "binlog"
+
+    def schema(self) -> StructType:
+        """The selected tables' columns by name, then the metadata columns. Raises `EngineError`."""
+        selection = Selection(Options.parse(self.options))
+        self._end_of_batch = selection.last()
+        return spark_schema(selection.schema(selection.first(), self._end_of_batch))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A batch read of `schema`, which the user may have given."""
+        return BinlogReader(Options.parse(self.options), arrow_schema(schema), self._end_of_batch)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """A streaming read of `schema`. Raises `EngineError` where PySpark is too old for it."""
+        try:
+            from engine.spark.stream import BinlogStreamReader
+        except ImportError:
+            raise EngineError(
+                f"Streaming reads of binlog changes need PySpark 4.2 or newer, and this is "
+                f"{pyspark.__version__}; it can read them in batch."
+            ) from None
+        return BinlogStreamReader(Options.parse(self.options), arrow_schema(schema))
+
+
+class BinlogReader(DataSourceReader):
+    """Reads a fixed range of commits."""
+
+    def __init__(self, options: Options, schema: pa.Schema, end: int | None) -> None:
+        self._options = options
+        self._schema = schema
+        self._end = end
+
+    def partitions(self) -> list[ReadTask]:
+        """The tasks; Spark wants one at least."""
+        selection = Selection(self._options)
+        last = selection.last() if self._end is None else self._end
+        files = selection.readable_files(selection.first(), last, self._schema)
+        return plan_tasks(self._options.path, files, self._options.min_partitions) or [ReadTask(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """A task's rows; on an executor."""
+        assert isinstance(partition, ReadTask)
+        return read_task(partition, self._schema)

@@ -1,0 +1,98 @@
+"""Spark tasks: which part of which files each one reads, and the reading itself.
+
+Files stay in commit order and are cut into runs of about equal bytes, one run per task; a file larger than
+that is split between its record batches. A task maps the files into memory and hands Spark record batches
+without touching a row in Python.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from engine.reader import decode_batch, open_data_file
+from engine.sink.commit_log import DataFile
+
+LEAST_TASK_BYTES = 4 << 20
+"""Less than this is not worth a task of its own, unless `minPartitions` asks for it."""
+MOST_TASK_BYTES = 128 << 20
+
+_ROWS_AT_ONCE = 1 << 14
+_BYTES_AT_ONCE = 8 << 20
+"""What Spark is handed at a time: enough to be cheap, and little enough for its memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """Record batches `first_batch` up to, but without, `end_batch` of one file; all that follow if null."""
+
+    path: Path
+    database: str
+    table: str
+    first_batch: int = 0
+    end_batch: int | None = None
+
+
+class ReadTask(InputPartition):
+    """What one Spark task reads, in this order."""
+
+    def __init__(self, slices: Sequence[FileSlice]) -> None:
+        self.slices = tuple(slices)
+
+
+def plan_tasks(out: Path, files: Sequence[DataFile], min_partitions: int | None) -> list[ReadTask]:
+    """Tasks that read `files` of the output folder `out`, in their order; none for no files.
+
+    Without `min_partitions` there is a task per core as long as each has enough to do. Raises `ReaderError`
+    for a large file that is not there.
+    """
+    total = sum(file.bytes for file in files)
+    if min_partitions is None:
+        task_bytes = max(LEAST_TASK_BYTES, total // (os.cpu_count() or 1))
+    else:
+        task_bytes = max(1, total // min_partitions)
+    task_bytes = min(MOST_TASK_BYTES, task_bytes)
+    runs: dict[int, list[FileSlice]] = {}
+    position = 0
+    for file in files:
+        for run, part in _cut(out, file, position, task_bytes):
+            runs.setdefault(run, []).append(part)
+        position += file.bytes
+    return [ReadTask(run) for run in runs.values()]
+
+
+def _cut(out: Path, file: DataFile, position: int, task_bytes: int) -> Iterator[tuple[int, FileSlice]]:
+    """The number of the run that the file, `position` bytes behind the first, belongs to; or its parts do."""
+    whole = FileSlice(out / file.path, file.database, file.table)
+    if file.bytes <= task_bytes:
+        yield (position + file.bytes // 2) // task_bytes, whole
+        return
+    with open_data_file(whole.path) as opened:
+        count = opened.num_record_batches
+    runs = (int((position + file.bytes * (index + 0.5) / count) / task_bytes) for index in range(count))
+    for run, indexes in groupby(enumerate(runs), key=itemgetter(1)):
+        batches = [index for index, _ in indexes]
+        yield run, replace(whole, first_batch=batches[0], end_batch=batches[-1] + 1)
+
+
+def read_task(task: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The task's rows in the query's schema. Raises `ReaderError` where a file or its values do not fit."""
+    for part in task.slices:
+        origin = {"_database": part.database, "_table": part.table}
+        with open_data_file(part.path) as file:
+            end = file.num_record_batches if part.end_batch is None else part.end_batch
+            for index in range(part.first_batch, end):
+                yield from _in_pieces(decode_batch(file.get_batch(index), schema, origin))
+
+
+def _in_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    rows = min(_ROWS_AT_ONCE, max(1, batch.num_rows * _BYTES_AT_ONCE // max(1, batch.nbytes)))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
