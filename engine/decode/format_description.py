@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.decode import event_types as t
 from engine.decode.reader import EventReader
@@ -91,6 +91,10 @@ class FormatDescription:
         if 1 <= type_code <= len(self.post_header_lengths):
             return self.post_header_lengths[type_code - 1]
         return 0
+
+    def without_checksums(self) -> FormatDescription:
+        """The same for events that have none: those inside a compressed transaction."""
+        return replace(self, checksum_algorithm=CHECKSUM_OFF)
 
     @classmethod
     def assumed(cls, checksum_algorithm: int = CHECKSUM_OFF) -> FormatDescription:

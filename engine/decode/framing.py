@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.decode.event_types import EventHeader
+from engine.decode.event_types import CHECKSUM_LENGTH, EventHeader
 from engine.decode.format_description import FormatDescription
 from engine.decode.reader import EventReader
 from engine.errors import EventError
@@ -11,14 +11,15 @@ from engine.errors import EventError
 def open_event(data: bytes, fmt: FormatDescription) -> tuple[EventHeader, EventReader]:
     """The header of a whole event and a reader over its body.
 
-    The checksum may be there or cut off already; it is left out of the body and not verified. Raises
+    The checksum may be there or cut off already; it is left out of the body and not verified. An event that
+    never had one, such as those inside a compressed transaction, needs `fmt.without_checksums()`. Raises
     `EventError` where the size in the header is not that of `data`.
     """
     header = EventHeader.parse(data, fmt.header_length)
-    checksum_missing = header.size - len(data)
-    if checksum_missing not in (0, fmt.checksum_length):
+    cut_off = header.size - len(data)
+    if cut_off not in (0, CHECKSUM_LENGTH):
         raise EventError(f"the event claims {header.size} bytes, here are {len(data)}", 9)
-    end = header.size - fmt.checksum_length
+    end = len(data) if cut_off else header.size - fmt.checksum_length
     if end < fmt.header_length:
         raise EventError(f"an event of {header.size} bytes has no room for its checksum", 9)
     return header, EventReader(data, fmt.header_length, end)
