@@ -92,6 +92,9 @@ def test_stop_kill_and_restart_keep_port_and_data(own_server: Server) -> None:
         assert server.query("SELECT @@server_id, @@port") == [(78, port)]
         server.kill()
         server.start()
+        os.kill(server.pid, signal.SIGKILL)
+        _wait_until(lambda: not server.running)
+        server.start()
         assert ("kept",) in server.query("SHOW DATABASES")
         folder, last_pid = server.data_directory, server.pid
     assert not _is_alive(last_pid)
@@ -119,11 +122,8 @@ def test_the_server_goes_when_its_owner_is_killed(own_server: Server) -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=Path.cwd())
     assert done.returncode == -signal.SIGKILL, done.stderr
     pid, folder = done.stdout.split()
-    deadline = time.monotonic() + 20
-    while (_is_alive(int(pid)) or Path(folder).exists()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not _is_alive(int(pid))
-    assert not Path(folder).exists()
+    _wait_until(lambda: not _is_alive(int(pid)))
+    _wait_until(lambda: not Path(folder).exists())
 
 
 def test_flavors_are_the_four_that_the_engine_promises() -> None:
@@ -186,6 +186,13 @@ def _run(command: list[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def _wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"it did not come about within {seconds} s"
+        time.sleep(0.02)
 
 
 def _is_alive(pid: int) -> bool:

@@ -130,6 +130,7 @@ class Server:
         """
         if self.running:
             raise RuntimeError(f"{self!r} is running already")
+        self.kill()  # dismisses the watchdog of a server that died by itself or by another's hand
         self.options |= _normalised(options)
         self.init()
         with self.log.open("ab") as log:
