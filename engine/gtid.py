@@ -64,7 +64,7 @@ class MysqlGtidSet:
             if not uuid and not rest:
                 continue
             if not _UUID.fullmatch(uuid) or not rest:
-                raise GtidError(f"`{part.strip()}` is no MySQL GTID; write uuid:first-last.")
+                raise GtidError(f"`{part.strip()}` is no MySQL GTID: write uuid:first-last")
             source = uuid
             for word in rest:
                 if interval := _INTERVAL.fullmatch(word):
@@ -73,14 +73,14 @@ class MysqlGtidSet:
                     source = f"{uuid}:{word}"
                 else:
                     raise GtidError(
-                        f"`{word}` in the GTID `{part.strip()}` is no range of numbers and no tag."
+                        f"`{word}` in the GTID `{part.strip()}` is no range of numbers and no tag"
                     )
         return gtid_set
 
     def add(self, source: str, first: int, last: int) -> None:
         """Take in `first` to `last` of `source`, which is a `uuid` or a `uuid:tag`. Raises `GtidError`."""
         if not 1 <= first <= last <= _LARGEST_MYSQL_NUMBER:
-            raise GtidError(f"{first}-{last} of {source} is no range of GTID numbers.")
+            raise GtidError(f"{first}-{last} of {source} is no range of GTID numbers")
         intervals = self._intervals.setdefault(source, [])
         start = bisect_left(intervals, first - 1, key=lambda interval: interval[1])
         end = bisect_right(intervals, last + 1, key=lambda interval: interval[0])
@@ -138,7 +138,7 @@ class MariadbGtidSet:
                 continue
             match = _MARIADB_GTID.fullmatch(part)
             if not match:
-                raise GtidError(f"`{part}` is no MariaDB GTID; write domain-server-number.")
+                raise GtidError(f"`{part}` is no MariaDB GTID: write domain-server-number")
             gtid_set.add(f"{match[1]}-{match[2]}", int(match[3]), int(match[3]))
         return gtid_set
 
@@ -146,11 +146,11 @@ class MariadbGtidSet:
         """Go on to transaction `last` of `source`, a `domain-server`. Raises `GtidError`."""
         domain, _, server = source.partition("-")
         if not (domain.isascii() and domain.isdigit() and server.isascii() and server.isdigit()):
-            raise GtidError(f"`{source}` is no MariaDB domain and server.")
+            raise GtidError(f"`{source}` is no MariaDB domain and server")
         if not (int(domain) <= _LARGEST_MARIADB_ID and int(server) <= _LARGEST_MARIADB_ID):
-            raise GtidError(f"`{source}` is no MariaDB domain and server: a number exceeds 32 bits.")
+            raise GtidError(f"`{source}` is no MariaDB domain and server: a number exceeds 32 bits")
         if not 0 <= first <= last <= _LARGEST_MARIADB_NUMBER:
-            raise GtidError(f"{first}-{last} of {source} is no range of GTID numbers.")
+            raise GtidError(f"{first}-{last} of {source} is no range of GTID numbers")
         self._last[int(domain)] = int(server), last
 
     def __str__(self) -> str:

@@ -51,7 +51,7 @@ class Changes:
             if (of_database, of_table) == (database, table)
         }
         if not versions:
-            raise ReaderError(f"There is no table {database}.{table} in {self.log.out} up to commit {last}.")
+            raise ReaderError(f"there is no table {database}.{table} in {self.log.out} up to commit {last}")
         return merged_schema([versions[version] for version in sorted(versions)])
 
     def batches(
@@ -88,7 +88,7 @@ class Changes:
         latest = self.log.latest_version()
         if last_commit is not None and last_commit > latest:
             raise ReaderError(
-                f"There is no commit {last_commit} in {self.log.out} yet; the last one is {latest}."
+                f"there is no commit {last_commit} in {self.log.out} yet: the last one is {latest}"
             )
         return latest if last_commit is None else last_commit
 
@@ -99,9 +99,9 @@ def open_data_file(path: Path | str) -> pa.ipc.RecordBatchFileReader:
         return pa.ipc.open_file(pa.memory_map(str(path)))
     except FileNotFoundError:
         reason = "it was removed from the output, or this machine does not have the folder mounted"
-        raise ReaderError(f"{path} is not there: {reason}.") from None
+        raise ReaderError(f"{path} is not there: {reason}") from None
     except pa.ArrowInvalid as error:
-        raise ReaderError(f"{path} is damaged: {error}.") from None
+        raise ReaderError(f"{path} is damaged: {error}") from None
 
 
 def merged_schema(versions: Iterable[pa.Schema]) -> pa.Schema:
@@ -121,8 +121,8 @@ def merged_schema(versions: Iterable[pa.Schema]) -> pa.Schema:
             if data_type is None:
                 change = f"changed from {plain.type} to {newer.type}, and no type holds both"
                 raise ReaderError(
-                    f"Column `{field.name}` of {_table_name(schema)} {change}; "
-                    "read the commits before and after that change apart."
+                    f"column `{field.name}` of {_table_name(schema)} {change}: "
+                    "read the commits before and after that change apart"
                 )
             nullable = newer.nullable or field.nullable
             merged[field.name] = newer.with_type(data_type).with_nullable(nullable)
@@ -159,9 +159,9 @@ def decode_batch(
                 column = column.cast(field.type)
             except pa.ArrowException as error:
                 raise ReaderError(
-                    f"Column `{field.name}` of {_table_name(batch.schema)} is {column.type} in some commits "
-                    f"and does not fit {field.type}, as it is read ({error}); start reading anew with the "
-                    "schema as it is now."
+                    f"column `{field.name}` of {_table_name(batch.schema)} is {column.type} in some commits "
+                    f"and does not fit {field.type}, as it is read ({error}): start reading anew with the "
+                    "schema as it is now"
                 ) from error
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -29,5 +29,5 @@ def test_a_number_that_came_before_is_refused(arrivals, again):
     for sequence in arrivals:
         list(reorder.push(sequence, sequence))
         if sequence == again:
-            with pytest.raises(EngineError, match=f"Batch {again} "):
+            with pytest.raises(EngineError, match=f"batch {again} "):
                 reorder.push(again, again)

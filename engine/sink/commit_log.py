@@ -119,7 +119,7 @@ class CommitLog:
             schemas = self.summary_at(version).schemas
             return {key: schema.arrow_schema() for key, schema in schemas.items()}
         except Malformed as error:
-            raise CommitLogError(f"The commit log in {self.folder} is damaged: {error}.") from error
+            raise CommitLogError(f"the commit log in {self.folder} is damaged: {error}") from error
 
     # Writing: by the holder of the output's lock alone
 
@@ -131,11 +131,16 @@ class CommitLog:
         expected = self.latest_version() + 1
         if commit.version != expected:
             raise CommitLogError(
-                f"Commit {commit.version} does not fit the log in {self.folder}, where {expected} is next."
+                f"commit {commit.version} does not fit the log in {self.folder}, where {expected} is next"
             )
         make_folder(self.folder)
         write_durably(self._entry_path(commit.version), commit.to_json() + b"\n")
         self._latest_known = commit.version
+
+    @property
+    def segment_is_complete(self) -> bool:
+        """The last commit completes a thousand, so that there is something to consolidate."""
+        return (self.latest_version() + 1) % COMMITS_PER_SEGMENT == 0
 
     def consolidate(self) -> None:
         """Turn every full thousand of entries into a segment, and clear away what an earlier try left."""
@@ -193,10 +198,10 @@ class CommitLog:
             try:
                 lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
             except FileNotFoundError:
-                raise CommitLogError(f"There is no commit {version} in {self.folder}.") from None
+                raise CommitLogError(f"there is no commit {version} in {self.folder}") from None
             if len(lines) != COMMITS_PER_SEGMENT + 1:
                 raise CommitLogError(
-                    f"{path} is damaged: it has {len(lines)} lines in place of {COMMITS_PER_SEGMENT + 1}."
+                    f"{path} is damaged: it has {len(lines)} lines in place of {COMMITS_PER_SEGMENT + 1}"
                 )
             self._segment_path, self._segment_lines = path, lines
         return self._segment_lines
@@ -209,7 +214,7 @@ class CommitLog:
                 try:
                     return start - 1, Summary.from_json(self._segment(start)[0])
                 except Malformed as error:
-                    raise CommitLogError(f"{path} is damaged: {error}.") from error
+                    raise CommitLogError(f"{path} is damaged: {error}") from error
         return -1, Summary()
 
 
@@ -222,7 +227,7 @@ def _parsed_commit(line: bytes, version: int, path: Path) -> Commit:
     try:
         commit = Commit.from_json(line)
     except Malformed as error:
-        raise CommitLogError(f"{path} is damaged: {error}.") from error
+        raise CommitLogError(f"{path} is damaged: {error}") from error
     if commit.version != version:
-        raise CommitLogError(f"{path} is damaged: it holds commit {commit.version} in place of {version}.")
+        raise CommitLogError(f"{path} is damaged: it holds commit {commit.version} in place of {version}")
     return commit

@@ -31,7 +31,7 @@ class Reorder(Generic[Item]):
         Raises `EngineError` for a number that came before, which would be a defect of the engine.
         """
         if sequence < self._next or sequence in self._waiting:
-            raise EngineError(f"Batch {sequence} reached the sink twice; this is a defect of the engine.")
+            raise EngineError(f"batch {sequence} reached the sink twice: this is a bug, please report it")
         self._waiting[sequence] = item
         return self._in_order()
 

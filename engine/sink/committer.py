@@ -1,0 +1,81 @@
+"""Makes commits durable in the background, one at a time, while the next one is being written.
+
+Data files and their folders are flushed to disk first, several at once since a journal flushes them
+together; then the log takes the entry. What fails shows where the result is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from engine.sink.commit_log import Commit, CommitLog
+from engine.sink.files import sync_folder
+from engine.sink.table_file import writing
+
+_FLUSHES_AT_ONCE = 8
+
+
+class Committer:
+    """Appends to `log`; `on_finished` is called, in another thread, when a commit is done or has failed."""
+
+    def __init__(self, log: CommitLog, on_finished: Callable[[], None]) -> None:
+        self._log = log
+        self._on_finished = on_finished
+        self._commits = ThreadPoolExecutor(1, "commit")
+        self._flushes = ThreadPoolExecutor(_FLUSHES_AT_ONCE, "flush")
+        self._under_way: Future[Commit] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """A commit was started, and its outcome was not asked for yet."""
+        return self._under_way is not None
+
+    def start(self, commit: Commit) -> None:
+        """Begin with a commit whose files are closed. Only when not busy."""
+        assert not self.busy
+        self._under_way = self._commits.submit(self._commit, commit)
+        self._under_way.add_done_callback(lambda _: self._on_finished())
+
+    def finished(self) -> Commit | None:
+        """The commit that has become safe, if there is one. Raises like `wait`."""
+        return self.wait() if self._under_way and self._under_way.done() else None
+
+    def wait(self) -> Commit | None:
+        """The commit that is under way, if there is one, once it is safe.
+
+        Raises `OutputError` or `CommitLogError` if it failed.
+        """
+        under_way, self._under_way = self._under_way, None
+        return under_way.result() if under_way else None
+
+    def close(self) -> None:
+        """Wait for what is under way, and end the threads."""
+        self._commits.shutdown()
+        self._flushes.shutdown()
+
+    def _commit(self, commit: Commit) -> Commit:
+        files = [self._log.out / file.path for file in commit.files]
+        list(self._flushes.map(_sync_file, files))
+        list(self._flushes.map(_sync_folder, {file.parent for file in files}))
+        with writing(self._log.folder):
+            self._log.append(commit)
+            if self._log.segment_is_complete:
+                self._log.consolidate()
+        return commit
+
+
+def _sync_file(path: Path) -> None:
+    with writing(path):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    with writing(folder):
+        sync_folder(folder)

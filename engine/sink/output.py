@@ -1,0 +1,69 @@
+"""The output folder as a whole: where it stands, and what a crash left in it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.sink.commit_log import LOG_FOLDER, CommitLog, Position, SchemaVersion
+from engine.sink.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, sync_folder
+from engine.sink.lock import LOCK_FILE
+from engine.sink.table_file import OutputError, writing
+
+_DATA_FILE = re.compile(rf"([0-9]{{20}})-[0-9]+\.arrow(?:{re.escape(TEMPORARY_SUFFIX)})?")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputState:
+    """Where an output stands after its last commit."""
+
+    commit: int
+    """Number of the last commit; -1 before the first."""
+    position: Position | None
+    """Where the source goes on; null before the first commit."""
+    last_seq: int
+    source_timestamp: int
+    """Server clock of the last event, seconds since the epoch; 0 if not known."""
+    schemas: tuple[SchemaVersion, ...]
+
+
+def open_output(out: Path | str) -> OutputState:
+    """Where the output in `out` stands; a folder that is empty or not there is a new output.
+
+    Takes no lock and changes nothing, so a sink that still runs may move on meanwhile. Raises `OutputError`
+    for a folder that holds something else, and `CommitLogError`.
+    """
+    out = Path(out)
+    with writing(out):
+        if out.exists() and not out.is_dir():
+            raise OutputError(f"{out} is no folder: give the output a folder of its own")
+        ours = (out / LOG_FOLDER).exists() or (out / LOCK_FILE).exists()
+        if not ours and out.exists() and any(out.iterdir()):
+            raise OutputError(
+                f"{out} holds something else than an output of binlog-engine: give it a folder of its own"
+            )
+        log = CommitLog(out)
+        last = log.latest()
+        if last is None:
+            return OutputState(-1, None, 0, 0, ())
+        schemas = tuple(log.summary_at(last.version).schemas.values())
+    return OutputState(last.version, last.position, last.last_seq, last.source_timestamp, schemas)
+
+
+def clean_output(out: Path, last_commit: int) -> None:
+    """Remove every data file of a commit after `last_commit`, and make durable what is there.
+
+    Only for the holder of the lock, and only while it writes nothing. Raises `OutputError`.
+    """
+    with writing(out):
+        for folder in out.iterdir():
+            if (folder.name == EVENTS_FOLDER or "." in folder.name) and folder.is_dir():
+                for path in folder.iterdir():
+                    name = _DATA_FILE.fullmatch(path.name)
+                    if name and (int(name[1]) > last_commit or path.suffix == TEMPORARY_SUFFIX):
+                        path.unlink()
+        if (out / LOG_FOLDER).is_dir():
+            sync_folder(out / LOG_FOLDER)
+        sync_folder(out)
+        sync_folder(out.resolve().parent)

@@ -1,0 +1,250 @@
+"""The sink process: results come in over ZeroMQ, acknowledgements and reports go out, commits fall due.
+
+One loop waits for whichever comes first: a result, the outcome of a commit, the moment when one is due, a
+signal, or the end of the supervisor. On every way out but a failure to write, what ends with a transaction
+is committed first.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import zmq
+
+from engine.child import Child, memory
+from engine.errors import EngineError
+from engine.messages import Ack, Frame, Result
+from engine.sink.commit_log import CommitLog, Position
+from engine.sink.lock import output_lock
+from engine.sink.output import OutputState, clean_output, open_output
+from engine.sink.reorder import Reorder
+from engine.sink.staging import ROLL_BYTES
+from engine.sink.table_file import OutputError, writing
+from engine.sink.writer import Writer
+
+PROCESS = "sink"
+"""What this process calls itself in reports."""
+_PROGRESS_SECONDS = 1.0
+_RESULTS_AT_ONCE = 64
+"""After that many the loop looks at everything else again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkConfig:
+    """What the supervisor tells the sink."""
+
+    out: str
+    expected_commit: int
+    """`OutputState.commit` of the state from which the source is read on; -1 for a new output."""
+    results_endpoint: str
+    """Bound here: decoders push `Result`s to it."""
+    acks_endpoint: str
+    """Connected to: the network process pulls `Ack`s from it."""
+    reports_endpoint: str
+    """Connected to: the supervisor pulls `Report`s from it."""
+    server_uuid: str
+    """Empty if the source has none."""
+    flavor: str
+    """`mysql` or `mariadb`."""
+    commit_interval: float = 1.0
+    """Seconds."""
+    commit_bytes: int = 256 << 20
+    roll_bytes: int = ROLL_BYTES
+
+
+def run_sink(config: SinkConfig) -> None:
+    """The process's main function; ends with the stream, on SIGTERM, or when the supervisor is gone.
+
+    Reports `ready` with `commit`, `last_seq` and `position` (null, or fields as in a commit) once the output
+    is its own, `progress` about once a second, and last `done` or `error`. Exits with code 1 after an error.
+    """
+    # Ctrl-C reaches the whole process group; the supervisor alone decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with _WakeUp() as wake_up:
+        signal.signal(signal.SIGTERM, lambda *_: wake_up.stop())
+        child = Child(PROCESS, config.reports_endpoint)
+        try:
+            _Sink(config, child, wake_up).run()
+        except Exception as error:
+            known = isinstance(error, EngineError)
+            sentence = str(error) if known else f"the sink process met a bug: {error!r}; please report it"
+            child.report("error", message=sentence, traceback=traceback.format_exc())
+            raise SystemExit(1) from None
+        finally:
+            child.close()
+
+
+class _Sink:
+    """The state of the loop."""
+
+    def __init__(self, config: SinkConfig, child: Child, wake_up: _WakeUp) -> None:
+        self._config = config
+        self._child = child
+        self._wake_up = wake_up
+        self._out = Path(config.out)
+        self._reorder: Reorder[tuple[Result, list[Frame]]] = Reorder()
+        self._progress_due = 0.0
+
+    def run(self) -> None:
+        with output_lock(self._out), ExitStack() as stack:
+            state = self._prepare_output()
+            self._writer = stack.enter_context(self._open_writer(state))
+            results = self._child.context.socket(zmq.PULL)
+            results.bind(self._config.results_endpoint)
+            self._acks = self._child.context.socket(zmq.PUSH)
+            self._acks.set_hwm(0)  # Bounded by the batches under way, so never wait for the reader.
+            self._acks.connect(self._config.acks_endpoint)
+            position = _position_body(state.position)
+            self._child.report("ready", commit=state.commit, last_seq=state.last_seq, position=position)
+            self._loop(results)
+
+    def _prepare_output(self) -> OutputState:
+        state = open_output(self._out)
+        expected = self._config.expected_commit
+        if state.commit != expected:
+            raise OutputError(
+                f"the output folder {self._out} went on from commit {expected} to {state.commit} just now, "
+                "because another binlog-engine was still at work there: start again"
+            )
+        clean_output(self._out, state.commit)
+        with writing(self._out):
+            CommitLog(self._out).consolidate()
+        return state
+
+    @contextmanager
+    def _open_writer(self, state: OutputState) -> Iterator[Writer]:
+        """A writer that, when something fails, leaves nothing uncommitted behind."""
+        config = self._config
+        log = CommitLog(self._out)
+        writer = Writer(
+            log,
+            state,
+            server_uuid=config.server_uuid,
+            flavor=config.flavor,
+            commit_interval=config.commit_interval,
+            commit_bytes=config.commit_bytes,
+            roll_bytes=config.roll_bytes,
+            on_finished=self._wake_up.nudge,
+        )
+        try:
+            yield writer
+        except BaseException:
+            writer.close()
+            with suppress(EngineError):
+                clean_output(self._out, log.latest_version())
+            raise
+        writer.close()
+
+    def _loop(self, results: zmq.Socket[bytes]) -> None:
+        poller = zmq.Poller()
+        poller.register(results, zmq.POLLIN)
+        poller.register(self._wake_up.descriptor, zmq.POLLIN)
+        supervisor = self._child.supervisor_sentinel
+        if supervisor is not None:
+            poller.register(supervisor, zmq.POLLIN)
+        while True:
+            ready = dict(poller.poll(self._timeout_milliseconds()))
+            if self._wake_up.drain() or supervisor in ready:
+                self._finish("done")
+                return
+            if results in ready and self._take_all(results):
+                return
+            if self._writer.commit_if_due(time.monotonic()):
+                self._acknowledge()
+            self._report_progress()
+
+    def _timeout_milliseconds(self) -> int:
+        now = time.monotonic()
+        due = self._writer.due_in(now)
+        progress = max(0.0, self._progress_due - now)
+        # A millisecond more, so as not to wake up just before the moment.
+        return int(1000 * (progress if due is None else min(due, progress))) + 1
+
+    def _take_all(self, results: zmq.Socket[bytes]) -> bool:
+        """Take what has arrived; true if that was the last of the stream."""
+        for _ in range(_RESULTS_AT_ONCE):
+            try:
+                header, *frames = results.recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                break
+            result = Result.unpack(header.buffer)
+            payload: list[Frame] = [frame.buffer for frame in frames]
+            for next_result, next_payload in self._reorder.push(result.sequence, (result, payload)):
+                self._writer.take(next_result, next_payload, time.monotonic())
+                if next_result.error is not None:
+                    self._finish("progress")
+                    raise EngineError(next_result.error)
+                if next_result.end_of_stream:
+                    self._finish("done")
+                    return True
+                self._writer.commit_if_due(time.monotonic())
+                self._acknowledge()
+        return False
+
+    def _finish(self, last_word: str) -> None:
+        self._writer.finish()
+        self._acknowledge()
+        self._child.report(last_word, **self._progress())
+
+    def _acknowledge(self) -> None:
+        self._acks.send(Ack(self._writer.taken, self._writer.committed).pack())
+
+    def _report_progress(self) -> None:
+        now = time.monotonic()
+        if now >= self._progress_due:
+            self._progress_due = now + _PROGRESS_SECONDS
+            self._child.report("progress", **self._progress())
+
+    def _progress(self) -> dict[str, Any]:
+        return {
+            **asdict(self._writer.totals),
+            "commit": self._writer.commit_version,
+            "position": _position_body(self._writer.position),
+            "last_timestamp": self._writer.source_timestamp,
+            "waiting": len(self._reorder),
+            **memory(),
+        }
+
+
+class _WakeUp:
+    """A pipe that ends a poll from a signal handler or another thread."""
+
+    def __init__(self) -> None:
+        self.descriptor, self._writing_end = os.pipe()
+        os.set_blocking(self.descriptor, False)
+        self._stopped = False
+
+    def __enter__(self) -> _WakeUp:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)
+        os.close(self._writing_end)
+
+    def nudge(self) -> None:
+        """End the poll that waits, or the next one."""
+        os.write(self._writing_end, b"\0")
+
+    def stop(self) -> None:
+        """Ask the loop to leave."""
+        self._stopped = True
+        self.nudge()
+
+    def drain(self) -> bool:
+        """Make ready for the next poll; true if the loop is to leave."""
+        with suppress(BlockingIOError):
+            while os.read(self.descriptor, 4096):
+                pass
+        return self._stopped
+
+
+def _position_body(position: Position | None) -> dict[str, Any] | None:
+    return None if position is None else asdict(position)

@@ -1,0 +1,147 @@
+"""The data files of the commit to come: one open file per table, rolled over when it is large.
+
+Decoded record batches are written as they come, so memory does not grow with a transaction or a commit.
+`keep` marks a transaction boundary in all that was written so far; `drop` goes back to the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+
+from engine.change_schema import to_file_batch, transit_schema
+from engine.messages import Frame, TableResult
+from engine.sink.commit import DataFile, SchemaVersion, TableKey
+from engine.sink.files import make_folder, table_folder
+from engine.sink.table_file import Extent, TableFile, writing
+
+ROLL_BYTES = 256 << 20
+"""A file that has reached this size is followed by another one."""
+MOST_OPEN_FILES = 256
+"""Beyond that the file that was not used for longest is closed; well below the usual limit of descriptors."""
+
+
+class SchemaBook:
+    """Every schema version of every table, by the bytes of its schema."""
+
+    def __init__(self, logged: Iterable[SchemaVersion]) -> None:
+        self._versions: dict[TableKey, dict[bytes, SchemaVersion]] = {}
+        self._shapes: dict[bytes, tuple[pa.Schema, pa.Schema]] = {}
+        self._logged: set[SchemaVersion] = set()
+        for version in logged:
+            self._versions.setdefault((version.database, version.table), {})[version.arrow] = version
+            self._logged.add(version)
+
+    def version(self, database: str, table: str, arrow: bytes) -> SchemaVersion:
+        """The table's version of that schema: a known one where there is one, else the next."""
+        versions = self._versions.setdefault((database, table), {})
+        if arrow not in versions:
+            number = max((version.schema_version for version in versions.values()), default=0) + 1
+            versions[arrow] = SchemaVersion(database, table, number, arrow)
+        return versions[arrow]
+
+    def shapes(self, arrow: bytes) -> tuple[pa.Schema, pa.Schema]:
+        """The schema in files, and the one of record batches on their way from a decoder."""
+        if arrow not in self._shapes:
+            schema = pa.ipc.read_schema(pa.py_buffer(arrow))
+            self._shapes[arrow] = schema, transit_schema(schema)
+        return self._shapes[arrow]
+
+    def log(self, versions: Iterable[SchemaVersion]) -> tuple[SchemaVersion, ...]:
+        """Those of `versions` that no commit has listed yet; from now on they count as listed."""
+        new = tuple(version for version in dict.fromkeys(versions) if version not in self._logged)
+        self._logged.update(new)
+        return new
+
+
+class Staging:
+    """Files named by `commit`, the number of the commit that they will belong to; raises `OutputError`."""
+
+    def __init__(self, out: Path, commit: int, schemas: SchemaBook, roll_bytes: int = ROLL_BYTES) -> None:
+        self._out = out
+        self._commit = commit
+        self._schemas = schemas
+        self._roll_bytes = roll_bytes
+        self._files: list[TableFile] = []
+        self._open: dict[TableKey, TableFile] = {}
+        self._created: dict[TableKey, int] = {}
+        self._written_since_kept: set[TableFile] = set()
+        self._kept = (0, 0)
+        self.rows = 0
+        self.bytes = 0
+
+    @property
+    def has_open_rows(self) -> bool:
+        """Whether anything was written since the last transaction boundary."""
+        return bool(self._written_since_kept)
+
+    def add(self, result: TableResult, frame: Frame, sequence_base: int) -> None:
+        """Write one record batch of a table; `sequence_base` is added to its `_seq`."""
+        if not result.rows:
+            return
+        schema, transit = self._schemas.shapes(result.schema)
+        batch = to_file_batch(pa.ipc.read_record_batch(pa.py_buffer(frame), transit), schema, sequence_base)
+        sequence = batch.column(schema.get_field_index("_seq"))
+        extent = Extent(
+            batches=1,
+            rows=batch.num_rows,
+            first_seq=sequence[0].as_py(),
+            last_seq=sequence[-1].as_py(),
+            min_timestamp_us=result.min_timestamp,
+            max_timestamp_us=result.max_timestamp,
+        )
+        file = self._file(result, schema)
+        file.write(batch, extent, len(frame))
+        self._written_since_kept.add(file)
+        self.rows += batch.num_rows
+        self.bytes += len(frame)
+
+    def keep(self) -> None:
+        """What was written so far ends at a transaction boundary."""
+        for file in self._written_since_kept:
+            file.keep()
+        self._written_since_kept.clear()
+        self._kept = self.rows, self.bytes
+
+    def drop(self) -> int:
+        """Remove what was written since the last `keep`; returns how many rows that were."""
+        dropped = self.rows - self._kept[0]
+        empty = {file for file in self._written_since_kept if not file.go_back()}
+        self._open = {key: file for key, file in self._open.items() if file not in self._written_since_kept}
+        self._files = [file for file in self._files if file not in empty]
+        self._written_since_kept.clear()
+        self.rows, self.bytes = self._kept
+        return dropped
+
+    def seal(self) -> tuple[tuple[DataFile, ...], tuple[SchemaVersion, ...]]:
+        """Close all files; what the commit lists: the files, and the schema versions new in them."""
+        for file in self._open.values():
+            file.close()
+        files = tuple(file.data_file() for file in self._files)
+        return files, self._schemas.log(file.version for file in self._files)
+
+    def _file(self, result: TableResult, schema: pa.Schema) -> TableFile:
+        key = result.database, result.table
+        version = self._schemas.version(*key, result.schema)
+        file = self._open.pop(key, None)
+        if file and (file.version != version or file.bytes >= self._roll_bytes):
+            file.close()
+            file = None
+        if not file:
+            if len(self._open) >= MOST_OPEN_FILES:
+                self._open.pop(next(iter(self._open))).close()
+            file = self._create(key, version, schema)
+        self._open[key] = file
+        return file
+
+    def _create(self, key: TableKey, version: SchemaVersion, schema: pa.Schema) -> TableFile:
+        folder = table_folder(*key)
+        with writing(self._out / folder):
+            make_folder(self._out / folder)
+        number = self._created.get(key, 0)
+        self._created[key] = number + 1
+        file = TableFile(self._out, f"{folder}/{self._commit:020d}-{number}.arrow", version, schema)
+        self._files.append(file)
+        return file

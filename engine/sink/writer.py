@@ -1,0 +1,240 @@
+"""Turns results, in order, into commits: rows to files as they come, a commit at a transaction boundary.
+
+Everything that a commit says beyond its files (position, GTID set, counters, last `_seq`) moves only when
+a transaction ends; what an unfinished transaction brought waits beside it, and goes if the transaction is
+dropped. Knows no sockets, and takes the time from its caller.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.errors import EngineError
+from engine.gtid import GtidSet, parse_gtid_set
+from engine.messages import Frame, Result
+from engine.sink.commit_log import Commit, CommitLog, Position
+from engine.sink.committer import Committer
+from engine.sink.output import OutputState
+from engine.sink.staging import ROLL_BYTES, SchemaBook, Staging
+
+POSITION_INTERVAL = 10.0
+"""Seconds after which the position is committed where a stream goes on but brings no rows."""
+
+
+@dataclass(slots=True)
+class Totals:
+    """What this process has done so far."""
+
+    commits: int = 0
+    """Safe on disk, like `rows` and `bytes`."""
+    rows: int = 0
+    bytes: int = 0
+    """Of the files."""
+    transactions: int = 0
+    """Ended, and so committed or about to be."""
+    dropped_rows: int = 0
+    """Written for transactions that never ended, and removed again."""
+
+
+class Writer:
+    """Writes behind `state`, the state of the output whose `log` this is and whose lock is held.
+
+    A commit is due `commit_interval` seconds after its first row, or when it has `commit_bytes`;
+    `on_finished` is called in another thread when one is safe on disk. Methods raise `OutputError` and other
+    `EngineError`s; then the writer must not be used any more, but closed.
+    """
+
+    def __init__(
+        self,
+        log: CommitLog,
+        state: OutputState,
+        *,
+        server_uuid: str,
+        flavor: str,
+        commit_interval: float,
+        commit_bytes: int,
+        roll_bytes: int = ROLL_BYTES,
+        on_finished: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._out = log.out
+        self._server_uuid = server_uuid
+        self._flavor = flavor
+        self._commit_interval = commit_interval
+        self._commit_bytes = commit_bytes
+        self._roll_bytes = roll_bytes
+        self._committer = Committer(log, on_finished)
+        self._schemas = SchemaBook(state.schemas)
+        self._version = state.commit + 1
+        self._staging = self._new_staging()
+        # As of the last transaction end that was taken:
+        position = state.position
+        self._resume = (position.file, position.position) if position else None
+        gtid_set = position.gtid_set if position else None
+        self._gtid_set: GtidSet | None = None if gtid_set is None else parse_gtid_set(gtid_set, flavor)
+        self._source_timestamp = state.source_timestamp
+        self._kept_seq = state.last_seq
+        self._kept_batch = -1
+        self._counters: dict[str, int] = {}
+        # What came after it:
+        self._open: list[Result] = []
+        self._open_since = 0.0
+        self._last_seq = state.last_seq
+        # Commits:
+        self._due: float | None = None
+        self._committing_batch = -1
+        self.taken = -1
+        """Sequence number of the last batch taken."""
+        self.committed = -1
+        """Sequence number of the last batch that is safe on disk."""
+        self.commit_version = state.commit
+        """Number of the last commit that is safe on disk."""
+        self.totals = Totals()
+
+    @property
+    def position(self) -> Position | None:
+        """Behind the last transaction end that was taken; null before the first."""
+        if self._resume is None:
+            return None
+        gtid_set = None if self._gtid_set is None else str(self._gtid_set)
+        return Position(*self._resume, gtid_set, self._server_uuid, self._flavor)
+
+    @property
+    def source_timestamp(self) -> int:
+        """Server clock of the last event before `position`, seconds since the epoch; 0 if not known."""
+        return self._source_timestamp
+
+    def take(self, result: Result, frames: Sequence[Frame], now: float) -> None:
+        """The next result in order, with its record batches; `now` is a monotonic clock in seconds."""
+        if result.aborts_transaction:
+            self._abort()
+        if not self._open:
+            self._open_since = now
+        self._open.append(result)
+        for table, frame in zip(result.tables, frames, strict=True):
+            self._staging.add(table, frame, self._last_seq)
+        self._last_seq += result.ordinals
+        self.taken = result.sequence
+        if _ends_transaction(result):
+            self._keep(result, now)
+
+    def due_in(self, now: float) -> float | None:
+        """Seconds until a commit is due; null as long as that depends on what comes first."""
+        if self._due is None or self._staging.has_open_rows or self._committer.busy:
+            return None
+        return 0.0 if self._staging.bytes >= self._commit_bytes else max(0.0, self._due - now)
+
+    def commit_if_due(self, now: float) -> bool:
+        """Start a commit when it is time; true if one has become safe since the last call."""
+        finished = self._collect(self._committer.finished())
+        if self.due_in(now) == 0.0:
+            self._commit()
+        return finished
+
+    def finish(self) -> None:
+        """Commit all that ends with a transaction, drop the rest, and wait until it is safe."""
+        self._collect(self._committer.wait())
+        self._drop_open()
+        if self._due is not None:
+            self._commit()
+            self._collect(self._committer.wait())
+
+    def close(self) -> None:
+        """End the threads; what is staged stays uncommitted."""
+        self._committer.close()
+
+    def _new_staging(self) -> Staging:
+        return Staging(self._out, self._version, self._schemas, self._roll_bytes)
+
+    def _keep(self, result: Result, now: float) -> None:
+        """A transaction has ended: all that is open stays, and may be committed."""
+        self._staging.keep()
+        self._kept_seq = self._last_seq
+        self._kept_batch = result.sequence
+        for taken in self._open:
+            self._advance_gtid_set(taken)
+            self.totals.transactions += taken.transactions
+            self._source_timestamp = taken.last_timestamp or self._source_timestamp
+            for name, amount in taken.counters.items():
+                self._count(name, amount)
+        self._open.clear()
+        before, self._resume = self._resume, (result.resume_file, result.resume_position)
+        if self._staging.rows or before is None or before[0] != result.resume_file:
+            self._make_due(self._open_since + self._commit_interval)
+        elif before != self._resume:
+            self._make_due(now + POSITION_INTERVAL)
+
+    def _make_due(self, moment: float) -> None:
+        self._due = moment if self._due is None else min(self._due, moment)
+
+    def _advance_gtid_set(self, result: Result) -> None:
+        """Ranges count only from a set that is known to be complete."""
+        if result.gtid_set is not None:
+            self._gtid_set = parse_gtid_set(result.gtid_set, self._flavor)
+        if self._gtid_set is not None:
+            for source, first, last, _ in result.gtids:
+                self._gtid_set.add(source, first, last)
+
+    def _abort(self) -> None:
+        """The server never finished the transaction that is open."""
+        if any(result.transactions for result in self._open):
+            batches = f"{self._open[0].sequence} to {self._open[-1].sequence}"
+            raise EngineError(
+                f"batches {batches} mix whole transactions and one that was broken off: "
+                "this is a bug, please report it"
+            )
+        if self._open:
+            self._count("aborted_transactions", 1)
+        self._drop_open()
+
+    def _drop_open(self) -> None:
+        if self._staging.has_open_rows:
+            self.totals.dropped_rows += self._staging.drop()
+        self._open.clear()
+        self._last_seq = self._kept_seq
+
+    def _count(self, name: str, amount: int) -> None:
+        self._counters[name] = self._counters.get(name, 0) + amount
+
+    def _commit(self) -> None:
+        files, schemas = self._staging.seal()
+        position = self.position
+        assert position is not None
+        commit = Commit(
+            self._version,
+            time.time_ns() // 1000,
+            files,
+            schemas,
+            position,
+            self._kept_seq,
+            self._source_timestamp,
+            self._counters,
+        )
+        self._version += 1
+        self._staging = self._new_staging()
+        self._counters = {}
+        self._due = None
+        self._committing_batch = self._kept_batch
+        self._committer.start(commit)
+
+    def _collect(self, commit: Commit | None) -> bool:
+        if commit is None:
+            return False
+        self.committed = self._committing_batch
+        self.commit_version = commit.version
+        self.totals.commits += 1
+        self.totals.rows += sum(file.rows for file in commit.files)
+        self.totals.bytes += sum(file.bytes for file in commit.files)
+        return True
+
+
+def _ends_transaction(result: Result) -> bool:
+    """Whether the sink may commit behind the result.
+
+    Not so behind an empty one that only says that the stream is over: all that was finished came before it,
+    and its position may lie inside a transaction that was broken off.
+    """
+    over = result.end_of_stream or result.error is not None
+    empty = not result.ordinals and not result.transactions
+    return result.ends_transaction and not (over and empty)
