@@ -27,4 +27,4 @@ def get_server(flavor: str, options: Mapping[str, str | None] | None = None) -> 
     Raises UnavailableError with the reason when the flavor cannot be had on this machine.
     """
     installed = installation(flavor)
-    return Server(flavor, installed, template(flavor, installed), options)
+    return Server(flavor, installed, template(flavor, installed), options or {})

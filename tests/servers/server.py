@@ -1,8 +1,7 @@
 """One real database server: init, start, stop, in a folder of its own on a free port of 127.0.0.1.
 
 A data folder is a copy of an initialised template, so a start takes about a second; ready is when a client
-can log in. A watchdog process holds the other end of a pipe: when the test run dies, however it dies, the
-pipe closes, and the watchdog kills the server and removes its folder.
+can log in. The server does not outlive the test run, however that ends.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import random
 import shutil
 import signal
 import socket
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,9 +23,9 @@ import pymysql
 
 from .cache import UnavailableError
 from .installations import Installation
+from .watched import WatchedProcess
 
 START_SECONDS = 60
-STOP_SECONDS = 60
 POLL_SECONDS = 0.02
 
 # Below the range that the kernel hands out to outgoing connections, so that a restart finds its port still
@@ -73,20 +71,15 @@ class Server:
     password = ""
 
     def __init__(
-        self,
-        flavor: str,
-        installation: Installation,
-        template: Path,
-        options: Mapping[str, str | None] | None,
+        self, flavor: str, installation: Installation, template: Path, options: Mapping[str, str | None]
     ) -> None:
         self.flavor = flavor
         self.installation = installation
         self.port = _free_port()
-        self.options = OPTIONS | _normalised(options or {})
+        self.options = OPTIONS | _normalised(options)
         self._template = template
         self._folder = Path(tempfile.gettempdir()) / f"binlog-engine-{flavor}-{os.getpid()}-{self.port}"
-        self._process: subprocess.Popen[bytes] | None = None
-        self._watchdog: subprocess.Popen[bytes] | None = None
+        self._process: WatchedProcess | None = None
         self._connection: Any = None
 
     def __repr__(self) -> str:
@@ -114,7 +107,7 @@ class Server:
 
     @property
     def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self._process.status is None
 
     def init(self) -> None:
         """Make the data folder, unless it is there."""
@@ -130,14 +123,10 @@ class Server:
         """
         if self.running:
             raise RuntimeError(f"{self!r} is running already")
-        self.kill()  # dismisses the watchdog of a server that died by itself or by another's hand
+        self.kill()  # clears up after a server that died by itself or by another's hand
         self.options |= _normalised(options)
         self.init()
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
-        self._watchdog = _watch(self._process.pid, self._folder)
+        self._process = WatchedProcess(self._command(), self._folder, self.log)
         try:
             self._wait_until_ready(self._process)
         except BaseException:
@@ -267,21 +256,20 @@ class Server:
             "bind_address": self.host,
             "port": str(self.port),
         }
-        options = [
-            f"--{name}" if value is None else f"--{name}={value}"
-            for name, value in (self.options | own).items()
-        ]
-        return [*self.installation.command, *start_options(self.installation), *options]
+        options = (self.options | own).items()
+        words = [f"--{name}" if value is None else f"--{name}={value}" for name, value in options]
+        return [*self.installation.command, *start_options(self.installation), *words]
 
-    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+    def _wait_until_ready(self, process: WatchedProcess) -> None:
+        """Log in through the socket: a file of our own, where a port might turn out to be another's."""
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
-                self._connection = self.connect(connect_timeout=5)
+                self._connection = self.connect(unix_socket=self.socket, connect_timeout=5)
                 return
             except (pymysql.err.OperationalError, pymysql.err.InternalError) as error:
-                if process.poll() is not None:
-                    reason = f"it ended with status {process.returncode}"
+                if process.status is not None:
+                    reason = f"it ended with status {process.status}"
                 elif time.monotonic() > deadline:
                     reason = f"no client could log in within {START_SECONDS} s ({error})"
                 else:
@@ -290,33 +278,13 @@ class Server:
             raise UnavailableError(f"{self!r} did not start: {reason}; its log ends:\n{self.log_tail()}")
 
     def _end(self, how: signal.Signals) -> None:
-        process, watchdog = self._process, self._watchdog
-        self._process = self._watchdog = None
-        if self._connection is not None and self._connection.open:
+        process, connection = self._process, self._connection
+        self._process = self._connection = None
+        if connection is not None and connection.open:
             with contextlib.suppress(pymysql.err.Error):
-                self._connection.close()
-        self._connection = None
+                connection.close()
         if process is not None:
-            process.send_signal(how)
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        if watchdog is not None:
-            watchdog.communicate(b"ended\n")
-
-
-def _watch(pid: int, folder: Path) -> subprocess.Popen[bytes]:
-    """Start the watchdog: told a line it leaves; when its input closes without one, our process has died."""
-    script = 'read -r line || { kill -KILL "$0"; rm -rf "$1"; }'
-    return subprocess.Popen(
-        ["sh", "-c", script, str(pid), str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+            process.end(how)
 
 
 def _normalised(options: Mapping[str, str | None]) -> dict[str, str | None]:
