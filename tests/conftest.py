@@ -6,11 +6,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+from hypothesis import settings
 
 from tests.servers import FLAVORS, Server, UnavailableError, get_server, historic_binlogs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SERVERS_ARE_REQUIRED = os.environ.get("BINLOG_ENGINE_REQUIRE_SERVERS") == "1"
 
@@ -19,6 +23,11 @@ def _skip_or_fail(reason: UnavailableError) -> NoReturn:
     if SERVERS_ARE_REQUIRED:
         pytest.fail(str(reason))
     pytest.skip(str(reason))
+
+
+# A first call may compile a kernel, so no test case has a deadline of its own.
+settings.register_profile("default", deadline=None)
+settings.load_profile("default")
 
 
 @pytest.fixture(scope="session")
@@ -77,3 +86,13 @@ def historic() -> dict[str, Path]:
         return historic_binlogs()
     except UnavailableError as error:
         _skip_or_fail(error)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one Spark session of the test run; Java runs only if a test asks for it."""
+    from tests.spark_session import start_spark
+
+    session = start_spark(tmp_path_factory.mktemp("warehouse"))
+    yield session
+    session.stop()

@@ -20,10 +20,11 @@ from engine.decode.columns.kernels import (
     DATA,
     OFFSETS,
     OUT,
+    address_of,
     content_buffer,
     content_offsets,
-    copy,
     copy_content,
+    copy_padded,
     count_nulls,
     kernel,
     little_endian,
@@ -51,6 +52,7 @@ class BinaryCodec:
 @kernel(types.int64, DATA, CELLS, types.int64, types.int64, OFFSETS, OUT)
 def _pad(data: Any, cells: Any, prefix: int, length: int, offsets: Any, out: Any) -> Any:
     """Copy every content and pad it to `length`; the nulls, or the complement of too long a cell's offset."""
+    batch, content = address_of(data), address_of(out)
     nulls = 0
     to = 0
     offsets[0] = 0
@@ -59,10 +61,10 @@ def _pad(data: Any, cells: Any, prefix: int, length: int, offsets: Any, out: Any
         if cell < 0:
             nulls += 1
         else:
-            size = np.int64(little_endian(data, cell, prefix))
+            size = np.int64(little_endian(batch, cell, prefix))
             if size > length:
                 return ~cell
-            copy(out, to, data, cell + prefix, size)
+            copy_padded(content, to, batch, cell + prefix, size, data.size)
             out[to + size : to + length] = 0
             to += length
         offsets[index + 1] = to

@@ -21,6 +21,7 @@ from engine.decode.columns.kernels import (
     DATA,
     OUT,
     PADDING,
+    address_of,
     big_endian,
     fixed,
     kernel,
@@ -32,6 +33,7 @@ from engine.errors import EngineError
 
 @kernel(types.int64, DATA, CELLS, types.int64, types.int64, OUT)
 def _numbers(data: Any, cells: Any, size: int, item: int, out: Any) -> Any:
+    batch, items = address_of(data), address_of(out)
     nulls = 0
     for index in range(cells.size):
         cell = np.int64(cells[index])
@@ -39,8 +41,8 @@ def _numbers(data: Any, cells: Any, size: int, item: int, out: Any) -> Any:
         if cell < 0:
             nulls += 1
         else:
-            number = big_endian(data, cell, size)
-        store_word(out, index * item, number)
+            number = big_endian(batch, cell, size)
+        store_word(items, index * item, number)
     return nulls
 
 

@@ -24,10 +24,12 @@ from engine.decode.columns.kernels import (
     DATA,
     OFFSETS,
     OUT,
+    address_of,
     big_endian,
     content_buffer,
     fixed,
     kernel,
+    store_byte,
     variable,
 )
 from engine.errors import EngineError, EventError
@@ -47,6 +49,18 @@ def digit_groups(precision: int, scale: int) -> tuple[list[int], int]:
     return [digits for digits in integer + fraction if digits], sum(digits > 0 for digits in integer)
 
 
+def _folds(groups: list[int]) -> list[int]:
+    """After each group: 0, or 10 to the number of digits (at most 18) that were joined up to here."""
+    folds = [0] * len(groups)
+    joined = 0
+    for index, digits in enumerate(groups):
+        joined += digits
+        if index + 1 == len(groups) or joined + groups[index + 1] > 2 * _GROUP_DIGITS:
+            folds[index] = 10**joined
+            joined = 0
+    return folds
+
+
 @intrinsic
 def _multiply_add(typing_context: Any, high: Any, low: Any, factor: Any, addend: Any) -> Any:
     """(high, low) * factor + addend in 128 bits, as two uint64."""
@@ -64,8 +78,8 @@ def _multiply_add(typing_context: Any, high: Any, low: Any, factor: Any, addend:
     return two(types.uint64, types.uint64, types.uint64, types.uint64), generate
 
 
-@numba.njit(inline="always")
-def _group(data: Any, start: int, size: int, inverted: Any, first: bool) -> Any:
+@numba.njit
+def _group(data: int, start: int, size: int, inverted: Any, first: bool) -> Any:
     """The value of one stored group."""
     number = big_endian(data, start, size) ^ inverted
     if first:
@@ -73,12 +87,14 @@ def _group(data: Any, start: int, size: int, inverted: Any, first: bool) -> Any:
     return number & (np.uint64(0xFFFFFFFF) >> np.uint64(32 - 8 * size))
 
 
-@kernel(types.int64, DATA, CELLS, _GROUPS, _GROUPS, types.boolean, types.uint64[:, ::1])
-def _decimals(data: Any, cells: Any, sizes: Any, powers: Any, narrow: bool, out: Any) -> Any:
+@kernel(types.int64, DATA, CELLS, _GROUPS, _GROUPS, _GROUPS, types.uint64[:, ::1])
+def _decimals(data: Any, cells: Any, sizes: Any, powers: Any, folds: Any, out: Any) -> Any:
     """Fill `out` with 128 bit numbers; the number of nulls, or the complement of a broken cell's offset.
 
-    `narrow`: the digits fit into 64 bits.
+    Groups are joined in 64 bits as far as they fit: `folds` says after which group what was joined goes into
+    the 128 bits, and by what to multiply these first.
     """
+    batch = address_of(data)
     nulls = 0
     for index in range(cells.size):
         start = np.int64(cells[index])
@@ -89,15 +105,16 @@ def _decimals(data: Any, cells: Any, sizes: Any, powers: Any, narrow: bool, out:
             negative = data[start] < 0x80
             inverted = ~np.uint64(0) if negative else np.uint64(0)
             at = start
+            joined = np.uint64(0)
             for group in range(sizes.size):
-                number = _group(data, at, sizes[group], inverted, group == 0)
+                number = _group(batch, at, sizes[group], inverted, group == 0)
                 power = np.uint64(powers[group])
                 if number >= power:
                     return ~start
-                if narrow:
-                    low = low * power + number
-                else:
-                    high, low = _multiply_add(high, low, power, number)
+                joined = joined * power + number
+                if folds[group]:
+                    high, low = _multiply_add(high, low, np.uint64(folds[group]), joined)
+                    joined = np.uint64(0)
                 at += sizes[group]
             if negative:
                 high, low = ~high, ~low + np.uint64(1)
@@ -109,10 +126,10 @@ def _decimals(data: Any, cells: Any, sizes: Any, powers: Any, narrow: bool, out:
 
 
 @numba.njit
-def _write_digits(out: Any, to: int, number: Any, digits: int) -> Any:
-    """Write `number` with exactly `digits` digits; where the text ends."""
+def _write_digits(text: int, to: int, number: Any, digits: int) -> Any:
+    """Write `number` with exactly `digits` digits; where they end."""
     for place in range(digits):
-        out[to + digits - 1 - place] = 48 + number % np.uint64(10)
+        store_byte(text, to + digits - 1 - place, np.int64(48 + number % np.uint64(10)))
         number //= np.uint64(10)
     return to + digits
 
@@ -131,6 +148,7 @@ def _texts(
     data: Any, cells: Any, sizes: Any, powers: Any, digits: Any, integers: int, offsets: Any, out: Any
 ) -> Any:
     """Write the numbers as text; the number of nulls, or the complement of a broken cell's offset."""
+    batch, text = address_of(data), address_of(out)
     nulls = 0
     to = 0
     offsets[0] = 0
@@ -147,7 +165,7 @@ def _texts(
             leading = True
             at = start
             for group in range(sizes.size):
-                number = _group(data, at, sizes[group], inverted, group == 0)
+                number = _group(batch, at, sizes[group], inverted, group == 0)
                 if number >= np.uint64(powers[group]):
                     return ~start
                 if group == integers:
@@ -158,9 +176,9 @@ def _texts(
                     out[to] = 46
                     to += 1
                 if not leading:
-                    to = _write_digits(out, to, number, digits[group])
+                    to = _write_digits(text, to, number, digits[group])
                 elif number:
-                    to = _write_digits(out, to, number, _digits_of(number))
+                    to = _write_digits(text, to, number, _digits_of(number))
                     leading = False
                 at += sizes[group]
             if leading:
@@ -180,6 +198,7 @@ class DecimalCodec:
     digits: NDArray[np.int64]
     sizes: NDArray[np.int64]
     powers: NDArray[np.int64]
+    folds: NDArray[np.int64]
     integers: int
     """How many of the groups stand before the point."""
 
@@ -189,7 +208,7 @@ class DecimalCodec:
 
     def _decimal(self, data: NDArray[np.uint8], cells: NDArray[np.int32]) -> pa.Array:
         values = np.empty((cells.size, 2), np.uint64)
-        nulls = _decimals(data, cells, self.sizes, self.powers, self.precision <= 18, values)
+        nulls = _decimals(data, cells, self.sizes, self.powers, self.folds, values)
         _check(nulls)
         return fixed(self.arrow_type, cells, values.reshape(-1).view(np.uint8), 16, nulls)
 
@@ -214,5 +233,6 @@ def decimal_codec(column: Column, options: Options) -> Codec:
     groups, integers = digit_groups(precision, scale)
     digits = np.array(groups, np.int64)
     sizes = np.array([_GROUP_BYTES[count] for count in groups], np.int64)
+    folds = np.array(_folds(groups), np.int64)
     arrow_type = pa.decimal128(precision, scale) if precision <= 38 else pa.string()
-    return DecimalCodec(arrow_type, int(sizes.sum()), precision, digits, sizes, 10**digits, integers)
+    return DecimalCodec(arrow_type, int(sizes.sum()), precision, digits, sizes, 10**digits, folds, integers)

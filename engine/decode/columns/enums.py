@@ -24,8 +24,9 @@ from engine.decode.columns.kernels import (
     OFFSETS,
     OUT,
     PADDING,
+    address_of,
     content_buffer,
-    copy,
+    copy_padded,
     count_nulls,
     fixed,
     kernel,
@@ -41,6 +42,7 @@ _BOUNDS = types.Array(types.int32, 1, "C", readonly=True)
 @kernel(types.int64, DATA, CELLS, types.int64, OUT)
 def _numbers(data: Any, cells: Any, size: int, out: Any) -> Any:
     """Every cell's number as a uint64; the number of nulls."""
+    batch, items = address_of(data), address_of(out)
     nulls = 0
     for index in range(cells.size):
         cell = np.int64(cells[index])
@@ -48,8 +50,8 @@ def _numbers(data: Any, cells: Any, size: int, out: Any) -> Any:
         if cell < 0:
             nulls += 1
         else:
-            number = little_endian(data, cell, size)
-        store_word(out, 8 * index, number)
+            number = little_endian(batch, cell, size)
+        store_word(items, 8 * index, number)
     return nulls
 
 
@@ -63,12 +65,13 @@ def _member(bounds: Any, number: Any) -> Any:
 @kernel(types.int64, DATA, CELLS, types.int64, _BOUNDS, OFFSETS)
 def _enum_offsets(data: Any, cells: Any, size: int, bounds: Any, offsets: Any) -> Any:
     """The total size of all values, or the complement of the offset of a cell with no such member."""
+    batch = address_of(data)
     total = np.int64(0)
     offsets[0] = 0
     for index in range(cells.size):
         cell = np.int64(cells[index])
         if cell >= 0:
-            number = np.int64(little_endian(data, cell, size))
+            number = np.int64(little_endian(batch, cell, size))
             if number >= bounds.size - 1:
                 return ~cell
             total += _member(bounds, number)[1]
@@ -78,23 +81,25 @@ def _enum_offsets(data: Any, cells: Any, size: int, bounds: Any, offsets: Any) -
 
 @kernel(types.void, DATA, CELLS, types.int64, _BOUNDS, DATA, OFFSETS, OUT)
 def _enum_copy(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets: Any, out: Any) -> None:
+    batch, names, content = address_of(data), address_of(blob), address_of(out)
     for index in range(cells.size):
         cell = np.int64(cells[index])
         if cell >= 0:
-            start, length = _member(bounds, np.int64(little_endian(data, cell, size)))
-            copy(out, np.int64(offsets[index]), blob, start, length)
+            start, length = _member(bounds, np.int64(little_endian(batch, cell, size)))
+            copy_padded(content, np.int64(offsets[index]), names, start, length, blob.size)
 
 
 @kernel(types.int64, DATA, CELLS, types.int64, _BOUNDS, OFFSETS)
 def _set_offsets(data: Any, cells: Any, size: int, bounds: Any, offsets: Any) -> Any:
     """The total size of all values, or the complement of the offset of a cell with no such member."""
     members = bounds.size - 1
+    batch = address_of(data)
     total = np.int64(0)
     offsets[0] = 0
     for index in range(cells.size):
         cell = np.int64(cells[index])
         if cell >= 0:
-            mask = little_endian(data, cell, size)
+            mask = little_endian(batch, cell, size)
             number = 0
             while mask:
                 member = mask & np.uint64(1)
@@ -110,10 +115,11 @@ def _set_offsets(data: Any, cells: Any, size: int, bounds: Any, offsets: Any) ->
 
 @kernel(types.void, DATA, CELLS, types.int64, _BOUNDS, DATA, OFFSETS, OUT)
 def _set_copy(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets: Any, out: Any) -> None:
+    batch, names, content = address_of(data), address_of(blob), address_of(out)
     for index in range(cells.size):
         cell = np.int64(cells[index])
         if cell >= 0:
-            mask = little_endian(data, cell, size)
+            mask = little_endian(batch, cell, size)
             to = np.int64(offsets[index])
             number = 0
             while mask:
@@ -121,7 +127,7 @@ def _set_copy(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets:
                 mask >>= np.uint64(1)
                 if member:
                     start, length = _member(bounds, number)
-                    copy(out, to, blob, start, length)
+                    copy_padded(content, to, names, start, length, blob.size)
                     to += length
                     if mask:
                         out[to] = 44
@@ -169,7 +175,7 @@ class MembersCodec:
 def _members_codec(width: int, is_set: bool, members: Sequence[str]) -> Codec:
     texts = [member.encode() for member in members]
     bounds = np.cumsum([0, *map(len, texts)], dtype=np.int32)
-    blob = np.frombuffer(b"".join(texts), np.uint8)
+    blob = np.frombuffer(b"".join(texts) + bytes(PADDING), np.uint8)
     return MembersCodec(pa.string(), width, is_set, bounds, blob)
 
 

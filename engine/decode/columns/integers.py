@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 
 from engine.decode.columns.base import Codec, Column, Counters, Options
 from engine.decode.columns.field_types import FieldType
-from engine.decode.columns.kernels import CELLS, DATA, OUT, PADDING, fixed, kernel, little_endian, store_word
+from engine.decode.columns.kernels import (
+    CELLS,
+    DATA,
+    OUT,
+    PADDING,
+    address_of,
+    fixed,
+    kernel,
+    little_endian,
+    store_word,
+)
 
 UNSIGNED_BIGINT = pa.decimal128(20, 0)
 
@@ -43,6 +53,7 @@ def extend_numbers(data: Any, cells: Any, size: int, signed: bool, item: int, ou
     Every item is written as a whole word, over which the next one goes; `out` is padded, and zeroed where
     items are larger than a word.
     """
+    batch, items = address_of(data), address_of(out)
     nulls = 0
     shift = 64 - 8 * size
     for index in range(cells.size):
@@ -51,10 +62,10 @@ def extend_numbers(data: Any, cells: Any, size: int, signed: bool, item: int, ou
         if cell < 0:
             nulls += 1
         else:
-            number = little_endian(data, cell, size)
+            number = little_endian(batch, cell, size)
             if signed:
                 number = np.uint64(np.int64(number << np.uint64(shift)) >> np.int64(shift))
-        store_word(out, index * item, number)
+        store_word(items, index * item, number)
     return nulls
 
 

@@ -29,6 +29,9 @@ OUT = types.uint8[::1]
 """Bytes of an Arrow buffer to be filled."""
 OFFSETS = types.int32[::1]
 
+_BYTE = ir.IntType(8)
+_WORD = ir.IntType(64)
+
 PADDING = 16
 """Bytes that kernels may write past the end of content: whole words are cheaper than exact ends."""
 
@@ -60,44 +63,89 @@ def kernel(result: types.Type, *arguments: types.Type) -> Callable[[Callable[...
     return lambda function: Kernel(function, result(*arguments))
 
 
-def _pointer(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
-    return builder.gep(context.make_array(array_type)(context, builder, array).data, [offset])
+# Helpers take the address of an array and not the array: numba counts references to arrays at every call that
+# it does not inline, which costs more than most of what they do.
 
 
 @intrinsic
-def load_word(typing_context: Any, data: Any, offset: Any) -> Any:
-    """The eight bytes at `offset` of a byte array, little-endian, as uint64; no check of bounds."""
+def address_of(typing_context: Any, array: Any) -> Any:
+    """Where a byte array's content starts in memory, as int64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _pointer(context, builder, signature.args[0], *arguments)
-        return builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.ptrtoint(data, _WORD)
 
-    return types.uint64(data, types.intp), generate
+    return types.int64(array), generate
+
+
+def _pointer(builder: Any, item: Any, address: Any, offset: Any) -> Any:
+    return builder.inttoptr(builder.add(address, offset), item.as_pointer())
 
 
 @intrinsic
-def store_word(typing_context: Any, out: Any, offset: Any, word: Any) -> Any:
-    """Write uint64 `word` as eight little-endian bytes at `offset` of a byte array; no check of bounds."""
+def load_byte(typing_context: Any, address: Any, offset: Any) -> Any:
+    """The byte at `offset` from `address`, as int64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _pointer(context, builder, signature.args[0], *arguments[:2])
-        builder.store(arguments[2], builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
+        return builder.zext(builder.load(_pointer(builder, _BYTE, *arguments)), _WORD)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def load_word(typing_context: Any, address: Any, offset: Any) -> Any:
+    """The eight bytes at `offset` from `address`, little-endian, as uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_pointer(builder, _WORD, *arguments), align=1)
+
+    return types.uint64(types.int64, types.int64), generate
+
+
+@intrinsic
+def store_byte(typing_context: Any, address: Any, offset: Any, byte: Any) -> Any:
+    """Write the lowest byte of int64 `byte` at `offset` from `address`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte = builder.trunc(arguments[2], _BYTE)
+        builder.store(byte, _pointer(builder, _BYTE, *arguments[:2]))
         return context.get_dummy_value()
 
-    return types.void(out, types.intp, types.uint64), generate
+    return types.void(types.int64, types.int64, types.int64), generate
 
 
 @intrinsic
-def copy(typing_context: Any, out: Any, to: Any, data: Any, start: Any, size: Any) -> Any:
-    """memcpy: `size` bytes from `data` at `start` into `out` at `to`; no check of bounds."""
+def store_word(typing_context: Any, address: Any, offset: Any, word: Any) -> Any:
+    """Write uint64 `word` as eight little-endian bytes at `offset` from `address`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        target = _pointer(context, builder, signature.args[0], *arguments[:2])
-        source = _pointer(context, builder, signature.args[2], *arguments[2:4])
+        builder.store(arguments[2], _pointer(builder, _WORD, *arguments[:2]), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.uint64), generate
+
+
+@intrinsic
+def copy(typing_context: Any, to: Any, to_offset: Any, start: Any, offset: Any, size: Any) -> Any:
+    """memcpy: `size` bytes from `offset` from `start` to `to_offset` from `to`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        target = _pointer(builder, _BYTE, *arguments[:2])
+        source = _pointer(builder, _BYTE, *arguments[2:4])
         cgutils.raw_memcpy(builder, target, source, arguments[4], 1)
         return context.get_dummy_value()
 
-    return types.void(out, types.intp, data, types.intp, types.intp), generate
+    return types.void(*[types.int64] * 5), generate
+
+
+@numba.njit(inline="always")
+def copy_padded(to: int, to_offset: int, start: int, offset: int, size: int, end: int) -> None:
+    """`copy`, faster for short content: it may write `PADDING` bytes, and read as many before offset `end`."""
+    if size <= PADDING and offset + PADDING <= end:
+        store_word(to, to_offset, load_word(start, offset))
+        store_word(to, to_offset + 8, load_word(start, offset + 8))
+    else:
+        copy(to, to_offset, start, offset, size)
 
 
 @intrinsic
@@ -111,26 +159,25 @@ def swap_bytes(typing_context: Any, word: Any) -> Any:
 
 
 @numba.njit(inline="always")
-def little_endian(data: Any, start: int, size: int) -> Any:
-    """The unsigned number in `size` (1 to 8) bytes at `start`."""
+def little_endian(data: int, start: int, size: int) -> Any:
+    """The unsigned number in `size` (1 to 8) bytes at `start` of the batch at address `data`, as uint64."""
     if start + size >= 8:
         return load_word(data, start + size - 8) >> np.uint64(64 - 8 * size)
     number = np.uint64(0)
     for index in range(size):
-        number |= np.uint64(data[start + index]) << np.uint64(8 * index)
+        number |= np.uint64(load_byte(data, start + index)) << np.uint64(8 * index)
     return number
 
 
 @numba.njit(inline="always")
-def big_endian(data: Any, start: int, size: int) -> Any:
-    """The unsigned number in `size` (1 to 8) bytes at `start`, most significant byte first."""
+def big_endian(data: int, start: int, size: int) -> Any:
+    """The same with the most significant byte first."""
     if start + size >= 8:
-        return (swap_bytes(load_word(data, start + size - 8)) << np.uint64(64 - 8 * size)) >> np.uint64(
-            64 - 8 * size
-        )
+        above = np.uint64(64 - 8 * size)
+        return swap_bytes(load_word(data, start + size - 8)) << above >> above
     number = np.uint64(0)
     for index in range(size):
-        number = (number << np.uint64(8)) | np.uint64(data[start + index])
+        number = number << np.uint64(8) | np.uint64(load_byte(data, start + index))
     return number
 
 
@@ -185,12 +232,13 @@ def count_nulls(cells: Any) -> Any:
 @kernel(types.int64, DATA, CELLS, types.int64, OFFSETS)
 def content_offsets(data: Any, cells: Any, prefix: int, offsets: Any) -> Any:
     """Fill `offsets` from the length prefixes (of `prefix` bytes); the total of all lengths."""
+    batch = address_of(data)
     total = np.int64(0)
     offsets[0] = 0
     for index in range(cells.size):
         cell = np.int64(cells[index])
         if cell >= 0:
-            total += np.int64(little_endian(data, cell, prefix))
+            total += np.int64(little_endian(batch, cell, prefix))
         offsets[index + 1] = total
     return total
 
@@ -198,18 +246,12 @@ def content_offsets(data: Any, cells: Any, prefix: int, offsets: Any) -> Any:
 @kernel(types.void, DATA, CELLS, types.int64, OFFSETS, OUT)
 def copy_content(data: Any, cells: Any, prefix: int, offsets: Any, out: Any) -> None:
     """Copy each cell's content to its place; `out` is padded by `PADDING`."""
-    reach = data.size - PADDING
+    batch, content = address_of(data), address_of(out)
     for index in range(cells.size):
         start = np.int64(cells[index]) + prefix
-        if start < prefix:
-            continue
-        to = np.int64(offsets[index])
-        size = np.int64(offsets[index + 1]) - to
-        if size <= PADDING and start <= reach:
-            store_word(out, to, load_word(data, start))
-            store_word(out, to + 8, load_word(data, start + 8))
-        else:
-            copy(out, to, data, start, size)
+        if start >= prefix:
+            to, end = np.int64(offsets[index]), np.int64(offsets[index + 1])
+            copy_padded(content, to, batch, start, end - to, data.size)
 
 
 LARGEST_CONTENT = 2**31 - 1

@@ -9,6 +9,7 @@ Stored forms: MySQL `sql-common/my_time.cc`, `mysys/my_time.cc`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numba
@@ -25,12 +26,14 @@ from engine.decode.columns.kernels import (
     OFFSETS,
     OUT,
     PADDING,
+    address_of,
     big_endian,
     content_buffer,
     count_nulls,
     fixed,
     kernel,
     little_endian,
+    store_byte,
     store_word,
     variable,
 )
@@ -53,13 +56,21 @@ _BROKEN = -(2**62)
 """Fields that no stored value can have."""
 
 
-@numba.njit
-def _days(year: int, month: int, day: int) -> Any:
-    """Days since 1970-01-01 of a date in the proleptic Gregorian calendar (from year 1)."""
-    if month <= 2:
-        year -= 1
-        month += 12
-    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month - 457) // 5 + day - 719469
+_TABLE = types.Array(types.int32, 1, "C", readonly=True)
+_MONTHS = 10_000 * 13
+
+
+@cache
+def _calendar() -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """For year * 13 + month up to the year 9999: the day before its first, since 1970-01-01, and its days.
+
+    Months that no calendar has, such as each year's month 0 and all of the year 0, have no days.
+    """
+    firsts = np.arange("0001-01", "10000-02", dtype="datetime64[M]").astype("datetime64[D]").astype(np.int32)
+    starts, lengths = np.zeros((2, 10_000, 13), np.int32)
+    starts[1:, 1:] = firsts[:-1].reshape(-1, 12) - 1
+    lengths[1:, 1:] = np.diff(firsts).reshape(-1, 12)
+    return starts.reshape(-1), lengths.reshape(-1)
 
 
 @numba.njit
@@ -77,25 +88,11 @@ def _civil(days: int) -> Any:
 
 
 @numba.njit
-def _exists(year: int, month: int, day: int) -> Any:
-    """Whether the calendar has this date."""
-    if year < 1 or month < 1 or day < 1:
-        return False
-    if day <= 28:
-        return True
-    if month == 2:
-        return day == 29 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    if month == 4 or month == 6 or month == 9 or month == 11:
-        return day <= 30
-    return True
-
-
-@numba.njit
-def _fraction(data: Any, start: int, size: int) -> Any:
+def _fraction(batch: int, start: int, size: int) -> Any:
     """Microseconds out of a fraction of `size` (0 to 3) big-endian bytes."""
     if size == 0:
         return 0
-    number = np.int64(big_endian(data, start, size))
+    number = np.int64(big_endian(batch, start, size))
     if size == 1:
         return number * 10_000
     if size == 2:
@@ -104,59 +101,64 @@ def _fraction(data: Any, start: int, size: int) -> Any:
 
 
 @numba.njit
-def _date_and_time(data: Any, cell: int, stored: int, fraction: int) -> Any:
-    """Year, month, day, hour * 10000 + minute * 100 + second, microsecond and whether all can be.
+def _date_and_time(batch: int, cell: int, stored: int, fraction: int) -> Any:
+    """Year * 13 + month, day, second of the day and microsecond; a day of `_BROKEN` where these cannot be.
 
     `stored` is the type code, `fraction` the number of fraction bytes.
     """
-    date, time, micros = np.int64(0), np.int64(0), np.int64(0)
+    months, day, second, micros = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     if stored == _DATE:
-        packed = np.int64(little_endian(data, cell, 3))
-        date = (packed >> 9) * 10000 + (packed >> 5 & 15) * 100 + (packed & 31)
-    elif stored == _DATETIME:
-        packed = np.int64(little_endian(data, cell, 8))
-        if packed < 0:
-            return 0, 0, 0, 0, 0, False
-        date, time = packed // 1_000_000, packed % 1_000_000
+        packed = np.int64(little_endian(batch, cell, 3))
+        month, day = packed >> 5 & 15, packed & 31
+        months = (packed >> 9) * 13 + month
+        sane = month <= 12
     elif stored == _DATETIME2:
-        packed = np.int64(big_endian(data, cell, 5)) - 0x8000000000
-        if packed < 0:
-            return 0, 0, 0, 0, 0, False
-        months = packed >> 22
-        date = months // 13 * 10000 + months % 13 * 100 + (packed >> 17 & 31)
-        time = (packed >> 12 & 31) * 10000 + (packed >> 6 & 63) * 100 + (packed & 63)
-        micros = _fraction(data, cell + 5, fraction)
+        packed = np.int64(big_endian(batch, cell, 5)) - 0x8000000000
+        hour, minute, second = packed >> 12 & 31, packed >> 6 & 63, packed & 63
+        months, day = packed >> 22, packed >> 17 & 31
+        micros = _fraction(batch, cell + 5, fraction)
+        sane = packed >= 0 and hour < 24 and minute < 60 and second < 60
+        second += 3600 * hour + 60 * minute
+    elif stored == _DATETIME:
+        packed = np.int64(little_endian(batch, cell, 8))
+        date, time = packed // 1_000_000, packed % 1_000_000
+        month, day = date // 100 % 100, date % 100
+        hour, minute, second = time // 10000, time // 100 % 100, time % 100
+        sane = packed >= 0 and month <= 12 and day <= 31 and hour < 24 and minute < 60 and second < 60
+        year = date // 10000
+        months = (year if year < 10000 else 10000) * 13 + month
+        second += 3600 * hour + 60 * minute
     else:
-        seconds = _timestamp_seconds(data, cell, stored)
-        micros = _fraction(data, cell + 4, fraction)
-        if seconds or micros:
-            year, month, day = _civil(seconds // 86400)
-            date = year * 10000 + month * 100 + day
-            time = seconds // 3600 % 24 * 10000 + seconds // 60 % 60 * 100 + seconds % 60
-    year, month, day = date // 10000, date // 100 % 100, date % 100
-    sane = year <= 9999 and month <= 12 and day <= 31 and micros < _SECOND
-    sane = sane and time < 240000 and time // 100 % 100 < 60 and time % 100 < 60
-    return year, month, day, time, micros, sane
+        second = _timestamp_seconds(batch, cell, stored)
+        micros = _fraction(batch, cell + 4, fraction)
+        sane = second >= 0
+        if second or micros:
+            year, month, day = _civil(second // 86400)
+            months = year * 13 + month
+            second %= 86400
+    if not sane or months >= _MONTHS or micros >= _SECOND:
+        return months, _BROKEN, second, micros
+    return months, day, second, micros
 
 
 @numba.njit
-def _timestamp_seconds(data: Any, cell: int, stored: int) -> Any:
+def _timestamp_seconds(batch: int, cell: int, stored: int) -> Any:
     if stored == _TIMESTAMP:
-        return np.int64(little_endian(data, cell, 4))
-    return np.int64(big_endian(data, cell, 4))
+        return np.int64(little_endian(batch, cell, 4))
+    return np.int64(big_endian(batch, cell, 4))
 
 
 @numba.njit
-def _duration(data: Any, cell: int, stored: int, fraction: int) -> Any:
+def _duration(batch: int, cell: int, stored: int, fraction: int) -> Any:
     """Microseconds of a TIME; `_BROKEN` where its fields cannot be."""
     if stored == _TIME:
-        packed = np.int64(little_endian(data, cell, 3) << np.uint64(40)) >> 40
+        packed = np.int64(little_endian(batch, cell, 3) << np.uint64(40)) >> 40
         time, micros = abs(packed), np.int64(0)
         hours, minutes, seconds = time // 10000, time // 100 % 100, time % 100
     else:
         # A negative time is the negative of hours, minutes, seconds and fraction as one number.
         bits = 8 * fraction
-        packed = np.int64(big_endian(data, cell, 3 + fraction)) - (np.int64(0x800000) << bits)
+        packed = np.int64(big_endian(batch, cell, 3 + fraction)) - (np.int64(0x800000) << bits)
         time = abs(packed) >> bits
         hours, minutes, seconds = time >> 12, time >> 6 & 63, time & 63
         micros = abs(packed) & ((np.int64(1) << bits) - 1)
@@ -167,12 +169,23 @@ def _duration(data: Any, cell: int, stored: int, fraction: int) -> Any:
     return -total if packed < 0 else total
 
 
-@kernel(types.int64, DATA, CELLS, types.int64, types.int64, types.int64, OUT, types.int32[::1])
-def _values(data: Any, cells: Any, stored: int, fraction: int, item: int, out: Any, kept: Any) -> Any:
+@kernel(types.int64, DATA, CELLS, types.int64, types.int64, _TABLE, _TABLE, types.int64, OUT, OFFSETS)
+def _values(
+    data: Any,
+    cells: Any,
+    stored: int,
+    fraction: int,
+    starts: Any,
+    lengths: Any,
+    item: int,
+    out: Any,
+    kept: Any,
+) -> Any:
     """Fill `out` with days (items of 4 bytes) or microseconds, and `kept` with the cells that have a value.
 
     The number of dates that no calendar has, or the complement of a broken cell's offset.
     """
+    batch, items = address_of(data), address_of(out)
     zero_dates = 0
     for index in range(cells.size):
         cell = np.int64(cells[index])
@@ -180,52 +193,53 @@ def _values(data: Any, cells: Any, stored: int, fraction: int, item: int, out: A
         kept[index] = cell
         if cell >= 0:
             if stored in (_TIME, _TIME2):
-                value = _duration(data, cell, stored, fraction)
+                value = _duration(batch, cell, stored, fraction)
                 if value == _BROKEN:
                     return ~cell
             elif stored in (_TIMESTAMP, _TIMESTAMP2):
-                micros = _fraction(data, cell + 4, fraction)
+                micros = _fraction(batch, cell + 4, fraction)
                 if micros >= _SECOND:
                     return ~cell
-                value = _timestamp_seconds(data, cell, stored) * _SECOND + micros
+                value = _timestamp_seconds(batch, cell, stored) * _SECOND + micros
                 if value == 0:
                     zero_dates += 1
                     kept[index] = NULL_CELL
             else:
-                year, month, day, time, micros, sane = _date_and_time(data, cell, stored, fraction)
-                if not sane:
+                months, day, second, micros = _date_and_time(batch, cell, stored, fraction)
+                if day == _BROKEN:
                     return ~cell
-                if _exists(year, month, day):
-                    value = _days(year, month, day)
+                if 1 <= day <= lengths[months]:
+                    value = np.int64(starts[months]) + day
                     if stored != _DATE:
-                        seconds = time // 10000 * 3600 + time // 100 % 100 * 60 + time % 100
-                        value = value * _DAY + seconds * _SECOND + micros
+                        value = value * _DAY + second * _SECOND + micros
                 else:
                     zero_dates += 1
                     kept[index] = NULL_CELL
-        store_word(out, index * item, np.uint64(value))
+        store_word(items, index * item, np.uint64(value))
     return zero_dates
 
 
 @numba.njit
-def _write(out: Any, to: int, number: int, digits: int) -> Any:
+def _write(text: int, to: int, number: int, digits: int) -> Any:
     """Write `number` with exactly `digits` digits; where the text ends."""
     for place in range(digits):
-        out[to + digits - 1 - place] = 48 + number % 10
+        store_byte(text, to + digits - 1 - place, 48 + number % 10)
         number //= 10
     return to + digits
 
 
 @numba.njit
-def _write_time(out: Any, to: int, time: int, micros: int, precision: int) -> Any:
-    """Write :minute:second and the fraction of hour * 10000 + minute * 100 + second."""
-    out[to] = 58
-    to = _write(out, to + 1, time // 100 % 100, 2)
-    out[to] = 58
-    to = _write(out, to + 1, time % 100, 2)
+def _write_time(text: int, to: int, seconds: int, micros: int, precision: int) -> Any:
+    """Write hour:minute:second and the fraction."""
+    hours = seconds // 3600
+    to = _write(text, to, hours, 3 if hours > 99 else 2)
+    store_byte(text, to, 58)
+    to = _write(text, to + 1, seconds // 60 % 60, 2)
+    store_byte(text, to, 58)
+    to = _write(text, to + 1, seconds % 60, 2)
     if precision:
-        out[to] = 46
-        to = _write(out, to + 1, micros // 10 ** (6 - precision), precision)
+        store_byte(text, to, 46)
+        to = _write(text, to + 1, micros // 10 ** (6 - precision), precision)
     return to
 
 
@@ -233,35 +247,32 @@ def _write_time(out: Any, to: int, time: int, micros: int, precision: int) -> An
 def _texts(data: Any, cells: Any, stored: int, precision: int, offsets: Any, out: Any) -> Any:
     """Write MySQL's text of every cell; 0, or the complement of a broken cell's offset."""
     fraction = (precision + 1) // 2
+    batch, text = address_of(data), address_of(out)
     to = 0
     offsets[0] = 0
     for index in range(cells.size):
         cell = np.int64(cells[index])
         if cell >= 0:
             if stored in (_TIME, _TIME2):
-                value = _duration(data, cell, stored, fraction)
+                value = _duration(batch, cell, stored, fraction)
                 if value == _BROKEN:
                     return ~cell
                 if value < 0:
-                    out[to] = 45
+                    store_byte(text, to, 45)
                     to += 1
-                seconds, micros = abs(value) // _SECOND, abs(value) % _SECOND
-                hours = seconds // 3600
-                to = _write(out, to, hours, 3 if hours > 99 else 2)
-                to = _write_time(out, to, seconds // 60 % 60 * 100 + seconds % 60, micros, precision)
+                to = _write_time(text, to, abs(value) // _SECOND, abs(value) % _SECOND, precision)
             else:
-                year, month, day, time, micros, sane = _date_and_time(data, cell, stored, fraction)
-                if not sane:
+                months, day, second, micros = _date_and_time(batch, cell, stored, fraction)
+                if day == _BROKEN:
                     return ~cell
-                to = _write(out, to, year, 4)
-                out[to] = 45
-                to = _write(out, to + 1, month, 2)
-                out[to] = 45
-                to = _write(out, to + 1, day, 2)
+                to = _write(text, to, months // 13, 4)
+                store_byte(text, to, 45)
+                to = _write(text, to + 1, months % 13, 2)
+                store_byte(text, to, 45)
+                to = _write(text, to + 1, day, 2)
                 if stored != _DATE:
-                    out[to] = 32
-                    to = _write(out, to + 1, time // 10000, 2)
-                    to = _write_time(out, to, time, micros, precision)
+                    store_byte(text, to, 32)
+                    to = _write_time(text, to + 1, second, micros, precision)
         offsets[index + 1] = to
     return 0
 
@@ -286,7 +297,8 @@ class TemporalCodec:
         item = self.arrow_type.bit_width // 8
         values = np.empty(cells.size * item + PADDING, np.uint8)
         kept = np.empty(cells.size, np.int32)
-        zero_dates = _values(data, cells, self.stored, (self.precision + 1) // 2, item, values, kept)
+        fraction = (self.precision + 1) // 2
+        zero_dates = _values(data, cells, self.stored, fraction, *_calendar(), item, values, kept)
         _check(zero_dates)
         counters.add("zero_dates", zero_dates)
         return fixed(self.arrow_type, kept, values, item, count_nulls(kept))

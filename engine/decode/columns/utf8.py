@@ -22,11 +22,13 @@ from engine.decode.columns.kernels import (
     OFFSETS,
     OUT,
     PADDING,
+    address_of,
     content_buffer,
     content_offsets,
     copy,
     count_nulls,
     kernel,
+    load_byte,
     load_word,
     store_word,
     variable,
@@ -34,41 +36,68 @@ from engine.decode.columns.kernels import (
 
 _HIGH_BITS = 0x8080808080808080
 
+_HIGH_BITS_OF = np.array([_HIGH_BITS & ((1 << 8 * min(max(n - 8, 0), 8)) - 1) for n in range(25)], np.uint64)
+"""For a size plus 8: the high bits of that many bytes of a word; none below 8, all from 16 on."""
+
+_WORTH_A_CALL = 256
+"""Bytes from which on memcpy is faster than a loop over words."""
+
+_START, _BROKEN, _ONE_MORE, _TWO_MORE, _THREE_MORE, _AFTER_E0, _AFTER_ED, _AFTER_F0, _AFTER_F4 = (
+    6 * state for state in range(9)
+)
+"""How far a character has come: states of an automaton, each a number of bits to shift a word by."""
+
+_TRANSITIONS = (
+    (_START, 0x00, 0x7F, _START),
+    (_START, 0xC2, 0xDF, _ONE_MORE),
+    (_START, 0xE0, 0xE0, _AFTER_E0),
+    (_START, 0xE1, 0xEC, _TWO_MORE),
+    (_START, 0xED, 0xED, _AFTER_ED),
+    (_START, 0xEE, 0xEF, _TWO_MORE),
+    (_START, 0xF0, 0xF0, _AFTER_F0),
+    (_START, 0xF1, 0xF3, _THREE_MORE),
+    (_START, 0xF4, 0xF4, _AFTER_F4),
+    (_ONE_MORE, 0x80, 0xBF, _START),
+    (_TWO_MORE, 0x80, 0xBF, _ONE_MORE),
+    (_THREE_MORE, 0x80, 0xBF, _TWO_MORE),
+    (_AFTER_E0, 0xA0, 0xBF, _ONE_MORE),
+    (_AFTER_ED, 0x80, 0x9F, _ONE_MORE),
+    (_AFTER_F0, 0x90, 0xBF, _TWO_MORE),
+    (_AFTER_F4, 0x80, 0x8F, _TWO_MORE),
+)
+"""From which state, over which bytes, to which state; any other byte breaks it (Unicode, table 3-7)."""
+
+
+def _automaton() -> NDArray[np.uint64]:
+    """A word per byte; shifted right by a state, its lowest six bits are the next state."""
+    words = [sum(_BROKEN << state for state in range(0, 54, 6))] * 256
+    for state, first, last, following in _TRANSITIONS:
+        for byte in range(first, last + 1):
+            words[byte] += (following - _BROKEN) << state
+    return np.array(words, np.uint64)
+
+
+_AUTOMATON = _automaton()
+
 
 @numba.njit
-def _is_continuation(byte: Any) -> Any:
-    return byte & 0xC0 == 0x80
+def is_utf8(text: int, start: int, end: int) -> Any:
+    """Whether the bytes are valid UTF-8."""
+    state = np.uint64(_START)
+    at = start
+    while at + 8 <= end:
+        if state != _START or load_word(text, at) & np.uint64(_HIGH_BITS):
+            for place in range(8):
+                state = (_AUTOMATON[load_byte(text, at + place)] >> state) & np.uint64(63)
+        at += 8
+    while at < end:
+        state = (_AUTOMATON[load_byte(text, at)] >> state) & np.uint64(63)
+        at += 1
+    return state == _START
 
 
 @numba.njit
-def character_size(text: Any, at: int, end: int) -> Any:
-    """Bytes (1 to 4) of the UTF-8 character at `at`, 0 where no valid one stands there before `end`."""
-    lead = text[at]
-    if lead < 0x80:
-        return 1
-    left = end - at
-    if lead < 0xC2 or left < 2 or not _is_continuation(text[at + 1]):
-        return 0
-    second = text[at + 1]
-    if lead < 0xE0:
-        return 2
-    if left < 3 or not _is_continuation(text[at + 2]):
-        return 0
-    if lead < 0xF0:
-        overlong = lead == 0xE0 and second < 0xA0
-        surrogate = lead == 0xED and second >= 0xA0
-        return 0 if overlong or surrogate else 3
-    if left < 4 or not _is_continuation(text[at + 3]):
-        return 0
-    if lead == 0xF0:
-        return 4 if second >= 0x90 else 0
-    if lead == 0xF4:
-        return 4 if second < 0x90 else 0
-    return 4 if lead < 0xF4 else 0
-
-
-@numba.njit
-def is_ascii(text: Any, start: int, end: int) -> Any:
+def is_ascii(text: int, start: int, end: int) -> Any:
     """Whether all bytes are below 0x80."""
     high = np.uint64(0)
     at = start
@@ -76,54 +105,45 @@ def is_ascii(text: Any, start: int, end: int) -> Any:
         high |= load_word(text, at)
         at += 8
     while at < end:
-        high |= np.uint64(text[at])
+        high |= np.uint64(load_byte(text, at))
         at += 1
     return high & np.uint64(_HIGH_BITS) == 0
 
 
-@numba.njit
-def is_utf8(text: Any, start: int, end: int) -> Any:
-    """Whether the bytes are valid UTF-8."""
-    at = start
-    while at < end:
-        if at + 8 <= end and load_word(text, at) & np.uint64(_HIGH_BITS) == 0:
-            at += 8
-            continue
-        size = character_size(text, at, end)
-        if size == 0:
-            return False
-        at += size
-    return True
+@numba.njit(inline="always")
+def copy_ascii(text: int, to: int, batch: int, start: int, size: int, batch_size: int) -> Any:
+    """Copy `size` bytes, and some more into the padding of `text`; whether all are below 0x80."""
+    if start + size + PADDING > batch_size or size > _WORTH_A_CALL:
+        copy(text, to, batch, start, size)
+        return is_ascii(text, to, to + size)
+    if size <= PADDING:
+        first, second = load_word(batch, start), load_word(batch, start + 8)
+        store_word(text, to, first)
+        store_word(text, to + 8, second)
+        return first & _HIGH_BITS_OF[size + 8] | second & _HIGH_BITS_OF[size] == 0
+    high = np.uint64(0)
+    at = 0
+    while at + 8 <= size:
+        word = load_word(batch, start + at)
+        store_word(text, to + at, word)
+        high |= word
+        at += 8
+    word = load_word(batch, start + at)
+    store_word(text, to + at, word)
+    return high & np.uint64(_HIGH_BITS) | word & _HIGH_BITS_OF[size - at + 8] == 0
 
 
 @kernel(types.int64, DATA, CELLS, types.int64, OFFSETS, OUT)
 def _copy_text(data: Any, cells: Any, prefix: int, offsets: Any, out: Any) -> Any:
     """Copy each cell's content to its place; how many cells are not valid UTF-8."""
+    batch, text = address_of(data), address_of(out)
     invalid = 0
-    reach = data.size - PADDING
     for index in range(cells.size):
         start = np.int64(cells[index]) + prefix
-        if start < prefix:
-            continue
-        to = np.int64(offsets[index])
-        size = np.int64(offsets[index + 1]) - to
-        if size <= PADDING and start <= reach:
-            first, second = load_word(data, start), load_word(data, start + 8)
-            store_word(out, to, first)
-            store_word(out, to + 8, second)
-            # Shifting by half the distance twice never shifts by a whole word, which would be undefined.
-            if size <= 8:
-                first = first << np.uint64(4 * (8 - size)) << np.uint64(4 * (8 - size))
-                second = np.uint64(0)
-            else:
-                second = second << np.uint64(4 * (16 - size)) << np.uint64(4 * (16 - size))
-            if (first | second) & np.uint64(_HIGH_BITS) == 0:
-                continue
-        else:
-            copy(out, to, data, start, size)
-            if is_ascii(out, to, to + size):
-                continue
-        invalid += not is_utf8(out, to, to + size)
+        if start >= prefix:
+            to, end = np.int64(offsets[index]), np.int64(offsets[index + 1])
+            if not copy_ascii(text, to, batch, start, end - to, data.size):
+                invalid += not is_utf8(text, to, end)
     return invalid
 
 
