@@ -14,6 +14,7 @@ from engine.decode.catalog import ColumnInfo
 from engine.decode.catalog_fit import declared_type, misfit
 from engine.decode.columns.base import Column
 from engine.decode.columns.field_types import FieldType
+from engine.decode.columns.type_names import type_name
 from engine.decode.event_body import EventBody, json_value
 from engine.decode.event_types import TABLE_MAP_EVENT, EventHeader
 from engine.decode.format_description import FormatDescription
@@ -167,8 +168,10 @@ class TableMap(EventBody):
 
 
 def _column_json(column: Column) -> dict[str, Any]:
-    values = {f.name: json_value(getattr(column, f.name)) for f in fields(column) if f.name != "type_code"}
-    return {"type": FieldType(column.type_code).name} | {n: v for n, v in values.items() if v is not None}
+    """What is known of a column, its name and type first."""
+    values = {f.name: json_value(getattr(column, f.name)) for f in fields(column)}
+    shown = {"name": column.name, "type": type_name(column)} | values
+    return {name: value for name, value in shown.items() if value is not None}
 
 
 def _member_texts(members: tuple[bytes, ...] | None, collation: int | None) -> tuple[str, ...] | None:

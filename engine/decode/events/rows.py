@@ -33,7 +33,7 @@ class RowsHeader(EventBody):
     columns: bytes
     """Bitmap of the columns in the (pre)image, lowest bit first."""
     columns_after: bytes | None
-    """Bitmap of those in the postimage of an update."""
+    """Bitmap of those in the postimage of an update; version 0 has one bitmap for both."""
     partition: int | None
     source_partition: int | None
     """Partition of the preimage of an update."""
@@ -56,7 +56,7 @@ class RowsHeader(EventBody):
         count = reader.length_encoded()
         bitmap = (count + 7) // 8
         columns = reader.take(bitmap)
-        columns_after = reader.take(bitmap) if is_update else None
+        columns_after = reader.take(bitmap) if is_update and kind.version > 0 else None
         rows = reader.rest()
         return cls(
             table_id=table_id,

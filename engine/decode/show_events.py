@@ -1,0 +1,96 @@
+"""The `events` command: what is inside a binlog, as readable text or one JSON object per event."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from engine.decode.event_stream import PlacedEvent, decode_all
+from engine.decode.event_types import EVENT_NAMES, TABLE_MAP_EVENT
+from engine.net.files import read_events
+
+_LONGEST_VALUE = 240
+"""Characters of a value in text; JSON has them all."""
+_ESCAPES = {code: f"\\x{code:02x}" for code in range(32)} | {9: "\\t", 10: "\\n", 13: "\\r", 127: "\\x7f"}
+"""Control characters never reach a terminal."""
+
+
+def show_events(files: Sequence[Path], *, as_json: bool, output: TextIO) -> None:
+    """Print all events of binlog files.
+
+    Raises `EngineError` at the first damage, when all events before it have been printed.
+    """
+    print_events(decode_all(_raw_events(files)), as_json=as_json, output=output)
+
+
+def print_events(events: Iterable[PlacedEvent], *, as_json: bool, output: TextIO) -> None:
+    """Print decoded events as they come."""
+    render: Callable[[PlacedEvent], str] = _json_line if as_json else _text
+    try:
+        for event in events:
+            output.write(render(event) + "\n")
+    finally:
+        output.flush()
+
+
+def event_json(placed: PlacedEvent) -> dict[str, Any]:
+    """The JSON object of an event (docs/events.md)."""
+    event = {
+        "file": placed.file,
+        "pos": placed.position,
+        "end_pos": placed.end_position,
+        **placed.event.to_json(),
+    }
+    if placed.table is not None:
+        database, table = placed.table
+        event["data"] = {"database": database, "table": table, **event["data"], "rows": placed.rows}
+        if placed.rows_error is not None:
+            event["data"]["rows_error"] = placed.rows_error
+    if placed.in_payload:
+        event["in_payload"] = True
+    return event
+
+
+def _raw_events(files: Sequence[Path]) -> Iterator[tuple[str, int, bytes]]:
+    for path in files:
+        for position, data in read_events(path):
+            yield path.name, position, data
+
+
+def _json_line(placed: PlacedEvent) -> str:
+    return json.dumps(event_json(placed), ensure_ascii=False, separators=(", ", ": "))
+
+
+def _text(placed: PlacedEvent) -> str:
+    event = event_json(placed)
+    data = event["data"]
+    time = datetime.fromtimestamp(event["timestamp"], UTC).strftime("%Y-%m-%d %H:%M:%S")
+    name = event["type"] if event["type_code"] in EVENT_NAMES else f"event of type {event['type_code']}"
+    lines = [
+        f"{event['file']} {event['pos']}-{event['end_pos']}  {time}  server {event['server_id']}  {name}"
+    ]
+    for key, value in data.items():
+        if key == "rows":
+            lines += [f"    {row['change_type']}: {_pairs(row['values'])}" for row in value or ()]
+        elif key == "columns" and isinstance(value, list) and event["type_code"] == TABLE_MAP_EVENT:
+            lines += [f"    column {column['name']}: {column['type']}" for column in value]
+        elif value not in ({}, [], None):
+            lines.append(f"    {key}: {_pairs(value) if isinstance(value, dict) else _short(value)}")
+    indent = "    " if placed.in_payload else ""
+    return "\n".join(indent + line for line in lines)
+
+
+def _pairs(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={_short(value)}" for name, value in values.items())
+
+
+def _short(value: Any) -> str:
+    """A value on one line, and not too much of it."""
+    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    shown = shown.translate(_ESCAPES)
+    if len(shown) <= _LONGEST_VALUE:
+        return shown
+    return f"{shown[:_LONGEST_VALUE]}… ({len(shown)} characters)"
