@@ -45,7 +45,7 @@ def stream_reader(output: Output, **given: str) -> BinlogStreamReader:
     [
         ({}, "output folder"),
         ({"path": "s3://bucket/changes"}, "every Spark machine"),
-        ({"path": "/out", "table": "shop.orders"}, "no option `table`; it has path, tables"),
+        ({"path": "/out", "table": "shop.orders"}, "no option `table`: it has path, tables"),
         ({"path": "/out", "tables": "orders"}, "`tables` is `orders`.*such as `shop.orders`"),
         ({"path": "/out", "tables": "_events,shop.orders"}, "alone"),
         ({"path": "/out", "startingCommit": "first"}, "`earliest`, `latest` or the number"),
@@ -110,7 +110,7 @@ def test_commits_and_tables_that_are_not_there_are_named(output: Output, tmp_pat
     with pytest.raises(EngineError, match=r"`startingCommit` is 9, but the last commit in .* is 3"):
         Selection(options(output, startingCommit="9")).first()
     with pytest.raises(
-        EngineError, match=r"No table in .* `shop.nothing`; up to commit 3 it has shop.items, "
+        EngineError, match=r"no table in .* `shop.nothing`: up to commit 3 it has shop.items, "
     ):
         Selection(options(output, tables="shop.nothing")).schema(0, 3)
     with pytest.raises(EngineError, match=r"no commits in .*elsewhere"):
@@ -201,7 +201,7 @@ def test_commits_of_other_tables_start_no_micro_batch_until_there_are_many(
 
 
 def test_a_checkpoint_of_another_output_is_refused(output: Output) -> None:
-    with pytest.raises(EngineError, match=r"has read commit 17, but .* ends with commit 3.*new checkpoint"):
+    with pytest.raises(EngineError, match=r"has read commit 17, but .* ends with commit 3, .*new checkpoint"):
         stream_reader(output).latestOffset({"commit": 17}, ReadAllAvailable())
 
 

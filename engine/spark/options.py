@@ -63,10 +63,10 @@ class Options:
         values = {name.lower(): value.strip() for name, value in given.items()}
         unknown = sorted(values.keys() - {known.lower() for known in _KNOWN})
         if unknown:
-            raise OptionError(f"The binlog source has no option `{unknown[0]}`; it has {', '.join(_KNOWN)}.")
+            raise OptionError(f"the binlog source has no option `{unknown[0]}`: it has {', '.join(_KNOWN)}")
         for start, end in (("startingCommit", "startingTimestamp"), ("endingCommit", "endingTimestamp")):
             if start.lower() in values and end.lower() in values:
-                raise OptionError(f"The options `{start}` and `{end}` exclude each other; give one of them.")
+                raise OptionError(f"the options `{start}` and `{end}` exclude each other: give one of them")
 
         def option(name: str, parse: Callable[[str], _T], default: Any) -> _T:
             value = values.get(name.lower())
@@ -75,7 +75,7 @@ class Options:
             try:
                 return parse(value)
             except ValueError as error:
-                raise OptionError(f"The option `{name}` is `{value}`, but it takes {error}.") from None
+                raise OptionError(f"the option `{name}` is `{value}`, but it takes {error}") from None
 
         return cls(
             path=_folder(values.get("path", "")),
@@ -108,14 +108,14 @@ _KNOWN = (
 def _folder(value: str) -> Path:
     if not value:
         raise OptionError(
-            'The binlog source needs the output folder of binlog-engine, such as .load("/data/changes").'
+            'the binlog source needs the output folder of binlog-engine, such as .load("/data/changes")'
         )
     url = urlsplit(value)
     if url.scheme == "file" and url.netloc in ("", "localhost"):
         value = unquote(url.path)
     elif "://" in value:
         raise OptionError(
-            f"The binlog source reads a folder that every Spark machine has mounted, which `{value}` is not."
+            f"the binlog source reads a folder that every Spark machine has mounted, which `{value}` is not"
         )
     return Path(value).absolute()
 

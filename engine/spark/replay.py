@@ -35,17 +35,17 @@ def replay(changes: DataFrame, keys: Sequence[str], *, partial_images: bool = Fa
         name for name in (*keys, "_change_type", "_seq", "_absent_columns") if name not in changes.columns
     ]
     if missing:
-        raise EngineError(f"replay needs the column `{missing[0]}`, which these change rows do not have.")
+        raise EngineError(f"replay needs the column `{missing[0]}`, which these change rows do not have")
     if partial_images and not keys:
-        raise EngineError("Partial row images cannot be replayed without a key; name its columns in `keys`.")
+        raise EngineError("partial row images cannot be replayed without a key: name its columns in `keys`")
     columns = [name for name in changes.columns if name not in METADATA_NAMES and name not in ORIGIN_NAMES]
     if partial_images:
         return _newest_values(_with_keys_of_preimages(changes, keys), keys, columns)
     whole = _only_if(
         changes,
         F.col("_absent_columns").isNull(),
-        "There are partial row images (binlog_row_image is not FULL); "
-        "replay them by their key, with partial_images=True.",
+        "there are partial row images (binlog_row_image is not FULL): "
+        "replay them by their key, with partial_images=True",
     )
     return _newest_rows(whole, keys, columns) if keys else _counted_rows(whole, columns)
 
@@ -63,7 +63,7 @@ def _counted_rows(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
     checked = _only_if(
         counted,
         F.col("_copies") > 0,
-        "A row was deleted more often than inserted; replay needs the table's changes from its first row on.",
+        "a row was deleted more often than inserted: replay needs the table's changes from its first row on",
     )
     copies = checked.withColumn("_copies", F.explode(F.sequence(F.lit(1), F.col("_copies"))))
     return copies.drop("_copies")
@@ -87,8 +87,8 @@ def _with_keys_of_preimages(changes: DataFrame, keys: Sequence[str]) -> DataFram
     return _only_if(
         completed,
         ~moves | F.col("_absent_columns").isNull(),
-        "A partial row image changes the key, so the rest of its row cannot be told; "
-        "replay needs binlog_row_image=FULL for such updates.",
+        "a partial row image changes the key, so the rest of its row cannot be told: "
+        "replay needs binlog_row_image=FULL for such updates",
     ).drop("_before")
 
 

@@ -42,7 +42,7 @@ def query_schema(versions: Mapping[SchemaKey, pa.Schema], columns: Sequence[str]
         found |= {name: {pa.string(): "every table"} for name in ORIGIN_NAMES}
     for name in columns or ():
         if name not in found:
-            raise EngineError(f"There is no column `{name}` to read; there are {', '.join(names)}.")
+            raise EngineError(f"there is no column `{name}` to read: there are {', '.join(names)}")
     return _distinct(pa.schema([(name, _common(name, found[name])) for name in columns or names]))
 
 
@@ -53,8 +53,8 @@ def _common(column: str, types: Mapping[pa.DataType, str]) -> pa.DataType:
         wider = common_type(common, data_type)
         if wider is None:
             raise EngineError(
-                f"Column `{column}` is {common} in {first_table} and {data_type} in {table}, "
-                "which no type holds both of; read these tables apart."
+                f"column `{column}` is {common} in {first_table} and {data_type} in {table}, "
+                "and no type holds both: read these tables apart"
             )
         common = wider
     return common
@@ -66,8 +66,8 @@ def _distinct(schema: pa.Schema) -> pa.Schema:
     for name in schema.names:
         if name.lower() in seen:
             raise EngineError(
-                f"Columns `{seen[name.lower()]}` and `{name}` differ in case only, so Spark cannot tell them "
-                "apart; read the tables one by one, or choose with the option `columns`."
+                f"columns `{seen[name.lower()]}` and `{name}` differ in case only, so Spark cannot tell them "
+                "apart: read the tables one by one, or choose with the option `columns`"
             )
         seen[name.lower()] = name
     return schema
@@ -86,8 +86,8 @@ def check_readable(key: SchemaKey, version: pa.Schema, query: pa.Schema) -> None
         if not _holds(wanted, given):
             database, table, _ = key
             raise EngineError(
-                f"Column `{field.name}` of {database}.{table} is now {given}, but the query reads {wanted}; "
-                "start it again to read the new type."
+                f"column `{field.name}` of {database}.{table} is now {given}, but the query reads {wanted}: "
+                "start it again to read the new type"
             )
 
 

@@ -34,8 +34,8 @@ class Selection:
         latest = self._log.latest_version()
         if latest < 0:
             raise EngineError(
-                f"There are no commits in {self._options.path}: "
-                "name the output folder of `binlog-engine run`, or wait until it has written the first."
+                f"there are no commits in {self._options.path}: "
+                "name the output folder of `binlog-engine run`, or wait until it has written the first"
             )
         return latest
 
@@ -47,7 +47,7 @@ class Selection:
         start = _commit(self._options.starting_commit, {EARLIEST: 0, LATEST: latest + 1})
         if start > latest + 1:
             raise EngineError(
-                f"`startingCommit` is {start}, but the last commit in {self._options.path} is {latest}."
+                f"`startingCommit` is {start}, but the last commit in {self._options.path} is {latest}"
             )
         return start
 
@@ -58,7 +58,7 @@ class Selection:
         if self._options.ending_timestamp_us is not None:
             end = bisect_right(range(latest + 1), self._options.ending_timestamp_us, key=self._time_us) - 1
         if end < 0:
-            raise EngineError(f"`endingTimestamp` is before the first commit in {self._options.path}.")
+            raise EngineError(f"`endingTimestamp` is before the first commit in {self._options.path}")
         return min(latest, end)
 
     def files(self, first: int, last: int) -> Iterator[tuple[int, list[DataFile]]]:
@@ -105,7 +105,7 @@ class Selection:
         names = sorted({f"{database}.{table}" for database, table, _ in self._log.schemas_at(last) if table})
         known = ", ".join(names[:20]) + (" and more" if len(names) > 20 else "") or "none"
         wanted = ", ".join(self._options.tables)
-        return f"No table in {self._options.path} matches `{wanted}`; up to commit {last} it has {known}."
+        return f"no table in {self._options.path} matches `{wanted}`: up to commit {last} it has {known}"
 
     def _time_us(self, version: int) -> int:
         return self._log.read(version).time_us

@@ -47,8 +47,8 @@ class BinlogSource(DataSource):
             from engine.spark.stream import BinlogStreamReader
         except ImportError:
             raise EngineError(
-                f"Streaming reads of binlog changes need PySpark 4.2 or newer, and this is "
-                f"{pyspark.__version__}; it can read them in batch."
+                f"streaming reads of binlog changes need PySpark 4.2 or newer, and this is "
+                f"{pyspark.__version__}: upgrade it, or read in batch"
             ) from None
         return BinlogStreamReader(Options.parse(self.options), arrow_schema(schema))
 

@@ -95,8 +95,8 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         latest = self._selection.latest()
         if begin > latest:
             raise EngineError(
-                f"The query has read commit {begin}, but {self._options.path} ends with commit {latest}: "
-                "it is another output than before; start the query with a new checkpoint."
+                f"the query has read commit {begin}, but {self._options.path} ends with commit {latest}, "
+                "so it is another output than before: start the query with a new checkpoint"
             )
         return latest if self._target is None else max(begin, min(latest, self._target))
 
