@@ -60,7 +60,7 @@ def transit_schema(file_schema: pa.Schema) -> pa.Schema:
 
 
 def to_file_batch(batch: pa.RecordBatch, file_schema: pa.Schema, sequence_base: int) -> pa.RecordBatch:
-    """A batch in transit as the file holds it: `_seq` = base + ordinal, `_change_type` by name; rest shared."""
+    """A batch in transit as the file holds it: `_seq` = base + ordinal, `_change_type` by name."""
     columns = batch.columns
     sequence = file_schema.get_field_index("_seq")
     columns[sequence] = pc.add(columns[sequence], pa.scalar(sequence_base, pa.int64()))

@@ -108,7 +108,7 @@ class Result(Message):
     source_bytes: int
     """Bytes of the batch, for the flow control window."""
     gtids: list[tuple[str, int, int, int]]
-    """Ranges of transactions: MySQL (source uuid[:tag], first, last, 0); MariaDB ("domain-server", seq, seq, 1)."""
+    """Ranges of transactions: (`uuid` or `uuid:tag`, first, last, 0); MariaDB (`domain-server`, …, 1)."""
     gtid_set: str | None
     """The executed set known at this point of the stream, replacing what the sink had (else null)."""
     resume_file: str

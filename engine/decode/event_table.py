@@ -57,7 +57,7 @@ class EventTable:
             transaction_ends=self.transaction_ends[:count],
         )
 
-    def event(self, i: int) -> Bytes:
+    def event(self, i: int | np.signedinteger) -> Bytes:
         """The bytes of event `i`, without its checksum."""
         return self.data[self.starts[i] : self.ends[i]]
 

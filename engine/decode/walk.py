@@ -7,7 +7,7 @@ without fear. The result is a matrix of offsets, one line per row image.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,10 @@ class Rows:
     """Per row the number of its column bitmap; 0 where the image has every column."""
     bitmaps: Int64s
     """Offsets in the data of the distinct column bitmaps that leave columns out, numbers 1, 2…"""
+
+    def with_counts(self, counts: Int64s) -> Rows:
+        """The same rows, for rows events of which some were left out."""
+        return replace(self, counts=counts)
 
 
 @kernel

@@ -144,6 +144,10 @@ class Batcher:
         yield from self._leave_file()
         self._enter_file(name, 4)
 
+    def skip_to(self, position: int) -> None:
+        """The next bytes are those at a later position of the same file."""
+        self._state[POSITION] = self._batch_position = position
+
     def received(self, size: int) -> Iterator[OutgoingBatch]:
         """`size` more bytes stand in the space; yields the batches that are full.
 

@@ -7,8 +7,8 @@ inside. Damage is an error that names the file and the position, behind all even
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from engine.decode.event_types import (
     FORMAT_DESCRIPTION_EVENT,
@@ -27,7 +27,7 @@ _ENCRYPTED_MAGIC = b"\xfdbin"
 _SIZE_AT = 9
 
 
-def open_binlog(path: Path) -> BinaryIO:
+def open_binlog(path: Path) -> BufferedReader:
     """The file, opened and standing behind its magic number.
 
     Raises `EngineError` where it cannot be opened, and where it is no binlog or an encrypted one.
@@ -71,7 +71,7 @@ def read_events(path: Path) -> Iterator[tuple[int, bytes]]:
             position += len(event)
 
 
-def _read_event(file: BinaryIO, path: Path, position: int, size: int, header_length: int) -> bytes:
+def _read_event(file: BufferedReader, path: Path, position: int, size: int, header_length: int) -> bytes:
     header = file.read(header_length)
     length = int.from_bytes(header[_SIZE_AT : _SIZE_AT + 4], "little")
     if len(header) == header_length and length < header_length:

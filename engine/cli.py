@@ -1,0 +1,144 @@
+"""The `binlog-engine` command: arguments in, one function call per command, an exit code out.
+
+What users did wrong, or what went wrong around them, is one sentence on standard error and exit code 1; a
+traceback only with -v.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine import config
+from engine.errors import EngineError
+
+Command = Callable[[argparse.Namespace], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    command: Command = options.command
+    try:
+        return command(options)
+    except EngineError as error:
+        if options.verbose:
+            traceback.print_exc()
+        print(f"binlog-engine: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python must not complain about it when it closes stdout.
+        sys.stdout = None  # type: ignore[assignment]
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="binlog-engine", description="Every MySQL and MariaDB change into Arrow files that Spark reads."
+    )
+    verbose = argparse.ArgumentParser(add_help=False)
+    verbose.add_argument("-v", "--verbose", action="store_true", help="tracebacks, and memory per process")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, function: Command, text: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=text, description=text, parents=[verbose])
+        command.set_defaults(command=function)
+        return command
+
+    run = add("run", _run, "follow a server into an output folder")
+    config.add_settings(run, (*config.CONNECTION, *config.PIPELINE, *config.START))
+    run.add_argument("--config", type=Path, help="TOML file with any of these settings")
+
+    decode = add("decode", _decode, "decode local binlog files into an output folder")
+    decode.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    config.add_settings(decode, config.PIPELINE)
+    decode.add_argument("--config", type=Path, help="TOML file with any of these settings")
+
+    events = add("events", _events, "show what is in binlog files, event by event")
+    events.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    events.add_argument("--json", action="store_true", help="one JSON object per event")
+
+    status = add("status", _status, "what an output folder holds, and how far behind it is")
+    status.add_argument("out", type=Path, metavar="OUT")
+    status.add_argument("--json", action="store_true", help="one JSON object")
+
+    serve = add("serve", _serve, "serve binlog files to any replication client")
+    serve.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    serve.add_argument("--port", type=int, default=0, help="port on the address; by default any free one")
+    serve.add_argument("--address", default="127.0.0.1", help="address to listen on [127.0.0.1]")
+    serve.add_argument("--user", default="repl", help="user that clients log in as [repl]")
+    serve.add_argument("--password-env", default=None, help="environment variable that holds its password")
+
+    add("demo", _demo, "sample binlogs through the whole engine into a Spark streaming query")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    from engine.runs import run_server
+
+    settings = (*config.CONNECTION, *config.PIPELINE, *config.START)
+    values = config.resolve(settings, vars(options), config.environment(), options.config)
+    config.require(values, "user", "out")
+    password = config.read_password(values, config.environment(), interactive=sys.stdin.isatty())
+    return _with_display(options, lambda display: run_server(values, password, display))
+
+
+def _decode(options: argparse.Namespace) -> int:
+    from engine.runs import decode_files
+
+    values = config.resolve(config.PIPELINE, vars(options), config.environment(), options.config)
+    config.require(values, "out")
+    return _with_display(options, lambda display: decode_files(values, options.files, display))
+
+
+def _with_display(options: argparse.Namespace, work: Callable[[Any], Any]) -> int:
+    from engine.progress import Display, summary
+
+    display = Display()
+    try:
+        outcome = work(display)
+    finally:
+        display.close()
+    print(summary(outcome, verbose=options.verbose), file=sys.stderr)
+    if outcome.error is None:
+        return 0
+    if options.verbose and outcome.traceback:
+        print(outcome.traceback, file=sys.stderr)
+    raise EngineError(outcome.error)
+
+
+def _events(options: argparse.Namespace) -> int:
+    from engine.decode.show_events import show_events
+
+    return show_events(options.files, as_json=options.json)
+
+
+def _status(options: argparse.Namespace) -> int:
+    from engine.sink.status import print_status
+
+    return print_status(options.out, as_json=options.json)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from engine.net.secret import Secret
+    from engine.net.serve import run_server
+
+    password = Secret()
+    if options.password_env is not None:
+        if options.password_env not in config.environment():
+            raise EngineError(f"the environment variable {options.password_env} is not set")
+        password = Secret(config.environment()[options.password_env])
+    return run_server(options.files, options.address, options.port, options.user, password)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from engine.demo import run_demo
+
+    return run_demo()

@@ -1,0 +1,117 @@
+"""From a walked table to a record batch: the families' arrays, then the metadata columns.
+
+What repeats from row to row (transaction, event, file) is worked out per event and run-end encoded; only
+`_change_type` and `_seq` cost bytes per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.change_schema import UTC_MICROSECONDS, transit_schema
+from engine.decode.columns.base import Counters
+from engine.decode.event_table import EventTable
+from engine.decode.gtids import gtid_texts
+from engine.decode.tables import TableDecoder
+from engine.decode.walk import Rows
+from engine.kernels import Int64s
+
+TaggedGtid = Callable[[bytes], tuple[str, int]]
+"""(`uuid:tag`, number) of a GTID_TAGGED_LOG_EVENT's bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """The rows of one table in a batch, with what is known per rows event (those without rows left out)."""
+
+    decoder: TableDecoder
+    rows: Rows
+    events: Int64s
+    """The rows events (indexes into the event table)."""
+    transactions: Int64s
+    """Per rows event its transaction's number in the batch."""
+    gtid_events: Int64s
+    """Per rows event its transaction's GTID event, or -1."""
+    times: Int64s
+    """Per rows event its commit time in µs."""
+    ordinals: Int64s
+    """Per rows event how many rows and feed entries of the batch come before it."""
+
+
+def _run_starts(values: Int64s) -> Int64s:
+    """The places where a new run of equal values starts."""
+    changes = np.empty(len(values), np.bool_)
+    changes[:1] = True
+    np.not_equal(values[1:], values[:-1], out=changes[1:])
+    return np.flatnonzero(changes)
+
+
+def _run_ends(starts: Int64s, row_ends: Int64s) -> pa.Array:
+    """Run ends in rows, for runs of events that start at `starts`."""
+    last_events = np.append(starts[1:], len(row_ends)) - 1
+    return pa.array(row_ends[last_events].astype(np.int32))
+
+
+def _runs(run_ends: pa.Array, values: pa.Array) -> pa.Array:
+    return pa.RunEndEncodedArray.from_arrays(run_ends, values)
+
+
+def absent_columns(data: NDArray[np.uint8], rows: Rows, names: tuple[str, ...]) -> pa.Array:
+    """Plain array: per row the names of the columns that its image lacks, null where it has all."""
+    ends, values = _absent_runs(data, rows, names)
+    return values.take(pa.array(np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))))
+
+
+def _absent_runs(
+    data: NDArray[np.uint8], rows: Rows, names: tuple[str, ...]
+) -> tuple[NDArray[np.int32], pa.Array]:
+    list_type = pa.list_(pa.string())
+    total = len(rows.images)
+    if not len(rows.bitmaps):
+        return np.array([total], np.int32), pa.array([None], list_type)
+    size = (len(names) + 7) // 8
+    lists: list[list[str] | None] = [None]
+    for at in rows.bitmaps:
+        present = np.unpackbits(data[at : at + size], bitorder="little")
+        lists.append([name for name, bit in zip(names, present, strict=False) if not bit])
+    starts = _run_starts(rows.images.astype(np.int64))
+    ends = np.append(starts[1:], total).astype(np.int32)
+    return ends, pa.array(lists, list_type).take(pa.array(rows.images[starts]))
+
+
+def _ordinals(table: TableRows, row_ends: Int64s) -> NDArray[np.int64]:
+    """Per row its place in the batch, from 1."""
+    counts = table.rows.counts
+    first_rows = row_ends - counts
+    return np.arange(1, int(row_ends[-1]) + 1) + np.repeat(table.ordinals - first_rows, counts)
+
+
+def assemble(events: EventTable, table: TableRows, tagged: TaggedGtid, counters: Counters) -> pa.RecordBatch:
+    """The rows as a record batch in transit shape (see `engine.change_schema`)."""
+    rows = table.rows
+    row_ends = np.cumsum(rows.counts)
+    columns = [
+        codec.build(events.data, rows.cells[:, place], counters)
+        for place, codec in enumerate(table.decoder.codecs)
+    ]
+    transaction_starts = _run_starts(table.transactions)
+    time_starts = _run_starts(table.times)
+    times = pa.array(table.times[time_starts], pa.int64()).cast(UTC_MICROSECONDS)
+    gtids = gtid_texts(events, table.gtid_events[transaction_starts], tagged)
+    absent_ends, absent_lists = _absent_runs(events.data, rows, table.decoder.names)
+    total = int(row_ends[-1])
+    columns += [
+        pa.array(rows.change_types),
+        _runs(_run_ends(time_starts, row_ends), times),
+        pa.array(_ordinals(table, row_ends)),
+        _runs(_run_ends(transaction_starts, row_ends), gtids),
+        _runs(pa.array([total], pa.int32()), pa.array([events.file])),
+        _runs(pa.array(row_ends.astype(np.int32)), pa.array(events.positions[table.events])),
+        _runs(pa.array(absent_ends), absent_lists),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=transit_schema(table.decoder.schema))

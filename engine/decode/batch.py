@@ -1,0 +1,357 @@
+"""One batch, decoded: the steps in order, and what happens when an event is broken.
+
+Open the events (checksums), expand compressed ones, survey, walk each table's rows, build its record batch,
+describe what is no row change for the events feed. If any step finds a broken event, everything up to the
+last transaction end before it is decoded again without the rest, and the error goes along with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.change_schema import EVENT_FEED_SCHEMA
+from engine.decode import event_types as types
+from engine.decode.assemble import TableRows, assemble
+from engine.decode.columns.base import Counters, Options
+from engine.decode.event_table import EventTable, EventTableError, open_events
+from engine.decode.events import decode_event, feed_entry
+from engine.decode.events.mariadb import GtidList
+from engine.decode.events.transactions import Gtid, PreviousGtids
+from engine.decode.expand import expand_compressed
+from engine.decode.format_description import FormatDescription
+from engine.decode.gtids import gtid_ranges, gtid_texts
+from engine.decode.survey import Survey, feed_table, survey_events
+from engine.decode.tables import TableDecoder, TableDecoders
+from engine.decode.walk import walk_rows
+from engine.errors import EngineError, EventError
+from engine.kernels import Bytes, Int64s, read_u32
+from engine.messages import Batch, Result, TableResult
+from engine.table_filter import TableFilter
+
+_FEED_SCHEMA_BYTES = EVENT_FEED_SCHEMA.serialize().to_pybytes()
+_STATE_EVENTS = (types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeOptions:
+    """What the user chose for all batches of a run."""
+
+    tables: tuple[str, ...] = ()
+    """Patterns of `TableFilter`."""
+    temporal_text: bool = False
+    bookkeeping_events: bool = False
+    """Whether the events feed holds GTIDs, BEGINs, table maps and the like as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedTable:
+    """One record batch in transit shape, and what the sink wants to know of it."""
+
+    database: str
+    table: str
+    schema: bytes
+    batch: pa.RecordBatch
+    min_timestamp: int
+    max_timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    tables: list[DecodedTable]
+    ordinals: int
+    gtids: list[tuple[str, int, int, int]]
+    gtid_set: str | None
+    counters: dict[str, int]
+
+
+class BatchDecoder:
+    """Decodes batches; keeps nothing from one to the next but caches."""
+
+    def __init__(self, options: DecodeOptions) -> None:
+        self._tables = TableDecoders(Options(options.temporal_text), TableFilter(options.tables))
+        self._feed = feed_table(options.bookkeeping_events)
+        self._formats: dict[bytes, FormatDescription] = {}
+
+    def decode(
+        self, batch: Batch, index: NDArray[np.uint32], data: Bytes
+    ) -> tuple[Result, Sequence[pa.Buffer]]:
+        """The result's header and its frames. Damage is reported in the header, never raised."""
+        description = self._format(batch, index, data)
+        events, error = open_events(
+            batch.file,
+            data,
+            index,
+            batch.context_events,
+            batch.position,
+            description.checksum_length if description else 0,
+        )
+        whole = events
+        content = _Content([], 0, [], None, {})
+        while description is not None and len(events) > events.context:
+            if error is not None:
+                events = _sound_part(events, error.event)
+            try:
+                content = self._content(events, description, batch.catalog)
+                break
+            except EventTableError as broken:
+                error = broken
+        ends, resume = batch.ends_transaction, (batch.resume_file, batch.resume_position)
+        if error is not None:
+            ends = len(events) > events.context
+            resume = (batch.file, _end_position(events, batch.position))
+        header = Result(
+            sequence=batch.sequence,
+            tables=[
+                TableResult(
+                    table.database,
+                    table.table,
+                    table.schema,
+                    table.batch.num_rows,
+                    table.min_timestamp,
+                    table.max_timestamp,
+                )
+                for table in content.tables
+            ],
+            ordinals=content.ordinals,
+            transactions=int(np.count_nonzero(events.transaction_ends[events.context :])),
+            source_bytes=len(data),
+            gtids=content.gtids,
+            gtid_set=content.gtid_set if content.gtid_set is not None else batch.gtid_set,
+            resume_file=resume[0],
+            resume_position=resume[1],
+            ends_transaction=ends,
+            aborts_transaction=batch.aborts_transaction,
+            end_of_stream=batch.end_of_stream,
+            last_timestamp=_last_timestamp(whole),
+            counters=content.counters,
+            error=str(error) if error is not None else batch.error,
+        )
+        return header, [table.batch.serialize() for table in content.tables]
+
+    def _format(self, batch: Batch, index: NDArray[np.uint32], data: Bytes) -> FormatDescription | None:
+        if not batch.context_events:
+            return None
+        start = int(index[0, 0])
+        event = data[start : start + int(read_u32(data, start + 9))].tobytes()
+        if event not in self._formats:
+            self._formats[event] = FormatDescription.parse(event)
+        return self._formats[event]
+
+    def _content(
+        self, events: EventTable, description: FormatDescription, catalog: Mapping[str, bytes]
+    ) -> _Content:
+        counters = Counters()
+        events = expand_compressed(events, description)
+        survey = survey_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
+        tagged = _TaggedGtids(description)
+        tagged.tell_times(events, survey)
+        decoders = self._decoders(events, survey, description, catalog)
+        walked = _walk_tables(events, survey, decoders)
+        counts = np.zeros(len(events) + 1, np.int64)
+        for table in walked:
+            counts[table.events] = table.rows.counts
+        counts[survey.feed_events] = 1
+        before = np.cumsum(counts) - counts
+        tables = []
+        for table in walked:
+            table.ordinals[:] = before[table.events]
+            tables.append(self._table(events, table, tagged, counters))
+        if len(survey.feed_events):
+            tables.append(_feed(events, survey, before, description, tagged))
+        gtid_events = survey.transaction_gtids[survey.transaction_gtids >= events.context]
+        return _Content(
+            tables=tables,
+            ordinals=int(before[-1]),
+            gtids=gtid_ranges(events, gtid_events, tagged.split),
+            gtid_set=_known_gtid_set(events, description),
+            counters=counters.values,
+        )
+
+    def _decoders(
+        self,
+        events: EventTable,
+        survey: Survey,
+        description: FormatDescription,
+        catalog: Mapping[str, bytes],
+    ) -> list[TableDecoder | None]:
+        """Per slot its decoder, null for tables without rows here and for those that nobody wants."""
+        used = set(np.unique(survey.rows_slots).tolist())
+        decoders: list[TableDecoder | None] = []
+        for slot, place in enumerate(survey.table_maps):
+            decoder = None
+            if slot in used:
+                try:
+                    decoder = self._tables.find(events.event(place).tobytes(), description, catalog)
+                except EngineError as error:
+                    raise events.error(int(place), _reason(error)) from error
+            decoders.append(decoder)
+        return decoders
+
+    def _table(
+        self, events: EventTable, table: TableRows, tagged: _TaggedGtids, counters: Counters
+    ) -> DecodedTable:
+        try:
+            batch = assemble(events, table, tagged.split, counters)
+        except EventError as error:
+            inside = (events.starts <= error.offset) & (error.offset < events.ends)
+            place = int(np.flatnonzero(inside)[0]) if inside.any() else int(table.events[0])
+            name = f"{table.decoder.database}.{table.decoder.table}"
+            raise events.error(place, f"in a row of {name}, {error.reason}") from error
+        return DecodedTable(
+            table.decoder.database,
+            table.decoder.table,
+            table.decoder.schema_bytes,
+            batch,
+            int(table.times.min()),
+            int(table.times.max()),
+        )
+
+
+class _TaggedGtids:
+    """What tagged GTID events (MySQL 8.3 and later) say; rare, so read one by one."""
+
+    def __init__(self, description: FormatDescription) -> None:
+        self._description = description
+
+    def split(self, event: bytes) -> tuple[str, int]:
+        """(`uuid:tag`, number) of a tagged GTID event."""
+        source, _, number = (self._body(event).gtid or ":0").rpartition(":")
+        return source, int(number)
+
+    def tell_times(self, events: EventTable, survey: Survey) -> None:
+        """Fill in the commit times that the survey leaves out."""
+        places = survey.transaction_gtids
+        tagged = (places >= 0) & (events.types[places] == types.GTID_TAGGED_LOG_EVENT)
+        for transaction in np.flatnonzero(tagged):
+            place = int(places[transaction])
+            try:
+                body = self._body(events.event(place).tobytes())
+            except EventError as error:
+                raise events.error(place, str(error)) from error
+            time = body.original_commit_timestamp or body.immediate_commit_timestamp or 0
+            survey.transaction_times[transaction] = time
+
+    def _body(self, event: bytes) -> Gtid:
+        body = decode_event(event, self._description).body
+        assert isinstance(body, Gtid)
+        return body
+
+
+def _reason(error: EngineError) -> str:
+    return error.reason if isinstance(error, EventError) else str(error)
+
+
+def _sound_part(events: EventTable, broken: int) -> EventTable:
+    """The events up to the last transaction end before event `broken`."""
+    ends = np.flatnonzero(events.transaction_ends[:broken])
+    return events.head(int(ends[-1]) + 1 if len(ends) else min(events.context, len(events)))
+
+
+def _end_position(events: EventTable, position: int) -> int:
+    """The file position behind the last of the events."""
+    if len(events) <= events.context:
+        return position
+    return int(events.positions[-1]) + int(read_u32(events.data, int(events.starts[-1]) + 9))
+
+
+def _last_timestamp(events: EventTable) -> int:
+    return int(read_u32(events.data, int(events.starts[-1]))) if len(events) > events.context else 0
+
+
+def _event_times(events: EventTable, places: Int64s, commit_times: Int64s) -> Int64s:
+    """Commit times in µs; where a transaction has none, the event's own time."""
+    starts = events.starts[places]
+    seconds = np.zeros(len(starts), np.int64)
+    for byte in range(4):
+        seconds |= events.data[starts + byte].astype(np.int64) << (8 * byte)
+    return np.where(commit_times > 0, commit_times, seconds * 1_000_000)
+
+
+def _walk_tables(
+    events: EventTable, survey: Survey, decoders: Sequence[TableDecoder | None]
+) -> list[TableRows]:
+    """The rows of every wanted table, tables in the order of their first table maps."""
+    order = np.argsort(survey.rows_slots, kind="stable")
+    slots, firsts = np.unique(survey.rows_slots[order], return_index=True)
+    members_of = np.split(order, firsts[1:]) if len(slots) else []
+    walked = []
+    for slot, members in zip(slots, members_of, strict=True):
+        decoder = decoders[slot]
+        if decoder is None:
+            continue
+        rows = walk_rows(events, survey.rows_events[members], decoder.widths)
+        full = rows.counts > 0
+        if not full.any():
+            continue
+        members = members[full]
+        places, transactions = survey.rows_events[members], survey.rows_transactions[members]
+        walked.append(
+            TableRows(
+                decoder=decoder,
+                rows=rows.with_counts(rows.counts[full]),
+                events=places,
+                transactions=transactions,
+                gtid_events=survey.transaction_gtids[transactions],
+                times=_event_times(events, places, survey.transaction_times[transactions]),
+                ordinals=np.zeros(len(places), np.int64),
+            )
+        )
+    return walked
+
+
+def _feed(
+    events: EventTable,
+    survey: Survey,
+    before: Int64s,
+    description: FormatDescription,
+    tagged: _TaggedGtids,
+) -> DecodedTable:
+    """The entries of the events feed, as one record batch."""
+    places, transactions = survey.feed_events, survey.feed_transactions
+    entries = []
+    for place in places:
+        try:
+            entries.append(feed_entry(decode_event(events.event(place).tobytes(), description)))
+        except EventError as error:
+            raise events.error(int(place), str(error)) from error
+    inside = transactions >= 0
+    known = np.where(inside, transactions, 0)
+    commit_times = np.where(inside, survey.transaction_times[known], 0) if inside.any() else 0 * places
+    gtid_events = np.where(inside, survey.transaction_gtids[known], -1) if inside.any() else -1 + 0 * places
+    times = _event_times(events, places, commit_times)
+    names, databases, statements, texts = zip(*entries, strict=True)
+    batch = pa.RecordBatch.from_arrays(
+        [
+            pa.array(before[places] + 1),
+            pa.array([events.file] * len(places)),
+            pa.array(events.positions[places]),
+            gtid_texts(events, gtid_events, tagged.split),
+            pa.array(times, pa.int64()).cast(EVENT_FEED_SCHEMA.field("_commit_timestamp").type),
+            pa.array(names, pa.string()),
+            pa.array(databases, pa.string()),
+            pa.array(statements, pa.string()),
+            pa.array(texts, pa.string()),
+        ],
+        schema=EVENT_FEED_SCHEMA,
+    )
+    return DecodedTable("", "", _FEED_SCHEMA_BYTES, batch, int(times.min()), int(times.max()))
+
+
+def _known_gtid_set(events: EventTable, description: FormatDescription) -> str | None:
+    """The executed GTID set that the events themselves tell, at the beginning of a binlog file."""
+    for place in np.flatnonzero(np.isin(events.types[events.context :], _STATE_EVENTS)) + events.context:
+        try:
+            body = decode_event(events.event(place).tobytes(), description).body
+        except EventError as error:
+            raise events.error(int(place), str(error)) from error
+        if isinstance(body, PreviousGtids):
+            return body.gtid_set
+        if isinstance(body, GtidList):
+            # The newest GTID of a domain comes last.
+            return ",".join({gtid.split("-")[0]: gtid for gtid in body.gtids}.values())
+    return None

@@ -1,0 +1,93 @@
+"""The decoder process: takes batches as they come, decodes each alone, hands the result to the sink."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+
+import numpy as np
+import zmq
+
+from engine.child import Child, run_child
+from engine.decode.batch import BatchDecoder, DecodeOptions
+from engine.messages import Batch, Frame, Result, multipart
+
+_QUEUED_BATCHES = 1
+"""Few, so that no batch waits behind a busy decoder while another one is idle."""
+_POLL_MILLISECONDS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderConfig:
+    """What a decoder process is started with."""
+
+    name: str
+    batches_endpoint: str
+    results_endpoint: str
+    reports_endpoint: str
+    options: DecodeOptions
+
+
+def run_decoder(config: DecoderConfig) -> None:
+    """The process's main function; ends when the supervisor says so or is gone."""
+    run_child(config.name, config.reports_endpoint, lambda child: _decode_batches(child, config))
+
+
+def _decode_batches(child: Child, config: DecoderConfig) -> None:
+    batches = child.socket(zmq.PULL, _QUEUED_BATCHES)
+    batches.connect(config.batches_endpoint)
+    results = child.socket(zmq.PUSH, _QUEUED_BATCHES)
+    results.connect(config.results_endpoint)
+    decoder = BatchDecoder(config.options)
+    poller = zmq.Poller()
+    poller.register(batches, zmq.POLLIN)
+    if child.supervisor_sentinel is not None:
+        poller.register(child.supervisor_sentinel, zmq.POLLIN)
+    decoded = 0
+    while True:
+        ready = dict(poller.poll(_POLL_MILLISECONDS))
+        if child.supervisor_sentinel in ready:
+            return
+        if batches in ready:
+            frames = batches.recv_multipart(copy=False)
+            header, buffers = _decode(decoder, [frame.buffer for frame in frames])
+            child.send(results, multipart(header, *buffers))
+            decoded += 1
+        child.progress(batches=decoded)
+
+
+def _decode(decoder: BatchDecoder, frames: list[memoryview]) -> tuple[Result, list[Frame]]:
+    batch = Batch.unpack(frames[0])
+    index = np.frombuffer(frames[1], np.uint32).reshape(-1, 2)
+    data = np.frombuffer(frames[2], np.uint8)
+    try:
+        header, buffers = decoder.decode(batch, index, data)
+        return header, list(buffers)
+    except Exception as error:
+        # A bug must not take the batches before this one with it: the sink commits those, then stops.
+        traceback.print_exc()
+        message = (
+            f"{batch.file} behind position {batch.position}: decoding met a bug, please report it: {error!r}"
+        )
+        return failed_result(batch, len(data), message), []
+
+
+def failed_result(batch: Batch, size: int, message: str) -> Result:
+    """The result of a batch that could not be decoded at all."""
+    return Result(
+        sequence=batch.sequence,
+        tables=[],
+        ordinals=0,
+        transactions=0,
+        source_bytes=size,
+        gtids=[],
+        gtid_set=None,
+        resume_file=batch.file,
+        resume_position=batch.position,
+        ends_transaction=False,
+        aborts_transaction=batch.aborts_transaction,
+        end_of_stream=False,
+        last_timestamp=0,
+        counters={},
+        error=message,
+    )

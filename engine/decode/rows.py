@@ -1,0 +1,53 @@
+"""One rows event by itself, through the same kernels as a batch: for looking at, not for speed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from engine.change_schema import CHANGE_TYPES
+from engine.decode.assemble import absent_columns
+from engine.decode.columns import codec_for
+from engine.decode.columns.base import Column, Counters, Options
+from engine.decode.event_table import EventTable, EventTableError
+from engine.decode.format_description import FormatDescription
+from engine.decode.walk import walk_rows
+from engine.errors import EventError
+
+
+def decode_rows(
+    event: bytes, columns: Sequence[Column], description: FormatDescription, options: Options | None = None
+) -> pa.RecordBatch:
+    """The row images of a plain rows event (with its checksum, if it has one), one row each, in order.
+
+    The table's columns under their names, then `_change_type` and `_absent_columns`. Compressed rows events
+    must have been expanded. Raises `EventError` for an event that does not add up.
+    """
+    content = len(event)
+    if int.from_bytes(event[9:13], "little") == len(event):
+        content -= description.checksum_length
+    codecs = [codec_for(column, options or Options()) for column in columns]
+    events = EventTable(
+        file="",
+        data=np.frombuffer(bytearray(event), np.uint8),
+        starts=np.zeros(1, np.int64),
+        ends=np.array([content]),
+        types=np.array([event[4]], np.int64),
+        positions=np.zeros(1, np.int64),
+        transaction_ends=np.zeros(1, np.bool_),
+        context=0,
+    )
+    try:
+        rows = walk_rows(events, np.zeros(1, np.int64), np.array([codec.width for codec in codecs], np.int32))
+    except EventTableError as error:
+        raise EventError(error.reason) from error
+    counters = Counters()
+    arrays = [codec.build(events.data, rows.cells[:, place], counters) for place, codec in enumerate(codecs)]
+    names = [column.name for column in columns]
+    change_types = pa.array([CHANGE_TYPES[code] for code in rows.change_types], pa.string())
+    absent = absent_columns(events.data, rows, tuple(names))
+    return pa.RecordBatch.from_arrays(
+        [*arrays, change_types, absent], [*names, "_change_type", "_absent_columns"]
+    )

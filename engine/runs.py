@@ -1,0 +1,129 @@
+"""The two commands that fill an output folder: `run` from a server, `decode` from files.
+
+Each finds out where to start and whether everything is in order, before the first process starts; then the
+supervisor does the work.
+"""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.decode.batch import DecodeOptions
+from engine.decode.event_types import HEADER_LENGTH
+from engine.decode.format_description import FormatDescription
+from engine.errors import BinlogError, EngineError, EventError
+from engine.net import source
+from engine.net.file_stream import FileSource
+from engine.net.files import MAGIC_LENGTH, open_binlog
+from engine.net.secret import Secret
+from engine.net.server_stream import ServerAddress, ServerSource
+from engine.net.start import LastPlace, refuse_taken_server_id, start_place
+from engine.progress import Display
+from engine.sink.commit_log import Position
+from engine.sink.output import OutputState, open_output
+from engine.supervisor import Outcome, RunPlan, Supervisor, require_cores
+
+_FIRST_SERVER_ID = 1 << 20
+"""Ids that we choose ourselves are larger: people give their servers small ones."""
+
+
+def run_server(values: Mapping[str, Any], password: Secret, display: Display) -> Outcome:
+    """Follow a server into the output folder. Raises `EngineError` for what makes a start impossible."""
+    out = Path(values["out"])
+    state = open_output(out)
+    identity = uuid.uuid5(uuid.NAMESPACE_URL, f"binlog-engine://{socket.gethostname()}{out.resolve()}")
+    server_id = values["server_id"] or _FIRST_SERVER_ID + identity.int % (0xFFFFFFFF - _FIRST_SERVER_ID)
+    address = ServerAddress(values["host"], values["port"], values["user"], password, values["socket"])
+    with address.connect() as connection:
+        facts = source.read_facts(connection)
+        for warning in source.check(facts, str(connection.endpoint)):
+            display.warn(warning)
+        place = start_place(connection, values["start"], _last_place(state.position), facts)
+        refuse_taken_server_id(connection, server_id, str(identity))
+    origin = ServerSource(
+        address=address,
+        file=place.file,
+        position=place.position,
+        gtid_set=place.gtid_set,
+        server_id=server_id,
+        replica_uuid=str(identity),
+        stop_at_end=values["stop_at_end"],
+        tables=values["tables"],
+        name_unknown_columns=values["unknown_columns"] == "number",
+    )
+    plan = _plan(values, origin, state, facts.server_uuid or "", facts.flavor)
+    return Supervisor(plan, display.progress).run()
+
+
+def decode_files(values: Mapping[str, Any], files: Sequence[Path], display: Display) -> Outcome:
+    """Decode local binlog files into the output folder, from where it ends if it has some of them already."""
+    state = open_output(Path(values["out"]))
+    flavor = _flavor(files[0])
+    for path in files[1:]:
+        open_binlog(path).close()
+    origin = _remaining(files, state.position)
+    return Supervisor(_plan(values, origin, state, "", flavor), display.progress).run()
+
+
+def _plan(
+    values: Mapping[str, Any],
+    origin: ServerSource | FileSource,
+    state: OutputState,
+    server_uuid: str,
+    flavor: str,
+) -> RunPlan:
+    return RunPlan(
+        origin=origin,
+        out=Path(values["out"]),
+        expected_commit=state.commit,
+        workers=require_cores(values["workers"]),
+        decode=DecodeOptions(
+            tables=values["tables"],
+            temporal_text=values["temporal"] == "text",
+            bookkeeping_events=values["bookkeeping_events"],
+        ),
+        commit_interval=values["commit_interval"],
+        commit_bytes=values["commit_bytes"],
+        server_uuid=server_uuid,
+        flavor=flavor,
+    )
+
+
+def _last_place(position: Position | None) -> LastPlace | None:
+    if position is None:
+        return None
+    return LastPlace(
+        position.file, position.position, position.gtid_set, position.server_uuid or None, position.flavor
+    )
+
+
+def _flavor(path: Path) -> str:
+    with open_binlog(path) as file:
+        header = file.read(HEADER_LENGTH)
+        event = header + file.read(max(0, int.from_bytes(header[9:13], "little") - HEADER_LENGTH))
+    try:
+        return FormatDescription.parse(event).flavor
+    except EventError as error:
+        raise BinlogError(path.name, MAGIC_LENGTH, error.reason) from None
+
+
+def _remaining(files: Sequence[Path], position: Position | None) -> FileSource:
+    """The files from where the output ends on."""
+    if position is None:
+        return FileSource(tuple(files))
+    if position.server_uuid:
+        raise EngineError("the output folder follows a server: decode files into a folder of their own")
+    names = [path.name for path in files]
+    if position.file in names:
+        first = names.index(position.file)
+        return FileSource(tuple(files[first:]), position.position, position.gtid_set)
+    if min(names) < position.file:
+        raise EngineError(
+            f"the output folder goes on at {position.file} position {position.position}: give that file, or "
+            "later ones, or a new folder"
+        )
+    return FileSource(tuple(files), gtid_set=position.gtid_set)

@@ -1,0 +1,223 @@
+"""Starts the processes of one run, watches them, and stops them again.
+
+The supervisor is the command's own process. It knows no binlog: it reads reports, notices a process that
+died, and turns whatever ends the run into an outcome. Children are forked from a server process that has
+imported everything once, so that starting many of them is cheap.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import zmq
+
+from engine.decode.batch import DecodeOptions
+from engine.decode.process import DecoderConfig, run_decoder
+from engine.errors import EngineError
+from engine.messages import Report
+from engine.net.file_stream import FileSource
+from engine.net.process import NetworkConfig, run_network
+from engine.net.server_stream import ServerSource
+from engine.sink.process import SinkConfig, run_sink
+
+_PRELOADED = ["engine.preload"]
+_POLL_MILLISECONDS = 200
+_STOP_SECONDS = 20.0
+_LAST_WORDS_SECONDS = 2.0
+"""How long a report may take to arrive after its process is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """All that a run needs to know; everything in it was checked."""
+
+    origin: ServerSource | FileSource
+    out: Path
+    expected_commit: int
+    """Last commit of the output when `origin` was worked out; -1 for a new one."""
+    workers: int
+    decode: DecodeOptions
+    commit_interval: float
+    """Seconds."""
+    commit_bytes: int
+    server_uuid: str
+    flavor: str
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a run ended."""
+
+    error: str | None = None
+    traceback: str | None = None
+    totals: dict[str, Any] = field(default_factory=dict)
+    """The sink's last word on rows, commits and position."""
+    processes: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Per process its `peak_memory` in bytes and `cpu_milliseconds`."""
+    seconds: float = 0.0
+    """From the dump command (or the first byte of a file) to the last commit on disk."""
+
+
+Progress = Callable[[Report], None]
+"""Called with every progress report."""
+
+
+class Supervisor:
+    """One run, from starting the processes to stopping them."""
+
+    def __init__(self, plan: RunPlan, progress: Progress) -> None:
+        self._plan = plan
+        self._progress = progress
+        self._outcome = Outcome()
+        self._processes: dict[str, BaseProcess] = {}
+        self._ended: set[str] = set()
+        self._stop_requested = False
+        self._sink_done = False
+        self._started_at = time.time()
+
+    def run(self) -> Outcome:
+        """Run until the source ends, something fails, or SIGINT or SIGTERM asks for an orderly end."""
+        # ipc sockets are files: only this user may come near them.
+        folder = Path(tempfile.mkdtemp(prefix="binlog-engine-"))
+        context = zmq.Context()
+        reports = context.socket(zmq.PULL)
+        previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            reports.bind(f"ipc://{folder}/reports")
+            for number in previous:
+                signal.signal(number, self._request_stop)
+            self._start(folder)
+            self._watch(reports)
+        finally:
+            self._stop_all(reports)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+            context.destroy(linger=0)
+            shutil.rmtree(folder, ignore_errors=True)
+        return self._outcome
+
+    def _request_stop(self, signal_number: int, frame: FrameType | None) -> None:
+        self._stop_requested = True
+
+    def _start(self, folder: Path) -> None:
+        plan = self._plan
+        batches, results, acks, reports = (
+            f"ipc://{folder}/{name}" for name in ("batches", "results", "acks", "reports")
+        )
+        processes = multiprocessing.get_context("forkserver")
+        processes.set_forkserver_preload(_PRELOADED)
+        sink = SinkConfig(
+            out=str(plan.out),
+            expected_commit=plan.expected_commit,
+            results_endpoint=results,
+            acks_endpoint=acks,
+            reports_endpoint=reports,
+            commit_interval=plan.commit_interval,
+            commit_bytes=plan.commit_bytes,
+            server_uuid=plan.server_uuid,
+            flavor=plan.flavor,
+        )
+        self._spawn(processes, "sink", run_sink, sink)
+        for number in range(plan.workers):
+            decoder = DecoderConfig(f"decoder-{number}", batches, results, reports, plan.decode)
+            self._spawn(processes, decoder.name, run_decoder, decoder)
+        self._spawn(processes, "network", run_network, NetworkConfig(plan.origin, batches, acks, reports))
+
+    def _spawn(self, processes: Any, name: str, target: Callable[[Any], None], config: Any) -> None:
+        process = processes.Process(target=target, args=(config,), name=name, daemon=True)
+        process.start()
+        self._processes[name] = process
+
+    def _watch(self, reports: zmq.Socket[bytes]) -> None:
+        poller = zmq.Poller()
+        poller.register(reports, zmq.POLLIN)
+        for process in self._processes.values():
+            poller.register(process.sentinel, zmq.POLLIN)
+        while not self._sink_done and self._outcome.error is None:
+            if self._stop_requested:
+                return
+            poller.poll(_POLL_MILLISECONDS)
+            self._take_reports(reports)
+            self._notice_deaths(reports, poller)
+
+    def _take_reports(self, reports: zmq.Socket[bytes]) -> None:
+        while reports.poll(0):
+            report = Report.unpack(reports.recv())
+            usage: dict[str, int] = {
+                key: report.body[key] for key in ("peak_memory", "cpu_milliseconds") if key in report.body
+            }
+            if usage:
+                self._outcome.processes[report.process] = usage
+            if report.kind == "progress":
+                self._progress(report)
+                if report.process == "sink":
+                    self._outcome.totals = report.body
+            elif report.kind == "dumping":
+                self._started_at = report.body["at"]
+            elif report.kind == "done":
+                self._sink_done = True
+                self._outcome.totals = report.body
+                self._outcome.seconds = time.time() - self._started_at
+            elif report.kind == "ended":
+                self._ended.add(report.process)
+            elif report.kind == "error" and self._outcome.error is None:
+                self._outcome.error = report.body["message"]
+                self._outcome.traceback = report.body.get("traceback")
+
+    def _notice_deaths(self, reports: zmq.Socket[bytes], poller: zmq.Poller) -> None:
+        for name, process in self._processes.items():
+            if process.exitcode is None or name in self._ended:
+                continue
+            # Its last report may still be on the way.
+            deadline = time.monotonic() + _LAST_WORDS_SECONDS
+            while self._outcome.error is None and name not in self._ended and time.monotonic() < deadline:
+                reports.poll(_POLL_MILLISECONDS)
+                self._take_reports(reports)
+                if self._sink_done:
+                    return
+            if name not in self._ended and self._outcome.error is None:
+                self._outcome.error = _obituary(name, process.exitcode)
+            poller.unregister(process.sentinel)
+            self._ended.add(name)
+
+    def _stop_all(self, reports: zmq.Socket[bytes]) -> None:
+        """Stop the source first and the sink last, so that what is finished is committed."""
+        sink = self._processes.get("sink")
+        for process in self._processes.values():
+            if process is not sink and process.is_alive():
+                process.terminate()
+        if sink is not None and sink.is_alive():
+            sink.terminate()
+        deadline = time.monotonic() + _STOP_SECONDS
+        while any(process.is_alive() for process in self._processes.values()) and time.monotonic() < deadline:
+            reports.poll(_POLL_MILLISECONDS)
+            self._take_reports(reports)
+        for process in self._processes.values():
+            if process.is_alive():
+                process.kill()
+            process.join()
+        self._take_reports(reports)
+
+
+def _obituary(name: str, exitcode: int) -> str:
+    how = f"was killed by {signal.Signals(-exitcode).name}" if exitcode < 0 else f"exited with {exitcode}"
+    hint = " (out of memory?)" if exitcode == -signal.SIGKILL else ""
+    return f"the {name} process {how}{hint}: start the engine again, it goes on from its last commit"
+
+
+def require_cores(workers: int) -> int:
+    """The number of decoder processes: as asked, or (for 0) one per core but one."""
+    if workers < 0 or workers > 256:
+        raise EngineError(f"--workers {workers} makes no sense: give 1 to 256, or leave it out")
+    return workers or max(1, len(os.sched_getaffinity(0)) - 1)
