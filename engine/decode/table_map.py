@@ -13,6 +13,7 @@ from typing import Any, Self
 from engine.decode.catalog import ColumnInfo
 from engine.decode.catalog_fit import declared_type, misfit
 from engine.decode.columns.base import Column
+from engine.decode.columns.charsets import BINARY
 from engine.decode.columns.field_types import FieldType
 from engine.decode.columns.type_names import type_name
 from engine.decode.event_body import EventBody, json_value
@@ -157,7 +158,7 @@ class TableMap(EventBody):
             metadata=self.metadata[i],
             unsigned=info.unsigned if unsigned is None else unsigned,
             collation=optional.collations[i],
-            charset=info.charset if optional.collations[i] is None else None,
+            charset=info.charset or BINARY if optional.collations[i] is None else None,
             members=info.members if members is None else members,
             geometry_type=optional.geometry_types[i],
             dimension=optional.dimensions[i],

@@ -140,7 +140,7 @@ def copy(typing_context: Any, to: Any, to_offset: Any, start: Any, offset: Any, 
 
 @numba.njit(inline="always")
 def copy_padded(to: int, to_offset: int, start: int, offset: int, size: int, end: int) -> None:
-    """`copy`, faster for short content: it may write `PADDING` bytes, and read as many before offset `end`."""
+    """`copy`, faster for short content: writes up to `PADDING` bytes, reads as many (before offset `end`)."""
     if size <= PADDING and offset + PADDING <= end:
         store_word(to, to_offset, load_word(start, offset))
         store_word(to, to_offset + 8, load_word(start, offset + 8))
