@@ -20,7 +20,8 @@ venv: $(INSTALLED) ## make .venv and install the engine into it, with all that S
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON_IN_VENV) -m pip --version >/dev/null 2>&1 || PYTHON='$(PYTHON)' tests/setup/venv.sh $(VENV)
-	$(PYTHON_IN_VENV) -m pip install --quiet --disable-pip-version-check --retries 5 --editable '.[spark,dev]'
+	$(PYTHON_IN_VENV) -m pip install --quiet --disable-pip-version-check --retries 5 --use-pep517 \
+		--editable '.[spark,dev]'
 	@touch $@
 
 java: ## find Java 17 or later for Spark, or install one

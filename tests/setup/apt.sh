@@ -13,5 +13,7 @@ install_packages() {
     "${apt[@]}" update >/dev/null || return 1
     "${apt[@]}" --simulate install "$@" >/dev/null 2>&1 || return 1
     echo "installing $* with apt" >&2
+    # Java's packages fail to configure on images that were stripped of their manual pages.
+    "${as_root[@]}" mkdir -p /usr/share/man/man1
     "${apt[@]}" install "$@" >/dev/null </dev/null
 }
