@@ -1,19 +1,20 @@
 """What all child processes of an engine share: reports to the supervisor, an end when it is gone.
 
-A child never outlives its supervisor: whoever waits, waits on the supervisor's sentinel too. Errors travel
-as one sentence; a traceback goes along for those who asked for it.
+A child never outlives its supervisor: whoever waits, waits on what `watch` adds to a poller too. Errors
+travel as one sentence; a traceback goes along for those who asked for it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import os
 import resource
 import signal
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
-from types import FrameType
 from typing import Any
 
 import zmq
@@ -43,6 +44,26 @@ class Child:
         parent = multiprocessing.parent_process()
         self.supervisor_sentinel: int | None = None if parent is None else int(parent.sentinel)
         """Becomes readable when the supervisor is gone; null outside of a child process."""
+        # A signal handler that raised could hit any line of any library; a byte in a pipe cannot.
+        self._stop_descriptor, self._stop_writer = os.pipe()
+        os.set_blocking(self._stop_writer, False)
+
+    @property
+    def leave_descriptors(self) -> tuple[int, ...]:
+        """Readable, one of them, when this process is to leave: asked to stop, or the supervisor is gone."""
+        if self.supervisor_sentinel is None:
+            return (self._stop_descriptor,)
+        return self._stop_descriptor, self.supervisor_sentinel
+
+    @property
+    def leaving(self) -> bool:
+        """Whether this process is to leave."""
+        return bool(wait(self.leave_descriptors, 0))
+
+    def stop(self) -> None:
+        """Ask the process to leave; safe in a signal handler."""
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._stop_writer, b"\0")
 
     def socket(self, kind: int, queued: int) -> zmq.Socket[bytes]:
         """A ZeroMQ socket for batches or results, which keeps `queued` messages per peer at most."""
@@ -52,34 +73,36 @@ class Child:
         return socket
 
     def send(self, socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
-        """Send one message, waiting for room. Raises `Stopped` when the supervisor is gone meanwhile."""
+        """Send one message, waiting for room. Raises `Stopped` when it is time to leave meanwhile."""
         while True:
             try:
                 socket.send_multipart(frames, copy=False)
                 return
             except zmq.Again:
-                if self.orphaned:
+                if self.leaving:
                     raise Stopped from None
-
-    @property
-    def orphaned(self) -> bool:
-        """Whether the supervisor is gone."""
-        return self.supervisor_sentinel is not None and bool(wait([self.supervisor_sentinel], 0))
 
     def report(self, kind: str, **body: Any) -> None:
         """Tell the supervisor something."""
         self._reports.send(Report(self.name, kind, body).pack())
 
     def progress(self, **body: Any) -> None:
-        """Tell the supervisor how far this process is, with its memory; at most once a second."""
+        """Tell the supervisor how far this process is, with its memory; at most once a second.
+
+        Raises `Stopped` when it is time to leave, so that a process that never has to wait notices.
+        """
         now = time.monotonic()
         if now - self._last_progress >= _REPORT_SECONDS:
             self._last_progress = now
+            if self.leaving:
+                raise Stopped
             self.report("progress", **body, **memory())
 
     def close(self) -> None:
-        """Deliver what was reported and let go of ZeroMQ."""
+        """Deliver what was reported and let go of everything."""
         self.context.destroy(linger=_LINGER_MILLISECONDS)
+        os.close(self._stop_descriptor)
+        os.close(self._stop_writer)
 
 
 def memory() -> dict[str, int]:
@@ -94,17 +117,13 @@ def memory() -> dict[str, int]:
 def run_child(name: str, reports_endpoint: str, body: Callable[[Child], None]) -> None:
     """Run `body` as a child process: whatever stops it is reported, and the exit code tells."""
 
-    def stop(signal_number: int, frame: FrameType | None) -> None:
-        raise Stopped
-
     # Ctrl-C reaches the whole process group; the supervisor alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, stop)
     child = Child(name, reports_endpoint)
+    signal.signal(signal.SIGTERM, lambda *_: child.stop())
     try:
         child.report("ready")
         body(child)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         child.report("ended", **memory())
     except Stopped:
         child.report("ended", **memory())
@@ -114,4 +133,5 @@ def run_child(name: str, reports_endpoint: str, body: Callable[[Child], None]) -
         child.report("error", message=sentence, traceback=traceback.format_exc())
         raise SystemExit(1) from None
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         child.close()

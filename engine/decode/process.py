@@ -41,12 +41,12 @@ def _decode_batches(child: Child, config: DecoderConfig) -> None:
     decoder = BatchDecoder(config.options)
     poller = zmq.Poller()
     poller.register(batches, zmq.POLLIN)
-    if child.supervisor_sentinel is not None:
-        poller.register(child.supervisor_sentinel, zmq.POLLIN)
+    for descriptor in child.leave_descriptors:
+        poller.register(descriptor, zmq.POLLIN)
     decoded = 0
     while True:
         ready = dict(poller.poll(_POLL_MILLISECONDS))
-        if child.supervisor_sentinel in ready:
+        if any(descriptor in ready for descriptor in child.leave_descriptors):
             return
         if batches in ready:
             frames = batches.recv_multipart(copy=False)

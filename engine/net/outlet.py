@@ -33,11 +33,11 @@ class Outlet:
         self._acks.bind(acks_endpoint)
         self._poller = zmq.Poller()
         self._poller.register(self._acks, zmq.POLLIN)
-        if child.supervisor_sentinel is not None:
-            self._poller.register(child.supervisor_sentinel, zmq.POLLIN)
+        for descriptor in child.leave_descriptors:
+            self._poller.register(descriptor, zmq.POLLIN)
 
     def send(self, batches: Iterable[OutgoingBatch], while_waiting: Callable[[], None] | None = None) -> None:
-        """Send batches, waiting for room in the window. Raises `Stopped` when the supervisor is gone.
+        """Send batches, waiting for room in the window. Raises `Stopped` when it is time to leave.
 
         `while_waiting` is called about once a second of waiting.
         """
@@ -57,7 +57,7 @@ class Outlet:
 
     def _wait(self, while_waiting: Callable[[], None] | None) -> None:
         ready = dict(self._poller.poll(_POLL_MILLISECONDS))
-        if self._child.supervisor_sentinel in ready:
+        if self._child.leaving:
             raise Stopped
         if not ready and while_waiting is not None:
             while_waiting()

@@ -166,8 +166,8 @@ def _receive(
     stream.setblocking(False)
     poller = select.poll()
     poller.register(stream, select.POLLIN)
-    if child.supervisor_sentinel is not None:
-        poller.register(child.supervisor_sentinel, select.POLLIN)
+    for descriptor in child.leave_descriptors:
+        poller.register(descriptor, select.POLLIN)
     received = 0
     heard = time.monotonic()
     finished_since: float | None = None
@@ -189,9 +189,9 @@ def _receive(
             size = stream.recv_into(batcher.space())
         except (BlockingIOError, ssl.SSLWantReadError):
             waiting = _POLL_SECONDS if finished_since is None else _LINGER_SECONDS
-            for descriptor, _ in poller.poll(waiting * 1000):
-                if descriptor == child.supervisor_sentinel:
-                    raise Stopped from None
+            poller.poll(waiting * 1000)
+            if child.leaving:
+                raise Stopped from None
             if time.monotonic() - heard > silence_limit:
                 raise EngineError(
                     f"the server has been silent for {silence_limit:g} s at {_place(batcher)}, without even "
