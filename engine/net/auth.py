@@ -70,6 +70,14 @@ def sha2_scramble(password: bytes, nonce: bytes) -> bytes:
     return _xor(once, hashlib.sha256(hashlib.sha256(once).digest() + nonce).digest())
 
 
+def sha2_accepts(stored: bytes, nonce: bytes, scramble: bytes) -> bool:
+    """Whether `scramble` proves the password whose SHA256(SHA256()) is `stored`: the server's side of it."""
+    if len(scramble) != len(stored):
+        return False
+    once = _xor(scramble, hashlib.sha256(stored + nonce).digest())
+    return hashlib.sha256(once).digest() == stored
+
+
 def encrypt_password(password: bytes, nonce: bytes, public_key: bytes) -> bytes:
     """The password, NUL-ended, XORed with the repeated nonce, then encrypted with the server's RSA key."""
     try:

@@ -13,7 +13,8 @@ from engine.net.wire import Reader, short_bytes, uint_bytes
 
 BINLOG_DUMP_NON_BLOCK = 0x01
 """Flag of the dump commands: end with EOF where the last binlog ends instead of waiting for more."""
-BINLOG_THROUGH_POSITION = 0x02
+BINLOG_SEND_ANNOTATE_ROWS = 0x02
+"""Flag of COM_BINLOG_DUMP that MariaDB alone knows: send the ANNOTATE_ROWS events, too."""
 BINLOG_THROUGH_GTID = 0x04
 """Flag of COM_BINLOG_DUMP_GTID: start where the set ends; else its position counts."""
 
@@ -27,6 +28,7 @@ class Command(IntEnum):
     PING = 0x0E
     BINLOG_DUMP = 0x12
     REGISTER_SLAVE = 0x15
+    RESET_CONNECTION = 0x1F
     BINLOG_DUMP_GTID = 0x1E
 
 

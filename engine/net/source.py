@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from engine.errors import EngineError
-from engine.net.commands import BINLOG_DUMP_NON_BLOCK, BinlogDump, RegisterSlave
+from engine.net.commands import BINLOG_DUMP_NON_BLOCK, BINLOG_SEND_ANNOTATE_ROWS, BinlogDump, RegisterSlave
 from engine.net.connection import Connection
 from engine.net.handshake import Flavor
 from engine.net.packets import ServerError
@@ -238,6 +238,8 @@ def start_dump(
             f"{file} at position {position} is beyond 4 GiB, where no dump can start: start at the next file"
         )
     flags = BINLOG_DUMP_NON_BLOCK if non_block else 0
+    if connection.greeting.flavor == "mariadb":
+        flags |= BINLOG_SEND_ANNOTATE_ROWS
     connection.send_command(BinlogDump(file, position, server_id, flags).build())
 
 

@@ -1,0 +1,174 @@
+"""What a source sends in answer to COM_BINLOG_DUMP: an archive's events as packets, as a server sends them.
+
+Each file begins with an artificial ROTATE_EVENT that names it and with its format description; then its
+events follow as they stand, large ones in several packets. No sockets: what to send comes out in pieces.
+Source: `Binlog_sender` in MySQL's `rpl_binlog_sender.cc`.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from io import BufferedReader
+
+from engine.decode.event_types import (
+    CHECKSUM_LENGTH,
+    FLAG_ARTIFICIAL,
+    FLAG_BINLOG_IN_USE,
+    FORMAT_DESCRIPTION_EVENT,
+    HEADER_LENGTH,
+    HEARTBEAT_LOG_EVENT,
+    ROTATE_EVENT,
+)
+from engine.decode.format_description import has_checksum_field
+from engine.net.archive import Archive
+from engine.net.commands import BinlogDump
+from engine.net.files import MAGIC_LENGTH, open_binlog
+from engine.net.packets import HEADER_SIZE, MAX_PACKET, OK_MARKER, ServerError, frame
+from engine.net.wire import uint_bytes
+
+PIECE_SIZE = 1 << 18
+"""About how much comes out at a time."""
+FATAL_DUMP_ERROR = 1236
+_MARKER = uint_bytes(OK_MARKER, 1)
+_HEADER = struct.Struct("<IBIIIH")
+_SIZE_AT = 9
+_NEXT_POSITION_AT = 13
+_FLAGS_AT = 17
+_CREATED_AT = HEADER_LENGTH + 2 + 50
+_CHECKSUM_ALGORITHM_BEFORE_END = 5
+
+
+class Dump:
+    """One client's dump.
+
+    `announced_checksum` is what the client said that it can take (`NONE`, `CRC32`). A client that said
+    nothing gets events without checksums, whatever the files have.
+    """
+
+    def __init__(self, archive: Archive, request: BinlogDump, announced_checksum: str | None) -> None:
+        self._binlogs = archive.starting_at(request.file)
+        self._start = request.position
+        self._strips_checksums = announced_checksum is None
+        self._checksum = announced_checksum == "CRC32"
+        self._sequence = 1
+        self._binlog = archive.last
+        self._position = request.position
+
+    def stream(self) -> Iterator[bytes]:
+        """All packets up to the end of the last file, in pieces of whatever size suits.
+
+        Raises `ServerError` for a place that is not there and for a file that is damaged; everything before
+        it has come out by then.
+        """
+        if not self._binlogs:
+            raise _fatal("Could not find first log file name in binary log index file")
+        for binlog in self._binlogs:
+            self._binlog, self._position = binlog, self._start
+            yield from self._file()
+            self._start = MAGIC_LENGTH
+
+    def heartbeat(self) -> bytes:
+        """What a source sends when it has been silent for a heartbeat period: where it stands."""
+        body = self._binlog.name.encode()
+        return self.packet(_MARKER + self._own_event(HEARTBEAT_LOG_EVENT, self._position, 0, body))
+
+    def packet(self, payload: bytes) -> bytes:
+        """The payload as the next packet (or packets) of the stream."""
+        packets, self._sequence = frame(payload, self._sequence)
+        return packets
+
+    def _file(self) -> Iterator[bytes]:
+        binlog = self._binlog
+        rotate = uint_bytes(self._position, 8) + binlog.name.encode()
+        yield self.packet(_MARKER + self._own_event(ROTATE_EVENT, 0, FLAG_ARTIFICIAL, rotate))
+        self._checksum = bool(binlog.format.checksum_length) and not self._strips_checksums
+        with open_binlog(binlog.path) as file:
+            size = binlog.size
+            if not MAGIC_LENGTH <= self._position <= size:
+                raise _fatal("Client requested source to start replication from position > file size")
+            yield self.packet(_MARKER + self._format_event())
+            if self._start == MAGIC_LENGTH:
+                self._position = MAGIC_LENGTH + len(binlog.format_event)
+            file.seek(self._position)
+            yield from self._events(file, size)
+
+    def _events(self, file: BufferedReader, size: int) -> Iterator[bytes]:
+        header_length = self._binlog.format.header_length
+        stripped = self._binlog.format.checksum_length if self._strips_checksums else 0
+        piece = bytearray()
+        while self._position < size:
+            header = bytearray(file.read(header_length))
+            length = int.from_bytes(header[_SIZE_AT : _SIZE_AT + 4], "little")
+            if not header_length + stripped <= length <= size - self._position:
+                yield bytes(piece)
+                raise self._damaged(length, size)
+            header[_SIZE_AT : _SIZE_AT + 4] = uint_bytes(length - stripped, 4)
+            if length > PIECE_SIZE:
+                yield bytes(piece)
+                piece.clear()
+                yield from self._large_event(file, bytes(header), length - stripped)
+            else:
+                piece += self.packet(
+                    b"".join((_MARKER, header, file.read(length - header_length - stripped)))
+                )
+            self._position += length
+            if stripped:
+                file.seek(self._position)
+            if len(piece) >= PIECE_SIZE:
+                yield bytes(piece)
+                piece.clear()
+        yield bytes(piece)
+
+    def _large_event(self, file: BufferedReader, header: bytes, length: int) -> Iterator[bytes]:
+        """An event packet by packet, so that no event is ever held as a whole."""
+        start = _MARKER + header
+        left = len(_MARKER) + length
+        while True:
+            packet_length = min(left, MAX_PACKET)
+            body = start + file.read(packet_length - len(start))
+            yield uint_bytes(packet_length, HEADER_SIZE - 1) + uint_bytes(self._sequence, 1) + body
+            self._sequence = (self._sequence + 1) & 0xFF
+            start = b""
+            left -= packet_length
+            if packet_length < MAX_PACKET:
+                return
+
+    def _format_event(self) -> bytes:
+        """The file's format description, changed as a server changes it.
+
+        Not in use; when the dump starts behind it, neither new (a new server would have dropped its temporary
+        tables) nor at a position; and without checksums where the client gets none.
+        """
+        binlog = self._binlog
+        event = bytearray(binlog.format_event)
+        if event[4] != FORMAT_DESCRIPTION_EVENT:
+            return bytes(event)
+        event[_FLAGS_AT] &= ~FLAG_BINLOG_IN_USE & 0xFF
+        checked = has_checksum_field(binlog.format.server_version)
+        if self._start > MAGIC_LENGTH:
+            event[_NEXT_POSITION_AT : _NEXT_POSITION_AT + 4] = bytes(4)
+            event[_CREATED_AT : _CREATED_AT + 4] = bytes(4)
+        if self._strips_checksums and checked:
+            event[-_CHECKSUM_ALGORITHM_BEFORE_END] = 0
+        if checked:
+            event[-CHECKSUM_LENGTH:] = uint_bytes(zlib.crc32(event[:-CHECKSUM_LENGTH]), CHECKSUM_LENGTH)
+        return bytes(event)
+
+    def _own_event(self, type_code: int, next_position: int, flags: int, body: bytes) -> bytes:
+        """An event that is in no file."""
+        size = HEADER_LENGTH + len(body) + (CHECKSUM_LENGTH if self._checksum else 0)
+        server_id = self._binlog.server_id
+        event = _HEADER.pack(0, type_code, server_id, size, next_position & 0xFFFFFFFF, flags) + body
+        return event + uint_bytes(zlib.crc32(event), CHECKSUM_LENGTH) if self._checksum else event
+
+    def _damaged(self, length: int, size: int) -> ServerError:
+        place = f"{self._binlog.name}' at {self._position}, the last byte read at {size}"
+        if length < self._binlog.format.header_length:
+            return _fatal(f"bogus data in log event; the first event '{place}")
+        return _fatal(f"binlog truncated in the middle of event; the first event '{place}")
+
+
+def _fatal(message: str) -> ServerError:
+    return ServerError(FATAL_DUMP_ERROR, "HY000", message)
