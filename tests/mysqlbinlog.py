@@ -1,0 +1,74 @@
+"""The servers' own `mysqlbinlog` as an oracle: what it says of a binlog file, taken apart."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+_PLACE = re.compile(r"# at (\d+)")
+_EVENT = re.compile(
+    r"#(\d{6}\s+\d+:\d\d:\d\d) server id (\d+)\s+end_log_pos (\d+)\s*(?:CRC32 0x[0-9a-f]+)?\s*(.*)", re.DOTALL
+)
+_ROW = re.compile(r"### (INSERT INTO|UPDATE|DELETE FROM) `(.*)`\.`(.*)`")
+_VALUE = re.compile(r"###   @(\d+)=(.*?)(?: \(\d+\))?(?: /\*.*)?")
+"""Behind a negative number stands what it would be without a sign."""
+
+
+@dataclass
+class PrintedEvent:
+    """An event as `mysqlbinlog` prints it: the facts of its first line, and the lines below that."""
+
+    timestamp: int
+    server_id: int
+    end_position: int
+    label: str
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def rows(self) -> list[tuple[str, str, str, dict[str, str]]]:
+        """Row images as (INSERT INTO, UPDATE or DELETE FROM; database; table; {column number: text})."""
+        images: list[tuple[str, str, str, dict[str, str]]] = []
+        head = ("", "", "")
+        for line in self.lines:
+            if match := _ROW.fullmatch(line):
+                head = match.groups()
+            elif line in ("### WHERE", "### SET"):
+                images.append((*head, {}))
+            elif match := _VALUE.fullmatch(line):
+                images[-1][3][match[1]] = match[2]
+        return images
+
+
+@dataclass
+class Printout:
+    """All of a file: positions in order (several may come before their events), and events in order."""
+
+    positions: list[int]
+    events: list[PrintedEvent]
+    text: str
+
+
+def print_binlog(tool: Sequence[str], path: Path) -> Printout:
+    """Run the tool over a file, rows decoded, checksums verified, times in UTC."""
+    done = subprocess.run(
+        [*tool, "--no-defaults", "--base64-output=decode-rows", "-vv", "--verify-binlog-checksum", str(path)],
+        capture_output=True,
+        env=os.environ | {"TZ": "UTC"},
+        check=True,
+    )
+    text = done.stdout.decode("utf-8", "backslashreplace")
+    positions, events = [], []
+    for line in text.splitlines():
+        if place := _PLACE.fullmatch(line):
+            positions.append(int(place[1]))
+        elif match := _EVENT.fullmatch(line):
+            time = datetime.strptime(match[1], "%y%m%d %H:%M:%S").replace(tzinfo=UTC)
+            events.append(PrintedEvent(int(time.timestamp()), int(match[2]), int(match[3]), match[4]))
+        elif events:
+            events[-1].lines.append(line)
+    return Printout(positions, events, text)
