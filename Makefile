@@ -8,7 +8,9 @@ SHELL := /bin/bash
 VENV := .venv
 PYTHON_IN_VENV := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
-WITH_JAVA = JAVA_HOME="$$(tests/setup/java.sh)"
+
+# The loopback address, since Spark would look up the machine's own name, which not every network knows.
+WITH_SPARK = JAVA_HOME="$$(tests/setup/java.sh)" SPARK_LOCAL_IP=127.0.0.1
 
 # Where a real server cannot be had its tests fail; BINLOG_ENGINE_REQUIRE_SERVERS=0 has them skipped instead.
 export BINLOG_ENGINE_REQUIRE_SERVERS ?= 1
@@ -42,13 +44,13 @@ setup: venv ## venv, java, servers and kernels, side by side
 	@$(MAKE) --no-print-directory --jobs=3 java servers kernels
 
 test: setup lint ## lint, then all tests, real servers and Spark included
-	$(WITH_JAVA) $(VENV)/bin/pytest $(TESTS)
+	$(WITH_SPARK) $(VENV)/bin/pytest $(TESTS)
 
 demo: venv java kernels ## sample binlogs through the whole engine into a Spark streaming query
-	$(WITH_JAVA) $(VENV)/bin/binlog-engine demo
+	$(WITH_SPARK) $(VENV)/bin/binlog-engine demo
 
 perf: setup ## measure the engine against mysqlbinlog and mysql-replication
-	$(WITH_JAVA) $(PYTHON_IN_VENV) -m perf
+	$(WITH_SPARK) $(PYTHON_IN_VENV) -m perf
 
 clean: ## remove what make and the tools made here (not the servers in the cache folder)
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis perf/work
