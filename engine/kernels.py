@@ -11,15 +11,33 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import int64
+from llvmlite import ir
+from numba import int64, types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from engine.kernel_cache import use_kernel_cache
 
 Bytes = NDArray[np.uint8]
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
+use_kernel_cache()
+
 kernel: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")
 """Decorator: compile to machine code on first use, keep the code on disk for the next process."""
+
+
+@intrinsic
+def load_word(typing_context: Any, data: Any, offset: Any) -> Any:
+    """The eight bytes at `offset` of a byte array, little-endian, as uint64; no check of bounds."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer = builder.gep(array.data, [arguments[1]])
+        return builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(data, types.intp), generate
 
 
 @kernel
