@@ -67,7 +67,7 @@ def read_events(path: Path) -> Iterator[tuple[int, bytes]]:
             yield position, event
             if event[4] == START_ENCRYPTION_EVENT:
                 reason = "the rest of the file is encrypted: read it from its server instead"
-                raise BinlogError(str(path), position, reason)
+                raise BinlogError(path.name, position, reason)
             position += len(event)
 
 
@@ -75,18 +75,18 @@ def _read_event(file: BufferedReader, path: Path, position: int, size: int, head
     header = file.read(header_length)
     length = int.from_bytes(header[_SIZE_AT : _SIZE_AT + 4], "little")
     if len(header) == header_length and length < header_length:
-        raise BinlogError(str(path), position, f"an event cannot have {length} bytes")
+        raise BinlogError(path.name, position, f"an event cannot have {length} bytes")
     if len(header) < header_length or length > size - position:
         reason = "the file ends in the middle of an event: it was cut off, or is still being written"
-        raise BinlogError(str(path), position, reason)
+        raise BinlogError(path.name, position, reason)
     return header + file.read(length - header_length)
 
 
 def _header_length(path: Path, event: bytes) -> int:
     """The length of the headers of the events that follow the first one."""
     if event[4] not in (FORMAT_DESCRIPTION_EVENT, START_EVENT_V3) or len(event) < HEADER_LENGTH:
-        raise BinlogError(str(path), MAGIC_LENGTH, "a binlog begins with a format description, this does not")
+        raise BinlogError(path.name, MAGIC_LENGTH, "a binlog begins with a format description, this does not")
     try:
         return FormatDescription.parse(event).header_length
     except EventError as error:
-        raise BinlogError(str(path), MAGIC_LENGTH, error.reason) from None
+        raise BinlogError(path.name, MAGIC_LENGTH, error.reason) from None

@@ -25,6 +25,8 @@ MAX_UNCOMPRESSED = 1 << 32
 MAX_EVENT = 1 << 30
 """Bytes of one event: `max_allowed_packet` cannot be larger."""
 
+_SIZE_AT = 9
+"""Offset of the size in an event's header."""
 _ZSTD, _NONE = 0, 255
 _ALGORITHMS = {_ZSTD: "ZSTD", _NONE: "NONE"}
 _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
@@ -64,15 +66,15 @@ def inner_events(body: TransactionPayload, limit: int = MAX_UNCOMPRESSED) -> Ite
     if body.uncompressed_size > limit:
         raise EventError(f"the transaction claims {body.uncompressed_size} bytes; {limit} are the most")
     with _open(body) as stream:
-        while header_bytes := _read(stream, HEADER_LENGTH):
-            header = EventHeader.parse(header_bytes)
-            allowed -= header.size
-            if allowed < 0 or header.size > MAX_EVENT:
+        while head := _read(stream, HEADER_LENGTH):
+            size = int.from_bytes(head[_SIZE_AT : _SIZE_AT + 4], "little")
+            allowed -= size
+            if allowed < 0 or size > MAX_EVENT:
                 raise EventError("the compressed transaction holds more bytes than it claims")
-            body_bytes = _read(stream, header.size - HEADER_LENGTH)
-            if len(body_bytes) != header.size - HEADER_LENGTH:
+            event = head + _read(stream, max(0, size - HEADER_LENGTH))
+            if len(event) != size:
                 raise EventError("the compressed transaction ends in the middle of an event")
-            yield header_bytes + body_bytes
+            yield event
 
 
 def _open(body: TransactionPayload) -> io.BufferedIOBase | zstandard.ZstdDecompressionReader:
