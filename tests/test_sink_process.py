@@ -19,10 +19,10 @@ import zmq
 from engine.messages import Ack, Report, Result, multipart
 from engine.reader import Changes
 from engine.sink.commit_log import CommitLog
+from engine.sink.files import OutputError
 from engine.sink.lock import output_lock
 from engine.sink.output import open_output
 from engine.sink.process import SinkConfig, run_sink
-from engine.sink.table_file import OutputError
 from tests.results import Rows, end_of_stream, orders, result
 
 PATIENCE_MS = 30_000

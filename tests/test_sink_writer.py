@@ -14,8 +14,8 @@ from engine.errors import EngineError
 from engine.reader import Changes
 from engine.sink import staging
 from engine.sink.commit_log import CommitLog
+from engine.sink.files import OutputError
 from engine.sink.output import clean_output, open_output
-from engine.sink.table_file import OutputError
 from engine.sink.writer import POSITION_INTERVAL, Writer
 from tests.results import COLUMNS, WIDER_COLUMNS, Rows, end_of_stream, orders, result
 
@@ -123,6 +123,7 @@ def test_a_position_without_rows_is_committed_now_and_then(tmp_path):
 
 def test_an_open_transaction_is_never_committed(tmp_path):
     writer = open_writer(tmp_path, commit_bytes=1)
+    writer.take(*result(0), now=0.0)
     writer.take(*result(0, [orders([1])], ends=False), now=0.0)
     assert writer.due_in(100.0) is None
     writer.take(*result(1, [orders([2])]), now=0.1)
@@ -134,6 +135,29 @@ def test_an_open_transaction_is_never_committed(tmp_path):
     assert data_files(tmp_path) == listed_files(tmp_path)
     assert writer.totals.dropped_rows == 1
     assert writer.committed == 1
+
+
+def test_what_came_before_a_long_transaction_does_not_wait_for_it(tmp_path):
+    writer = open_writer(tmp_path, roll_bytes=30_000)
+    writer.take(*result(0, [orders([1, 2])]), now=0.0)
+    writer.take(*result(1, [orders(range(3, 2003)), Rows("shop", "new", [7], [2001])], ends=False), now=0.5)
+    writer.take(*result(2, [orders(range(2003, 4003))], ends=False), now=0.6)
+    assert writer.due_in(1.5) == 0.5
+    writer.commit_if_due(2.0)
+    assert writer.due_in(2.0) is None
+    writer.take(*result(3, [orders([4003])]), now=3.0)
+    if not writer.commit_if_due(3.0):
+        writer.finish()
+    assert CommitLog(tmp_path).read(0).last_seq == 2
+    assert [file.rows for file in CommitLog(tmp_path).read(0).files] == [2]
+    assert CommitLog(tmp_path).read(0).position.position == 104
+    writer.finish()
+    ids = [1, 2, *range(3, 4004)]
+    assert [value for _, value in rows_of(tmp_path)] == ids
+    assert rows_of(tmp_path, table="new") == [(2003, 7)]
+    assert [seq for seq, _ in rows_of(tmp_path)] == [seq for seq in range(1, 4005) if seq != 2003]
+    assert data_files(tmp_path) == listed_files(tmp_path)
+    assert writer.totals.dropped_rows == 0
 
 
 def test_an_aborted_transaction_leaves_no_trace(tmp_path):
@@ -317,7 +341,7 @@ def test_any_course_of_events_gives_every_whole_transaction_once(tmp_path_factor
             )
             writer.take(header, frames, now=float(sequence))
             if how == "commit":
-                writer.commit_if_due(float(sequence) + 0.5)
+                writer.commit_if_due(float(sequence) + 0.5 * (number % 3))
         if how != "crash":
             writer.finish()
         writer.close()

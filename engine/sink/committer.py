@@ -12,8 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from engine.sink.commit_log import Commit, CommitLog
-from engine.sink.files import sync_folder
-from engine.sink.table_file import writing
+from engine.sink.files import sync_folder, writing
 
 _FLUSHES_AT_ONCE = 8
 

@@ -6,10 +6,14 @@ must appear whole is written under a temporary name first. Everything is created
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
+
+from engine.errors import EngineError
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -18,6 +22,23 @@ EVENTS_FOLDER = "_events"
 
 _LONGEST_FOLDER_NAME = 200
 _UNSAFE_BYTE = re.compile(rb"[^A-Za-z0-9_$-]|^_")
+
+
+class OutputError(EngineError):
+    """The output could not be written, or is not ours to write."""
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turns what the file system refuses into an `OutputError` that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OutputError(
+            f"writing {path} failed: {reason}; see to that and start again: what was committed is safe, "
+            "and the rest is fetched anew"
+        ) from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -9,8 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine.sink.files import FILE_MODE, make_folder
-from engine.sink.table_file import OutputError, writing
+from engine.sink.files import FILE_MODE, OutputError, make_folder, writing
 
 LOCK_FILE = "_lock"
 PATIENCE_SECONDS = 5.0
@@ -33,6 +32,22 @@ def output_lock(out: Path, patience: float = PATIENCE_SECONDS) -> Iterator[None]
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
+    finally:
+        os.close(descriptor)
+
+
+def lock_holder(out: Path) -> int | None:
+    """The process that writes to the output folder `out` now, if there is one."""
+    try:
+        descriptor = os.open(out / LOCK_FILE, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except BlockingIOError:
+        holder = os.pread(descriptor, 20, 0).strip()
+        return int(holder) if holder.isdigit() else None
     finally:
         os.close(descriptor)
 

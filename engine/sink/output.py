@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.sink.commit_log import LOG_FOLDER, CommitLog, Position, SchemaVersion
-from engine.sink.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, sync_folder
+from engine.sink.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, sync_folder, writing
 from engine.sink.lock import LOCK_FILE
-from engine.sink.table_file import OutputError, writing
 
 _DATA_FILE = re.compile(rf"([0-9]{{20}})-[0-9]+\.arrow(?:{re.escape(TEMPORARY_SUFFIX)})?")
 

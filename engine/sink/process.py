@@ -23,11 +23,11 @@ from engine.child import Child, memory
 from engine.errors import EngineError
 from engine.messages import Ack, Frame, Result
 from engine.sink.commit_log import CommitLog, Position
+from engine.sink.files import OutputError, writing
 from engine.sink.lock import output_lock
 from engine.sink.output import OutputState, clean_output, open_output
 from engine.sink.reorder import Reorder
 from engine.sink.staging import ROLL_BYTES
-from engine.sink.table_file import OutputError, writing
 from engine.sink.writer import Writer
 
 PROCESS = "sink"

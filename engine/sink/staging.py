@@ -14,8 +14,8 @@ import pyarrow as pa
 from engine.change_schema import to_file_batch, transit_schema
 from engine.messages import Frame, TableResult
 from engine.sink.commit import DataFile, SchemaVersion, TableKey
-from engine.sink.files import make_folder, table_folder
-from engine.sink.table_file import Extent, TableFile, writing
+from engine.sink.files import make_folder, table_folder, writing
+from engine.sink.table_file import Extent, TableFile
 
 ROLL_BYTES = 256 << 20
 """A file that has reached this size is followed by another one."""
@@ -74,8 +74,13 @@ class Staging:
 
     @property
     def has_open_rows(self) -> bool:
-        """Whether anything was written since the last transaction boundary."""
+        """Whether anything was written since the last `keep`."""
         return bool(self._written_since_kept)
+
+    @property
+    def kept_rows(self) -> int:
+        """Rows of whole transactions."""
+        return self._kept[0]
 
     def add(self, result: TableResult, frame: Frame, sequence_base: int) -> None:
         """Write one record batch of a table; `sequence_base` is added to its `_seq`."""
@@ -92,11 +97,8 @@ class Staging:
             min_timestamp_us=result.min_timestamp,
             max_timestamp_us=result.max_timestamp,
         )
-        file = self._file(result, schema)
-        file.write(batch, extent, len(frame))
-        self._written_since_kept.add(file)
-        self.rows += batch.num_rows
-        self.bytes += len(frame)
+        version = self._schemas.version(result.database, result.table, result.schema)
+        self._write(version, [batch], extent, len(frame))
 
     def keep(self) -> None:
         """What was written so far ends at a transaction boundary."""
@@ -108,12 +110,19 @@ class Staging:
     def drop(self) -> int:
         """Remove what was written since the last `keep`; returns how many rows that were."""
         dropped = self.rows - self._kept[0]
-        empty = {file for file in self._written_since_kept if not file.go_back()}
+        empty = {file for file in self._written_since_kept if not file.drop_open()}
         self._open = {key: file for key, file in self._open.items() if file not in self._written_since_kept}
         self._files = [file for file in self._files if file not in empty]
         self._written_since_kept.clear()
         self.rows, self.bytes = self._kept
         return dropped
+
+    def move_open(self, later: Staging) -> None:
+        """Move what was written since the last `keep` to the files of a later commit."""
+        for file in self._files:
+            if file in self._written_since_kept:
+                later._write(file.version, *file.take_open())
+        self.drop()
 
     def seal(self) -> tuple[tuple[DataFile, ...], tuple[SchemaVersion, ...]]:
         """Close all files; what the commit lists: the files, and the schema versions new in them."""
@@ -122,9 +131,17 @@ class Staging:
         files = tuple(file.data_file() for file in self._files)
         return files, self._schemas.log(file.version for file in self._files)
 
-    def _file(self, result: TableResult, schema: pa.Schema) -> TableFile:
-        key = result.database, result.table
-        version = self._schemas.version(*key, result.schema)
+    def _write(
+        self, version: SchemaVersion, batches: Iterable[pa.RecordBatch], extent: Extent, size: int
+    ) -> None:
+        file = self._file(version)
+        file.write(batches, extent, size)
+        self._written_since_kept.add(file)
+        self.rows += extent.rows
+        self.bytes += size
+
+    def _file(self, version: SchemaVersion) -> TableFile:
+        key = version.database, version.table
         file = self._open.pop(key, None)
         if file and (file.version != version or file.bytes >= self._roll_bytes):
             file.close()
@@ -132,11 +149,12 @@ class Staging:
         if not file:
             if len(self._open) >= MOST_OPEN_FILES:
                 self._open.pop(next(iter(self._open))).close()
-            file = self._create(key, version, schema)
+            file = self._create(key, version)
         self._open[key] = file
         return file
 
-    def _create(self, key: TableKey, version: SchemaVersion, schema: pa.Schema) -> TableFile:
+    def _create(self, key: TableKey, version: SchemaVersion) -> TableFile:
+        schema, _ = self._schemas.shapes(version.arrow)
         folder = table_folder(*key)
         with writing(self._out / folder):
             make_folder(self._out / folder)

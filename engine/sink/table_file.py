@@ -1,40 +1,24 @@
 """One data file while it is written: record batches of one table and schema version, in order of `_seq`.
 
 Rows of a transaction go to disk before anyone knows whether the transaction will end, so a file remembers
-how far it held whole transactions, and can go back to there. That is rare; it costs a copy then, and
-nothing as long as it does not happen.
+how far it held whole transactions, and can give back what came after. That is rare: it costs a copy then,
+and nothing as long as it does not happen.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from engine.errors import EngineError
 from engine.sink.commit import DataFile, SchemaVersion
-from engine.sink.files import FILE_MODE, TEMPORARY_SUFFIX
+from engine.sink.files import FILE_MODE, TEMPORARY_SUFFIX, writing
 
-
-class OutputError(EngineError):
-    """The output could not be written, or is not ours to write."""
-
-
-@contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turns what the file system refuses into an `OutputError` that names `path`."""
-    try:
-        yield
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise OutputError(
-            f"writing {path} failed: {reason}; see to that and start again: what was committed is safe, "
-            "and the rest is fetched anew"
-        ) from error
+_BUFFER_BYTES = 1 << 16
+"""A record batch has dozens of small buffers; large ones go past this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +32,6 @@ class Extent:
     min_timestamp_us: int
     max_timestamp_us: int
 
-    def joined(self, other: Extent) -> Extent:
-        """This, and then `other`."""
-        return Extent(
-            self.batches + other.batches,
-            self.rows + other.rows,
-            self.first_seq,
-            other.last_seq,
-            min(self.min_timestamp_us, other.min_timestamp_us),
-            max(self.max_timestamp_us, other.max_timestamp_us),
-        )
-
 
 class TableFile:
     """A new Arrow IPC file at `out / path`; methods raise `OutputError`."""
@@ -70,23 +43,28 @@ class TableFile:
         self._schema = schema
         self._path = path
         self._full_path = out / path
-        self._extent: Extent | None = None
         self._kept: Extent | None = None
+        self._open: Extent | None = None
+        self._open_bytes = 0
         with writing(self._full_path):
             os.close(os.open(self._full_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE))
-            self._sink = pa.OSFile(str(self._full_path), "wb")
+            self._sink = pa.BufferedOutputStream(pa.OSFile(str(self._full_path), "wb"), _BUFFER_BYTES)
             self._writer = pa.ipc.new_file(self._sink, schema)
 
-    def write(self, batch: pa.RecordBatch, extent: Extent, size: int) -> None:
-        """Append a record batch of about `size` bytes that holds `extent`."""
+    def write(self, batches: Iterable[pa.RecordBatch], extent: Extent, size: int) -> None:
+        """Append record batches of about `size` bytes that hold `extent`; `keep` or `drop_open` follows."""
         with writing(self._full_path):
-            self._writer.write_batch(batch)
-        self._extent = self._extent.joined(extent) if self._extent else extent
+            for batch in batches:
+                self._writer.write_batch(batch)
+        self._open = _joined(self._open, extent)
+        self._open_bytes += size
         self.bytes += size
 
     def keep(self) -> None:
         """All that was written so far ends with a transaction."""
-        self._kept = self._extent
+        if self._open:
+            self._kept = _joined(self._kept, self._open)
+            self._open, self._open_bytes = None, 0
 
     def close(self) -> None:
         """No more is written; harmless when done before."""
@@ -95,34 +73,43 @@ class TableFile:
                 self._writer.close()
                 self._sink.close()
 
-    def go_back(self) -> bool:
-        """Close the file, without what was written after the last `keep`; false if then nothing is left."""
+    def take_open(self) -> tuple[Iterator[pa.RecordBatch], Extent, int]:
+        """Close the file; what was written since the last `keep`, as another file's `write` takes it."""
+        assert self._open is not None
+        self.close()
+        first = self._kept.batches if self._kept else 0
+        return self._read(first, first + self._open.batches), self._open, self._open_bytes
+
+    def drop_open(self) -> bool:
+        """Close the file, without what was written since the last `keep`; false if then nothing is left."""
         self.close()
         with writing(self._full_path):
             if self._kept is None:
                 self._full_path.unlink()
-            elif self._kept != self._extent:
-                self._rewrite(self._kept.batches)
-        self._extent = self._kept
+            elif self._open is not None:
+                self._rewrite(self._read(0, self._kept.batches))
+        self._open, self._open_bytes = None, 0
         return self._kept is not None
 
-    def _rewrite(self, batches: int) -> None:
+    def _read(self, first: int, end: int) -> Iterator[pa.RecordBatch]:
+        with pa.memory_map(str(self._full_path)) as source:
+            reader = pa.ipc.open_file(source)
+            for index in range(first, end):
+                yield reader.get_batch(index)
+
+    def _rewrite(self, batches: Iterable[pa.RecordBatch]) -> None:
         temporary = self._full_path.with_name(self._full_path.name + TEMPORARY_SUFFIX)
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE))
-        with (
-            pa.memory_map(str(self._full_path)) as source,
-            pa.OSFile(str(temporary), "wb") as sink,
-            pa.ipc.new_file(sink, self._schema) as writer,
-        ):
-            reader = pa.ipc.open_file(source)
-            for index in range(batches):
-                writer.write_batch(reader.get_batch(index))
+        with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, self._schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
         temporary.rename(self._full_path)
 
     def data_file(self) -> DataFile:
         """What the log says about the closed file."""
-        assert self._extent is not None
-        extent = self._extent
+        assert self._kept is not None
+        assert self._open is None
+        extent = self._kept
         with writing(self._full_path):
             size = self._full_path.stat().st_size
         return DataFile(
@@ -137,3 +124,16 @@ class TableFile:
             extent.min_timestamp_us,
             extent.max_timestamp_us,
         )
+
+
+def _joined(first: Extent | None, then: Extent) -> Extent:
+    if first is None:
+        return then
+    return Extent(
+        first.batches + then.batches,
+        first.rows + then.rows,
+        first.first_seq,
+        then.last_seq,
+        min(first.min_timestamp_us, then.min_timestamp_us),
+        max(first.max_timestamp_us, then.max_timestamp_us),
+    )

@@ -67,7 +67,7 @@ class Writer:
         self._committer = Committer(log, on_finished)
         self._schemas = SchemaBook(state.schemas)
         self._version = state.commit + 1
-        self._staging = self._new_staging()
+        self._staging = Staging(self._out, self._version, self._schemas, roll_bytes)
         # As of the last transaction end that was taken:
         position = state.position
         self._resume = (position.file, position.position) if position else None
@@ -121,8 +121,11 @@ class Writer:
 
     def due_in(self, now: float) -> float | None:
         """Seconds until a commit is due; null as long as that depends on what comes first."""
-        if self._due is None or self._staging.has_open_rows or self._committer.busy:
+        if self._due is None or self._committer.busy:
             return None
+        if self._staging.has_open_rows:
+            # What came before the open transaction waits for it, but not for long: parting them costs a copy.
+            return max(0.0, self._due + self._commit_interval - now) if self._staging.kept_rows else None
         return 0.0 if self._staging.bytes >= self._commit_bytes else max(0.0, self._due - now)
 
     def commit_if_due(self, now: float) -> bool:
@@ -143,9 +146,6 @@ class Writer:
     def close(self) -> None:
         """End the threads; what is staged stays uncommitted."""
         self._committer.close()
-
-    def _new_staging(self) -> Staging:
-        return Staging(self._out, self._version, self._schemas, self._roll_bytes)
 
     def _keep(self, result: Result, now: float) -> None:
         """A transaction has ended: all that is open stays, and may be committed."""
@@ -198,6 +198,9 @@ class Writer:
         self._counters[name] = self._counters.get(name, 0) + amount
 
     def _commit(self) -> None:
+        later = Staging(self._out, self._version + 1, self._schemas, self._roll_bytes)
+        if self._staging.has_open_rows:
+            self._staging.move_open(later)
         files, schemas = self._staging.seal()
         position = self.position
         assert position is not None
@@ -212,7 +215,7 @@ class Writer:
             self._counters,
         )
         self._version += 1
-        self._staging = self._new_staging()
+        self._staging = later
         self._counters = {}
         self._due = None
         self._committing_batch = self._kept_batch
