@@ -70,7 +70,6 @@ _CONSTANT_VARIABLES: dict[str, str] = {
     "autocommit": "ON",
     "binlog_format": "ROW",
     "binlog_row_image": "FULL",
-    "binlog_row_metadata": "MINIMAL",
     "character_set_client": "utf8mb4",
     "character_set_connection": "utf8mb4",
     "character_set_database": "utf8mb4",
@@ -104,6 +103,7 @@ _CONSTANT_VARIABLES: dict[str, str] = {
 }
 _COMPUTED_VARIABLES: dict[str, Callable[[Session], str]] = {
     "binlog_checksum": lambda session: "CRC32" if session.archive.last.format.checksum_length else "NONE",
+    "binlog_row_metadata": lambda session: "FULL" if session.archive.names_columns else "MINIMAL",
     "pseudo_thread_id": lambda session: str(session.connection_id),
     "server_id": lambda session: str(session.archive.last.server_id),
     "timestamp": lambda session: str(int(time.time())),
@@ -122,7 +122,7 @@ _FLAVOR_VARIABLES: dict[str, dict[str, Callable[[Session], str]]] = {
         "gtid_domain_id": lambda session: "0",
     },
 }
-"""Computed only when asked for: to know its GTIDs, the newest file is read."""
+"""Computed only when asked for: for some, the newest file is read."""
 _SWITCHES = {"ON": "1", "OFF": "0"}
 _ENUMERATIONS = ("gtid_mode",)
 """Variables whose ON is a word and not the number 1 in a SELECT."""

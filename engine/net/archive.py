@@ -5,8 +5,9 @@ Each file is looked at once, for its format description; sizes and GTIDs are rea
 
 from __future__ import annotations
 
+import contextlib
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,13 +19,15 @@ from engine.decode.event_types import (
     GTID_LOG_EVENT,
     GTID_TAGGED_LOG_EVENT,
     PREVIOUS_GTIDS_LOG_EVENT,
+    TABLE_MAP_EVENT,
     EventHeader,
 )
 from engine.decode.events.decoding import decode_event
 from engine.decode.events.mariadb import GtidList, MariadbGtid
 from engine.decode.events.transactions import Gtid, PreviousGtids
 from engine.decode.format_description import FormatDescription
-from engine.errors import EngineError, EventError
+from engine.decode.table_map import TableMap
+from engine.errors import BinlogError, EngineError, EventError
 from engine.gtid import parse_gtid_set
 from engine.net.files import MAGIC_LENGTH, read_events
 
@@ -80,21 +83,29 @@ class Archive:
 
     @property
     def executed_gtid_set(self) -> str:
-        """All transactions up to the end of the newest file. Raises `EngineError` for a damaged file."""
+        """All transactions up to the end of the newest file, or up to where it is damaged."""
         return self.gtid_set_at(self.last, self.last.size)
 
     @property
     def purged_gtid_set(self) -> str:
-        """The transactions before the oldest file. Raises `EngineError` for a damaged file."""
+        """The transactions before the oldest file."""
         first = self.binlogs[0]
         return self.gtid_set_at(first, MAGIC_LENGTH + len(first.format_event) + 1)
 
     @cached_property
     def has_gtids(self) -> bool:
-        """Whether transactions of the newest file have GTIDs of MySQL. Raises `EngineError` for damage."""
-        for _, event in read_events(self.last.path):
+        """Whether transactions of the newest file have GTIDs of MySQL."""
+        for _, event in _sound_events(self.last.path):
             if event[4] in (GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, ANONYMOUS_GTID_LOG_EVENT):
                 return event[4] != ANONYMOUS_GTID_LOG_EVENT
+        return False
+
+    @cached_property
+    def names_columns(self) -> bool:
+        """Whether the newest file tells the columns' names (`binlog_row_metadata=FULL`)."""
+        for _, event in _sound_events(self.last.path):
+            if event[4] == TABLE_MAP_EVENT:
+                return not TableMap.parse(event, self.last.format).needs_catalog
         return False
 
     def starting_at(self, name: str) -> tuple[ArchivedBinlog, ...]:
@@ -105,7 +116,7 @@ class Archive:
         return () if number is None else self.binlogs[number:]
 
     def gtid_set_at(self, binlog: ArchivedBinlog, position: int) -> str:
-        """The transactions that come before a place, those before the file included. Raises `EngineError`."""
+        """The transactions that come before a place, those before the file included."""
         key = binlog.name, position
         if key not in self._gtid_sets:
             self._gtid_sets[key] = _gtid_set_before(binlog, position)
@@ -123,10 +134,16 @@ def _open(path: Path) -> ArchivedBinlog:
     raise EngineError(f"{path} is empty: a binlog starts with a format description")
 
 
+def _sound_events(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The events up to the first damage, which is for the dump to report."""
+    with contextlib.suppress(BinlogError):
+        yield from read_events(path)
+
+
 def _gtid_set_before(binlog: ArchivedBinlog, position: int) -> str:
     flavor = binlog.format.flavor
     gtid_set = parse_gtid_set("", flavor)
-    for start, event in read_events(binlog.path):
+    for start, event in _sound_events(binlog.path):
         if start >= position:
             break
         if event[4] not in _GTID_EVENTS:

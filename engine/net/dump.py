@@ -165,7 +165,8 @@ class Dump:
 
     def _damaged(self, length: int, size: int) -> ServerError:
         place = f"{self._binlog.name}' at {self._position}, the last byte read at {size}"
-        if length < self._binlog.format.header_length:
+        header_length = self._binlog.format.header_length
+        if length < header_length <= size - self._position:
             return _fatal(f"bogus data in log event; the first event '{place}")
         return _fatal(f"binlog truncated in the middle of event; the first event '{place}")
 
