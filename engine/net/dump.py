@@ -33,6 +33,7 @@ PIECE_SIZE = 1 << 18
 FATAL_DUMP_ERROR = 1236
 _MARKER = uint_bytes(OK_MARKER, 1)
 _HEADER = struct.Struct("<IBIIIH")
+_SMALL_PACKET = struct.Struct("<IB")
 _SIZE_AT = 9
 _NEXT_POSITION_AT = 13
 _FLAGS_AT = 17
@@ -99,21 +100,25 @@ class Dump:
         stripped = self._binlog.format.checksum_length if self._strips_checksums else 0
         piece = bytearray()
         while self._position < size:
-            header = bytearray(file.read(header_length))
+            header = file.read(header_length)
             length = int.from_bytes(header[_SIZE_AT : _SIZE_AT + 4], "little")
             if not header_length + stripped <= length <= size - self._position:
                 yield bytes(piece)
                 raise self._damaged(length, size)
-            header[_SIZE_AT : _SIZE_AT + 4] = uint_bytes(length - stripped, 4)
+            self._position += length
+            if stripped:
+                length -= stripped
+                header = header[:_SIZE_AT] + uint_bytes(length, 4) + header[_SIZE_AT + 4 :]
             if length > PIECE_SIZE:
                 yield bytes(piece)
                 piece.clear()
-                yield from self._large_event(file, bytes(header), length - stripped)
+                yield from self._large_event(file, header, length)
             else:
-                piece += self.packet(
-                    b"".join((_MARKER, header, file.read(length - header_length - stripped)))
-                )
-            self._position += length
+                # All events of most binlogs come here: packet header and marker are packed in one go.
+                piece += _SMALL_PACKET.pack(length + 1 | self._sequence << 24, OK_MARKER)
+                piece += header
+                piece += file.read(length - header_length)
+                self._sequence = (self._sequence + 1) & 0xFF
             if stripped:
                 file.seek(self._position)
             if len(piece) >= PIECE_SIZE:
