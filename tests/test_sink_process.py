@@ -21,7 +21,7 @@ from engine.reader import Changes
 from engine.sink.commit_log import CommitLog
 from engine.sink.files import OutputError
 from engine.sink.lock import output_lock
-from engine.sink.output import open_output
+from engine.sink.output import open_output, settled_output
 from engine.sink.process import SinkConfig, run_sink
 from tests.results import Rows, end_of_stream, orders, result
 
@@ -261,6 +261,15 @@ def test_an_output_that_moved_on_is_refused(out, tmp_path):
     with running(out, sockets, expected_commit=-1) as sink:
         assert "another binlog-engine" in sink.report("error")["message"]
         assert sink.exitcode() == 1
+
+
+def test_the_state_to_resume_from_waits_for_a_sink_that_is_going_down(out, tmp_path):
+    with running(out, tmp_path, commit_interval=60.0) as sink:
+        sink.send([result(0, [orders([1])])])
+        sink.wait_for_ack(lambda ack: ack.sequence == 0)
+        assert open_output(out).commit == -1
+        sink.process.terminate()
+        assert settled_output(out).commit == 0
 
 
 def test_a_second_writer_is_told_who_has_the_output(out, tmp_path):

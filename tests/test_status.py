@@ -13,7 +13,7 @@ from engine.sink import commit_log
 from engine.sink.commit_log import CommitLog
 from engine.sink.lock import output_lock
 from engine.sink.output import open_output
-from engine.sink.status import status
+from engine.sink.status import print_status, status
 from engine.sink.writer import Writer
 from tests.results import WIDER_COLUMNS, Rows, orders, result
 
@@ -72,6 +72,13 @@ def test_json_has_every_field(out):
     assert value["commit"] == 11
     assert value["position"]["position"] == 1204
     assert value["tables"][0]["rows"] == 24
+
+
+def test_it_is_printed(out, capsys):
+    assert print_status(out) == 0
+    assert "shop.orders" in capsys.readouterr().out
+    assert print_status(out, as_json=True) == 0
+    assert json.loads(capsys.readouterr().out)["commit"] == 11
 
 
 def test_the_writer_is_named(out):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engine.sink.commit_log import LOG_FOLDER, CommitLog, Position, SchemaVersion
 from engine.sink.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, sync_folder, writing
-from engine.sink.lock import LOCK_FILE
+from engine.sink.lock import LOCK_FILE, output_lock
 
 _DATA_FILE = re.compile(rf"([0-9]{{20}})-[0-9]+\.arrow(?:{re.escape(TEMPORARY_SUFFIX)})?")
 
@@ -48,6 +48,18 @@ def open_output(out: Path | str) -> OutputState:
             return OutputState(-1, None, 0, 0, ())
         schemas = tuple(log.summary_at(last.version).schemas.values())
     return OutputState(last.version, last.position, last.last_seq, last.source_timestamp, schemas)
+
+
+def settled_output(out: Path | str) -> OutputState:
+    """Like `open_output`, but only once no other engine writes there; what to resume a source from.
+
+    A sink that lost its supervisor a moment ago is waited for. Raises `OutputError` if one goes on writing.
+    """
+    out = Path(out)
+    if not (out / LOCK_FILE).exists():
+        return open_output(out)
+    with output_lock(out):
+        return open_output(out)
 
 
 def clean_output(out: Path, last_commit: int) -> None:

@@ -83,6 +83,13 @@ class Status:
         return "\n".join([*shown, *_table_lines(self.tables)])
 
 
+def print_status(out: Path | str, as_json: bool = False) -> int:
+    """Print the status of the output in `out`; the exit code. Raises like `status`."""
+    seen = status(out)
+    print(seen.json() if as_json else seen.text())
+    return 0
+
+
 def status(out: Path | str) -> Status:
     """The state of the output in `out`. Raises `EngineError` where there is none, or its log is damaged."""
     out = Path(out)
