@@ -7,8 +7,8 @@ plain (`engine.reader` does that). This module is the one place that knows the f
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 CHANGE_TYPES = ("insert", "update_preimage", "update_postimage", "delete", "snapshot")
 """`_change_type` by its transit code."""
@@ -63,7 +63,8 @@ def to_file_batch(batch: pa.RecordBatch, file_schema: pa.Schema, sequence_base: 
     """A batch in transit as the file holds it: `_seq` = base + ordinal, `_change_type` by name."""
     columns = batch.columns
     sequence = file_schema.get_field_index("_seq")
-    columns[sequence] = pc.add(columns[sequence], pa.scalar(sequence_base, pa.int64()))
+    # numpy, since pyarrow.compute takes pandas along where that is installed: a long import for one addition.
+    columns[sequence] = pa.array(np.add(columns[sequence].to_numpy(), sequence_base))
     change_type = file_schema.get_field_index("_change_type")
     if change_type >= 0:
         columns[change_type] = pa.DictionaryArray.from_arrays(columns[change_type], _CHANGE_TYPE_VALUES)

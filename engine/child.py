@@ -7,6 +7,7 @@ travel as one sentence; a traceback goes along for those who asked for it.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import multiprocessing
 import os
 import resource
@@ -115,12 +116,22 @@ def _show_name(name: str) -> None:
 
 
 def memory() -> dict[str, int]:
-    """This process's peak resident memory in bytes, and the processor time it used in milliseconds."""
+    """This process's peak resident memory in bytes, and the processor time it used in milliseconds.
+
+    Of the latter, `system_milliseconds` went into the kernel.
+    """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return {
         "peak_memory": usage.ru_maxrss * 1024,
         "cpu_milliseconds": int((usage.ru_utime + usage.ru_stime) * 1000),
+        "system_milliseconds": int(usage.ru_stime * 1000),
     }
+
+
+def start_child(function: str, config: Any) -> None:
+    """Run a process's main function, named `module:function`, so that the supervisor need not import it."""
+    module, _, name = function.partition(":")
+    getattr(importlib.import_module(module), name)(config)
 
 
 def run_child(name: str, reports_endpoint: str, body: Callable[[Child], None]) -> None:

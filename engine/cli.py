@@ -76,11 +76,17 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--user", default="repl", help="user that clients log in as [repl]")
     serve.add_argument("--password-env", default=None, help="environment variable that holds its password")
 
+    for command in (run, decode):
+        command.add_argument("--report", type=Path, help="file for how the run ended, as JSON")
+
     add("demo", _demo, "sample binlogs through the whole engine into a Spark streaming query")
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
+    from engine.supervisor import prepare_processes
+
+    prepare_processes()
     from engine.runs import run_server
 
     settings = (*config.CONNECTION, *config.PIPELINE, *config.START)
@@ -91,6 +97,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _decode(options: argparse.Namespace) -> int:
+    from engine.supervisor import prepare_processes
+
+    prepare_processes()
     from engine.runs import decode_files
 
     values = config.resolve(config.PIPELINE, vars(options), config.environment(), options.config)
@@ -99,7 +108,7 @@ def _decode(options: argparse.Namespace) -> int:
 
 
 def _with_display(options: argparse.Namespace, work: Callable[[Any], Any]) -> int:
-    from engine.progress import Display, summary
+    from engine.progress import Display, summary, write_report
 
     display = Display()
     try:
@@ -107,6 +116,8 @@ def _with_display(options: argparse.Namespace, work: Callable[[Any], Any]) -> in
     finally:
         display.close()
     print(summary(outcome, verbose=options.verbose), file=sys.stderr)
+    if options.report is not None:
+        write_report(outcome, options.report)
     if outcome.error is None:
         return 0
     if options.verbose and outcome.traceback:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, TextIO
 
 from tqdm import tqdm
 
+from engine.errors import EngineError
 from engine.messages import Report
 from engine.supervisor import Outcome
 
@@ -75,3 +79,11 @@ def summary(outcome: Outcome, *, verbose: bool) -> str:
             for name, usage in sorted(outcome.processes.items())
         ]
     return "\n".join(lines)
+
+
+def write_report(outcome: Outcome, path: Path) -> None:
+    """How a run ended, in full, as a JSON object. Raises `EngineError` where the file cannot be written."""
+    try:
+        path.write_text(json.dumps(asdict(outcome), indent=1) + "\n", "utf-8")
+    except OSError as error:
+        raise EngineError(f"the report {path} cannot be written: {error.strerror}") from None

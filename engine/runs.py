@@ -12,19 +12,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.decode.batch import DecodeOptions
 from engine.decode.event_types import HEADER_LENGTH
 from engine.decode.format_description import FormatDescription
+from engine.decode.options import DecodeOptions
 from engine.errors import BinlogError, EngineError, EventError
 from engine.net import source
-from engine.net.file_stream import FileSource
 from engine.net.files import MAGIC_LENGTH, open_binlog
+from engine.net.origins import FileSource, ServerAddress, ServerSource
 from engine.net.secret import Secret
-from engine.net.server_stream import ServerAddress, ServerSource
 from engine.net.start import LastPlace, refuse_taken_server_id, start_place
 from engine.progress import Display
 from engine.sink.commit_log import Position
-from engine.sink.output import OutputState, open_output
+from engine.sink.output import OutputState, settled_output
 from engine.supervisor import Outcome, RunPlan, Supervisor, require_cores
 
 _FIRST_SERVER_ID = 1 << 20
@@ -34,7 +33,7 @@ _FIRST_SERVER_ID = 1 << 20
 def run_server(values: Mapping[str, Any], password: Secret, display: Display) -> Outcome:
     """Follow a server into the output folder. Raises `EngineError` for what makes a start impossible."""
     out = Path(values["out"])
-    state = open_output(out)
+    state = settled_output(out)
     identity = uuid.uuid5(uuid.NAMESPACE_URL, f"binlog-engine://{socket.gethostname()}{out.resolve()}")
     server_id = values["server_id"] or _FIRST_SERVER_ID + identity.int % (0xFFFFFFFF - _FIRST_SERVER_ID)
     address = ServerAddress(values["host"], values["port"], values["user"], password, values["socket"])
@@ -61,7 +60,7 @@ def run_server(values: Mapping[str, Any], password: Secret, display: Display) ->
 
 def decode_files(values: Mapping[str, Any], files: Sequence[Path], display: Display) -> Outcome:
     """Decode local binlog files into the output folder, from where it ends if it has some of them already."""
-    state = open_output(Path(values["out"]))
+    state = settled_output(Path(values["out"]))
     flavor = _flavor(files[0])
     for path in files[1:]:
         open_binlog(path).close()

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
@@ -22,16 +23,17 @@ from typing import Any
 
 import zmq
 
-from engine.decode.batch import DecodeOptions
-from engine.decode.process import DecoderConfig, run_decoder
+from engine.child import start_child
+from engine.decode.options import DecodeOptions, DecoderConfig
 from engine.errors import EngineError
 from engine.messages import Report
-from engine.net.file_stream import FileSource
-from engine.net.process import NetworkConfig, run_network
-from engine.net.server_stream import ServerSource
-from engine.sink.process import SinkConfig, run_sink
+from engine.net.origins import FileSource, NetworkConfig, ServerSource
+from engine.sink.process import SinkConfig
 
 _PRELOADED = ["engine.preload"]
+_SINK = "engine.sink.process:run_sink"
+_DECODER = "engine.decode.process:run_decoder"
+_NETWORK = "engine.net.process:run_network"
 _POLL_MILLISECONDS = 200
 _STOP_SECONDS = 20.0
 _LAST_WORDS_SECONDS = 2.0
@@ -64,13 +66,19 @@ class Outcome:
     totals: dict[str, Any] = field(default_factory=dict)
     """The sink's last word on rows, commits and position."""
     processes: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Per process its `peak_memory` in bytes and `cpu_milliseconds`."""
+    """Per process its `peak_memory` in bytes, `cpu_milliseconds` and, as a part of those, `system_milliseconds`."""
     seconds: float = 0.0
     """From the dump command (or the first byte of a file) to the last commit on disk."""
 
 
 Progress = Callable[[Report], None]
 """Called with every progress report."""
+
+
+def prepare_processes() -> None:
+    """Start the server process that children are forked from; it imports while the caller goes on."""
+    multiprocessing.get_context("forkserver").set_forkserver_preload(_PRELOADED)
+    forkserver.ensure_running()
 
 
 class Supervisor:
@@ -116,7 +124,6 @@ class Supervisor:
             f"ipc://{folder}/{name}" for name in ("batches", "results", "acks", "reports")
         )
         processes = multiprocessing.get_context("forkserver")
-        processes.set_forkserver_preload(_PRELOADED)
         sink = SinkConfig(
             out=str(plan.out),
             expected_commit=plan.expected_commit,
@@ -128,14 +135,14 @@ class Supervisor:
             server_uuid=plan.server_uuid,
             flavor=plan.flavor,
         )
-        self._spawn(processes, "sink", run_sink, sink)
+        self._spawn(processes, "sink", _SINK, sink)
         for number in range(plan.workers):
             decoder = DecoderConfig(f"decoder-{number}", batches, results, reports, plan.decode)
-            self._spawn(processes, decoder.name, run_decoder, decoder)
-        self._spawn(processes, "network", run_network, NetworkConfig(plan.origin, batches, acks, reports))
+            self._spawn(processes, decoder.name, _DECODER, decoder)
+        self._spawn(processes, "network", _NETWORK, NetworkConfig(plan.origin, batches, acks, reports))
 
-    def _spawn(self, processes: Any, name: str, target: Callable[[Any], None], config: Any) -> None:
-        process = processes.Process(target=target, args=(config,), name=name, daemon=True)
+    def _spawn(self, processes: Any, name: str, function: str, config: Any) -> None:
+        process = processes.Process(target=start_child, args=(function, config), name=name, daemon=True)
         process.start()
         self._processes[name] = process
 

@@ -101,7 +101,7 @@ def assemble(events: EventTable, table: TableRows, tagged: TaggedGtid, counters:
     ]
     transaction_starts = _run_starts(table.transactions)
     time_starts = _run_starts(table.times)
-    times = pa.array(table.times[time_starts], pa.int64()).cast(UTC_MICROSECONDS)
+    times = pa.array(table.times[time_starts], UTC_MICROSECONDS)
     gtids = gtid_texts(events, table.gtid_events[transaction_starts], tagged)
     absent_ends, absent_lists = _absent_runs(events.data, rows, table.decoder.names)
     total = int(row_ends[-1])

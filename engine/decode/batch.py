@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.change_schema import EVENT_FEED_SCHEMA
+from engine.change_schema import EVENT_FEED_SCHEMA, UTC_MICROSECONDS
 from engine.decode import event_types as types
 from engine.decode.assemble import TableRows, assemble
 from engine.decode.columns.base import Counters, Options
@@ -25,6 +25,7 @@ from engine.decode.events.transactions import Gtid, PreviousGtids
 from engine.decode.expand import expand_compressed
 from engine.decode.format_description import FormatDescription
 from engine.decode.gtids import gtid_ranges, gtid_texts
+from engine.decode.options import DecodeOptions
 from engine.decode.survey import Survey, feed_table, survey_events
 from engine.decode.tables import TableDecoder, TableDecoders
 from engine.decode.walk import walk_rows
@@ -35,17 +36,6 @@ from engine.table_filter import TableFilter
 
 _FEED_SCHEMA_BYTES = EVENT_FEED_SCHEMA.serialize().to_pybytes()
 _STATE_EVENTS = (types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT)
-
-
-@dataclass(frozen=True, slots=True)
-class DecodeOptions:
-    """What the user chose for all batches of a run."""
-
-    tables: tuple[str, ...] = ()
-    """Patterns of `TableFilter`."""
-    temporal_text: bool = False
-    bookkeeping_events: bool = False
-    """Whether the events feed holds GTIDs, BEGINs, table maps and the like as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +321,7 @@ def _feed(
             pa.array([events.file] * len(places)),
             pa.array(events.positions[places]),
             gtid_texts(events, gtid_events, tagged.split),
-            pa.array(times, pa.int64()).cast(EVENT_FEED_SCHEMA.field("_commit_timestamp").type),
+            pa.array(times, UTC_MICROSECONDS),
             pa.array(names, pa.string()),
             pa.array(databases, pa.string()),
             pa.array(statements, pa.string()),

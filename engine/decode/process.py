@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import traceback
-from dataclasses import dataclass
 
 import numpy as np
 import zmq
 
 from engine.child import Child, run_child
-from engine.decode.batch import BatchDecoder, DecodeOptions
+from engine.decode.batch import BatchDecoder
+from engine.decode.options import DecoderConfig
 from engine.messages import Batch, Frame, Result, multipart
 
 _QUEUED_BATCHES = 1
 """Few, so that no batch waits behind a busy decoder while another one is idle."""
 _POLL_MILLISECONDS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class DecoderConfig:
-    """What a decoder process is started with."""
-
-    name: str
-    batches_endpoint: str
-    results_endpoint: str
-    reports_endpoint: str
-    options: DecodeOptions
 
 
 def run_decoder(config: DecoderConfig) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.child import Child
@@ -10,16 +9,8 @@ from engine.decode.event_types import HEADER_LENGTH
 from engine.errors import BinlogError, EngineError
 from engine.net.batching import Batcher
 from engine.net.files import MAGIC_LENGTH, open_binlog
+from engine.net.origins import FileSource
 from engine.net.outlet import Outlet
-
-
-@dataclass(frozen=True, slots=True)
-class FileSource:
-    """Binlog files, in order, the first one from a position on."""
-
-    files: tuple[Path, ...]
-    position: int = MAGIC_LENGTH
-    gtid_set: str | None = None
 
 
 def follow_files(child: Child, outlet: Outlet, origin: FileSource) -> None:

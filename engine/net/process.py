@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from engine.child import Child, run_child
-from engine.net.file_stream import FileSource, follow_files
+from engine.net.file_stream import follow_files
+from engine.net.origins import FileSource, NetworkConfig
 from engine.net.outlet import Outlet
-from engine.net.server_stream import ServerSource, follow_server
-
-WINDOW_BYTES = 64 << 20
-"""Bytes of batches that may be on their way between network process and sink; one batch may always be."""
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkConfig:
-    """What the network process is started with."""
-
-    origin: ServerSource | FileSource
-    batches_endpoint: str
-    acks_endpoint: str
-    reports_endpoint: str
-    window_bytes: int = WINDOW_BYTES
+from engine.net.server_stream import follow_server
 
 
 def run_network(config: NetworkConfig) -> None:

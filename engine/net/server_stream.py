@@ -12,7 +12,6 @@ import select
 import socket
 import ssl
 import time
-from dataclasses import dataclass
 
 from engine.child import Child, Stopped
 from engine.decode.catalog import unpack
@@ -22,10 +21,10 @@ from engine.net import source
 from engine.net.batching import Batcher, ServerErrorPacket
 from engine.net.connection import Connection, ConnectionFailed
 from engine.net.describe import describe_table
+from engine.net.origins import ServerSource
 from engine.net.outlet import Outlet
 from engine.net.packets import parse_err
 from engine.net.refusals import explain
-from engine.net.secret import Secret
 from engine.table_filter import TableFilter
 
 _LINGER_SECONDS = 0.005
@@ -33,47 +32,6 @@ _LINGER_SECONDS = 0.005
 _SILENT_HEARTBEATS = 4
 """After so many heartbeat periods without a byte the server counts as gone."""
 _POLL_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class ServerAddress:
-    """How to reach a server, and as whom."""
-
-    host: str
-    port: int
-    user: str
-    password: Secret
-    unix_socket: str | None = None
-
-    def connect(self) -> Connection:
-        """A logged-in session; raises `EngineError` in one sentence."""
-        return Connection.open(
-            self.host,
-            self.port,
-            self.user,
-            self.password.reveal(),
-            unix_socket=self.unix_socket,
-            attributes={"program_name": "binlog-engine"},
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ServerSource:
-    """A server's binlog from a place on."""
-
-    address: ServerAddress
-    file: str
-    position: int
-    gtid_set: str | None
-    """The executed set at that place, where it is known."""
-    server_id: int
-    replica_uuid: str
-    """Stays the same for an output folder, so that a server takes a new run for the old one's successor."""
-    stop_at_end: bool
-    heartbeat_seconds: float = 5.0
-    tables: tuple[str, ...] = ()
-    name_unknown_columns: bool = False
-    """Give columns that nobody can name any more the names @1, @2…, instead of stopping."""
 
 
 class TableCatalog:

@@ -1,0 +1,27 @@
+"""What a decoder process is started with, in a module that imports little."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeOptions:
+    """What the user chose for all batches of a run."""
+
+    tables: tuple[str, ...] = ()
+    """Patterns of `TableFilter`."""
+    temporal_text: bool = False
+    bookkeeping_events: bool = False
+    """Whether the events feed holds GTIDs, BEGINs, table maps and the like as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderConfig:
+    """What a decoder process is started with."""
+
+    name: str
+    batches_endpoint: str
+    results_endpoint: str
+    reports_endpoint: str
+    options: DecodeOptions

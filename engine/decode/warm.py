@@ -1,0 +1,42 @@
+"""Compiles every kernel ahead of time, so that no run has to: `python -m engine.decode.warm`.
+
+The column families compile themselves; the rest is compiled by decoding the sample binlogs, which makes
+sure that what was compiled is what a run calls.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+from engine.decode.batch import BatchDecoder, DecodeOptions
+from engine.decode.columns import compile_all
+from engine.errors import EngineError
+from engine.net.batching import Batcher
+from engine.net.files import open_binlog
+from engine.samples import sample_binlogs
+
+
+def warm_kernels() -> float:
+    """Compile what is not in the cache; returns the seconds that it took."""
+    started = time.monotonic()
+    compile_all()
+    decoder = BatchDecoder(DecodeOptions())
+    for path in sample_binlogs():
+        batcher = Batcher(lambda table_map: None, marker=None)
+        batches = list(batcher.begin_file(path.name))
+        with open_binlog(path) as file:
+            while size := file.readinto(batcher.space()):
+                batches += batcher.received(size)
+        batches += batcher.finish()
+        for batch in batches:
+            result, _ = decoder.decode(batch.header, batch.index, np.array(batch.data))
+            if result.error is not None:
+                raise EngineError(result.error)
+    return time.monotonic() - started
+
+
+if __name__ == "__main__":
+    print(f"kernels ready after {warm_kernels():.1f} s", file=sys.stderr)
