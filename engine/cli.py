@@ -128,7 +128,8 @@ def _with_display(options: argparse.Namespace, work: Callable[[Any], Any]) -> in
 def _events(options: argparse.Namespace) -> int:
     from engine.decode.show_events import show_events
 
-    return show_events(options.files, as_json=options.json)
+    show_events(options.files, as_json=options.json, output=sys.stdout)
+    return 0
 
 
 def _status(options: argparse.Namespace) -> int:
@@ -138,15 +139,15 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from engine.net.secret import Secret
     from engine.net.serve import run_server
 
-    password = Secret()
+    password = ""
     if options.password_env is not None:
         if options.password_env not in config.environment():
             raise EngineError(f"the environment variable {options.password_env} is not set")
-        password = Secret(config.environment()[options.password_env])
-    return run_server(options.files, options.address, options.port, options.user, password)
+        password = config.environment()[options.password_env]
+    run_server(options.files, options.address, options.port, options.user, password)
+    return 0
 
 
 def _demo(options: argparse.Namespace) -> int:

@@ -1,0 +1,76 @@
+"""A Spark session on this machine alone, for the demo: finds Java, binds to the loopback address, stays quiet."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from engine.errors import EngineError
+from engine.spark import register
+
+_OLDEST_JAVA = 17
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.log.level": "ERROR",
+}
+
+
+def local_session(name: str) -> SparkSession:
+    """A session with the `binlog` source. Raises `EngineError` where there is no Java that Spark can use."""
+    os.environ["JAVA_HOME"] = str(find_java())
+    # Spark asks for the machine's own name, which need not resolve.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").appName(name)
+    for key, value in _SETTINGS.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    return spark
+
+
+def find_java() -> Path:
+    """The home of a Java of version 17 or later: JAVA_HOME's, that on the PATH, or one in the usual folders."""
+    for program in _java_programs():
+        home = _home_of(program)
+        if home is not None:
+            return home
+    raise EngineError(
+        f"Spark needs Java {_OLDEST_JAVA} or later and none was found: install one (on Debian and Ubuntu: "
+        "sudo apt-get install default-jre-headless), or set JAVA_HOME to it"
+    )
+
+
+def _java_programs() -> Iterator[Path]:
+    if os.environ.get("JAVA_HOME"):
+        yield Path(os.environ["JAVA_HOME"]) / "bin" / "java"
+    on_path = shutil.which("java")
+    if on_path is not None:
+        yield Path(on_path)
+    yield from sorted(Path("/usr/lib/jvm").glob("*/bin/java"))
+
+
+def _home_of(program: Path) -> Path | None:
+    """What that Java says of itself; null if it cannot be run or is too old."""
+    try:
+        told = subprocess.run(
+            [program, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=30
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    version = re.search(r"java\.specification\.version = (\d+)", told)
+    home = re.search(r"java\.home = (.+)", told)
+    if version is None or home is None or int(version[1]) < _OLDEST_JAVA:
+        return None
+    return Path(home[1].strip())
