@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.net.answers import MAX_STATEMENT, Session, answer
+from engine.net.answers import MAX_STATEMENT, answer
 from engine.net.archive import Archive
 from engine.net.packets import ServerError
+from engine.net.session import Session
 from engine.net.source import Replica
 from tests.small_binlog import write_binlog
 
@@ -65,6 +66,11 @@ def test_user_variables_are_remembered(session):
     assert answer("SELECT @B, @master_binlog_checksum", session) == [("x,y", "CRC32")]
     answer("SET @source_heartbeat_period = 1500000000", session)
     assert session.heartbeat_seconds == 1.5
+    for nonsense in ("9" * 8000, "-1", "'soon'", "NULL"):
+        answer(f"SET @source_heartbeat_period = {nonsense}", session)
+        assert session.heartbeat_seconds == 0
+    answer("SET @source_heartbeat_period = 1", session)
+    assert session.heartbeat_seconds == 0.001
     answer("SET @slave_uuid='u'", session)
     assert session.replica_uuid == "u"
 
@@ -139,6 +145,8 @@ def test_harmless_statements_are_fine(session, statement):
         ("SELECT 1 + 1", 1064),
         ("SELECT SLEEP(1000)", 1305),
         ("SELECT @@no_such_variable", 1193),
+        ("SHOW VARIABLES LIKE '" + "%_" * 20 + "!'", 1064),
+        ("SELECT " + "USER(" * 1600, 1064),
         ("SHOW BINLOG EVENTS", 1064),
         ("SELECT " + "1," * MAX_STATEMENT, 1064),
         ("", 1064),

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Self
 
 from engine.errors import EngineError
-from engine.net.answers import Session, answer
+from engine.net.answers import answer
 from engine.net.archive import Archive
 from engine.net.capabilities import Capability
 from engine.net.commands import (
@@ -33,6 +33,7 @@ from engine.net.handshake import version_tuple
 from engine.net.packets import Ok, PacketJoiner, ServerError, build_end, build_err, build_ok, frame
 from engine.net.resultset import build_result_set
 from engine.net.server_login import STATUS, Account, log_in, make_greeting
+from engine.net.session import Session
 from engine.net.source import Replica
 from engine.net.wire import ProtocolError
 
