@@ -11,8 +11,9 @@ import time
 
 import numpy as np
 
-from engine.decode.batch import BatchDecoder, DecodeOptions
+from engine.decode.batch import BatchDecoder
 from engine.decode.columns import compile_all
+from engine.decode.options import DecodeOptions
 from engine.errors import EngineError
 from engine.net.batching import Batcher
 from engine.net.files import open_binlog

@@ -1,4 +1,4 @@
-"""A Spark session on this machine alone, for the demo: finds Java, binds to the loopback address, stays quiet."""
+"""A Spark session on this machine alone: finds Java, binds to the loopback address, stays quiet."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def local_session(name: str) -> SparkSession:
 
 
 def find_java() -> Path:
-    """The home of a Java of version 17 or later: JAVA_HOME's, that on the PATH, or one in the usual folders."""
+    """The home of Java 17 or later: JAVA_HOME's, the one on the PATH, or one in the usual folders."""
     for program in _java_programs():
         home = _home_of(program)
         if home is not None:
