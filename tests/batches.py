@@ -1,0 +1,84 @@
+"""Streams of events through the batcher and the decoder, without a process or a socket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from engine.change_schema import to_file_batch, transit_schema
+from engine.decode.batch import BatchDecoder
+from engine.decode.options import DecodeOptions
+from engine.messages import Result
+from engine.net.batching import Batcher, OutgoingBatch
+from engine.net.files import read_events
+from engine.reader import decode_batch, merged_schema
+
+LARGEST_PACKET = 0xFFFFFF
+
+
+def events_of(path: Path) -> list[bytes]:
+    """All events of a file."""
+    return [event for _, event in read_events(path)]
+
+
+def packets_of(events: Iterable[bytes]) -> bytes:
+    """The events as a server sends them: a marker before each, large ones in several packets."""
+    stream = bytearray()
+    sequence = 1
+    for event in events:
+        rest = b"\0" + event
+        while True:
+            part, rest = rest[:LARGEST_PACKET], rest[LARGEST_PACKET:]
+            stream += len(part).to_bytes(3, "little") + bytes([sequence % 256]) + part
+            sequence += 1
+            if len(part) < LARGEST_PACKET:
+                break
+    return bytes(stream)
+
+
+def feed(batcher: Batcher, stream: bytes, chunks: Iterable[int]) -> Iterator[OutgoingBatch]:
+    """Hand the stream to the batcher in pieces of these sizes (the rest in one go)."""
+    sizes = iter(chunks)
+    at = 0
+    while at < len(stream):
+        space = batcher.space()
+        taken = min(next(sizes, len(stream)), len(space), len(stream) - at)
+        space[:taken] = stream[at : at + taken]
+        at += taken
+        yield from batcher.received(taken)
+    yield from batcher.finish()
+
+
+@dataclass
+class Decoded:
+    """What a run of batches decoded to."""
+
+    results: list[Result]
+    rows: dict[str, list[dict]]
+    """Table name (empty for the events feed) → its rows in plain types, `_seq` counting on over batches."""
+
+    @property
+    def error(self) -> str | None:
+        return next((result.error for result in self.results if result.error), None)
+
+
+def decode_all(batches: Sequence[OutgoingBatch], options: DecodeOptions | None = None) -> Decoded:
+    """Decode batches one by one, each with a decoder that has seen none of the others."""
+    decoded = Decoded([], {})
+    base = 0
+    for batch in batches:
+        data = np.array(batch.data)
+        result, frames = BatchDecoder(options or DecodeOptions()).decode(batch.header, batch.index, data)
+        decoded.results.append(result)
+        for table, frame in zip(result.tables, frames, strict=True):
+            schema = pa.ipc.read_schema(pa.py_buffer(table.schema))
+            transit = pa.ipc.read_record_batch(frame, transit_schema(schema))
+            transit.validate(full=True)
+            plain = decode_batch(to_file_batch(transit, schema, base), merged_schema([schema]))
+            decoded.rows.setdefault(table.table, []).extend(plain.to_pylist())
+        base += result.ordinals
+    return decoded
