@@ -258,11 +258,16 @@ LARGEST_CONTENT = 2**31 - 1
 """Bytes that Arrow's 32 bit offsets can address."""
 
 
-def content_buffer(size: int) -> NDArray[np.uint8]:
-    """An uninitialised padded buffer for `size` bytes; `EngineError` where Arrow cannot hold as many."""
+def check_content_size(size: int) -> None:
+    """`EngineError` for more bytes of content than an Arrow array holds."""
     if size > LARGEST_CONTENT:
         raise EngineError(
             f"one column's values of one batch take {size} bytes, where an Arrow array holds at most "
             f"{LARGEST_CONTENT}: lower the batch size"
         )
+
+
+def content_buffer(size: int) -> NDArray[np.uint8]:
+    """An uninitialised padded buffer for `size` bytes; `EngineError` where Arrow cannot hold as many."""
+    check_content_size(size)
     return np.empty(size + PADDING, np.uint8)

@@ -9,12 +9,34 @@ import pyarrow as pa
 
 from engine.decode.columns.base import Codec, Column, Options
 from engine.decode.columns.binaries import binary_codec
+from engine.decode.columns.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
 from engine.decode.columns.charsets import BINARY, charset_of
 from engine.decode.columns.field_types import FieldType
+from engine.decode.columns.multi_byte import multi_byte_codec
+from engine.decode.columns.single_byte import single_byte_codec
 from engine.decode.columns.utf8 import Utf8Codec
+from engine.decode.columns.wide import WIDE_CHARSETS, wide_codec
 from engine.decode.columns.widths import length_bytes
+from engine.errors import EngineError
 
 _BLOBS = {FieldType.TINY_BLOB, FieldType.BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB}
+
+
+_UNTOLD = "utf8mb4"
+_UTF8 = {"utf8mb4", "utf8mb3", "ascii"}
+
+
+def text_codec(charset: str, width: int, column_name: str) -> Codec:
+    """The codec of length-prefixed text; `EngineError` for a character set that no server has."""
+    if charset in _UTF8:
+        return Utf8Codec(pa.string(), width)
+    if charset in SINGLE_BYTE_CHARSETS:
+        return single_byte_codec(charset, width)
+    if charset in MULTI_BYTE_CHARSETS:
+        return multi_byte_codec(charset, width)
+    if charset in WIDE_CHARSETS:
+        return wide_codec(charset, width)
+    raise EngineError(f"column {column_name} has character set {charset}, which nobody here knows")
 
 
 def string_codec(column: Column, options: Options) -> Codec:
@@ -26,4 +48,4 @@ def string_codec(column: Column, options: Options) -> Codec:
     charset = charset_of(column)
     if charset == BINARY or (charset is None and column.type_code in _BLOBS):
         return binary_codec(column, options)
-    return Utf8Codec(pa.string(), -length_bytes(column))
+    return text_codec(charset or _UNTOLD, -length_bytes(column), column.name)
