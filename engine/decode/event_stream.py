@@ -12,11 +12,12 @@ from typing import Any
 
 from engine.decode import event_types as t
 from engine.decode.catalog import ColumnInfo
+from engine.decode.columns.base import Column
 from engine.decode.events import Event, decode_event, verify_checksum
 from engine.decode.events.payload import TransactionPayload, inner_events
 from engine.decode.events.rows import RowsHeader
 from engine.decode.format_description import FormatDescription
-from engine.decode.row_values import RowsUndecodable, RowValues
+from engine.decode.row_values import RowsUndecodable, row_values
 from engine.decode.table_map import CatalogMismatch, TableMap
 from engine.errors import BinlogError, EngineError, EventError
 
@@ -52,7 +53,7 @@ class EventStream:
         self._fmt = fmt
         self._catalog = catalog
         self._tables: dict[int, TableMap] = {}
-        self._values: dict[TableMap, RowValues] = {}
+        self._columns: dict[TableMap, tuple[Column, ...]] = {}
 
     def decode(self, file: str, position: int, data: bytes) -> Iterator[PlacedEvent]:
         """The event at this place, and those inside it. Raises `BinlogError` for anything malformed."""
@@ -94,22 +95,23 @@ class EventStream:
             raise EventError(f"no table map stands before the rows of table {body.table_id}")
         rows, rows_error = None, None
         try:
-            rows = self._row_values(table_map).rows(t.ROWS_EVENTS[event.header.type_code], body)
+            kind = t.ROWS_EVENTS[event.header.type_code]
+            rows = row_values(kind, body, self._columns_of(table_map))
         except RowsUndecodable as error:
             rows_error = str(error)
         table = (table_map.database, table_map.table)
         return PlacedEvent(file, position, end_position, event, table, rows, rows_error, in_payload)
 
-    def _row_values(self, table_map: TableMap) -> RowValues:
-        values = self._values.get(table_map)
-        if values is None:
+    def _columns_of(self, table_map: TableMap) -> tuple[Column, ...]:
+        columns = self._columns.get(table_map)
+        if columns is None:
             catalog = self._catalog and self._catalog(table_map.database, table_map.table)
             try:
                 columns = table_map.columns(catalog)
             except CatalogMismatch:
                 columns = table_map.columns(None)
-            values = self._values[table_map] = RowValues(columns)
-        return values
+            self._columns[table_map] = columns
+        return columns
 
 
 def decode_all(

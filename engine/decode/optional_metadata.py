@@ -96,7 +96,9 @@ class _Found:
     def signedness(self, field: EventReader) -> None:
         columns = self.of_types(NUMERIC_TYPES)
         for column, unsigned in zip(columns, _bits(field, len(columns)), strict=True):
-            self.unsigned[column] = unsigned
+            # A YEAR takes part, but has no sign that anyone could declare.
+            if self.types[column] != FieldType.YEAR:
+                self.unsigned[column] = unsigned
 
     def default_charset(self, field: EventReader) -> None:
         self._default_charset(field, self.of_types(self.character_types))

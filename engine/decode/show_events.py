@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from engine.decode.catalog import ColumnInfo, unpack
 from engine.decode.event_stream import PlacedEvent, decode_all
 from engine.decode.event_types import EVENT_NAMES, TABLE_MAP_EVENT
+from engine.net import source
+from engine.net.connection import Connection
+from engine.net.describe import describe_table
 from engine.net.files import read_events
+from engine.net.server_events import assumed_format, read_server_events
+from engine.net.source import read_facts
+from engine.net.start import start_place
 
 _LONGEST_VALUE = 240
 """Characters of a value in text; JSON has them all."""
@@ -18,12 +26,42 @@ _ESCAPES = {code: f"\\x{code:02x}" for code in range(32)} | {9: "\\t", 10: "\\n"
 """Control characters never reach a terminal."""
 
 
-def show_events(files: Sequence[Path], *, as_json: bool, output: TextIO) -> None:
-    """Print all events of binlog files.
+def show_events(files: Sequence[Path], *, as_json: bool, output: TextIO | None = None) -> int:
+    """Print all events of binlog files, on standard output unless told otherwise; returns exit code 0.
 
     Raises `EngineError` at the first damage, when all events before it have been printed.
     """
-    print_events(decode_all(_raw_events(files)), as_json=as_json, output=output)
+    print_events(decode_all(_file_events(files)), as_json=as_json, output=output or sys.stdout)
+    return 0
+
+
+def show_server_events(
+    connect: Callable[[], Connection],
+    *,
+    server_id: int,
+    start: str,
+    as_json: bool,
+    output: TextIO | None = None,
+) -> int:
+    """Print all events that a server has now, from `start` on (`earliest` or `FILE:POSITION`).
+
+    `connect` gives logged-in connections. Columns that the binlog does not name get their names from the
+    server's catalog, where that fits. Returns exit code 0; raises `EngineError` as `show_events` does, and
+    for what the server refuses.
+    """
+    with connect() as connection, connect() as asking:
+        facts = read_facts(connection)
+        source.check(facts, str(connection.endpoint))
+        place = start_place(connection, start, None, facts)
+        events = read_server_events(connection, facts, place.file, place.position, server_id)
+
+        def catalog(database: str, table: str) -> tuple[ColumnInfo, ...] | None:
+            packed = describe_table(asking, database, table)
+            return None if packed is None else unpack(packed)
+
+        decoded = decode_all(events, assumed_format(facts), catalog)
+        print_events(decoded, as_json=as_json, output=output or sys.stdout)
+    return 0
 
 
 def print_events(events: Iterable[PlacedEvent], *, as_json: bool, output: TextIO) -> None:
@@ -54,7 +92,7 @@ def event_json(placed: PlacedEvent) -> dict[str, Any]:
     return event
 
 
-def _raw_events(files: Sequence[Path]) -> Iterator[tuple[str, int, bytes]]:
+def _file_events(files: Sequence[Path]) -> Iterator[tuple[str, int, bytes]]:
     for path in files:
         for position, data in read_events(path):
             yield path.name, position, data
