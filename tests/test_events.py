@@ -16,6 +16,7 @@ from engine.decode.events import Event, TaggedGtid, decode_event, feed_entry, gt
 from engine.decode.events.payload import inner_events
 from engine.decode.reader import EventReader
 from engine.decode.serialization import signed, unsigned
+from engine.decode.texts import decode_text
 from engine.errors import EventError
 from tests.event_bytes import CHECKED, PLAIN, make_event, resized, with_checksum, with_post_header
 
@@ -552,3 +553,26 @@ def test_damaged_events(type_code, body, data):
             list(inner_events(body, limit=1 << 20))
     except EventError:
         pass
+
+
+@pytest.mark.parametrize(
+    ("collation", "stored", "text"),
+    [
+        (None, "grün".encode(), "grün"),
+        (255, "😀".encode(), "😀"),
+        (8, b"gr\xfcn \x80", "grün €"),
+        (63, b"plain", "plain"),
+        (35, "ß".encode("utf-16-be"), "ß"),
+        (2560, "ß".encode("utf-16-be"), "ß"),
+        (28, "中".encode("gbk"), "中"),
+        (10, b"[", "Ä"),
+        (51, "ж".encode("cp1251"), "ж"),
+    ],
+)
+def test_texts_in_their_character_sets(collation, stored, text):
+    assert decode_text(stored, collation) == (text, True)
+
+
+def test_texts_that_are_none():
+    assert decode_text(b"a\xff", None) == ("a\\xff", False)
+    assert decode_text(b"a\xff\xff", 28) == ("a\\xff\\xff", False)

@@ -1,57 +1,38 @@
 """Short texts of events in their own character set: statements, and the members of ENUM and SET columns.
 
-Cells of rows have kernels for this (`engine.decode.columns`); here Python's codecs do. What cannot be
-decoded is never dropped in silence: the bytes in question become `\\xNN`.
+The codecs of whole columns do the work, one value at a time. What cannot be decoded is never dropped in
+silence: then the bytes in question become `\\xNN`.
 """
 
 from __future__ import annotations
 
-from engine.decode.columns.base import Column
-from engine.decode.columns.charsets import charset_of
+import numpy as np
 
-_CODECS = {
-    "ascii": "ascii",
-    "big5": "big5",
-    "cp1250": "cp1250",
-    "cp1251": "cp1251",
-    "cp1256": "cp1256",
-    "cp1257": "cp1257",
-    "cp850": "cp850",
-    "cp852": "cp852",
-    "cp866": "cp866",
-    "cp932": "cp932",
-    "eucjpms": "euc_jp",
-    "euckr": "cp949",
-    "gb18030": "gb18030",
-    "gb2312": "gb2312",
-    "gbk": "gbk",
-    "greek": "iso8859_7",
-    "hebrew": "iso8859_8",
-    "hp8": "hp_roman8",
-    "koi8r": "koi8_r",
-    "koi8u": "koi8_u",
-    "latin1": "cp1252",
-    "latin2": "iso8859_2",
-    "latin5": "iso8859_9",
-    "latin7": "iso8859_13",
-    "macce": "mac_latin2",
-    "macroman": "mac_roman",
-    "sjis": "shift_jis",
-    "tis620": "tis_620",
-    "ucs2": "utf_16_be",
-    "ujis": "euc_jp",
-    "utf16": "utf_16_be",
-    "utf16le": "utf_16_le",
-    "utf32": "utf_32_be",
-}
-"""MySQL's name of a character set → Python's, where it is not UTF-8."""
+from engine.decode.columns.base import Counters
+from engine.decode.columns.charsets import BINARY, collation_charset
+from engine.decode.columns.strings import text_codec
+from engine.decode.columns.wide import WIDE_CHARSETS
+
+_UTF8 = ("utf8mb4", "utf8mb3", BINARY)
+"""`binary` statements are what their client made them: most likely UTF-8."""
+_NOT_ASCII = frozenset({*WIDE_CHARSETS, "swe7"})
+"""Character sets in which bytes below 0x80 may be something else than in ASCII."""
+_PREFIX = 4
+_PADDING = 8
 
 
 def decode_text(value: bytes, collation: int | None) -> tuple[str, bool]:
     """The text of bytes in a collation's character set (null: UTF-8), and whether that was without loss."""
-    charset = charset_of(Column(name="", type_code=0, metadata=0, collation=collation))
-    codec = _CODECS.get(charset or "", "utf_8")
-    try:
-        return value.decode(codec), True
-    except UnicodeDecodeError:
-        return value.decode("ascii" if codec != "utf_8" else codec, "backslashreplace"), False
+    charset = BINARY if collation is None else collation_charset(collation)
+    if charset in _UTF8 or (value.isascii() and charset not in _NOT_ASCII):
+        try:
+            return value.decode(), True
+        except UnicodeDecodeError:
+            return value.decode("utf-8", "backslashreplace"), False
+    counters = Counters()
+    data = bytes(_PADDING) + len(value).to_bytes(_PREFIX, "little") + value
+    cells = np.array([_PADDING], np.int32)
+    text = text_codec(charset, -_PREFIX, "").build(np.frombuffer(data, np.uint8), cells, counters)
+    if counters.values:
+        return value.decode("ascii", "backslashreplace"), False
+    return str(text[0].as_py()), True
