@@ -61,8 +61,10 @@ def _parser() -> argparse.ArgumentParser:
     config.add_settings(decode, config.PIPELINE)
     decode.add_argument("--config", type=Path, help="TOML file with any of these settings")
 
-    events = add("events", _events, "show what is in binlog files, event by event")
-    events.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    events = add("events", _events, "show what is in binlog files, or on a server (--host), event by event")
+    events.add_argument("files", nargs="*", type=Path, metavar="FILE")
+    config.add_settings(events, config.CONNECTION)
+    events.add_argument("--start", default="earliest", help="where on the server: FILE:POSITION [earliest]")
     events.add_argument("--json", action="store_true", help="one JSON object per event")
 
     status = add("status", _status, "what an output folder holds, and how far behind it is")
@@ -126,9 +128,25 @@ def _with_display(options: argparse.Namespace, work: Callable[[Any], Any]) -> in
 
 
 def _events(options: argparse.Namespace) -> int:
-    from engine.decode.show_events import show_events
+    from engine.decode.show_events import show_events, show_server_events
+    from engine.net.origins import ServerAddress
 
-    show_events(options.files, as_json=options.json, output=sys.stdout)
+    if options.files:
+        show_events(options.files, as_json=options.json, output=sys.stdout)
+        return 0
+    if options.host is None and options.socket is None:
+        raise EngineError("name the binlog files to show, or a server with --host")
+    values = config.resolve(config.CONNECTION, vars(options), config.environment(), None)
+    config.require(values, "user")
+    password = config.read_password(values, config.environment(), interactive=sys.stdin.isatty())
+    address = ServerAddress(values["host"], values["port"], values["user"], password, values["socket"])
+    show_server_events(
+        address.connect,
+        server_id=values["server_id"],
+        start=options.start,
+        as_json=options.json,
+        output=sys.stdout,
+    )
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,13 +26,12 @@ _ESCAPES = {code: f"\\x{code:02x}" for code in range(32)} | {9: "\\t", 10: "\\n"
 """Control characters never reach a terminal."""
 
 
-def show_events(files: Sequence[Path], *, as_json: bool, output: TextIO | None = None) -> int:
-    """Print all events of binlog files, on standard output unless told otherwise; returns exit code 0.
+def show_events(files: Sequence[Path], *, as_json: bool, output: TextIO) -> None:
+    """Print all events of binlog files.
 
     Raises `EngineError` at the first damage, when all events before it have been printed.
     """
-    print_events(decode_all(_file_events(files)), as_json=as_json, output=output or sys.stdout)
-    return 0
+    print_events(decode_all(_file_events(files)), as_json=as_json, output=output)
 
 
 def show_server_events(
@@ -41,27 +40,27 @@ def show_server_events(
     server_id: int,
     start: str,
     as_json: bool,
-    output: TextIO | None = None,
-) -> int:
+    output: TextIO,
+) -> None:
     """Print all events that a server has now, from `start` on (`earliest` or `FILE:POSITION`).
 
-    `connect` gives logged-in connections. Columns that the binlog does not name get their names from the
-    server's catalog, where that fits. Returns exit code 0; raises `EngineError` as `show_events` does, and
-    for what the server refuses.
+    `connect` gives logged-in connections; `server_id` is what we call ourselves, 0 for any. Columns that the
+    binlog does not name get their names from the server's catalog, where that fits. Raises `EngineError` as
+    `show_events` does, and for what the server refuses.
     """
     with connect() as connection, connect() as asking:
         facts = read_facts(connection)
         source.check(facts, str(connection.endpoint))
         place = start_place(connection, start, None, facts)
-        events = read_server_events(connection, facts, place.file, place.position, server_id)
+        replica = server_id or random.randrange(1 << 31, 1 << 32)
+        events = read_server_events(connection, facts, place.file, place.position, replica)
 
         def catalog(database: str, table: str) -> tuple[ColumnInfo, ...] | None:
             packed = describe_table(asking, database, table)
             return None if packed is None else unpack(packed)
 
         decoded = decode_all(events, assumed_format(facts), catalog)
-        print_events(decoded, as_json=as_json, output=output or sys.stdout)
-    return 0
+        print_events(decoded, as_json=as_json, output=output)
 
 
 def print_events(events: Iterable[PlacedEvent], *, as_json: bool, output: TextIO) -> None:
