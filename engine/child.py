@@ -39,8 +39,9 @@ class Child:
     def __init__(self, name: str, reports_endpoint: str) -> None:
         self.name = name
         self.context = zmq.Context()
+        # For every socket, and at once: one that is let go of before `close` would wait for its peer for ever.
+        self.context.linger = _LINGER_MILLISECONDS
         self._reports = self.context.socket(zmq.PUSH)
-        self._reports.linger = _LINGER_MILLISECONDS
         self._reports.connect(reports_endpoint)
         self._last_progress = 0.0
         parent = multiprocessing.parent_process()
