@@ -1,0 +1,160 @@
+"""A workload's binlog: written by a real server once, then kept in the user's cache folder.
+
+What is kept is the complete binlog file and what the server's catalog says of the tables, which is all that
+any peer needs; a later run starts in a second, whatever the size.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.net.connection import Connection
+from engine.net.describe import describe_table
+from perf.workload import DATABASE, HELPERS, NUMBERS, Workload
+from tests.servers import Server, get_server
+from tests.servers.cache import cached
+
+FLAVOR = "mysql-9.7"
+CONNECTIONS = 4
+_NAME = "binlog.000001"
+_CATALOG = "catalog.json"
+_OPTIONS = {
+    "gtid_mode": "ON",
+    "enforce_gtid_consistency": "ON",
+    "innodb_buffer_pool_size": "512M",
+    "innodb_redo_log_capacity": "1G",
+    "binlog_cache_size": "16M",
+    "max_binlog_size": "1G",
+}
+
+
+@dataclass(frozen=True)
+class Binlog:
+    """A binlog file with what a workload wrote at a scale."""
+
+    workload: Workload
+    scale: float
+    path: Path
+    catalog: Mapping[str, bytes]
+    """By `database.table` the packed columns (`engine.decode.catalog`)."""
+
+    @property
+    def rows(self) -> int:
+        """Rows changed; an update counts once."""
+        return self.workload.scaled_units(self.scale) * self.workload.rows_per_unit
+
+    @property
+    def change_rows(self) -> int:
+        """Rows that the engine makes of it."""
+        return self.rows * self.workload.changes_per_row
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.path.stat().st_size
+
+
+def binlog_of(workload: Workload, scale: float = 1.0) -> Binlog:
+    """The binlog, written now if the cache does not have it. Raises UnavailableError without a server."""
+    version = get_server(FLAVOR).installation.version
+    identity = repr((workload, scale, version, _OPTIONS)).encode()
+    name = f"perf-{workload.name}-{scale:g}-{hashlib.sha256(identity).hexdigest()[:8]}"
+    folder = cached(name, lambda partial: _write(workload, scale, partial))
+    packed = json.loads((folder / _CATALOG).read_text())
+    catalog = {table: base64.b64decode(columns) for table, columns in packed.items()}
+    return Binlog(workload, scale, folder / _NAME, catalog)
+
+
+@dataclass(frozen=True)
+class ServedBinlog:
+    """A binlog on a server that runs. The server's last file, behind it, is all but empty."""
+
+    binlog: Binlog
+    server: Server
+
+    @property
+    def file(self) -> str:
+        """Its name on the server."""
+        return _NAME
+
+    @property
+    def empty_file(self) -> str:
+        """The name of a file with nothing in it: what reading it takes is start-up."""
+        return self.server.binlogs()[-1].name
+
+
+@contextmanager
+def served(binlog: Binlog) -> Iterator[ServedBinlog]:
+    """Have a real server start with the binlog as its first file, and the tables (empty) in its catalog."""
+    server = get_server(FLAVOR, _OPTIONS)
+    server.init()
+    shutil.copyfile(binlog.path, server.data_directory / _NAME)
+    (server.data_directory / "binlog.index").write_text(f"./{_NAME}\n")
+    with server:
+        _make_tables(server, binlog.workload)
+        yield ServedBinlog(binlog, server)
+
+
+def _write(workload: Workload, scale: float, folder: Path) -> None:
+    with get_server(FLAVOR, {**_OPTIONS, **workload.server_options}) as server:
+        _make_tables(server, workload)
+        _make_helpers(server, workload)
+        units = workload.scaled_units(scale)
+        bounds = [units * number // CONNECTIONS for number in range(CONNECTIONS + 1)]
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            list(pool.map(lambda first, last: _load(server, first, last), bounds, bounds[1:]))
+        complete = server.flush_binlog()
+        if complete.name != _NAME:
+            raise ValueError(
+                f"the workload {workload.name} at scale {scale:g} fills more than one binlog file"
+            )
+        shutil.copyfile(complete, folder / _NAME)
+        (folder / _CATALOG).write_text(json.dumps(_describe(server)))
+
+
+def _load(server: Server, first: int, last: int) -> None:
+    with closing(server.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CALL {HELPERS}.write_units(%s, %s)", (first, last))
+
+
+def _make_tables(server: Server, workload: Workload) -> None:
+    server.execute("SET sql_log_bin = 0", f"CREATE DATABASE {DATABASE}", f"USE {DATABASE}", *workload.tables)
+
+
+def _make_helpers(server: Server, workload: Workload) -> None:
+    server.execute(
+        f"CREATE DATABASE {HELPERS}",
+        f"CREATE TABLE {HELPERS}.numbers (n INT PRIMARY KEY)",
+        "SET cte_max_recursion_depth = 1000000",
+        f"INSERT INTO {HELPERS}.numbers WITH RECURSIVE counting (n) AS "
+        f"(SELECT 0 UNION ALL SELECT n + 1 FROM counting WHERE n < {NUMBERS - 1}) SELECT n FROM counting",
+        *workload.prepare,
+        f"""
+        CREATE PROCEDURE {HELPERS}.write_units(first BIGINT, last BIGINT)
+        BEGIN
+            DECLARE unit BIGINT DEFAULT first;
+            WHILE unit < last DO
+                {workload.load};
+                SET unit = unit + 1;
+            END WHILE;
+        END
+        """,
+    )
+
+
+def _describe(server: Server) -> dict[str, str]:
+    tables = [name for (name,) in server.query("SHOW TABLES")]
+    with Connection.open(server.host, server.port, server.user, server.password) as connection:
+        described = {table: describe_table(connection, DATABASE, table) for table in tables}
+    return {
+        f"{DATABASE}.{table}": base64.b64encode(columns or b"").decode()
+        for table, columns in described.items()
+    }

@@ -1,0 +1,83 @@
+"""A case: what is measured, on what, against whom; and what came out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Generic, TypeVar
+
+from perf.binlog import Binlog
+from perf.measurement import Measurement
+from perf.peer import Peer
+
+Subject = TypeVar("Subject")
+
+
+@dataclass(frozen=True)
+class Case(Generic[Subject]):
+    """One table of the report. The first of the peers is the engine, which the others are compared with."""
+
+    name: str
+    title: str
+    binlog: Callable[[], Binlog]
+    offer: Callable[[Binlog], AbstractContextManager[Subject]]
+    """Makes of the binlog what the peers are measured on."""
+    peers: Sequence[Peer[Subject]]
+
+
+@dataclass
+class PeerResult:
+    """All runs of one peer, or the reason why there are none."""
+
+    name: str
+    remark: str
+    runs: list[Measurement] = field(default_factory=list)
+    skipped: str | None = None
+
+    @property
+    def seconds(self) -> float:
+        """The median; only for a peer that has runs."""
+        return median(run.seconds for run in self.runs)
+
+    @property
+    def start_up_seconds(self) -> float | None:
+        """The median, null where it was not measured."""
+        known = [run.start_up_seconds for run in self.runs if run.start_up_seconds is not None]
+        return median(known) if known else None
+
+    def process_medians(self) -> Mapping[str, tuple[float, float, int]]:
+        """By process the medians of user seconds, system seconds and peak memory in bytes."""
+        names = dict.fromkeys(name for run in self.runs for name in run.processes)
+        return {
+            name: (
+                median(usage.user_seconds for usage in usages),
+                median(usage.system_seconds for usage in usages),
+                int(median(usage.peak_memory for usage in usages)),
+            )
+            for name in names
+            if (usages := [run.processes[name] for run in self.runs if name in run.processes])
+        }
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """What a case came to."""
+
+    name: str
+    title: str
+    rows: int
+    """Rows changed; an update counts once."""
+    bytes: int
+    """Of the binlog."""
+    peers: Sequence[PeerResult]
+
+    @property
+    def engine(self) -> PeerResult:
+        """The first peer, which the others are compared with."""
+        return self.peers[0]
+
+    def ratio(self, peer: PeerResult) -> float | None:
+        """The engine's rate as a multiple of the peer's; null where one of them has no runs."""
+        return peer.seconds / self.engine.seconds if peer.runs and self.engine.runs else None

@@ -1,0 +1,109 @@
+"""What a measurement is made of, and how a command is measured from outside."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_LOOK_MILLISECONDS = 20
+
+
+class PeerError(Exception):
+    """A peer could not do its work; the message says why."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a process used in all its life."""
+
+    user_seconds: float
+    system_seconds: float
+    peak_memory: int
+    """Resident bytes at most."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One run of one peer."""
+
+    seconds: float
+    """For the work, start-up apart."""
+    start_up_seconds: float | None = None
+    """From the command to the beginning of the work; null where it was not measured."""
+    processes: Mapping[str, Usage] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that has ended well."""
+
+    seconds: float
+    output: str
+    usage: Usage
+
+
+def run_command(
+    command: Sequence[str | Path], *, environment: Mapping[str, str] | None = None, timeout: float = 900
+) -> Finished:
+    """Run a command to its end and measure it. Raises PeerError if it fails or takes too long (seconds)."""
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        begun = time.perf_counter()
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            env={**os.environ, **(environment or {})},
+        )
+        try:
+            peak_memory = _wait(process.pid, timeout)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        seconds = time.perf_counter() - begun
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        errors.seek(0)
+        if process.returncode:
+            told = (errors.read() or output.read()).strip()[-1500:]
+            raise PeerError(f"{Path(command[0]).name} ended with status {process.returncode}: {told}")
+        return Finished(seconds, output.read(), Usage(usage.ru_utime, usage.ru_stime, peak_memory))
+
+
+def _wait(pid: int, timeout: float) -> int:
+    """Wait until the process has ended; returns its peak memory, as the last look at it told."""
+    deadline = time.monotonic() + timeout
+    peak = 0
+    descriptor = os.pidfd_open(pid)
+    try:
+        poller = select.poll()
+        poller.register(descriptor, select.POLLIN)
+        while not poller.poll(_LOOK_MILLISECONDS):
+            peak = max(peak, peak_memory_of(pid))
+            if time.monotonic() > deadline:
+                raise PeerError(f"it was still at work after {timeout:g} s")
+    finally:
+        os.close(descriptor)
+    return peak
+
+
+def peak_memory_of(pid: int | str) -> int:
+    """Resident bytes of a process at most; 0 once it has ended.
+
+    Not getrusage's: that one counts from before exec, so a child starts with what its parent held.
+    """
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0

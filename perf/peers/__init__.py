@@ -1,0 +1,1 @@
+"""The programs that are measured: one module each."""

@@ -1,0 +1,77 @@
+"""The engine itself: the real command, all its processes, up to the last commit on disk."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.sink.status import status
+from perf.binlog import ServedBinlog
+from perf.measurement import Measurement, PeerError, Usage, run_command
+from perf.peer import Peer
+from perf.workload import DATABASE
+
+_COMMAND = Path(sys.executable).with_name("binlog-engine")
+
+
+class Engine(Peer[ServedBinlog]):
+    """`binlog-engine run --stop-at-end` into a new output folder; `workers` 0 leaves the choice to it."""
+
+    name = "engine"
+    remark = "decoded, committed, fsync included"
+
+    def __init__(self, work: Path, workers: int = 0) -> None:
+        self._work = work
+        self._workers = workers
+
+    def prepare(self) -> None:
+        if not _COMMAND.exists():
+            raise PeerError("the engine is not installed beside this Python: make venv")
+
+    def warm_up(self, subject: ServedBinlog) -> None:
+        """Fills the cache of compiled kernels."""
+        self.measure(subject)
+
+    def measure(self, subject: ServedBinlog) -> Measurement:
+        with tempfile.TemporaryDirectory(dir=self._work) as folder:
+            report = Path(folder) / "report.json"
+            finished = run_command(
+                engine_command(subject, Path(folder) / "out", self._workers, report),
+                environment={"MYSQL_PWD": subject.server.password},
+            )
+            outcome = json.loads(report.read_text())
+            tables = status(Path(folder) / "out").tables
+        rows = sum(table.rows for table in tables if table.database == DATABASE)
+        if rows != subject.binlog.change_rows:
+            raise PeerError(
+                f"it committed {rows} change rows where the binlog has {subject.binlog.change_rows}"
+            )
+        seconds = outcome["seconds"]
+        return Measurement(seconds, finished.seconds - seconds, _usages(outcome["processes"]))
+
+
+def engine_command(subject: ServedBinlog, out: Path, workers: int, report: Path) -> list[str | Path]:
+    """The command that reads the whole binlog into `out`."""
+    server = subject.server
+    return [
+        _COMMAND,
+        "run",
+        *("--host", server.host, "--port", str(server.port), "--user", server.user),
+        *("--start", f"{subject.file}:4", "--stop-at-end", "--workers", str(workers)),
+        *("--out", out, "--report", report),
+    ]
+
+
+def _usages(processes: Mapping[str, Mapping[str, Any]]) -> dict[str, Usage]:
+    return {
+        name: Usage(
+            (usage["cpu_milliseconds"] - usage["system_milliseconds"]) / 1000,
+            usage["system_milliseconds"] / 1000,
+            usage["peak_memory"],
+        )
+        for name, usage in processes.items()
+    }

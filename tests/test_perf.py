@@ -1,0 +1,133 @@
+"""The perf harness: peers are measured in turn, what fails is left out with the reason, tables add up."""
+
+import contextlib
+import json
+import sys
+
+import pytest
+
+from perf.binlog import Binlog, ServedBinlog, binlog_of, served
+from perf.case import Case
+from perf.cases import Settings, end_to_end
+from perf.machine import machine_facts
+from perf.measurement import Measurement, PeerError, Usage, run_command
+from perf.peer import Peer
+from perf.report import json_report, markdown_report, text_report, write_between_markers
+from perf.runner import run_case
+from perf.workloads import BULK, TRANSACTIONS
+
+
+class Timed(Peer):
+    """Takes the seconds that it was told, one after the other."""
+
+    def __init__(self, name, seconds, order):
+        self.name = name
+        self.remark = f"remark of {name}"
+        self.seconds = list(seconds)
+        self.order = order
+
+    def measure(self, subject):
+        self.order.append(self.name)
+        if not self.seconds:
+            raise PeerError("it ran out of seconds")
+        return Measurement(self.seconds.pop(0), 0.5, {self.name: Usage(1.0, 0.25, 10_000_000)})
+
+
+class Missing(Timed):
+    def prepare(self):
+        raise PeerError("there is no such program here")
+
+
+@pytest.fixture
+def binlog(tmp_path):
+    path = tmp_path / "binlog"
+    path.write_bytes(bytes(1_000_000))
+    return Binlog(BULK, 0.01, path, {})
+
+
+def case_of(binlog, *peers):
+    return Case("bulk", "a load", lambda: binlog, lambda given: contextlib.nullcontext(given), peers)
+
+
+@pytest.fixture
+def result(binlog):
+    order = []
+    peers = (
+        Timed("engine", [2.0, 9.0, 1.0], order),
+        Timed("peer", [4.0, 5.0, 3.0], order),
+        Timed("broken", [1.0], order),
+        Missing("missing", [], order),
+    )
+    result = run_case(case_of(binlog, *peers), 3, lambda line: None)
+    assert order == ["engine", "peer", "broken", "peer", "broken", "engine", "engine", "peer"]
+    return result
+
+
+def test_medians_and_ratios(result):
+    engine, peer, broken, missing = result.peers
+    assert (engine.seconds, peer.seconds, result.ratio(peer)) == (2.0, 4.0, 2.0)
+    assert engine.process_medians() == {"engine": (1.0, 0.25, 10_000_000)}
+    assert broken.runs == [] and broken.skipped == "it ran out of seconds"
+    assert missing.skipped == "there is no such program here"
+    assert result.ratio(missing) is None
+    assert result.rows == 10_000
+
+
+def test_reports_tell_everything(result):
+    machine = machine_facts()
+    text = text_report(result)
+    for expected in ("5,000", "× 2.00", "remark of peer", "skipped: there is no such program here"):
+        assert expected in text
+    assert "**bulk**" in markdown_report([result], machine, 3)
+    told = json.loads(json_report(result, machine, {"scale": 0.01}))
+    assert told["peers"]["peer"]["engine_rate_multiple"] == 2.0
+    assert [run["seconds"] for run in told["peers"]["engine"]["runs"]] == [2.0, 9.0, 1.0]
+    assert told["peers"]["missing"] == {"skipped": "there is no such program here"}
+
+
+def test_machine_facts_name_no_machine():
+    import platform
+
+    assert platform.node() not in json.dumps(machine_facts())
+
+
+def test_report_goes_between_markers(tmp_path):
+    page = tmp_path / "README.md"
+    assert not write_between_markers(page, "table")
+    page.write_text("before\n<!-- perf:start -->\nold\n<!-- perf:end -->\nafter\n")
+    assert write_between_markers(page, r"new \1 table")
+    text = page.read_text()
+    assert text == "before\n<!-- perf:start -->\n\nnew \\1 table\n\n<!-- perf:end -->\nafter\n"
+
+
+def test_commands_are_measured_from_outside():
+    done = run_command(
+        [sys.executable, "-c", "x = b'x' * 80_000_000; import time; time.sleep(0.2); print(1)"]
+    )
+    assert done.output == "1\n"
+    assert done.seconds >= 0.2
+    assert 80_000_000 < done.usage.peak_memory < 200_000_000
+    with pytest.raises(PeerError, match="no such thing"):
+        run_command([sys.executable, "-c", "raise SystemExit('no such thing')"])
+    with pytest.raises(PeerError, match="still at work"):
+        run_command([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.1)
+
+
+@pytest.mark.server
+def test_a_tiny_case_on_a_real_server(mysql97, tmp_path):
+    case = end_to_end(TRANSACTIONS, Settings(scale=0.002, workers=1, work=tmp_path))
+    result = run_case(case, 1, lambda line: None)
+    assert {peer.name: peer.skipped for peer in result.peers if peer.skipped} == {}
+    assert set(result.engine.process_medians()) == {"network", "decoder-0", "sink"}
+    assert result.engine.seconds > 0 and result.engine.start_up_seconds > 0
+    assert result.rows == 400
+
+
+@pytest.mark.server
+def test_a_kept_binlog_is_served_again(mysql97):
+    binlog = binlog_of(BULK, 0.002)
+    with served(binlog) as subject:
+        assert isinstance(subject, ServedBinlog)
+        sizes = dict(row[:2] for row in subject.server.query("SHOW BINARY LOGS"))
+        assert sizes[subject.file] == binlog.size
+        assert subject.empty_file != subject.file
