@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from engine.decode.columns.base import Codec, Column, Counters, Options
+from engine.decode.columns.digits import write_digits, write_number
 from engine.decode.columns.kernels import (
     CELLS,
     DATA,
@@ -29,7 +30,6 @@ from engine.decode.columns.kernels import (
     content_buffer,
     fixed,
     kernel,
-    store_byte,
     variable,
 )
 from engine.errors import EngineError, EventError
@@ -125,24 +125,6 @@ def _decimals(data: Any, cells: Any, sizes: Any, powers: Any, folds: Any, out: A
     return nulls
 
 
-@numba.njit
-def _write_digits(text: int, to: int, number: Any, digits: int) -> Any:
-    """Write `number` with exactly `digits` digits; where they end."""
-    for place in range(digits):
-        store_byte(text, to + digits - 1 - place, np.int64(48 + number % np.uint64(10)))
-        number //= np.uint64(10)
-    return to + digits
-
-
-@numba.njit
-def _digits_of(number: Any) -> Any:
-    digits = 1
-    while number >= np.uint64(10):
-        number //= np.uint64(10)
-        digits += 1
-    return digits
-
-
 @kernel(types.int64, DATA, CELLS, _GROUPS, _GROUPS, _GROUPS, types.int64, OFFSETS, OUT)
 def _texts(
     data: Any, cells: Any, sizes: Any, powers: Any, digits: Any, integers: int, offsets: Any, out: Any
@@ -176,9 +158,9 @@ def _texts(
                     out[to] = 46
                     to += 1
                 if not leading:
-                    to = _write_digits(text, to, number, digits[group])
+                    to = write_digits(text, to, number, digits[group])
                 elif number:
-                    to = _write_digits(text, to, number, _digits_of(number))
+                    to = write_number(text, to, number)
                     leading = False
                 at += sizes[group]
             if leading:

@@ -19,6 +19,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from engine.decode.columns.base import NULL_CELL, Codec, Column, Counters, Options
+from engine.decode.columns.digits import write_digits
 from engine.decode.columns.field_types import FieldType
 from engine.decode.columns.kernels import (
     CELLS,
@@ -220,26 +221,17 @@ def _values(
 
 
 @numba.njit
-def _write(text: int, to: int, number: int, digits: int) -> Any:
-    """Write `number` with exactly `digits` digits; where the text ends."""
-    for place in range(digits):
-        store_byte(text, to + digits - 1 - place, 48 + number % 10)
-        number //= 10
-    return to + digits
-
-
-@numba.njit
 def _write_time(text: int, to: int, seconds: int, micros: int, precision: int) -> Any:
     """Write hour:minute:second and the fraction."""
     hours = seconds // 3600
-    to = _write(text, to, hours, 3 if hours > 99 else 2)
+    to = write_digits(text, to, np.uint64(hours), 3 if hours > 99 else 2)
     store_byte(text, to, 58)
-    to = _write(text, to + 1, seconds // 60 % 60, 2)
+    to = write_digits(text, to + 1, np.uint64(seconds // 60 % 60), 2)
     store_byte(text, to, 58)
-    to = _write(text, to + 1, seconds % 60, 2)
+    to = write_digits(text, to + 1, np.uint64(seconds % 60), 2)
     if precision:
         store_byte(text, to, 46)
-        to = _write(text, to + 1, micros // 10 ** (6 - precision), precision)
+        to = write_digits(text, to + 1, np.uint64(micros // 10 ** (6 - precision)), precision)
     return to
 
 
@@ -265,11 +257,11 @@ def _texts(data: Any, cells: Any, stored: int, precision: int, offsets: Any, out
                 months, day, second, micros = _date_and_time(batch, cell, stored, fraction)
                 if day == _BROKEN:
                     return ~cell
-                to = _write(text, to, months // 13, 4)
+                to = write_digits(text, to, np.uint64(months // 13), 4)
                 store_byte(text, to, 45)
-                to = _write(text, to + 1, months % 13, 2)
+                to = write_digits(text, to + 1, np.uint64(months % 13), 2)
                 store_byte(text, to, 45)
-                to = _write(text, to + 1, day, 2)
+                to = write_digits(text, to + 1, np.uint64(day), 2)
                 if stored != _DATE:
                     store_byte(text, to, 32)
                     to = _write_time(text, to + 1, second, micros, precision)
