@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.decode.crc32 import crc32
+from engine.decode.positions import length_in_file, start_position
 from engine.errors import BinlogError
 from engine.kernels import Bytes, Int64s, kernel, read_u32
 from engine.messages import TRANSACTION_END
@@ -91,7 +92,6 @@ def _open_events(
         if start + 19 > len(data):
             return _OUTSIDE, i
         size = read_u32(data, start + 9)
-        next_position = read_u32(data, start + 13)
         starts[i] = start
         positions[i] = expected
         if start + size > len(data):
@@ -101,11 +101,8 @@ def _open_events(
         ends[i] = start + size - checksum_size
         if i < context:
             continue
-        if next_position != 0:
-            # The header keeps the low 32 bits only: a huge transaction makes a file pass 4 GB.
-            here = expected + ((next_position - size - expected) & 0xFFFFFFFF)
-            positions[i] = here
-            expected = here + size
+        positions[i] = start_position(data, start, size, expected)
+        expected = positions[i] + length_in_file(data, start, size)
         if checksum_size != 0:
             stored = read_u32(data, start + size - 4)
             if np.int64(crc32(data, start, start + size - 4)) != stored:

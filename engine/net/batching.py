@@ -21,6 +21,7 @@ from engine.errors import BinlogError, EngineError, EventError
 from engine.kernels import Bytes
 from engine.messages import TRANSACTION_END, Batch
 from engine.net import framing
+from engine.net.files import MAGIC_LENGTH
 from engine.net.framing import (
     BOUNDARY_COUNT,
     BOUNDARY_CURSOR,
@@ -267,7 +268,8 @@ class Batcher:
         yield from self._leave_file()
         header = types.EventHeader.parse(event)
         if header.next_position:
-            self._state[POSITION] = header.next_position
+            # Before MySQL 5.0 this was the event's own position.
+            self._state[POSITION] = max(header.next_position, MAGIC_LENGTH + header.size)
         self._format = description
         self._format_event = event
         self._state[TRANSACTION] = OUTSIDE

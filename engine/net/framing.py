@@ -29,6 +29,7 @@ from engine.decode.event_roles import (
     TAGGED_GTID,
     TRANSACTION_FINISH,
 )
+from engine.decode.positions import length_in_file, start_position
 from engine.kernels import Bytes, Int64s, copy_within, kernel, read_u24, read_u32, read_u64
 from engine.messages import TRANSACTION_END
 
@@ -90,7 +91,7 @@ def table_map_hash(data: Bytes, start: int, end: int) -> int:
         value = (value ^ np.int64(data[at])) * np.int64(1099511628211)
         at += 1
     # The lowest bits choose the place in the table.
-    return value ^ ((value >> 29) & 0x7FFFFFFFF)
+    return int(value ^ ((value >> 29) & 0x7FFFFFFFF))
 
 
 @kernel
@@ -278,10 +279,8 @@ def index_events(
             return BAD_QUERY
         if step & 2:
             tables[:, 1] = -1
-        next_position = read_u32(data, start + 13)
-        if next_position != 0:
-            # The header keeps the low 32 bits only: a huge transaction makes a file pass 4 GB.
-            state[POSITION] += (next_position - state[POSITION]) & 0xFFFFFFFF
+        position = start_position(data, start, size, state[POSITION])
+        state[POSITION] = position + length_in_file(data, start, size)
         index[state[COUNT], 0] = start
         index[state[COUNT], 1] = kind | (TRANSACTION_END if step & 1 else 0)
         state[COUNT] += 1
