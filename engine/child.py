@@ -39,7 +39,7 @@ class Child:
     def __init__(self, name: str, reports_endpoint: str) -> None:
         self.name = name
         self.context = zmq.Context()
-        # For every socket, and at once: one that is let go of before `close` would wait for its peer for ever.
+        # For every socket, at once: one let go of before `close` would wait for its peer for ever.
         self.context.linger = _LINGER_MILLISECONDS
         self._reports = self.context.socket(zmq.PUSH)
         self._reports.connect(reports_endpoint)
@@ -116,6 +116,10 @@ def _show_name(name: str) -> None:
         Path("/proc/self/comm").write_text(f"binlog-{name.replace('decoder', 'dec')}")
 
 
+USAGE_KEYS = ("peak_memory", "cpu_milliseconds", "system_milliseconds")
+"""What `memory` tells."""
+
+
 def memory() -> dict[str, int]:
     """This process's peak resident memory in bytes, and the processor time it used in milliseconds.
 
@@ -151,7 +155,8 @@ def run_child(name: str, reports_endpoint: str, body: Callable[[Child], None]) -
     except Exception as error:
         known = isinstance(error, EngineError)
         sentence = str(error) if known else f"the {name} process met a bug: {error!r}; please report it"
-        child.report("error", message=sentence, traceback=traceback.format_exc())
+        passing = isinstance(error, EngineError) and error.passing
+        child.report("error", message=sentence, passing=passing, traceback=traceback.format_exc())
         raise SystemExit(1) from None
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -38,7 +38,7 @@ class Setting:
 
 
 CONNECTION = (
-    Setting("host", str, "127.0.0.1", "server to read from"),
+    Setting("host", str, "127.0.0.1", "server to read from; several with commas, tried in turn"),
     Setting("port", int, 3306, "its port"),
     Setting("socket", str, None, "its unix socket, instead of host and port"),
     Setting("user", str, None, "user with REPLICATION SLAVE (and best REPLICATION CLIENT, and SELECT)"),
@@ -58,7 +58,8 @@ PIPELINE = (
     Setting("bookkeeping_events", bool, False, "GTIDs, BEGINs and table maps in the events feed, too"),
 )
 START = (
-    Setting("start", str, "earliest", "where a new output starts: earliest, latest, or FILE:POSITION"),
+    Setting("start", str, "earliest", "where a new output starts: earliest, latest, FILE:POSITION, gtid:SET"),
+    Setting("retry_seconds", float, 600.0, "how long to go on trying when the connection is lost"),
     Setting("stop_at_end", bool, False, "drain what the server has, then exit"),
     Setting(
         "unknown_columns",

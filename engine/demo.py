@@ -65,9 +65,7 @@ def _query(out: Path, folder: Path) -> None:
             .start()
         )
         query.awaitTermination()
-        print(
-            "\nspark.readStream.format('binlog').option('tables', 'shop.orders').load(OUT) gave the rows above"
-        )
+        print(f"\nthe query: spark.readStream.format('binlog').option('tables', '{_TABLE}').load(OUT)")
     finally:
         spark.stop()
 

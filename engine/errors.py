@@ -10,6 +10,9 @@ from __future__ import annotations
 class EngineError(Exception):
     """What went wrong, in one sentence that a user can act on."""
 
+    passing = False
+    """Whether the same thing may succeed later without anybody doing anything."""
+
 
 class BinlogError(EngineError):
     """Bytes that are no valid binlog, with the place where they are.

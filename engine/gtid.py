@@ -95,6 +95,16 @@ class MysqlGtidSet:
         at = bisect_left(intervals, number, key=lambda interval: interval[1])
         return at < len(intervals) and intervals[at][0] <= number
 
+    def covers(self, other: MysqlGtidSet) -> bool:
+        """Whether everything in `other` is in this set."""
+        for source, intervals in other.intervals():
+            ours = self._intervals.get(source, [])
+            for first, last in intervals:
+                at = bisect_left(ours, first, key=lambda interval: interval[1])
+                if at == len(ours) or ours[at][0] > first or ours[at][1] < last:
+                    return False
+        return True
+
     def intervals(self) -> Iterator[tuple[str, tuple[Interval, ...]]]:
         """Each `uuid` or `uuid:tag` with its disjoint intervals, everything in order."""
         for source in sorted(self._intervals):

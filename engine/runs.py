@@ -6,6 +6,8 @@ supervisor does the work.
 
 from __future__ import annotations
 
+import re
+import signal
 import socket
 import uuid
 from collections.abc import Mapping, Sequence
@@ -22,21 +24,77 @@ from engine.net.origins import FileSource, ServerAddress, ServerSource
 from engine.net.secret import Secret
 from engine.net.start import LastPlace, refuse_taken_server_id, start_place
 from engine.progress import Display
+from engine.retry import Retries
 from engine.sink.commit_log import Position
 from engine.sink.output import OutputState, settled_output
 from engine.supervisor import Outcome, RunPlan, Supervisor, require_cores
 
+_HOST = re.compile(r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^\[\]:]+))(?::(?P<port>\d{1,5}))?")
 _FIRST_SERVER_ID = 1 << 20
 """Ids that we choose ourselves are larger: people give their servers small ones."""
 
 
 def run_server(values: Mapping[str, Any], password: Secret, display: Display) -> Outcome:
-    """Follow a server into the output folder. Raises `EngineError` for what makes a start impossible."""
+    """Follow a server into the output folder, coming back to it (or to the next one) when it is lost.
+
+    Each return is a new run from the last commit: there is one way to go on, and a crash takes it as well.
+    Raises `EngineError` for what makes the first start impossible.
+    """
+    addresses = _addresses(values, password)
+    retries = Retries(values["retry_seconds"])
+    outcome: Outcome | None = None
+    turn = 0
+    while True:
+        try:
+            outcome = _run_once(values, addresses[turn % len(addresses)], display)
+        except EngineError as error:
+            # With one address the first failure is told at once: most likely that is a mistake in it.
+            if not error.passing or (outcome is None and turn + 1 >= len(addresses)):
+                raise
+            outcome = Outcome(error=str(error), passing=True)
+        if not outcome.passing or outcome.stopped:
+            return outcome
+        if outcome.totals.get("commits"):
+            retries.succeeded()
+        else:
+            turn += 1
+        pause = retries.next_pause()
+        if pause is None:
+            return outcome
+        display.warn(f"{outcome.error}; trying again in {pause:.1f} s")
+        if _stopped_while_waiting(pause):
+            outcome.error, outcome.stopped = None, True
+            return outcome
+
+
+def _stopped_while_waiting(seconds: float) -> bool:
+    """Wait; true if a signal asked for the end meanwhile."""
+    asking = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, asking)
+    try:
+        return signal.sigtimedwait(asking, seconds) is not None
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _addresses(values: Mapping[str, Any], password: Secret) -> list[ServerAddress]:
+    """`--host` may name several servers, each with a port of its own (`db1,db2:3307,[::1]:3306`)."""
+    addresses = []
+    for name in values["host"].split(","):
+        match = _HOST.fullmatch(name.strip())
+        if match is None:
+            raise EngineError(f"--host {values['host']} names no server in {name!r}: give HOST or HOST:PORT")
+        host, port = match["v6"] or match["host"], int(match["port"] or values["port"])
+        addresses.append(ServerAddress(host, port, values["user"], password, values["socket"]))
+    return addresses
+
+
+def _run_once(values: Mapping[str, Any], address: ServerAddress, display: Display) -> Outcome:
+    """From the last commit until the stream ends, fails, or is stopped."""
     out = Path(values["out"])
     state = settled_output(out)
     identity = uuid.uuid5(uuid.NAMESPACE_URL, f"binlog-engine://{socket.gethostname()}{out.resolve()}")
     server_id = values["server_id"] or _FIRST_SERVER_ID + identity.int % (0xFFFFFFFF - _FIRST_SERVER_ID)
-    address = ServerAddress(values["host"], values["port"], values["user"], password, values["socket"])
     with address.connect() as connection:
         facts = source.read_facts(connection)
         for warning in source.check(facts, str(connection.endpoint)):
@@ -48,6 +106,7 @@ def run_server(values: Mapping[str, Any], password: Secret, display: Display) ->
         file=place.file,
         position=place.position,
         gtid_set=place.gtid_set,
+        by_gtid=place.by_gtid,
         server_id=server_id,
         replica_uuid=str(identity),
         stop_at_end=values["stop_at_end"],

@@ -23,7 +23,7 @@ from typing import Any
 
 import zmq
 
-from engine.child import start_child
+from engine.child import USAGE_KEYS, start_child
 from engine.decode.options import DecodeOptions, DecoderConfig
 from engine.errors import EngineError
 from engine.messages import Report
@@ -62,11 +62,15 @@ class Outcome:
     """How a run ended."""
 
     error: str | None = None
+    passing: bool = False
+    """The error may pass: the same run, started again, may go on."""
+    stopped: bool = False
+    """A signal asked for the end."""
     traceback: str | None = None
     totals: dict[str, Any] = field(default_factory=dict)
     """The sink's last word on rows, commits and position."""
     processes: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Per process its `peak_memory` in bytes, `cpu_milliseconds` and, as a part of those, `system_milliseconds`."""
+    """Per process what `engine.child.memory` tells."""
     seconds: float = 0.0
     """From the dump command (or the first byte of a file) to the last commit on disk."""
 
@@ -92,6 +96,7 @@ class Supervisor:
         self._ended: set[str] = set()
         self._stop_requested = False
         self._sink_done = False
+        self._lost: str | None = None
         self._started_at = time.time()
 
     def run(self) -> Outcome:
@@ -153,6 +158,7 @@ class Supervisor:
             poller.register(process.sentinel, zmq.POLLIN)
         while not self._sink_done and self._outcome.error is None:
             if self._stop_requested:
+                self._outcome.stopped = True
                 return
             poller.poll(_POLL_MILLISECONDS)
             self._take_reports(reports)
@@ -161,9 +167,7 @@ class Supervisor:
     def _take_reports(self, reports: zmq.Socket[bytes]) -> None:
         while reports.poll(0):
             report = Report.unpack(reports.recv())
-            usage: dict[str, int] = {
-                key: report.body[key] for key in ("peak_memory", "cpu_milliseconds") if key in report.body
-            }
+            usage: dict[str, int] = {key: report.body[key] for key in USAGE_KEYS if key in report.body}
             if usage:
                 self._outcome.processes[report.process] = usage
             if report.kind == "progress":
@@ -178,8 +182,11 @@ class Supervisor:
                 self._outcome.seconds = time.time() - self._started_at
             elif report.kind == "ended":
                 self._ended.add(report.process)
+            elif report.kind == "lost":
+                self._lost = report.body["message"]
             elif report.kind == "error" and self._outcome.error is None:
                 self._outcome.error = report.body["message"]
+                self._outcome.passing = report.body.get("passing") or report.body["message"] == self._lost
                 self._outcome.traceback = report.body.get("traceback")
 
     def _notice_deaths(self, reports: zmq.Socket[bytes], poller: zmq.Poller) -> None:

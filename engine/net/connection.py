@@ -66,6 +66,8 @@ _WANTED = (
 class ConnectionFailed(EngineError):
     """The server cannot be reached, or the connection was lost: trying again later may help."""
 
+    passing = True
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:

@@ -44,6 +44,8 @@ class ServerSource:
     position: int
     gtid_set: str | None
     """The executed set at that place, where it is known."""
+    by_gtid: bool
+    """Ask for what is not in `gtid_set`; file and position, which may be another server's, do not count."""
     server_id: int
     replica_uuid: str
     """Stays the same for an output folder, so that a server takes a new run for the old one's successor."""

@@ -93,28 +93,37 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource) -> None:
     catalog = TableCatalog(origin, facts.flavor)
     batcher = Batcher(
         catalog.describe,
-        file=origin.file,
+        # By GTID the server decides on the file, and names it first.
+        file="" if origin.by_gtid else origin.file,
         position=origin.position,
         gtid_set=origin.gtid_set,
         checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0,
     )
-    source.start_dump(connection, origin.file, origin.position, origin.server_id, origin.stop_at_end)
+    if origin.by_gtid:
+        source.start_dump_by_gtid(connection, origin.gtid_set or "", origin.server_id, origin.stop_at_end)
+    else:
+        source.start_dump(connection, origin.file, origin.position, origin.server_id, origin.stop_at_end)
     child.report("dumping", at=time.time())
     stream, pending = connection.take_over()
-    error = None
+    error: EngineError | None = None
     try:
         with contextlib.closing(stream), contextlib.closing(catalog):
             batcher.space()[: len(pending)] = pending
             outlet.send(batcher.received(len(pending)))
             _receive(child, outlet, batcher, stream, origin)
     except ServerErrorPacket as packet:
-        error = str(explain(parse_err(packet.payload), context))
+        error = explain(parse_err(packet.payload), context)
     except OSError as failure:
         reason = failure.strerror or failure
-        error = f"the connection to {connection.endpoint} was lost at {_place(batcher)}: {reason}"
+        error = ConnectionFailed(
+            f"the connection to {connection.endpoint} was lost at {_place(batcher)}: {reason}"
+        )
     except EngineError as failure:
-        error = str(failure)
-    outlet.send(batcher.finish(error))
+        error = failure
+    if error is not None and error.passing:
+        # The error itself goes the way of the batches, so that everything before it is committed first.
+        child.report("lost", message=str(error))
+    outlet.send(batcher.finish(None if error is None else str(error)))
 
 
 def _receive(
@@ -151,14 +160,14 @@ def _receive(
             if child.leaving:
                 raise Stopped from None
             if time.monotonic() - heard > silence_limit:
-                raise EngineError(
+                raise ConnectionFailed(
                     f"the server has been silent for {silence_limit:g} s at {_place(batcher)}, without even "
                     "a heartbeat: check the server and the network, then start again"
                 ) from None
             progress()
             continue
         if size == 0:
-            raise EngineError(
+            raise ConnectionFailed(
                 f"the server closed the connection at {_place(batcher)}: see its error log, then start again"
             )
         received += size

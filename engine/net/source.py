@@ -11,13 +11,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from engine.errors import EngineError
-from engine.net.commands import BINLOG_DUMP_NON_BLOCK, BINLOG_SEND_ANNOTATE_ROWS, BinlogDump, RegisterSlave
+from engine.gtid import MysqlGtidSet
+from engine.net.commands import (
+    BINLOG_DUMP_NON_BLOCK,
+    BINLOG_SEND_ANNOTATE_ROWS,
+    BINLOG_THROUGH_GTID,
+    BinlogDump,
+    BinlogDumpGtid,
+    RegisterSlave,
+)
 from engine.net.connection import Connection
+from engine.net.gtid_data import encode_gtid_set
 from engine.net.handshake import Flavor
 from engine.net.packets import ServerError
 from engine.net.refusals import Context, explain
 from engine.net.resultset import ResultSet
 
+FIRST_POSITION = 4
+"""Where events start in a binlog file."""
 MAX_DUMP_POSITION = (1 << 32) - 1
 _ACCESS_ERRORS = (1044, 1045, 1142, 1227)
 _MARIADB_CAPABILITY_GTID = 4
@@ -31,6 +42,7 @@ _VARIABLES = (
     "gtid_binlog_pos",
     "gtid_executed",
     "gtid_mode",
+    "gtid_purged",
     "log_bin",
     "server_id",
     "server_uuid",
@@ -55,6 +67,8 @@ class SourceFacts:
     binlog_checksum: str | None
     """CRC32 or NONE; null from servers that know no checksums."""
     gtid_mode: str | None
+    gtid_purged: str | None
+    """Executed, but in no binlog that MySQL still has; null where GTIDs are off."""
     gtid_set: str | None
     """All transactions in the binlog so far: `gtid_executed` of MySQL, `gtid_binlog_pos` of MariaDB."""
 
@@ -124,6 +138,7 @@ def read_facts(connection: Connection) -> SourceFacts:
         binlog_row_metadata=values.get("binlog_row_metadata"),
         binlog_checksum=values.get("binlog_checksum"),
         gtid_mode=values.get("gtid_mode"),
+        gtid_purged=_gtid_set(values.get("gtid_purged")) if values.get("gtid_mode") == "ON" else None,
         gtid_set=_gtid_set(values.get("gtid_binlog_pos" if mariadb else "gtid_executed")),
     )
 
@@ -241,6 +256,24 @@ def start_dump(
     if connection.greeting.flavor == "mariadb":
         flags |= BINLOG_SEND_ANNOTATE_ROWS
     connection.send_command(BinlogDump(file, position, server_id, flags).build())
+
+
+def start_dump_by_gtid(
+    connection: Connection, gtid_set: str, server_id: int, non_block: bool = False
+) -> None:
+    """Ask for all transactions that are not in `gtid_set`; the caller reads what follows, a refusal too."""
+    flags = BINLOG_DUMP_NON_BLOCK if non_block else 0
+    if connection.greeting.flavor == "mariadb":
+        with explained(connection, server_id=server_id):
+            connection.execute(
+                f"SET @slave_connect_state = {connection.quote(gtid_set)}, @slave_gtid_strict_mode = 0, "
+                "@slave_gtid_ignore_duplicates = 0"
+            )
+        command = BinlogDump("", FIRST_POSITION, server_id, flags | BINLOG_SEND_ANNOTATE_ROWS).build()
+    else:
+        data = encode_gtid_set(MysqlGtidSet.parse(gtid_set))
+        command = BinlogDumpGtid(server_id, data, flags=BINLOG_THROUGH_GTID | flags).build()
+    connection.send_command(command)
 
 
 def _gtid_set(text: str | None) -> str | None:

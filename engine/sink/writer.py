@@ -170,7 +170,8 @@ class Writer:
 
     def _advance_gtid_set(self, result: Result) -> None:
         """Ranges count only from a set that is known to be complete."""
-        if result.gtid_set is not None:
+        # Once the set is known, ranges keep it complete; on resume, what a file's beginning says is older.
+        if result.gtid_set is not None and self._gtid_set is None:
             self._gtid_set = parse_gtid_set(result.gtid_set, self._flavor)
         if self._gtid_set is not None:
             for source, first, last, _ in result.gtids:
