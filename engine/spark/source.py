@@ -1,12 +1,14 @@
 """The `binlog` data source: `spark.read.format("binlog")` and `spark.readStream.format("binlog")`.
 
 Spark creates it in Python processes of its own and pickles what it makes, so everything here is plain data
-until it is asked for. The rows travel as the Arrow record batches of the committed files.
+until it is asked for. The rows travel as the Arrow record batches of the committed files. Spark imports this
+module while it looks for data sources, whatever its version, so the import works with all that have any.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pyarrow as pa
 import pyspark
@@ -33,24 +35,27 @@ class BinlogSource(DataSource):
 
     def schema(self) -> StructType:
         """The selected tables' columns by name, then the metadata columns. Raises `EngineError`."""
-        selection = Selection(Options.parse(self.options))
+        selection = Selection(self._parsed())
         self._end_of_batch = selection.last()
         return spark_schema(selection.schema(selection.first(), self._end_of_batch))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch read of `schema`, which the user may have given."""
-        return BinlogReader(Options.parse(self.options), arrow_schema(schema), self._end_of_batch)
+        """A batch read of `schema`, which the user may have given. Raises `EngineError`."""
+        return BinlogReader(self._parsed(), arrow_schema(schema), self._end_of_batch)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """A streaming read of `schema`. Raises `EngineError` where PySpark is too old for it."""
-        try:
-            from engine.spark.stream import BinlogStreamReader
-        except ImportError:
+        """A streaming read of `schema`, which the user may have given. Raises `EngineError`."""
+        options = self._parsed()
+        from engine.spark.stream import BinlogStreamReader
+
+        return BinlogStreamReader(options, arrow_schema(schema))
+
+    def _parsed(self) -> Options:
+        if find_spec("pyspark.sql.streaming.datasource") is None:
             raise EngineError(
-                f"streaming reads of binlog changes need PySpark 4.2 or newer, and this is "
-                f"{pyspark.__version__}: upgrade it, or read in batch"
-            ) from None
-        return BinlogStreamReader(Options.parse(self.options), arrow_schema(schema))
+                f"the binlog source needs PySpark 4.2 or newer, and this is {pyspark.__version__}: upgrade it"
+            )
+        return Options.parse(self.options)
 
 
 class BinlogReader(DataSourceReader):
