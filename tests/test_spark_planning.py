@@ -231,3 +231,14 @@ def test_small_reads_are_one_task_and_none_for_nothing(output: Output) -> None:
     files = [file for _, files in Selection(options(output)).files(0, 3) for file in files]
     assert len(plan_tasks(output.path, files, None)) == 1
     assert plan_tasks(output.path, [], None) == []
+
+
+def test_commits_that_were_removed_from_the_log_are_missed(output: Output) -> None:
+    for commit in (0, 1):
+        (output.path / "_log" / f"{commit:020d}.json").unlink()
+    reader = stream_reader(output)
+    assert reader.latestOffset({"commit": 1}, ReadAllAvailable()) == {"commit": 3}
+    with pytest.raises(
+        EngineError, match=r"no commit 1 in .* was removed from the output: .* new checkpoint"
+    ):
+        reader.latestOffset({"commit": 0}, ReadAllAvailable())

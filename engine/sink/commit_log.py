@@ -32,6 +32,7 @@ __all__ = [
     "CommitLog",
     "CommitLogError",
     "DataFile",
+    "MissingCommitError",
     "Position",
     "SchemaKey",
     "SchemaVersion",
@@ -49,6 +50,10 @@ _SEGMENT_NAME = re.compile(r"(\d{20})-(\d{20})\.jsonl")
 
 class CommitLogError(EngineError):
     """A log that cannot be read, or an append that does not fit it."""
+
+
+class MissingCommitError(CommitLogError):
+    """A commit that is not in the log: not yet, or no longer."""
 
 
 class CommitLog:
@@ -198,7 +203,7 @@ class CommitLog:
             try:
                 lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
             except FileNotFoundError:
-                raise CommitLogError(f"there is no commit {version} in {self.folder}") from None
+                raise MissingCommitError(f"there is no commit {version} in {self.folder}") from None
             if len(lines) != COMMITS_PER_SEGMENT + 1:
                 raise CommitLogError(
                     f"{path} is damaged: it has {len(lines)} lines in place of {COMMITS_PER_SEGMENT + 1}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from engine.errors import EngineError
-from engine.sink.commit_log import CommitLog, DataFile, SchemaKey, TableKey
+from engine.sink.commit_log import CommitLog, DataFile, MissingCommitError, SchemaKey, TableKey
 from engine.spark.options import EARLIEST, LATEST, Options
 from engine.spark.schema import check_readable, query_schema
 from engine.table_filter import TableFilter
@@ -63,8 +63,17 @@ class Selection:
 
     def files(self, first: int, last: int) -> Iterator[tuple[int, list[DataFile]]]:
         """Each commit from `first` to `last` by number, with the selected files in it."""
-        for commit in self._log.range(first, last):
-            yield commit.version, [file for file in commit.files if self._wants(file.database, file.table)]
+        try:
+            for commit in self._log.range(first, last):
+                yield (
+                    commit.version,
+                    [file for file in commit.files if self._wants(file.database, file.table)],
+                )
+        except MissingCommitError as error:
+            raise EngineError(
+                f"{error}, since it was removed from the output: start a query with a new checkpoint, "
+                "with the option `startingCommit` if it is not to read all that is left"
+            ) from None
 
     def readable_files(self, first: int, last: int, schema: pa.Schema) -> list[DataFile]:
         """All selected files of the commits `first` to `last`, checked to fit the query's `schema`."""
