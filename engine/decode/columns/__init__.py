@@ -14,6 +14,7 @@ from engine.decode.columns.enums import enum_codec
 from engine.decode.columns.field_types import FieldType
 from engine.decode.columns.floats import float_codec
 from engine.decode.columns.integers import integer_codec, year_codec
+from engine.decode.columns.json_documents import json_codec
 from engine.decode.columns.kernels import Kernel
 from engine.decode.columns.strings import string_codec
 from engine.decode.columns.temporal import temporal_codec
@@ -40,6 +41,7 @@ _FAMILIES: dict[int, Callable[[Column, Options], Codec]] = {
     FieldType.TIME2: temporal_codec,
     FieldType.ENUM: enum_codec,
     FieldType.SET: enum_codec,
+    FieldType.JSON: json_codec,
     FieldType.STRING: string_codec,
     FieldType.VARCHAR: string_codec,
     FieldType.VAR_STRING: string_codec,
