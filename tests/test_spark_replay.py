@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
 
 from engine.errors import EngineError
 from engine.spark import replay
@@ -157,3 +158,26 @@ def test_changes_that_do_not_start_with_the_table_are_noticed(
         replay(loaded, ["id"])
     with pytest.raises(EngineError, match="without a key"):
         replay(loaded, [], partial_images=True)
+
+
+def test_a_stream_keeps_the_state_as_the_documentation_shows(spark: SparkSession, tmp_path: Path) -> None:
+    changes, table = workload(random.Random(5), 120, key_changes=True)
+    output = Output(tmp_path / "changes")
+    output.table("shop.orders", COLUMNS)
+    for start in range(0, len(changes), 60):
+        output.commit({"shop.orders": changes[start : start + 60]})
+    state = tmp_path / "state"
+
+    def keep(batch: DataFrame, number: int) -> None:
+        if number > 0:
+            before = spark.read.parquet(f"{state}/{number - 1}")
+            before = before.withColumns({"_change_type": lit("snapshot"), "_seq": lit(0)})
+            batch = batch.unionByName(before, allowMissingColumns=True)
+        replay(batch, KEYS).write.mode("overwrite").parquet(f"{state}/{number}")
+
+    stream = spark.readStream.format("binlog").option("maxFilesPerTrigger", "1").load(str(output.path))
+    writer = stream.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    last = max(int(version.name) for version in state.iterdir())
+    assert last >= 2
+    assert counted(spark.read.parquet(f"{state}/{last}")) == expected(table)
