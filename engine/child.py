@@ -7,11 +7,13 @@ travel as one sentence; a traceback goes along for those who asked for it.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import multiprocessing
 import os
 import resource
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -27,6 +29,7 @@ from engine.messages import Frame, Report
 _REPORT_SECONDS = 1.0
 _LINGER_MILLISECONDS = 2000
 _SEND_MILLISECONDS = 1000
+_PR_SET_PDEATHSIG = 1
 
 
 class Stopped(Exception):
@@ -110,6 +113,15 @@ class Child:
         os.close(self._stop_writer)
 
 
+def die_with_supervisor() -> None:
+    """Have the kernel kill this process when the fork server goes, which goes with the supervisor.
+
+    For processes that hold nothing worth saving: one that is busy, or stuck, must not live on unseen.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _show_name(name: str) -> None:
     """Have `ps` and `top` call this process `binlog-network`, `binlog-dec-0`: Linux shows 15 bytes."""
     with contextlib.suppress(OSError):
@@ -141,6 +153,7 @@ def start_child(function: str, config: Any) -> None:
 
 def run_child(name: str, reports_endpoint: str, body: Callable[[Child], None]) -> None:
     """Run `body` as a child process: whatever stops it is reported, and the exit code tells."""
+    die_with_supervisor()
 
     # Ctrl-C reaches the whole process group; the supervisor alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
