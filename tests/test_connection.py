@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import ssl
 import threading
 
 import pytest
@@ -16,6 +15,7 @@ from engine.net.connection import Connection, ConnectionFailed
 from engine.net.handshake import Greeting, build_auth_switch, build_greeting, parse_response
 from engine.net.packets import Ok, PacketJoiner, ServerError, build_err, build_ok, frame
 from engine.net.refusals import Refusal
+from engine.net.tls import Tls, TlsMode
 from engine.net.wire import ProtocolError
 
 PASSWORD = "s3cret 'ü\\"
@@ -107,19 +107,17 @@ def test_sha256_password(mysql97, full_authentications):
 def test_tls(shared_server, flavor, full_authentications):
     server = shared_server(flavor)
     server.create_replication_user("encrypted", PASSWORD)
-    trusting = ssl.create_default_context()
-    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-    with log_in(server, "encrypted", tls=trusting) as connection:
+    with log_in(server, "encrypted", tls=Tls(TlsMode.REQUIRED)) as connection:
         assert connection.query("SHOW STATUS LIKE 'Ssl_cipher'")[0][1]
     assert not full_authentications
-    with pytest.raises(EngineError, match="not to be trusted"):
-        log_in(server, "encrypted", tls=ssl.create_default_context())
+    with pytest.raises(EngineError, match="signed by none of this machine's authorities"):
+        log_in(server, "encrypted", tls=Tls(TlsMode.VERIFY_CA))
 
 
 @pytest.mark.server
 def test_tls_where_there_is_none(mysql56):
     with pytest.raises(EngineError, match="offers no TLS"):
-        Connection.open(mysql56.host, mysql56.port, mysql56.user, tls=ssl.create_default_context())
+        Connection.open(mysql56.host, mysql56.port, mysql56.user, tls=Tls(TlsMode.REQUIRED))
 
 
 @pytest.mark.server
@@ -231,7 +229,7 @@ def test_bytes_before_tls_are_refused():
     greeting = Greeting("5.0.96", 7, GREETING.nonce, CAPABILITIES | Capability.SSL)
     injected = packet(build_greeting(greeting), 0) + packet(OK, 2)
     with scripted(injected) as (port, _), pytest.raises(ProtocolError, match="between the greeting and TLS"):
-        Connection.open("127.0.0.1", port, tls=ssl.create_default_context())
+        Connection.open("127.0.0.1", port, tls=Tls(TlsMode.REQUIRED))
 
 
 def test_an_answer_that_is_no_result_ends_the_connection():

@@ -2,12 +2,13 @@
 
 A method yields what to send and receives what the server answers; it knows the credentials but no socket. A
 new method is one function and one entry in `METHODS`. No method puts a password in clear on a connection that
-is neither encrypted nor local to the machine.
+is neither encrypted nor local to the machine: `_in_clear` is the one way to do it, and checks.
 """
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from engine.errors import EngineError
+from engine.net.signatures import SCRAMBLE_SIZE, ParsecSalt, sign_with_password
 from engine.net.wire import ProtocolError
 
 Exchange = Generator[bytes, bytes, None]
@@ -35,8 +37,11 @@ class Credentials:
 
     password: bytes = field(repr=False)
     nonce: bytes = field(repr=False)
+    """What the server sent along when it asked for the method."""
     secure: bool
     """The connection is encrypted, or a socket on this machine: a password in clear is safe on it."""
+    public_key: bytes | None = field(default=None, repr=False)
+    """The server's RSA key in PEM form, where we have it from elsewhere than from the server."""
 
 
 def begin(plugin: str, credentials: Credentials) -> Exchange:
@@ -48,6 +53,14 @@ def begin(plugin: str, credentials: Credentials) -> Exchange:
             f"of {', '.join(name for name in METHODS if name != 'mysql_old_password')}"
         )
     return method(credentials)
+
+
+def first_method(wanted: str) -> str:
+    """The method to begin with, while the server does not know yet who we are and cannot tell the user's.
+
+    That is the server's default, unless it would have the password in clear: that must be asked for.
+    """
+    return wanted if wanted in _FIRST_METHODS else _FIRST_METHODS[0]
 
 
 def native_scramble(password: bytes, nonce: bytes) -> bytes:
@@ -80,12 +93,7 @@ def sha2_accepts(stored: bytes, nonce: bytes, scramble: bytes) -> bool:
 
 def encrypt_password(password: bytes, nonce: bytes, public_key: bytes) -> bytes:
     """The password, NUL-ended, XORed with the repeated nonce, then encrypted with the server's RSA key."""
-    try:
-        key = serialization.load_pem_public_key(public_key)
-    except (ValueError, UnsupportedAlgorithm):
-        raise ProtocolError("the server's public key is no RSA key in PEM form") from None
-    if not isinstance(key, rsa.RSAPublicKey):
-        raise ProtocolError("the server's public key is no RSA key in PEM form")
+    key = _load_public_key(public_key)
     plain = password + b"\0"
     pad = (nonce * (len(plain) // len(nonce) + 1))[: len(plain)] if nonce else bytes(len(plain))
     try:
@@ -94,8 +102,32 @@ def encrypt_password(password: bytes, nonce: bytes, public_key: bytes) -> bytes:
         raise EngineError("the password is too long for the server's RSA key: use TLS") from None
 
 
+def check_public_key(public_key: bytes) -> None:
+    """Raise `ProtocolError` for what is no RSA key in PEM form."""
+    _load_public_key(public_key)
+
+
+def _load_public_key(public_key: bytes) -> rsa.RSAPublicKey:
+    try:
+        key = serialization.load_pem_public_key(public_key)
+    except (ValueError, UnsupportedAlgorithm):
+        raise ProtocolError("the server's public key is no RSA key in PEM form") from None
+    if not isinstance(key, rsa.RSAPublicKey):
+        raise ProtocolError("the server's public key is no RSA key in PEM form")
+    return key
+
+
 def _xor(left: bytes, right: bytes) -> bytes:
     return bytes(a ^ b for a, b in zip(left, right, strict=True))
+
+
+def _in_clear(credentials: Credentials, method: str) -> bytes:
+    if not credentials.secure:
+        raise EngineError(
+            f"the server wants the password in clear ({method}), which only an encrypted connection or a "
+            "unix socket may carry: connect with --tls required"
+        )
+    return credentials.password + b"\0"
 
 
 def _native_password(credentials: Credentials) -> Exchange:
@@ -110,23 +142,54 @@ def _caching_sha2_password(credentials: Credentials) -> Exchange:
         return
     if answer != SHA2_FULL_AUTHENTICATION:
         raise ProtocolError(f"caching_sha2_password gives no meaning to the answer {answer[:8]!r}")
-    if credentials.secure:
-        yield password + b"\0"
-        return
-    public_key = yield SHA2_REQUEST_PUBLIC_KEY
-    yield encrypt_password(password, nonce, public_key)
+    yield from _in_full(credentials, "caching_sha2_password", SHA2_REQUEST_PUBLIC_KEY)
 
 
 def _sha256_password(credentials: Credentials) -> Exchange:
-    password = credentials.password
-    if not password:
+    if not credentials.password:
         yield b"\0"
         return
+    yield from _in_full(credentials, "sha256_password", SHA256_REQUEST_PUBLIC_KEY)
+
+
+def _in_full(credentials: Credentials, method: str, request_public_key: bytes) -> Exchange:
+    """The password itself: as it is where that is safe, else for the server's RSA key."""
     if credentials.secure:
-        yield password + b"\0"
+        yield _in_clear(credentials, method)
         return
-    public_key = yield SHA256_REQUEST_PUBLIC_KEY
-    yield encrypt_password(password, credentials.nonce, public_key)
+    public_key = credentials.public_key
+    if public_key is None:
+        public_key = yield request_public_key
+    yield encrypt_password(credentials.password, credentials.nonce, public_key)
+
+
+def _client_ed25519(credentials: Credentials) -> Exchange:
+    yield sign_with_password(credentials.password, _scramble(credentials, "client_ed25519"))
+
+
+def _parsec(credentials: Credentials) -> Exchange:
+    theirs, ours = _scramble(credentials, "parsec"), secrets.token_bytes(SCRAMBLE_SIZE)
+    salt = ParsecSalt.parse((yield b""))
+    yield ours + salt.key(credentials.password).sign(theirs + ours)
+
+
+def _scramble(credentials: Credentials, method: str) -> bytes:
+    if len(credentials.nonce) != SCRAMBLE_SIZE:
+        raise ProtocolError(f"{method} came with {len(credentials.nonce)} bytes to sign, not {SCRAMBLE_SIZE}")
+    return credentials.nonce
+
+
+def _clear_password(credentials: Credentials) -> Exchange:
+    yield _in_clear(credentials, "mysql_clear_password")
+
+
+def _dialog(credentials: Credentials) -> Exchange:
+    """MariaDB's PAM asks for the password as it would ask a person: the kind of question, then its text."""
+    question = credentials.nonce or _PASSWORD_QUESTIONS[0]
+    while question[:1] in _PASSWORD_QUESTIONS:
+        question = yield _in_clear(credentials, "dialog")
+    text = question[1:80].decode("utf-8", "replace")
+    raise EngineError(f"the server asks {text!r} at login, which only a person can answer")
 
 
 def _old_password(credentials: Credentials) -> Exchange:
@@ -137,10 +200,19 @@ def _old_password(credentials: Credentials) -> Exchange:
     yield b""
 
 
+_PASSWORD_QUESTIONS = (b"\x04", b"\x05")
+"""A question for a password, and the last one; others (2, 3) want an answer that may be seen."""
+
+_FIRST_METHODS = ("mysql_native_password", "caching_sha2_password", "sha256_password")
+
 METHODS: dict[str, Callable[[Credentials], Exchange]] = {
     "mysql_native_password": _native_password,
     "caching_sha2_password": _caching_sha2_password,
     "sha256_password": _sha256_password,
+    "client_ed25519": _client_ed25519,
+    "parsec": _parsec,
+    "mysql_clear_password": _clear_password,
+    "dialog": _dialog,
     "mysql_old_password": _old_password,
 }
 """Plugin name, as the server says it, → method."""

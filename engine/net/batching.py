@@ -35,6 +35,7 @@ from engine.net.framing import (
     INSIDE,
     NEEDED,
     OUTSIDE,
+    PENDING,
     POSITION,
     TRANSACTION,
 )
@@ -127,8 +128,9 @@ class Batcher:
 
     @property
     def inside_transaction(self) -> bool:
-        """Whether the stream stands in a transaction that has not ended yet."""
-        return bool(self._state[TRANSACTION] == INSIDE)
+        """Whether the stream stands in a transaction that has not ended yet; its GTID alone begins one."""
+        announced = self._state[TRANSACTION] == PENDING and self._state[GTID_ROW] >= 0
+        return bool(announced or self._state[TRANSACTION] == INSIDE)
 
     @property
     def missing(self) -> int:
@@ -195,7 +197,7 @@ class Batcher:
 
         A transaction that is still open is left out: what is there of it is no change yet.
         """
-        if not self.inside_transaction:
+        if error is None and not self.inside_transaction:
             self._mark_boundary()
         yield from self.flush()
         header = replace(

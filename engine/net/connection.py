@@ -7,60 +7,28 @@ already to the receive loop. Protocol decisions are made in the sans-IO modules;
 from __future__ import annotations
 
 import contextlib
-import os
-import platform
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from engine.errors import EngineError
-from engine.net.auth import METHODS, Credentials, begin
+from engine.net import tls as tls_rules
 from engine.net.capabilities import Capability, ServerStatus
+from engine.net.client_login import UTF8MB4_SINCE, Account, log_in, shared_capabilities, ssl_request
 from engine.net.commands import build_ping, build_query, build_quit
-from engine.net.handshake import (
-    DEFAULT_PLUGIN,
-    Greeting,
-    HandshakeResponse,
-    build_response,
-    build_ssl_request,
-    is_auth_switch,
-    parse_auth_switch,
-    parse_greeting,
-)
-from engine.net.packets import (
-    MORE_DATA_MARKER,
-    PacketJoiner,
-    ServerError,
-    frame,
-    is_err,
-    is_ok,
-    parse_err,
-    parse_ok,
-)
+from engine.net.compressed_stream import CompressedStream, Stream
+from engine.net.compression import ALGORITHMS
+from engine.net.handshake import Greeting, parse_greeting
+from engine.net.packets import PacketJoiner, ServerError, frame, is_err, is_ok, parse_err
 from engine.net.refusals import Context, explain
 from engine.net.resultset import ResultSet, ResultSetParser
+from engine.net.tls import Tls, TlsMode
 from engine.net.wire import ProtocolError
 
-Socket = socket.socket
-
 RECEIVE_SIZE = 1 << 16
-MAX_AUTHENTICATION_ROUNDS = 16
-_UTF8MB4_GENERAL_CI = 45
-_UTF8_GENERAL_CI = 33
-_UTF8MB4_SINCE = (5, 5, 3)
-_WANTED = (
-    Capability.LONG_PASSWORD
-    | Capability.LONG_FLAG
-    | Capability.PROTOCOL_41
-    | Capability.TRANSACTIONS
-    | Capability.SECURE_CONNECTION
-    | Capability.PLUGIN_AUTH
-    | Capability.PLUGIN_AUTH_LENENC_CLIENT_DATA
-    | Capability.CONNECT_ATTRS
-    | Capability.DEPRECATE_EOF
-)
+NO_TLS = Tls(TlsMode.DISABLED)
 
 
 class ConnectionFailed(EngineError):
@@ -86,7 +54,9 @@ class Endpoint:
 class Connection:
     """A session on a server. Not for several threads at once; not usable after `take_over` or a lost link."""
 
-    def __init__(self, endpoint: Endpoint, user: str, sock: Socket, read_timeout: float | None) -> None:
+    def __init__(
+        self, endpoint: Endpoint, user: str, sock: socket.socket, tls: Tls, read_timeout: float | None
+    ) -> None:
         """Only `open` calls this."""
         self.endpoint = endpoint
         self.user = user
@@ -94,7 +64,8 @@ class Connection:
         self.capabilities = Capability.NONE
         self.status = ServerStatus.NONE
         self.read_timeout = read_timeout
-        self._socket: Socket | None = sock
+        self._tls = tls
+        self._stream: Stream | None = sock
         self._joiner = PacketJoiner()
 
     @classmethod
@@ -109,30 +80,49 @@ class Connection:
         connect_timeout: float = 10.0,
         read_timeout: float | None = 60.0,
         attributes: Mapping[str, str] | None = None,
-        tls: ssl.SSLContext | None = None,
+        tls: Tls = NO_TLS,
+        compression: str = "none",
+        public_key: bytes | None = None,
+        further_passwords: Sequence[str] = (),
     ) -> Connection:
         """A logged-in session. Timeouts are in seconds; `read_timeout` null waits for ever.
 
-        With `tls` the connection is encrypted before anything secret is said, or fails. The password is used
-        here and not kept. Raises `ConnectionFailed` where the server cannot be reached, `Refusal` where it
-        refuses us, `EngineError` for everything else, always one sentence.
+        With `tls` the connection is encrypted before anything secret is said, or fails. `compression`: none,
+        zlib or zstd. `public_key`: the server's RSA key in PEM form; without one the server is asked for it.
+        `further_passwords`: for accounts with several factors. Passwords are used here and not kept. Raises
+        `ConnectionFailed` where the server cannot be reached, `Refusal` where it refuses us, `EngineError`
+        for everything else, always one sentence.
         """
         endpoint = Endpoint(host, port, unix_socket)
-        connection = cls(endpoint, user, _connect(endpoint, connect_timeout), read_timeout)
+        # A password out of the environment may hold bytes that are no UTF-8.
+        passwords = [text.encode("utf-8", "surrogateescape") for text in (password, *further_passwords)]
+        account = Account(user, passwords, public_key, attributes or {})
+        context = None if tls.mode is TlsMode.DISABLED else tls.context()
+        connection = cls(endpoint, user, _connect(endpoint, connect_timeout), tls, read_timeout)
         try:
-            connection._log_in(password, attributes or {}, tls)
-            connection.socket.settimeout(read_timeout)
+            connection._log_in(account, context, compression)
+            connection.stream.settimeout(read_timeout)
         except BaseException:
             connection._drop()
             raise
         return connection
 
     @property
-    def socket(self) -> Socket:
-        """The socket, in TLS where that is on; raises `ConnectionFailed` once it is closed or taken."""
-        if self._socket is None:
+    def stream(self) -> Stream:
+        """The socket, in TLS and compressed where that is on; raises `ConnectionFailed` once it is gone."""
+        if self._stream is None:
             raise ConnectionFailed(f"the connection to {self.endpoint} is closed")
-        return self._socket
+        return self._stream
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether the connection is in TLS."""
+        return Capability.SSL in self.capabilities
+
+    @property
+    def numbered_packets(self) -> bool:
+        """Whether the numbers of packets count up; on a compressed connection they need not."""
+        return self._joiner.numbered
 
     def query(self, sql: str) -> ResultSet:
         """The rows of a statement; raises `ServerError` where the server refuses it."""
@@ -176,17 +166,17 @@ class Connection:
             self._drop()
             raise ProtocolError(f"{self.endpoint} answered neither OK nor with an error")
 
-    def take_over(self) -> tuple[Socket, bytes]:
-        """The socket, and bytes that were read from it beyond the last answer, packet headers and all.
+    def take_over(self) -> tuple[Stream, bytes]:
+        """The stream, and bytes that were read from it beyond the last answer, packet headers and all.
 
-        From here on the caller owns the socket; its timeout is still `read_timeout`.
+        From here on the caller owns the stream; its timeout is still `read_timeout`.
         """
-        taken, self._socket = self.socket, None
+        taken, self._stream = self.stream, None
         return taken, self._joiner.take_pending()
 
     def close(self) -> None:
         """Say good-bye and close; harmless when closed already."""
-        if self._socket is not None:
+        if self._stream is not None:
             with contextlib.suppress(ConnectionFailed):
                 self.send_command(build_quit())
             self._drop()
@@ -198,19 +188,21 @@ class Connection:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Connection to {self.endpoint} as {self.user}{'' if self._socket else ', closed'}>"
+        return f"<Connection to {self.endpoint} as {self.user}{'' if self._stream else ', closed'}>"
 
-    def _log_in(self, password: str, attributes: Mapping[str, str], tls: ssl.SSLContext | None) -> None:
+    def _log_in(self, account: Account, context: ssl.SSLContext | None, compression: str) -> None:
         try:
             first = self._read()
             if is_err(first):
                 raise parse_err(first)
             self.greeting = parse_greeting(first)
-            self.capabilities = _WANTED & self.greeting.capabilities
-            if tls is not None:
-                self._encrypt(tls)
-            self._authenticate(password, attributes, tls is not None)
-            if self.greeting.version >= _UTF8MB4_SINCE:
+            self.capabilities = shared_capabilities(self.greeting, self._compression(compression))
+            if context is not None:
+                self._encrypt(context)
+            self._authenticate(account)
+            if compression != "none":
+                self._compress(compression)
+            if self.greeting.version >= UTF8MB4_SINCE:
                 # A server may be told to ignore the character set of the handshake.
                 self.execute("SET NAMES utf8mb4")
         except ServerError as error:
@@ -218,69 +210,64 @@ class Connection:
         except ProtocolError as error:
             raise ProtocolError(f"{self.endpoint} does not answer as a MySQL server does: {error}") from error
 
-    def _encrypt(self, tls: ssl.SSLContext) -> None:
-        if Capability.SSL not in self.greeting.capabilities:
-            raise EngineError(f"{self.endpoint} offers no TLS: set it up on the server, or connect without")
+    def _compression(self, name: str) -> Capability:
+        if name == "none":
+            return Capability.NONE
+        wanted = ALGORITHMS[name].capability
+        if wanted in self.greeting.capabilities:
+            return wanted
+        offered = [each for each, how in ALGORITHMS.items() if how.capability in self.greeting.capabilities]
+        raise EngineError(
+            f"{self.endpoint} offers no {name} compression: use --compression "
+            f"{' or '.join([*offered, 'none'])}"
+        )
+
+    def _encrypt(self, context: ssl.SSLContext) -> None:
+        local = self.endpoint.unix_socket is not None
+        offered = Capability.SSL in self.greeting.capabilities
+        if not self._tls.wanted(offered=offered, local=local, where=str(self.endpoint)):
+            return
         if self._joiner.take_pending():
             raise ProtocolError("bytes came between the greeting and TLS")
         self.capabilities |= Capability.SSL
-        self._send(build_ssl_request(self._response(b"", DEFAULT_PLUGIN, {})))
+        self._send(ssl_request(self.greeting, self.capabilities))
+        plain = self.stream
+        assert isinstance(plain, socket.socket)
         try:
-            self._socket = tls.wrap_socket(self.socket, server_hostname=self.endpoint.host)
-        except ssl.SSLCertVerificationError as error:
-            raise EngineError(
-                f"the certificate of {self.endpoint} is not to be trusted: {error.verify_message}"
-            ) from error
+            self._stream = context.wrap_socket(plain, server_hostname=self.endpoint.host or None)
         except OSError as error:
-            raise ConnectionFailed(f"TLS with {self.endpoint} failed: {error}") from error
+            raise self._lost(error) from error
 
-    def _authenticate(self, password: str, attributes: Mapping[str, str], encrypted: bool) -> None:
-        secure = encrypted or self.endpoint.unix_socket is not None
-        plugin = self.greeting.auth_plugin if self.greeting.auth_plugin in METHODS else DEFAULT_PLUGIN
-        exchange = begin(plugin, Credentials(password.encode(), self.greeting.nonce, secure))
-        self._send(build_response(self._response(next(exchange), plugin, attributes)))
-        for _ in range(MAX_AUTHENTICATION_ROUNDS):
-            payload = self._read()
-            if is_ok(payload):
-                self.status = parse_ok(payload, self.capabilities).status
+    def _authenticate(self, account: Account) -> None:
+        secure = self.encrypted or self.endpoint.unix_socket is not None
+        login = log_in(self.greeting, self.capabilities, account, secure=secure)
+        reply = next(login)
+        while True:
+            if reply is not None:
+                self._send(reply)
+            try:
+                reply = login.send(self._read())
+            except StopIteration as end:
+                self.status = end.value.status
                 return
-            if is_err(payload):
-                raise parse_err(payload)
-            if is_auth_switch(payload):
-                plugin, nonce = parse_auth_switch(payload)
-                exchange = begin(plugin, Credentials(password.encode(), nonce, secure))
-                self._send(next(exchange))
-                continue
-            # Some servers put the marker only in front of what might be taken for another packet.
-            data = payload[1:] if payload[:1] == bytes([MORE_DATA_MARKER]) else payload
-            with contextlib.suppress(StopIteration):
-                self._send(exchange.send(data))
-        raise ProtocolError("authentication does not come to an end")
 
-    def _response(
-        self, auth_response: bytes, plugin: str, attributes: Mapping[str, str]
-    ) -> HandshakeResponse:
-        ours = {"_client_name": "binlog-engine", "_pid": str(os.getpid()), "_os": platform.system()}
-        return HandshakeResponse(
-            capabilities=self.capabilities,
-            user=self.user,
-            auth_response=auth_response,
-            charset=_UTF8_GENERAL_CI if self.greeting.version < _UTF8MB4_SINCE else _UTF8MB4_GENERAL_CI,
-            auth_plugin=plugin,
-            attributes={**ours, **attributes},
-        )
+    def _compress(self, name: str) -> None:
+        if self._joiner.take_pending():
+            raise ProtocolError("bytes came between the login and compression")
+        self._stream = CompressedStream(self.stream, ALGORITHMS[name])
+        self._joiner.numbered = False
 
     def _send(self, payload: bytes) -> None:
         packets, self._joiner.sequence = frame(payload, self._joiner.sequence)
         try:
-            self.socket.sendall(packets)
+            self.stream.sendall(packets)
         except OSError as error:
             raise self._lost(error) from error
 
     def _read(self) -> bytes:
         while (payload := self._joiner.next()) is None:
             try:
-                received = self.socket.recv(RECEIVE_SIZE)
+                received = self.stream.recv(RECEIVE_SIZE)
             except OSError as error:
                 raise self._lost(error) from error
             if not received:
@@ -289,19 +276,21 @@ class Connection:
             self._joiner.feed(received)
         return payload
 
-    def _lost(self, error: OSError) -> ConnectionFailed:
+    def _lost(self, error: OSError) -> EngineError:
         self._drop()
+        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+            return tls_rules.explain(error, str(self.endpoint), self._tls)
         if isinstance(error, TimeoutError):
             return ConnectionFailed(f"{self.endpoint} stopped answering: check the server and the network")
         return ConnectionFailed(f"the connection to {self.endpoint} was lost: {error.strerror or error}")
 
     def _drop(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
 
-def _connect(endpoint: Endpoint, timeout: float) -> Socket:
+def _connect(endpoint: Endpoint, timeout: float) -> socket.socket:
     try:
         if endpoint.unix_socket is not None:
             sock = socket.socket(socket.AF_UNIX)

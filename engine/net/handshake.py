@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from engine.net.capabilities import Capability, MariaDBCapability, ServerStatus
-from engine.net.packets import EOF_MARKER
+from engine.net.packets import EOF_MARKER, NEXT_FACTOR_MARKER
 from engine.net.wire import (
     ProtocolError,
     Reader,
@@ -140,6 +140,8 @@ class HandshakeResponse:
     database: str | None = None
     auth_plugin: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
+    zstd_level: int = 3
+    """How hard the server is to compress, 1 to 22; travels only where zstd is agreed on."""
 
 
 def build_ssl_request(response: HandshakeResponse) -> bytes:
@@ -169,6 +171,8 @@ def build_response(response: HandshakeResponse) -> bytes:
     if Capability.CONNECT_ATTRS in capabilities:
         pairs = [lenenc_bytes(text.encode()) for pair in response.attributes.items() for text in pair]
         parts += lenenc_int_bytes(sum(map(len, pairs))), *pairs
+    if Capability.ZSTD_COMPRESSION in capabilities:
+        parts.append(uint_bytes(response.zstd_level, 1))
     return b"".join(parts)
 
 
@@ -198,8 +202,17 @@ def parse_response(payload: bytes) -> HandshakeResponse:
         while pairs.remaining:
             name = pairs.lenenc_bytes().decode("utf-8", "replace")
             attributes[name] = pairs.lenenc_bytes().decode("utf-8", "replace")
+    zstd = Capability.ZSTD_COMPRESSION in capabilities and reader.remaining
     return HandshakeResponse(
-        capabilities, user, auth_response, max_packet, charset, database, plugin, attributes
+        capabilities=capabilities,
+        user=user,
+        auth_response=auth_response,
+        max_packet=max_packet,
+        charset=charset,
+        database=database,
+        auth_plugin=plugin,
+        attributes=attributes,
+        zstd_level=reader.uint(1) if zstd else 3,
     )
 
 
@@ -214,10 +227,34 @@ def parse_auth_switch(payload: bytes) -> tuple[str, bytes]:
     reader.take(1)
     if not reader.remaining:
         return "mysql_old_password", b""
-    plugin = reader.nul_bytes_or_rest().decode("utf-8", "replace")
-    return plugin, reader.rest().removesuffix(b"\0")
+    return _plugin_request(reader)
 
 
 def build_auth_switch(plugin: str, nonce: bytes) -> bytes:
     """The packet that `parse_auth_switch` reads."""
     return uint_bytes(EOF_MARKER, 1) + nul_bytes(plugin.encode()) + nul_bytes(nonce)
+
+
+def is_next_factor(payload: bytes, capabilities: Capability) -> bool:
+    """The server took the password and wants the next one, of an account with several."""
+    agreed = Capability.MULTI_FACTOR_AUTHENTICATION in capabilities
+    return agreed and payload[:1] == bytes([NEXT_FACTOR_MARKER])
+
+
+def parse_next_factor(payload: bytes) -> tuple[str, bytes]:
+    """The method of the next factor, and its nonce (MySQL's page "Protocol::AuthNextFactor")."""
+    reader = Reader(payload, "request for the next factor")
+    reader.take(1)
+    return _plugin_request(reader)
+
+
+def build_next_factor(plugin: str, nonce: bytes) -> bytes:
+    """The packet that `parse_next_factor` reads."""
+    return uint_bytes(NEXT_FACTOR_MARKER, 1) + nul_bytes(plugin.encode()) + nul_bytes(nonce)
+
+
+def _plugin_request(reader: Reader) -> tuple[str, bytes]:
+    plugin = reader.nul_bytes_or_rest().decode("utf-8", "replace")
+    data = reader.rest()
+    # Nonces of 20 bytes come with a NUL behind them, longer ones without, and may end in one of their own.
+    return plugin, data[:NONCE_SIZE] if len(data) == NONCE_SIZE + 1 else data

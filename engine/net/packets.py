@@ -21,6 +21,7 @@ MAX_CONTROL_PAYLOAD = 1 << 28
 
 OK_MARKER = 0x00
 MORE_DATA_MARKER = 0x01
+NEXT_FACTOR_MARKER = 0x02
 LOCAL_INFILE_MARKER = 0xFB
 EOF_MARKER = 0xFE
 ERR_MARKER = 0xFF
@@ -39,13 +40,15 @@ def frame(payload: bytes, sequence: int) -> tuple[bytes, int]:
 class PacketJoiner:
     """Bytes as they come from a stream in, whole payloads out.
 
-    `sequence` is the number that the next packet must bear; the owner sets it to 0 before each command.
+    `sequence` is the number that the next packet must bear; the owner sets it to 0 before each command. With
+    `numbered` false any will do: inside a compressed connection the numbers are not to be relied on.
     """
 
-    def __init__(self, limit: int = MAX_CONTROL_PAYLOAD) -> None:
+    def __init__(self, limit: int = MAX_CONTROL_PAYLOAD, *, numbered: bool = True) -> None:
         self._received = bytearray()
         self._joined = bytearray()
         self._limit = limit
+        self.numbered = numbered
         self.sequence = 0
 
     def feed(self, data: bytes) -> None:
@@ -60,7 +63,7 @@ class PacketJoiner:
                 raise ProtocolError(
                     f"a payload of more than {self._limit} bytes, which no answer should need"
                 )
-            if self._received[3] != self.sequence:
+            if self.numbered and self._received[3] != self.sequence:
                 raise ProtocolError(f"packet {self._received[3]} came where packet {self.sequence} was due")
             if len(self._received) < HEADER_SIZE + length:
                 return None

@@ -10,7 +10,6 @@ import contextlib
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from socket import socket as Socket
 
 from engine.decode import event_types as t
 from engine.decode.events import decode_event
@@ -18,6 +17,7 @@ from engine.decode.events.management import Rotate
 from engine.decode.format_description import FormatDescription
 from engine.errors import BinlogError, EngineError, EventError
 from engine.net import source
+from engine.net.compressed_stream import Stream
 from engine.net.connection import Connection
 from engine.net.packets import EOF_MARKER, PacketJoiner, is_err, parse_err
 from engine.net.refusals import explain
@@ -51,7 +51,10 @@ def read_server_events(
     place = _Place(file, position)
     fmt = assumed_format(facts)
     with contextlib.closing(stream):
-        for payload in _payloads(stream, pending, str(connection.endpoint)):
+        joiner = PacketJoiner(_MAX_PAYLOAD, numbered=connection.numbered_packets)
+        joiner.sequence = 1
+        joiner.feed(pending)
+        for payload in _payloads(stream, joiner, str(connection.endpoint)):
             if is_err(payload):
                 raise explain(parse_err(payload), context)
             if payload[:1] == bytes([EOF_MARKER]):
@@ -96,10 +99,7 @@ class _Place:
             self.file, self.position = body.next_file, body.position
 
 
-def _payloads(stream: Socket, pending: bytes, where: str) -> Iterator[bytes]:
-    joiner = PacketJoiner(_MAX_PAYLOAD)
-    joiner.sequence = 1
-    joiner.feed(pending)
+def _payloads(stream: Stream, joiner: PacketJoiner, where: str) -> Iterator[bytes]:
     while True:
         while (payload := joiner.next()) is not None:
             yield payload

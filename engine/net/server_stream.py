@@ -19,6 +19,7 @@ from engine.decode.table_map import TableMap
 from engine.errors import EngineError
 from engine.net import source
 from engine.net.batching import Batcher, ServerErrorPacket
+from engine.net.compressed_stream import Stream
 from engine.net.connection import Connection, ConnectionFailed
 from engine.net.describe import describe_table
 from engine.net.origins import ServerSource
@@ -126,9 +127,7 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource) -> None:
     outlet.send(batcher.finish(None if error is None else str(error)))
 
 
-def _receive(
-    child: Child, outlet: Outlet, batcher: Batcher, stream: socket.socket, origin: ServerSource
-) -> None:
+def _receive(child: Child, outlet: Outlet, batcher: Batcher, stream: Stream, origin: ServerSource) -> None:
     """Read until the stream ends. Raises `EngineError` and `OSError` for whatever breaks it."""
     stream.setblocking(False)
     poller = select.poll()
@@ -154,12 +153,15 @@ def _receive(
             finished_since = None
         try:
             size = stream.recv_into(batcher.space())
-        except (BlockingIOError, ssl.SSLWantReadError):
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             waiting = _POLL_SECONDS if finished_since is None else _LINGER_SECONDS
-            poller.poll(waiting * 1000)
+            ready = dict(poller.poll(waiting * 1000))
             if child.leaving:
                 raise Stopped from None
-            if time.monotonic() - heard > silence_limit:
+            if stream.fileno() in ready:
+                # In TLS or compressed, that may be less than what gives a single byte.
+                heard = time.monotonic()
+            elif time.monotonic() - heard > silence_limit:
                 raise ConnectionFailed(
                     f"the server has been silent for {silence_limit:g} s at {_place(batcher)}, without even "
                     "a heartbeat: check the server and the network, then start again"
