@@ -7,17 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from engine.decode.columns.addresses import address_codec
 from engine.decode.columns.base import Codec, Column, Options
 from engine.decode.columns.bits import bit_codec
+from engine.decode.columns.compressed import compressed_codec
 from engine.decode.columns.decimals import decimal_codec
 from engine.decode.columns.enums import enum_codec
 from engine.decode.columns.field_types import FieldType
 from engine.decode.columns.floats import float_codec
+from engine.decode.columns.geometry import geometry_codec
 from engine.decode.columns.integers import integer_codec, year_codec
 from engine.decode.columns.json_documents import json_codec
 from engine.decode.columns.kernels import Kernel
 from engine.decode.columns.strings import string_codec
 from engine.decode.columns.temporal import temporal_codec
+from engine.decode.columns.vectors import vector_codec
 from engine.errors import EngineError
 
 _FAMILIES: dict[int, Callable[[Column, Options], Codec]] = {
@@ -41,7 +45,11 @@ _FAMILIES: dict[int, Callable[[Column, Options], Codec]] = {
     FieldType.TIME2: temporal_codec,
     FieldType.ENUM: enum_codec,
     FieldType.SET: enum_codec,
+    FieldType.BLOB_COMPRESSED: compressed_codec,
+    FieldType.VARCHAR_COMPRESSED: compressed_codec,
     FieldType.JSON: json_codec,
+    FieldType.GEOMETRY: geometry_codec,
+    FieldType.VECTOR: vector_codec,
     FieldType.STRING: string_codec,
     FieldType.VARCHAR: string_codec,
     FieldType.VAR_STRING: string_codec,
@@ -50,11 +58,21 @@ _FAMILIES: dict[int, Callable[[Column, Options], Codec]] = {
     FieldType.MEDIUM_BLOB: string_codec,
     FieldType.LONG_BLOB: string_codec,
 }
+"""By type code."""
+
+_DECLARED_FAMILIES: dict[tuple[str | None, int], Callable[[Column, Options], Codec]] = {
+    ("uuid", FieldType.STRING): address_codec,
+    ("inet4", FieldType.STRING): address_codec,
+    ("inet6", FieldType.STRING): address_codec,
+    ("vector", FieldType.VARCHAR): vector_codec,
+}
+"""By the name in the catalog and the type code under which the values are stored."""
 
 
 def codec_for(column: Column, options: Options) -> Codec:
     """The codec of a column; `EngineError` that names the column where its type or metadata cannot be."""
-    family = _FAMILIES.get(column.type_code)
+    declared = _DECLARED_FAMILIES.get((column.declared, column.type_code))
+    family = declared or _FAMILIES.get(column.type_code)
     if family is None:
         raise EngineError(
             f"column {column.name} has type code {column.type_code}, which no known MySQL or MariaDB version "

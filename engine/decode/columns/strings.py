@@ -21,8 +21,8 @@ from engine.errors import EngineError
 
 _BLOBS = {FieldType.TINY_BLOB, FieldType.BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB}
 
-
-_UNTOLD = "utf8mb4"
+UNTOLD = "utf8mb4"
+"""What text is taken for where nobody told its character set."""
 _UTF8 = {"utf8mb4", "utf8mb3", "ascii"}
 
 
@@ -48,4 +48,4 @@ def string_codec(column: Column, options: Options) -> Codec:
     charset = charset_of(column)
     if charset == BINARY or (charset is None and column.type_code in _BLOBS):
         return binary_codec(column, options)
-    return text_codec(charset or _UNTOLD, -length_bytes(column), column.name)
+    return text_codec(charset or UNTOLD, -length_bytes(column), column.name)

@@ -1,0 +1,96 @@
+"""MariaDB's COMPRESSED columns: each value uncompressed, the rest left to the codec of what it then is.
+
+A value starts with a byte that tells the method: 0 for none, else zlib, with the number of bytes (in the low
+three bits) that hold the original size, most significant first. Source: MariaDB `sql/field_comp.cc`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.decode.columns.base import NULL_CELL, Codec, Column, Counters, Options
+from engine.decode.columns.binaries import BinaryCodec
+from engine.decode.columns.charsets import BINARY, charset_of
+from engine.decode.columns.field_types import FieldType
+from engine.decode.columns.kernels import LARGEST_CONTENT, check_content_size
+from engine.decode.columns.strings import UNTOLD, text_codec
+from engine.decode.columns.widths import length_bytes
+from engine.errors import EventError
+
+_PLAIN = 0
+_ZLIB = 0x80
+_METHOD = 0xF0
+_WITHOUT_HEADER = 0x08
+_SIZE_BYTES = 0x07
+
+_PREFIX = 4
+"""Length bytes of the values that the inner codec gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompressedCodec:
+    """Length-prefixed compressed values; `inner` takes them uncompressed, with prefixes of four bytes."""
+
+    inner: Codec
+    width: int
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """The inner codec's type."""
+        return self.inner.arrow_type
+
+    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+        """See `Codec.build`."""
+        plain = bytearray()
+        plain_cells = np.full(cells.size, NULL_CELL, np.int32)
+        for index, cell in enumerate(cells.tolist()):
+            if cell >= 0:
+                value = self._uncompressed(data, cell)
+                plain_cells[index] = len(plain)
+                plain += len(value).to_bytes(_PREFIX, "little") + value
+                check_content_size(len(plain))
+        return self.inner.build(np.frombuffer(plain, np.uint8), plain_cells, counters)
+
+    def _uncompressed(self, data: NDArray[np.uint8], cell: int) -> bytes:
+        start = cell - self.width
+        size = int.from_bytes(data[cell:start].tobytes(), "little")
+        try:
+            return uncompress(data[start : start + size].tobytes())
+        except EventError as error:
+            raise EventError(error.reason, start + error.offset) from error
+
+
+def uncompress(stored: bytes) -> bytes:
+    """The original of a stored value. Raises `EventError`, its offset counted in `stored`."""
+    if not stored or stored[0] == _PLAIN:
+        return stored[1:]
+    header = stored[0]
+    if header & _METHOD != _ZLIB:
+        raise EventError(f"a compressed value has the unknown method {header >> 4}")
+    body = 1 + (header & _SIZE_BYTES)
+    size = int.from_bytes(stored[1:body], "big")
+    if not header & _SIZE_BYTES or len(stored) < body or size > LARGEST_CONTENT:
+        raise EventError("a compressed value does not tell its size")
+    window = -zlib.MAX_WBITS if header & _WITHOUT_HEADER else zlib.MAX_WBITS
+    try:
+        original = zlib.decompressobj(window).decompress(stored[body:], size + 1)
+    except zlib.error as error:
+        raise EventError(f"a compressed value cannot be uncompressed ({error})", body) from None
+    if len(original) != size:
+        raise EventError(f"a compressed value is not of the {size} bytes that it announces", 1)
+    return original
+
+
+def compressed_codec(column: Column, options: Options) -> Codec:
+    """The codec of a VARCHAR, VARBINARY, TEXT or BLOB column that is COMPRESSED."""
+    charset = charset_of(column)
+    if charset == BINARY or (charset is None and column.type_code == FieldType.BLOB_COMPRESSED):
+        inner: Codec = BinaryCodec(pa.binary(), -_PREFIX)
+    else:
+        inner = text_codec(charset or UNTOLD, -_PREFIX, column.name)
+    return CompressedCodec(inner, -length_bytes(column))
