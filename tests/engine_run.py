@@ -93,9 +93,8 @@ class EngineRun:
 
     def __init__(self, arguments: list[str], out: Path, password: str = "") -> None:
         self.log = CommitLog(out)
-        self._files = contextlib.ExitStack()
-        self._stdout = self._files.enter_context(tempfile.TemporaryFile())
-        self._stderr = self._files.enter_context(tempfile.TemporaryFile())
+        self._stdout = tempfile.TemporaryFile()  # noqa: SIM115
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             [COMMAND, *arguments],
             stdin=subprocess.DEVNULL,
@@ -115,7 +114,8 @@ class EngineRun:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
-        self._files.close()
+        self._stdout.close()
+        self._stderr.close()
 
     @property
     def pid(self) -> int:

@@ -1,0 +1,55 @@
+"""What an output folder must be, whatever happened to the engine that wrote it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from engine.reader import Changes
+from engine.sink.commit_log import CommitLog
+
+
+def sequence_numbers(out: Path) -> list[int]:
+    """Every `_seq` of all tables and the events feed, in ascending order."""
+    changes = Changes(out)
+    numbers = changes.events()["_seq"].to_pylist()
+    for database, table in changes.tables():
+        numbers += changes.read(database, table)["_seq"].to_pylist()
+    return sorted(numbers)
+
+
+def assert_sound(out: Path) -> None:
+    """Sequence numbers without gap or double that ascend from commit to commit, and no file but the log's."""
+    log = CommitLog(out)
+    commits = list(log.range(0, log.latest_version()))
+    files = [file for commit in commits for file in commit.files]
+    on_disk = {str(path.relative_to(out)) for path in out.glob("*/*") if path.parent.name != "_log"}
+    assert on_disk == {file.path for file in files}
+    assert not list(out.rglob("*.tmp"))
+    last_seq = 0
+    for commit in commits:
+        assert all(last_seq < file.first_seq <= file.last_seq <= commit.last_seq for file in commit.files)
+        last_seq = commit.last_seq
+    for database, table in Changes(out).tables():
+        ordered = Changes(out).read(database, table)["_seq"].to_pylist()
+        assert ordered == sorted(ordered)
+    assert sequence_numbers(out) == list(range(1, last_seq + 1))
+
+
+def assert_same_changes(one: Path, other: Path) -> None:
+    """Both outputs hold the same rows in the same order, metadata included, however they were committed."""
+    ours, theirs = Changes(one), Changes(other)
+    assert ours.tables() == theirs.tables()
+    assert ours.events().equals(theirs.events())
+    for database, table in ours.tables():
+        rows, expected = ours.read(database, table), theirs.read(database, table)
+        assert rows.schema.equals(expected.schema)
+        assert rows.equals(expected), _first_difference(rows, expected)
+
+
+def _first_difference(rows: pa.Table, expected: pa.Table) -> str:
+    for number, (row, wanted) in enumerate(zip(rows.to_pylist(), expected.to_pylist(), strict=False)):
+        if repr(row) != repr(wanted):
+            return f"row {number} is {row} in place of {wanted}"
+    return f"{len(rows)} rows in place of {len(expected)}"
