@@ -296,6 +296,19 @@ def test_rows(written):
     assert ours == printed
 
 
+def test_all_rows_are_decoded(written):
+    undecoded = {placed.event.type_name for placed in written.events if placed.rows_error}
+    assert undecoded <= {"PARTIAL_UPDATE_ROWS_EVENT"}
+    (inserted,) = (
+        placed.rows
+        for placed in written.of_type("WRITE_ROWS_EVENT", "WRITE_ROWS_EVENT_V1")
+        if placed.table == ("shop", "all_types")
+    )
+    values = list(inserted[0]["values"].values())
+    assert values[:2] == [1, -1]
+    assert "grün" in values
+
+
 def _printed(values):
     shown = {}
     for number, value in enumerate(values.values(), 1):

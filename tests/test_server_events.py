@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from engine.cli import main
 from engine.decode import event_types as t
 from engine.decode.show_events import show_events, show_server_events
 from engine.errors import EngineError
@@ -28,9 +29,9 @@ def start_here(server: Server, database: str) -> str:
     """A new binlog file with a row in a new table; returns the file's name."""
     server.flush_binlog()
     server.execute(
-        f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t1 (number INT UNSIGNED, word TEXT)"
+        f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t1 (number BIGINT UNSIGNED, word TEXT)"
     )
-    server.execute(f"INSERT INTO {database}.t1 VALUES (4294967295, 'wörd'), (NULL, NULL)")
+    server.execute(f"INSERT INTO {database}.t1 VALUES (18446744073709551615, 'wörd'), (NULL, NULL)")
     return server.binlogs()[-1].name
 
 
@@ -78,7 +79,7 @@ def test_columns_are_named_by_the_catalog(server):
     ]
     assert rows == [
         [
-            {"change_type": "insert", "values": {"number": 4294967295, "word": "wörd"}},
+            {"change_type": "insert", "values": {"number": 18446744073709551615, "word": "wörd"}},
             {"change_type": "insert", "values": {"number": None, "word": None}},
         ]
     ]
@@ -89,5 +90,24 @@ def test_columns_are_named_by_the_catalog(server):
 
 
 def test_refusals(server):
-    with connect(server) as connection, pytest.raises(EngineError, match=r"no\.such|binlog\.9999|not"):
+    with connect(server) as connection, pytest.raises(EngineError, match=r"binlog\.999999"):
         list(read_server_events(connection, read_facts(connection), "binlog.999999", 4, 4245))
+
+
+def test_the_command(server, capsys, monkeypatch):
+    name = start_here(server, "server_events_5")
+    monkeypatch.setenv("MYSQL_PWD", "")
+    arguments = ["events", "--host", server.host, "--port", str(server.port), "--user", server.user]
+    assert main([*arguments, "--start", f"{name}:4", "--json"]) == 0
+    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert shown[0]["type"] == "FORMAT_DESCRIPTION_EVENT"
+    assert {event["file"] for event in shown} == {name}
+    assert main([*arguments, "--start", f"{name}:4"]) == 0
+    assert "insert: number=18446744073709551615, word=wörd" in capsys.readouterr().out
+    assert main([*arguments, "--start", "binlog.999999:4"]) == 1
+    assert "binlog.999999" in capsys.readouterr().err
+
+
+def test_the_command_needs_something_to_show(capsys):
+    assert main(["events"]) == 1
+    assert "name the binlog files to show, or a server with --host" in capsys.readouterr().err

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from engine.decode import event_types as t
 from engine.decode.columns.base import Column, Options
+from engine.decode.columns.field_types import FieldType
 from engine.decode.events.rows import RowsHeader
 from engine.decode.format_description import FormatDescription
 from engine.decode.rows import decode_rows
@@ -28,6 +29,10 @@ _PLAIN_TYPES = {
 _OPTIONS = Options(temporal_text=True)
 _METADATA_COLUMNS = 2
 """Behind the table's own columns: `_change_type` and `_absent_columns`."""
+
+
+_INTEGERS = (FieldType.LONGLONG, FieldType.BIT)
+"""With 64 bits and no sign these are decimals in Arrow; a JSON number has room for them."""
 
 
 class RowsUndecodable(EngineError):
@@ -51,7 +56,7 @@ def row_values(kind: t.RowsKind, body: RowsHeader, columns: Sequence[Column]) ->
     except EngineError as error:
         raise RowsUndecodable(str(error)) from error
     names = batch.schema.names[:-_METADATA_COLUMNS]
-    values = [json_values(column) for column in batch.columns[:-_METADATA_COLUMNS]]
+    values = [_column_values(array, column) for array, column in zip(batch.columns, columns, strict=False)]
     change_types, absent = (column.to_pylist() for column in batch.columns[-_METADATA_COLUMNS:])
     rows = []
     for row, change_type in enumerate(change_types):
@@ -61,6 +66,12 @@ def row_values(kind: t.RowsKind, body: RowsHeader, columns: Sequence[Column]) ->
         }
         rows.append({"change_type": change_type, "values": image})
     return rows
+
+
+def _column_values(array: pa.Array, column: Column) -> list[Any]:
+    if column.type_code in _INTEGERS and pa.types.is_decimal(array.type):
+        return [None if value is None else int(value) for value in array.to_pylist()]
+    return json_values(array)
 
 
 def json_values(array: pa.Array) -> list[Any]:
