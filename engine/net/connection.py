@@ -262,7 +262,7 @@ class Connection:
         try:
             self.stream.sendall(packets)
         except OSError as error:
-            raise self._lost(error) from error
+            raise self._lost(self._last_words(error)) from error
 
     def _read(self) -> bytes:
         while (payload := self._joiner.next()) is None:
@@ -275,6 +275,17 @@ class Connection:
                 raise ConnectionFailed(f"{self.endpoint} closed the connection: see the server's error log")
             self._joiner.feed(received)
         return payload
+
+    def _last_words(self, error: OSError) -> OSError:
+        """The TLS alert, if any, with which the server hung up before what we sent came through."""
+        if isinstance(self._stream, ssl.SSLSocket):
+            try:
+                self._stream.recv(1)
+            except ssl.SSLError as alert:
+                return alert
+            except OSError:
+                pass
+        return error
 
     def _lost(self, error: OSError) -> EngineError:
         self._drop()

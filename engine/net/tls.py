@@ -44,6 +44,10 @@ VERSIONS = {
 """What may be asked for as the oldest version."""
 
 
+_LEGACY_SERVER_CONNECT = 0x4
+"""OpenSSL's SSL_OP_LEGACY_SERVER_CONNECT, which Python names since 3.12."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tls:
     """What a user asks of a connection's encryption. Raises `EngineError` for what contradicts itself."""
@@ -73,6 +77,8 @@ class Tls:
         """
         if self.mode is TlsMode.DISABLED or (self.mode is TlsMode.PREFERRED and local):
             return False
+        if local and self.mode is TlsMode.VERIFY_IDENTITY:
+            raise EngineError(f"{where} is a unix socket, which no certificate can name: ask for verify-ca")
         if offered or self.mode is TlsMode.PREFERRED:
             return offered
         raise EngineError(
@@ -100,8 +106,10 @@ class Tls:
             warnings.simplefilter("ignore", DeprecationWarning)
             context.minimum_version = VERSIONS[self.minimum_version]
         if VERSIONS[self.minimum_version] < ssl.TLSVersion.TLSv1_2:
-            # OpenSSL 3 knows the hashes of these versions only at its lowest level of security.
-            context.set_ciphers("DEFAULT:@SECLEVEL=0")
+            # Such servers sign with hashes that OpenSSL 3 knows only at its lowest level of security, offer
+            # Diffie-Hellman groups that it knows at none, and are older than secure renegotiation.
+            context.set_ciphers("DEFAULT:!DHE:@SECLEVEL=0")
+            context.options |= _LEGACY_SERVER_CONNECT
 
     def _trust(self, context: ssl.SSLContext) -> None:
         if self.ca is None:
@@ -183,6 +191,10 @@ _NO_COMMON_VERSION = (
     "{where} speaks no TLS of version {version} or later ({reason}): bring the server up to date, or lower "
     "--tls-min-version"
 )
+_BROKEN_OFF = (
+    "{where} broke off TLS: it may speak no version of {version} or later, or not take our certificate, so see "
+    "its error log"
+)
 _CLIENT_REFUSED = (
     "{where} does not take our certificate ({reason}): give one that its authority has signed, as --tls-cert "
     "and --tls-key"
@@ -190,7 +202,7 @@ _CLIENT_REFUSED = (
 _FAILURES = (
     ("unsupported protocol", _NO_COMMON_VERSION),
     ("protocol version", _NO_COMMON_VERSION),
-    ("wrong version number", _NO_COMMON_VERSION),
+    ("wrong version number", _BROKEN_OFF),
     ("certificate required", _CLIENT_REFUSED),
     ("alert unknown ca", _CLIENT_REFUSED),
     ("alert bad certificate", _CLIENT_REFUSED),

@@ -173,6 +173,8 @@ class Server:
                 "charset": "utf8mb4",
                 "local_infile": True,
                 "max_allowed_packet": 1 << 30,
+                # MySQL 5.6 knows no version of TLS that pymysql would take.
+                "ssl_disabled": True,
                 **arguments,
             }
         )
