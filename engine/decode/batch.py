@@ -136,6 +136,8 @@ class BatchDecoder:
         self, events: EventTable, description: FormatDescription, catalog: Mapping[str, bytes]
     ) -> _Content:
         counters = Counters()
+        # From here on no event has a checksum: it was cut off, or (in a compressed transaction) never there.
+        description = description.without_checksums()
         events = expand_compressed(events, description)
         survey = survey_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
         tagged = _TaggedGtids(description)
@@ -237,8 +239,8 @@ def _reason(error: EngineError) -> str:
 
 
 def _sound_part(events: EventTable, broken: int) -> EventTable:
-    """The events up to the last transaction end before event `broken`."""
-    ends = np.flatnonzero(events.transaction_ends[:broken])
+    """The events up to the last transaction end before event `broken`; always fewer than there were."""
+    ends = np.flatnonzero(events.transaction_ends[: min(broken, len(events) - 1)])
     return events.head(int(ends[-1]) + 1 if len(ends) else min(events.context, len(events)))
 
 

@@ -28,9 +28,10 @@ from engine.kernels import Int64s
     ROTATE,
     HEARTBEAT,
 ) = range(15)
-"""CONTENT: any other part of a transaction. STATEMENT: a statement in another wrapping than QUERY; like it, a
-transaction of its own unless inside of one. TRANSACTION_FINISH: ends one (XID, XA PREPARE). PAYLOAD: a whole
-compressed transaction behind its GTID. MANAGEMENT: stands between transactions. HEARTBEAT: is in no file."""
+"""CONTENT: any other part of a transaction. STATEMENT: a statement in another wrapping than QUERY, or an
+incident in place of one; like QUERY, a transaction of its own unless inside of one. TRANSACTION_FINISH: ends one
+(XID, XA PREPARE). PAYLOAD: a whole compressed transaction behind its GTID. MANAGEMENT: stands between
+transactions. HEARTBEAT: is in no file."""
 
 _ROLES: dict[int, tuple[int, ...]] = {
     MYSQL_GTID: (types.GTID_LOG_EVENT,),
@@ -45,6 +46,7 @@ _ROLES: dict[int, tuple[int, ...]] = {
         types.NEW_LOAD_EVENT,
         types.EXEC_LOAD_EVENT,
         types.DELETE_FILE_EVENT,
+        types.INCIDENT_EVENT,
     ),
     TABLE_MAP: (types.TABLE_MAP_EVENT,),
     ROWS: tuple(code for code, kind in types.ROWS_EVENTS.items() if not kind.compressed),
@@ -53,7 +55,6 @@ _ROLES: dict[int, tuple[int, ...]] = {
     MANAGEMENT: (
         types.STOP_EVENT,
         types.SLAVE_EVENT,
-        types.INCIDENT_EVENT,
         types.PREVIOUS_GTIDS_LOG_EVENT,
         types.BINLOG_CHECKPOINT_EVENT,
         types.GTID_LIST_EVENT,

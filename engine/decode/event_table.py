@@ -41,6 +41,8 @@ class EventTable:
     positions: Int64s
     """Start position in the binlog file (of the outer event for those from a compressed transaction)."""
     transaction_ends: NDArray[np.bool_]
+    places: Int64s
+    """Place of each event in its batch's index; that of the outer event for those from a compressed one."""
     context: int
     """The first so many events are context: read them, but nothing comes out for them."""
 
@@ -56,6 +58,7 @@ class EventTable:
             types=self.types[:count],
             positions=self.positions[:count],
             transaction_ends=self.transaction_ends[:count],
+            places=self.places[:count],
         )
 
     def event(self, i: int | np.signedinteger) -> Bytes:
@@ -64,11 +67,11 @@ class EventTable:
 
     def error(self, i: int, reason: str) -> EventTableError:
         """An error at event `i`."""
-        return EventTableError(self.file, int(self.positions[i]), reason, i)
+        return EventTableError(self.file, int(self.positions[i]), reason, int(self.places[i]))
 
 
 class EventTableError(BinlogError):
-    """A broken event of an event table; `event` is its place there."""
+    """A broken event; `event` is its place in the batch's index."""
 
     def __init__(self, file: str, position: int, reason: str, event: int) -> None:
         super().__init__(file, position, reason)
@@ -129,6 +132,7 @@ def open_events(
         types=(index[:, 1] & 0xFF).astype(np.int64),
         positions=positions,
         transaction_ends=(index[:, 1] & TRANSACTION_END) != 0,
+        places=np.arange(count),
         context=context,
     )
     if status == _OK:

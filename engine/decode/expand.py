@@ -69,6 +69,7 @@ def expand_compressed(events: EventTable, description: FormatDescription) -> Eve
         transaction_ends=np.concatenate(
             [events.transaction_ends[kept], events.transaction_ends[inside] & last]
         )[order],
+        places=np.concatenate([events.places[kept], events.places[inside]])[order],
         context=events.context,
     )
 
@@ -84,9 +85,9 @@ def _inner(event: bytes, description: FormatDescription) -> Iterator[bytes]:
 def _plain_rows(event: bytes, body: RowsHeader) -> bytes:
     if body.column_count >= 1 << 16:
         raise EventError(f"no table has {body.column_count} columns")
-    count = bytes([body.column_count])
-    if body.column_count > 250:
-        count = b"\xfc" + body.column_count.to_bytes(2, "little")
+    count = body.column_count.to_bytes(1 if body.column_count <= 250 else 2, "little")
+    if len(count) > 1:
+        count = b"\xfc" + count
     content = b"".join(
         (
             body.table_id.to_bytes(6, "little"),
