@@ -29,8 +29,8 @@ from engine.kernels import Int64s
     HEARTBEAT,
 ) = range(15)
 """CONTENT: any other part of a transaction. STATEMENT: a statement in another wrapping than QUERY, or an
-incident in place of one; like QUERY, a transaction of its own unless inside of one. TRANSACTION_FINISH: ends one
-(XID, XA PREPARE). PAYLOAD: a whole compressed transaction behind its GTID. MANAGEMENT: stands between
+incident in place of one; like QUERY, a transaction of its own unless inside of one. TRANSACTION_FINISH: ends
+one (XID, XA PREPARE). PAYLOAD: a whole compressed transaction behind its GTID. MANAGEMENT: stands between
 transactions. HEARTBEAT: is in no file."""
 
 _ROLES: dict[int, tuple[int, ...]] = {
