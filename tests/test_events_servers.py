@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,10 +12,14 @@ from pathlib import Path
 import pytest
 
 from engine.decode.event_stream import PlacedEvent, decode_all
+from engine.decode.events import decode_event
 from engine.decode.events.statements import Query
 from engine.decode.events.transactions import Gtid
+from engine.decode.format_description import FormatDescription
+from engine.errors import EventError
 from engine.gtid import MysqlGtidSet
 from engine.net.files import read_events
+from tests.event_bytes import resized
 from tests.event_workload import OPTIONS, run_workload
 from tests.mysqlbinlog import Printout, print_binlog
 from tests.servers import FLAVORS, UnavailableError, get_server
@@ -307,6 +312,20 @@ def test_all_rows_are_decoded(written):
     values = list(inserted[0]["values"].values())
     assert values[:2] == [1, -1]
     assert "grün" in values
+
+
+def test_truncation_anywhere(written):
+    """A cut event is an EventError, or reads as a shorter one; nothing else is ever raised."""
+    raw = [data for _, data in read_events(written.path)]
+    fmt = FormatDescription.parse(raw[0])
+    kinds = {data[4]: data for data in raw if len(data) < 1000}
+    assert len(kinds) > 12
+    for data in kinds.values():
+        content = data[: -fmt.checksum_length or None]
+        for end in range(len(content)):
+            for cut in (content[:end], resized(content[:end]) if end >= 19 else b""):
+                with contextlib.suppress(EventError):
+                    decode_event(cut, fmt.without_checksums())
 
 
 def _printed(values):

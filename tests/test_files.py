@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
+import struct
 from pathlib import Path
 
 import pytest
 
 from engine.decode import event_types as t
+from engine.decode.show_events import show_events
 from engine.errors import BinlogError, EngineError
 from engine.net.files import open_binlog, read_events
 from tests.event_bytes import make_event
@@ -80,3 +84,20 @@ def test_a_size_beyond_the_file_costs_no_memory(tmp_path):
     data[274 + 9 : 274 + 13] = (0xFFFFFFFF).to_bytes(4, "little")
     with pytest.raises(BinlogError, match="at position 274: the file ends in the middle of an event"):
         list(read_events(write(tmp_path, bytes(data))))
+
+
+def test_binlogs_of_mysql_323_have_shorter_headers(tmp_path):
+    def old_event(type_code: int, body: bytes) -> bytes:
+        return struct.pack("<IBII", 960_000_000, type_code, 1, 13 + len(body)) + body
+
+    start = old_event(t.START_EVENT_V3, struct.pack("<H50sI", 1, b"3.23.58-log", 960_000_000))
+    query = old_event(t.QUERY_EVENT, struct.pack("<IIBH", 5, 0, 4, 0) + b"test\0DROP TABLE t")
+    rotate = old_event(t.ROTATE_EVENT, b"log.002")
+    output = io.StringIO()
+    path = write(tmp_path, b"\xfebin" + start + query + rotate)
+    show_events([path], as_json=True, output=output)
+    events = [json.loads(line) for line in output.getvalue().splitlines()]
+    assert [event["pos"] for event in events] == [4, 4 + len(start), 4 + len(start) + len(query)]
+    assert events[0]["data"]["binlog_version"] == 1
+    assert (events[1]["data"]["database"], events[1]["data"]["statement"]) == ("test", "DROP TABLE t")
+    assert events[2]["data"] == {"next_file": "log.002", "position": 4}
