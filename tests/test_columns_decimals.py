@@ -79,6 +79,11 @@ def test_digits_that_are_none(precision):
     assert caught.value.offset == codec_bytes + 3
 
 
+def test_decimals_of_old_are_refused_by_name():
+    with pytest.raises(EngineError, match="column c is a DECIMAL from before MySQL"):
+        codec_for(column(FieldType.DECIMAL), Options())
+
+
 @pytest.mark.parametrize("metadata", [0, 66, 5 | 6 << 8, 255 | 255 << 8])
 def test_impossible_precisions_name_the_column(metadata):
     with pytest.raises(EngineError, match="column c is an impossible DECIMAL"):

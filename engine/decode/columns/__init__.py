@@ -11,7 +11,7 @@ from engine.decode.columns.addresses import address_codec
 from engine.decode.columns.base import Codec, Column, Options
 from engine.decode.columns.bits import bit_codec
 from engine.decode.columns.compressed import compressed_codec
-from engine.decode.columns.decimals import decimal_codec
+from engine.decode.columns.decimals import decimal_codec, old_decimal_codec
 from engine.decode.columns.enums import enum_codec
 from engine.decode.columns.field_types import FieldType
 from engine.decode.columns.floats import float_codec
@@ -33,6 +33,7 @@ _FAMILIES: dict[int, Callable[[Column, Options], Codec]] = {
     FieldType.YEAR: year_codec,
     FieldType.FLOAT: float_codec,
     FieldType.DOUBLE: float_codec,
+    FieldType.DECIMAL: old_decimal_codec,
     FieldType.NEWDECIMAL: decimal_codec,
     FieldType.BIT: bit_codec,
     FieldType.DATE: temporal_codec,

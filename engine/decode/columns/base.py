@@ -55,7 +55,11 @@ class Options:
 
 @dataclass(slots=True)
 class Counters:
-    """What a family had to do that a user wants to know of; added up over a batch."""
+    """What a family had to do that a user wants to know of; added up over a batch.
+
+    `zero_dates`: dates that no calendar has, made null. `invalid_characters`: bytes that are no text in their
+    character set, replaced. `unnamed_members`: ENUM and SET values given as numbers, for want of names.
+    """
 
     values: dict[str, int] = field(default_factory=dict)
 

@@ -207,6 +207,14 @@ def _check(result: int) -> None:
         raise EventError("a DECIMAL value holds digits that are none", ~result)
 
 
+def old_decimal_codec(column: Column, options: Options) -> Codec:
+    """There is none: of the DECIMAL of MySQL before 5.0 the binlog does not even tell the size."""
+    raise EngineError(
+        f"column {column.name} is a DECIMAL from before MySQL 5.0, whose size the binlog does not tell: "
+        "rebuild the table on the server (ALTER TABLE … FORCE) and start behind that"
+    )
+
+
 def decimal_codec(column: Column, options: Options) -> Codec:
     """The codec of a NEWDECIMAL column, whose metadata is precision | scale << 8."""
     precision, scale = column.metadata & 0xFF, column.metadata >> 8

@@ -1,0 +1,34 @@
+"""No kernel touches memory outside of its cells' batch and its own buffers, whatever the bytes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+from tests.column_bounds import columns
+
+OVERRUN = """
+import numba, numpy
+from tests.column_bounds import guarded
+
+@numba.njit
+def beyond(array):
+    return array[array.size]
+
+print(beyond(guarded(b"abc", at_end=True)))
+"""
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=250)
+
+
+def test_random_cells_of_every_type():
+    result = run("-m", "tests.column_bounds", "10")
+    assert result.returncode == 0, result.stderr
+    assert len(result.stdout.splitlines()) == 2 * len(columns())
+
+
+def test_the_forbidden_pages_are_forbidden():
+    assert run("-c", OVERRUN).returncode == -signal.SIGSEGV
