@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = add("run", _run, "follow a server into an output folder")
     config.add_settings(run, (*config.CONNECTION, *config.PIPELINE, *config.START))
+    config.refuse_password(run)
     run.add_argument("--config", type=Path, help="TOML file with any of these settings")
 
     decode = add("decode", _decode, "decode local binlog files into an output folder")
@@ -64,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     events = add("events", _events, "show what is in binlog files, or on a server (--host), event by event")
     events.add_argument("files", nargs="*", type=Path, metavar="FILE")
     config.add_settings(events, config.CONNECTION)
+    config.refuse_password(events)
     events.add_argument("--start", default="earliest", help="where on the server: FILE:POSITION [earliest]")
     events.add_argument("--json", action="store_true", help="one JSON object per event")
 
@@ -89,13 +91,14 @@ def _run(options: argparse.Namespace) -> int:
     from engine.supervisor import prepare_processes
 
     prepare_processes()
+    from engine.credentials import read_login
     from engine.runs import run_server
 
     settings = (*config.CONNECTION, *config.PIPELINE, *config.START)
     values = config.resolve(settings, vars(options), config.environment(), options.config)
     config.require(values, "user", "out")
-    password = config.read_password(values, config.environment(), interactive=sys.stdin.isatty())
-    return _with_display(options, lambda display: run_server(values, password, display))
+    login = read_login(values, config.environment(), interactive=sys.stdin.isatty())
+    return _with_display(options, lambda display: run_server(values, login, display))
 
 
 def _decode(options: argparse.Namespace) -> int:
@@ -128,6 +131,7 @@ def _with_display(options: argparse.Namespace, work: Callable[[Any], Any]) -> in
 
 
 def _events(options: argparse.Namespace) -> int:
+    from engine.credentials import read_login
     from engine.decode.show_events import show_events, show_server_events
     from engine.net.origins import ServerAddress
 
@@ -138,8 +142,8 @@ def _events(options: argparse.Namespace) -> int:
         raise EngineError("name the binlog files to show, or a server with --host")
     values = config.resolve(config.CONNECTION, vars(options), config.environment(), None)
     config.require(values, "user")
-    password = config.read_password(values, config.environment(), interactive=sys.stdin.isatty())
-    address = ServerAddress(values["host"], values["port"], values["user"], password, values["socket"])
+    login = read_login(values, config.environment(), interactive=sys.stdin.isatty())
+    address = ServerAddress(values["host"], values["port"], login, values["socket"])
     show_server_events(
         address.connect,
         server_id=values["server_id"],

@@ -2,25 +2,23 @@
 
 One table of settings says for each its name, type, default and help; the command line, the environment
 (`BINLOG_ENGINE_COMMIT_INTERVAL`) and the file (`commit_interval = 1.0`) are three ways to give it, the
-earlier winning over the later. Passwords come from a variable, a file or a prompt, never as an argument.
+earlier winning over the later; how to connect may stand in a MySQL option file as well, which comes last.
 """
 
 from __future__ import annotations
 
 import argparse
-import getpass
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from engine.errors import EngineError
-from engine.net.secret import Secret
+from engine.option_file import read_option_file
 
 _PREFIX = "BINLOG_ENGINE_"
-_PASSWORD_VARIABLE = "MYSQL_PWD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +40,32 @@ CONNECTION = (
     Setting("port", int, 3306, "its port"),
     Setting("socket", str, None, "its unix socket, instead of host and port"),
     Setting("user", str, None, "user with REPLICATION SLAVE (and best REPLICATION CLIENT, and SELECT)"),
-    Setting("password_env", str, _PASSWORD_VARIABLE, "environment variable that holds the password"),
+    Setting("password_env", str, None, "environment variable that holds the password [MYSQL_PWD]"),
     Setting("password_file", str, None, "file that holds the password"),
+    Setting("password2_env", str, None, "variable with the second password, of an account with several"),
+    Setting("password2_file", str, None, "file with the second password"),
+    Setting("password3_env", str, None, "variable with the third password"),
+    Setting("password3_file", str, None, "file with the third password"),
+    Setting("defaults_file", str, None, "MySQL option file: [client] and [binlog-engine] say how to connect"),
+    Setting(
+        "tls",
+        str,
+        None,
+        "how much to ask of the connection's encryption [preferred; verify-ca with --tls-ca]",
+        choices=("disabled", "preferred", "required", "verify-ca", "verify-identity"),
+    ),
+    Setting("tls_ca", str, None, "file of authorities to trust; by default those that this machine trusts"),
+    Setting("tls_cert", str, None, "file of our certificate, where the server asks for one"),
+    Setting("tls_key", str, None, "file of its key; by default it is in the same file"),
+    Setting("tls_min_version", str, "1.2", "oldest TLS to speak", choices=("1.0", "1.1", "1.2", "1.3")),
+    Setting(
+        "compression",
+        str,
+        "none",
+        "compression of the connection",
+        choices=("none", "zlib", "zstd"),
+    ),
+    Setting("server_public_key", str, None, "file of the server's RSA key, for passwords without TLS"),
     Setting("server_id", int, 0, "our id as a replica; by default one derived from the output folder"),
 )
 PIPELINE = (
@@ -85,6 +107,21 @@ def add_settings(parser: argparse.ArgumentParser, settings: Sequence[Setting]) -
             parser.add_argument(flag, default=None, metavar=metavar, help=text)
 
 
+class _RefusePassword(argparse.Action):
+    """Says that it is no argument, without saying it back."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        parser.error(
+            "a password is no argument, since every user of this machine could read it: give it as "
+            "--password-env, --password-file or --defaults-file, or be asked for it"
+        )
+
+
+def refuse_password(parser: argparse.ArgumentParser) -> None:
+    """Refuse what other programs take a password by."""
+    parser.add_argument("-p", "--password", nargs="?", action=_RefusePassword, help=argparse.SUPPRESS)
+
+
 def resolve(
     settings: Sequence[Setting],
     flags: Mapping[str, Any],
@@ -93,16 +130,33 @@ def resolve(
 ) -> dict[str, Any]:
     """The value of every setting. Raises `EngineError` for values that make no sense, and unknown keys."""
     from_file = _read_file(file, settings) if file is not None else {}
-    values = {}
-    for setting in settings:
+    by_name = {setting.name: setting for setting in settings}
+
+    def given(name: str) -> tuple[Any, str] | None:
         sources = (
-            (flags.get(setting.name), "--" + setting.name.replace("_", "-")),
-            (environment.get(_PREFIX + setting.name.upper()), _PREFIX + setting.name.upper()),
-            (from_file.get(setting.name), f"{setting.name} in {file}"),
+            (flags.get(name), "--" + name.replace("_", "-")),
+            (environment.get(_PREFIX + name.upper()), _PREFIX + name.upper()),
+            (from_file.get(name), f"{name} in {file}"),
         )
-        given = next(((value, where) for value, where in sources if value is not None), None)
-        values[setting.name] = setting.default if given is None else _convert(setting, *given)
-    return values
+        return next(((value, where) for value, where in sources if value is not None), None)
+
+    found = {name: each for name in by_name if (each := given(name)) is not None}
+    if "defaults_file" in found:
+        found = _read_options(str(found["defaults_file"][0]), found) | found
+    return {
+        name: _convert(setting, *found[name]) if name in found else setting.default
+        for name, setting in by_name.items()
+    }
+
+
+def _read_options(path: str, nearer: Mapping[str, tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
+    """What the option file says. Its socket does not count for a host that was named elsewhere."""
+    options = read_option_file(Path(path).expanduser()).settings
+    return {
+        name: (value, f"{name} in {path}")
+        for name, value in options.items()
+        if not (name == "socket" and "host" in nearer)
+    }
 
 
 def _read_file(path: Path, settings: Sequence[Setting]) -> dict[str, Any]:
@@ -142,25 +196,6 @@ def require(values: Mapping[str, Any], *names: str) -> None:
     for name in names:
         if values[name] is None:
             raise EngineError(f"--{name.replace('_', '-')} is needed")
-
-
-def read_password(values: Mapping[str, Any], environment: Mapping[str, str], *, interactive: bool) -> Secret:
-    """The password: from the file, else from the environment variable, else (at a terminal) from a prompt."""
-    if values["password_file"] is not None:
-        try:
-            return Secret(Path(values["password_file"]).read_text("utf-8").rstrip("\r\n"))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
-            raise EngineError(
-                f"the password file {values['password_file']} cannot be read: {reason}"
-            ) from None
-    if values["password_env"] in environment:
-        return Secret(environment[values["password_env"]])
-    if values["password_env"] != _PASSWORD_VARIABLE:
-        raise EngineError(f"the environment variable {values['password_env']} is not set")
-    if interactive:
-        return Secret(getpass.getpass(f"Password of {values['user']}: "))
-    return Secret()
 
 
 def environment() -> Mapping[str, str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from engine.config import CONNECTION, PIPELINE, START, resolve
 from engine.errors import EngineError
+from engine.net.origins import Login
 from engine.net.secret import Secret
 from engine.net.serve import ReplicationSource
 from engine.progress import Display, summary
@@ -44,7 +45,7 @@ def _ingest(out: Path) -> None:
         flags = {"host": "127.0.0.1", "port": source.port, "user": _USER, "out": str(out), "workers": 2}
         values = resolve((*CONNECTION, *PIPELINE, *START), {**flags, "stop_at_end": True}, {}, None)
         display = Display()
-        outcome = run_server(values, Secret(_PASSWORD), display)
+        outcome = run_server(values, Login(_USER, (Secret(_PASSWORD),)), display)
         display.close()
     if outcome.error is not None:
         raise EngineError(outcome.error)

@@ -20,8 +20,7 @@ from engine.decode.options import DecodeOptions
 from engine.errors import BinlogError, EngineError, EventError
 from engine.net import source
 from engine.net.files import MAGIC_LENGTH, open_binlog
-from engine.net.origins import FileSource, ServerAddress, ServerSource
-from engine.net.secret import Secret
+from engine.net.origins import FileSource, Login, ServerAddress, ServerSource
 from engine.net.start import LastPlace, refuse_taken_server_id, start_place
 from engine.progress import Display
 from engine.retry import Retries
@@ -34,13 +33,13 @@ _FIRST_SERVER_ID = 1 << 20
 """Ids that we choose ourselves are larger: people give their servers small ones."""
 
 
-def run_server(values: Mapping[str, Any], password: Secret, display: Display) -> Outcome:
+def run_server(values: Mapping[str, Any], login: Login, display: Display) -> Outcome:
     """Follow a server into the output folder, coming back to it (or to the next one) when it is lost.
 
     Each return is a new run from the last commit: there is one way to go on, and a crash takes it as well.
     Raises `EngineError` for what makes the first start impossible.
     """
-    addresses = _addresses(values, password)
+    addresses = _addresses(values, login)
     retries = Retries(values["retry_seconds"])
     outcome: Outcome | None = None
     turn = 0
@@ -77,7 +76,7 @@ def _stopped_while_waiting(seconds: float) -> bool:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _addresses(values: Mapping[str, Any], password: Secret) -> list[ServerAddress]:
+def _addresses(values: Mapping[str, Any], login: Login) -> list[ServerAddress]:
     """`--host` may name several servers, each with a port of its own (`db1,db2:3307,[::1]:3306`)."""
     addresses = []
     for name in values["host"].split(","):
@@ -85,7 +84,7 @@ def _addresses(values: Mapping[str, Any], password: Secret) -> list[ServerAddres
         if match is None:
             raise EngineError(f"--host {values['host']} names no server in {name!r}: give HOST or HOST:PORT")
         host, port = match["v6"] or match["host"], int(match["port"] or values["port"])
-        addresses.append(ServerAddress(host, port, values["user"], password, values["socket"]))
+        addresses.append(ServerAddress(host, port, login, values["socket"]))
     return addresses
 
 

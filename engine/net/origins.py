@@ -8,30 +8,68 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.net.connection import Connection
+from engine.errors import EngineError
+from engine.net.auth import check_public_key
+from engine.net.connection import NO_TLS, Connection
 from engine.net.files import MAGIC_LENGTH
 from engine.net.secret import Secret
+from engine.net.tls import Tls
+from engine.net.wire import ProtocolError
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """As whom to connect, and how safely: the same for every server that a run may turn to."""
+
+    user: str
+    passwords: tuple[Secret, ...] = (Secret(),)
+    """One per factor, in the server's order."""
+    tls: Tls = NO_TLS
+    compression: str = "none"
+    server_public_key: Path | None = None
+    """File of the server's RSA key, for passwords over connections without TLS."""
+
+    def public_key(self) -> bytes | None:
+        """The key in PEM form; raises `EngineError` for a file that holds none."""
+        if self.server_public_key is None:
+            return None
+        try:
+            key = self.server_public_key.read_bytes()
+            check_public_key(key)
+        except OSError as error:
+            raise EngineError(
+                f"--server-public-key {self.server_public_key} cannot be read: {error.strerror}"
+            ) from None
+        except ProtocolError:
+            raise EngineError(
+                f"--server-public-key {self.server_public_key} holds no RSA key in PEM form"
+            ) from None
+        return key
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """How to reach a server, and as whom."""
+    """A server, and how to log in to it."""
 
     host: str
     port: int
-    user: str
-    password: Secret
+    login: Login
     unix_socket: str | None = None
 
     def connect(self) -> Connection:
         """A logged-in session; raises `EngineError` in one sentence."""
+        password, *further = (each.reveal() for each in self.login.passwords)
         return Connection.open(
             self.host,
             self.port,
-            self.user,
-            self.password.reveal(),
+            self.login.user,
+            password,
             unix_socket=self.unix_socket,
             attributes={"program_name": "binlog-engine"},
+            tls=self.login.tls,
+            compression=self.login.compression,
+            public_key=self.login.public_key(),
+            further_passwords=further,
         )
 
 
@@ -50,6 +88,8 @@ class ServerSource:
     replica_uuid: str
     """Stays the same for an output folder, so that a server takes a new run for the old one's successor."""
     stop_at_end: bool
+    server_uuid: str | None = None
+    """The server that the place is of; another one that answers instead is not followed."""
     heartbeat_seconds: float = 5.0
     tables: tuple[str, ...] = ()
     name_unknown_columns: bool = False

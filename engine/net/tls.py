@@ -192,8 +192,8 @@ _NO_COMMON_VERSION = (
     "--tls-min-version"
 )
 _BROKEN_OFF = (
-    "{where} broke off TLS: it may speak no version of {version} or later, or not take our certificate, so see "
-    "its error log"
+    "{where} broke off TLS: it may speak no version of {version} or later, or not take our certificate, so "
+    "see its error log"
 )
 _CLIENT_REFUSED = (
     "{where} does not take our certificate ({reason}): give one that its authority has signed, as --tls-cert "
