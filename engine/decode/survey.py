@@ -91,6 +91,7 @@ class Survey:
     feed_events: Int64s
     """Events for the feed, as indexes into the event table."""
     feed_transactions: Int64s
+    """Per entry its transaction, -1 for what stands between transactions."""
 
 
 @kernel
@@ -211,7 +212,7 @@ def _survey(
                 return _NO_TABLE_MAP, i, 0, 0, 0, 0
         if fed and i >= context:
             feed_rows[feed_count, 0] = i
-            feed_rows[feed_count, 1] = transactions - 1
+            feed_rows[feed_count, 1] = transactions - 1 if inside else -1
             feed_count += 1
         if transaction_ends[i]:
             inside = False
