@@ -15,9 +15,12 @@ from pathlib import Path
 
 import numba
 
+from engine.bounds import CHECKS_BOUNDS
+
 _KEPT_FOLDERS = 3
 
 KERNEL_SOURCES = (
+    "bounds.py",
     "kernels.py",
     "messages.py",
     "change_schema.py",
@@ -29,10 +32,14 @@ KERNEL_SOURCES = (
 
 
 def use_kernel_cache() -> None:
-    """Tell numba where to keep kernels, unless NUMBA_CACHE_DIR says so already."""
-    if os.environ.get("NUMBA_CACHE_DIR"):
+    """Tell numba where to keep kernels, unless NUMBA_CACHE_DIR says so already.
+
+    Those that check bounds are kept apart always, since numba does not tell them from the others.
+    """
+    if os.environ.get("NUMBA_CACHE_DIR") and not CHECKS_BOUNDS:
         return
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "binlog-engine" / "kernels"
+    kind = "checked-kernels" if CHECKS_BOUNDS else "kernels"
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "binlog-engine" / kind
     folder = base / _source_digest()
     try:
         if not folder.is_dir():
@@ -41,9 +48,9 @@ def use_kernel_cache() -> None:
         if not os.access(folder, os.W_OK):
             raise PermissionError
     except OSError:
-        folder = Path(tempfile.gettempdir()) / f"binlog-engine-kernels-{os.getuid()}-{_source_digest()}"
+        folder = Path(tempfile.gettempdir()) / f"binlog-engine-{kind}-{os.getuid()}-{_source_digest()}"
         folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.stat().st_uid != os.getuid():
+        if folder.lstat().st_uid != os.getuid():
             return
     numba.config.CACHE_DIR = str(folder)
 

@@ -16,6 +16,7 @@ from numba import int64, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from engine.bounds import CHECKS_BOUNDS, check_range
 from engine.kernel_cache import use_kernel_cache
 
 Bytes = NDArray[np.uint8]
@@ -34,6 +35,9 @@ def load_word(typing_context: Any, data: Any, offset: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        if CHECKS_BOUNDS:
+            word = ir.IntType(64)
+            check_range(context, builder, arguments[1], word(8), array.nitems)
         pointer = builder.gep(array.data, [arguments[1]])
         return builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
 

@@ -20,6 +20,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from engine.bounds import CHECKS_BOUNDS, check_range
 from engine.errors import EngineError
 
 DATA = types.Array(types.uint8, 1, "C", readonly=True)
@@ -72,13 +73,27 @@ def address_of(typing_context: Any, array: Any) -> Any:
     """Where a byte array's content starts in memory, as int64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        return builder.ptrtoint(data, _WORD)
+        content = context.make_array(signature.args[0])(context, builder, arguments[0])
+        address = builder.ptrtoint(content.data, _WORD)
+        if not CHECKS_BOUNDS:
+            return address
+        # The address of both, which `_pointer` looks up.
+        place_and_size = cgutils.alloca_once(builder, _WORD, size=2)
+        builder.store(address, place_and_size)
+        size = builder.mul(content.nitems, content.itemsize)
+        builder.store(size, builder.gep(place_and_size, [_WORD(1)]))
+        return builder.ptrtoint(place_and_size, _WORD)
 
     return types.int64(array), generate
 
 
-def _pointer(builder: Any, item: Any, address: Any, offset: Any) -> Any:
+def _pointer(context: Any, builder: Any, item: Any, address: Any, offset: Any, size: Any = None) -> Any:
+    """A pointer to `size` bytes (those of `item` unless given) at `offset` from `address`."""
+    if CHECKS_BOUNDS:
+        place_and_size = builder.inttoptr(address, _WORD.as_pointer())
+        length = builder.load(builder.gep(place_and_size, [_WORD(1)]))
+        check_range(context, builder, offset, size or _WORD(item.width // 8), length)
+        address = builder.load(place_and_size)
     return builder.inttoptr(builder.add(address, offset), item.as_pointer())
 
 
@@ -87,7 +102,7 @@ def load_byte(typing_context: Any, address: Any, offset: Any) -> Any:
     """The byte at `offset` from `address`, as int64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.zext(builder.load(_pointer(builder, _BYTE, *arguments)), _WORD)
+        return builder.zext(builder.load(_pointer(context, builder, _BYTE, *arguments)), _WORD)
 
     return types.int64(types.int64, types.int64), generate
 
@@ -97,7 +112,7 @@ def load_word(typing_context: Any, address: Any, offset: Any) -> Any:
     """The eight bytes at `offset` from `address`, little-endian, as uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(_pointer(builder, _WORD, *arguments), align=1)
+        return builder.load(_pointer(context, builder, _WORD, *arguments), align=1)
 
     return types.uint64(types.int64, types.int64), generate
 
@@ -108,7 +123,7 @@ def store_byte(typing_context: Any, address: Any, offset: Any, byte: Any) -> Any
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte = builder.trunc(arguments[2], _BYTE)
-        builder.store(byte, _pointer(builder, _BYTE, *arguments[:2]))
+        builder.store(byte, _pointer(context, builder, _BYTE, *arguments[:2]))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
@@ -119,7 +134,7 @@ def store_word(typing_context: Any, address: Any, offset: Any, word: Any) -> Any
     """Write uint64 `word` as eight little-endian bytes at `offset` from `address`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[2], _pointer(builder, _WORD, *arguments[:2]), align=1)
+        builder.store(arguments[2], _pointer(context, builder, _WORD, *arguments[:2]), align=1)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.uint64), generate
@@ -130,8 +145,8 @@ def copy(typing_context: Any, to: Any, to_offset: Any, start: Any, offset: Any, 
     """memcpy: `size` bytes from `offset` from `start` to `to_offset` from `to`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        target = _pointer(builder, _BYTE, *arguments[:2])
-        source = _pointer(builder, _BYTE, *arguments[2:4])
+        target = _pointer(context, builder, _BYTE, *arguments[:2], arguments[4])
+        source = _pointer(context, builder, _BYTE, *arguments[2:4], arguments[4])
         cgutils.raw_memcpy(builder, target, source, arguments[4], 1)
         return context.get_dummy_value()
 
