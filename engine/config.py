@@ -72,7 +72,7 @@ PIPELINE = (
     Setting("out", str, None, "output folder"),
     Setting("workers", int, 0, "decoder processes; by default one per core but one"),
     Setting("tables", str, (), "tables wanted, as database.table patterns with * and ?", many=True),
-    Setting("commit_interval", float, 1.0, "seconds from the first row to its commit, at most"),
+    Setting("commit_interval", float, None, "seconds from the first row to its commit [1, 0 with semi-sync]"),
     Setting("commit_bytes", int, 256 << 20, "bytes that a commit holds, about, at most"),
     Setting(
         "temporal", str, "arrow", "temporal columns as Arrow types or as text", choices=("arrow", "text")
@@ -82,6 +82,8 @@ PIPELINE = (
 START = (
     Setting("start", str, "earliest", "where a new output starts: earliest, latest, FILE:POSITION, gtid:SET"),
     Setting("retry_seconds", float, 600.0, "how long to go on trying when the connection is lost"),
+    Setting("heartbeat_seconds", float, 5.0, "how often an idle server shows that it is there"),
+    Setting("semi_sync", bool, False, "have the server's commits wait until their rows are on our disk"),
     Setting("stop_at_end", bool, False, "drain what the server has, then exit"),
     Setting(
         "unknown_columns",

@@ -72,6 +72,8 @@ class Batch(Message):
     """The executed GTID set at the start of the batch where the source was told it, else null."""
     error: str | None = None
     """The source failed after the batches before this one: the sink commits those, then stops with it."""
+    caught_up_us: int = 0
+    """When the source said that it has nothing beyond this batch: our clock, µs since the epoch; else 0."""
 
 
 TRANSACTION_END = 0x100
@@ -122,6 +124,10 @@ class Result(Message):
     """What had to be counted, such as dates that no calendar has."""
     error: str | None = None
     """The batch broke after what is in `tables`; the sink commits that, then stops with this sentence."""
+    caught_up_us: int = 0
+    """As in `Batch`."""
+    file_created: int = 0
+    """Server clock when `resume_file` was begun, in seconds; 0 if the batch does not tell."""
 
     @classmethod
     def unpack(cls, frame: Frame) -> Result:
@@ -133,7 +139,7 @@ class Result(Message):
 
 @dataclass(frozen=True, slots=True)
 class Ack(Message):
-    """The sink has taken every batch up to `sequence`; `committed` is the last one that is safe on disk."""
+    """The sink has taken every batch up to `sequence`, and of those up to `committed` all is safe on disk."""
 
     sequence: int
     committed: int

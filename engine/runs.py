@@ -32,6 +32,10 @@ _HOST = re.compile(r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^\[\]:]+))(?::(?P<port>\d{1
 _FIRST_SERVER_ID = 1 << 20
 """Ids that we choose ourselves are larger: people give their servers small ones."""
 
+_COMMIT_SECONDS = 1.0
+_LASTING_SECONDS = 60.0
+"""A stream that lasted so long has worked, even if it brought nothing."""
+
 
 def run_server(values: Mapping[str, Any], login: Login, display: Display) -> Outcome:
     """Follow a server into the output folder, coming back to it (or to the next one) when it is lost.
@@ -41,19 +45,20 @@ def run_server(values: Mapping[str, Any], login: Login, display: Display) -> Out
     """
     addresses = _addresses(values, login)
     retries = Retries(values["retry_seconds"])
-    outcome: Outcome | None = None
     turn = 0
+    begun = False
     while True:
         try:
             outcome = _run_once(values, addresses[turn % len(addresses)], display)
+            begun = True
         except EngineError as error:
-            # With one address the first failure is told at once: most likely that is a mistake in it.
-            if not error.passing or (outcome is None and turn + 1 >= len(addresses)):
+            # Where no address has worked yet, most likely there is a mistake in them.
+            if not error.passing or not (begun or turn + 1 < len(addresses)):
                 raise
             outcome = Outcome(error=str(error), passing=True)
         if not outcome.passing or outcome.stopped:
             return outcome
-        if outcome.totals.get("commits"):
+        if outcome.totals.get("commits") or outcome.seconds >= _LASTING_SECONDS:
             retries.succeeded()
         else:
             turn += 1
@@ -96,7 +101,7 @@ def _run_once(values: Mapping[str, Any], address: ServerAddress, display: Displa
     server_id = values["server_id"] or _FIRST_SERVER_ID + identity.int % (0xFFFFFFFF - _FIRST_SERVER_ID)
     with address.connect() as connection:
         facts = source.read_facts(connection)
-        for warning in source.check(facts, str(connection.endpoint)):
+        for warning in source.check(facts, str(connection.endpoint), semi_sync=values["semi_sync"]):
             display.warn(warning)
         place = start_place(connection, values["start"], _last_place(state.position), facts)
         refuse_taken_server_id(connection, server_id, str(identity))
@@ -109,6 +114,9 @@ def _run_once(values: Mapping[str, Any], address: ServerAddress, display: Displa
         server_id=server_id,
         replica_uuid=str(identity),
         stop_at_end=values["stop_at_end"],
+        server_uuid=facts.server_uuid,
+        heartbeat_seconds=values["heartbeat_seconds"],
+        semi_sync=values["semi_sync"],
         tables=values["tables"],
         name_unknown_columns=values["unknown_columns"] == "number",
     )
@@ -133,6 +141,10 @@ def _plan(
     server_uuid: str,
     flavor: str,
 ) -> RunPlan:
+    interval = values["commit_interval"]
+    if interval is None:
+        # Commits that clients wait for: each takes what came while the one before it was made.
+        interval = 0.0 if isinstance(origin, ServerSource) and origin.semi_sync else _COMMIT_SECONDS
     return RunPlan(
         origin=origin,
         out=Path(values["out"]),
@@ -143,7 +155,7 @@ def _plan(
             temporal_text=values["temporal"] == "text",
             bookkeeping_events=values["bookkeeping_events"],
         ),
-        commit_interval=values["commit_interval"],
+        commit_interval=interval,
         commit_bytes=values["commit_bytes"],
         server_uuid=server_uuid,
         flavor=flavor,

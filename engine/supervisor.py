@@ -72,7 +72,8 @@ class Outcome:
     processes: dict[str, dict[str, int]] = field(default_factory=dict)
     """Per process what `engine.child.memory` tells."""
     seconds: float = 0.0
-    """From the dump command (or the first byte of a file) to the last commit on disk."""
+    """From the dump command (or the first byte of a file) to the last commit on disk, or to the error; 0
+    where it did not come to that command."""
 
 
 Progress = Callable[[Report], None]
@@ -97,7 +98,7 @@ class Supervisor:
         self._stop_requested = False
         self._sink_done = False
         self._lost: str | None = None
-        self._started_at = time.time()
+        self._dumping_since = time.time() if isinstance(plan.origin, FileSource) else None
 
     def run(self) -> Outcome:
         """Run until the source ends, something fails, or SIGINT or SIGTERM asks for an orderly end."""
@@ -175,19 +176,24 @@ class Supervisor:
                 if report.process == "sink":
                     self._outcome.totals = report.body
             elif report.kind == "dumping":
-                self._started_at = report.body["at"]
+                self._dumping_since = report.body["at"]
             elif report.kind == "done":
                 self._sink_done = True
                 self._outcome.totals = report.body
-                self._outcome.seconds = time.time() - self._started_at
+                self._measure()
             elif report.kind == "ended":
                 self._ended.add(report.process)
             elif report.kind == "lost":
                 self._lost = report.body["message"]
             elif report.kind == "error" and self._outcome.error is None:
+                self._measure()
                 self._outcome.error = report.body["message"]
                 self._outcome.passing = report.body.get("passing") or report.body["message"] == self._lost
                 self._outcome.traceback = report.body.get("traceback")
+
+    def _measure(self) -> None:
+        if self._dumping_since is not None:
+            self._outcome.seconds = time.time() - self._dumping_since
 
     def _notice_deaths(self, reports: zmq.Socket[bytes], poller: zmq.Poller) -> None:
         for name, process in self._processes.items():

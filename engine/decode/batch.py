@@ -120,6 +120,8 @@ class BatchDecoder:
             last_timestamp=_last_timestamp(whole),
             counters=content.counters,
             error=str(error) if error is not None else batch.error,
+            caught_up_us=batch.caught_up_us,
+            file_created=_file_created(batch, index, data) if resume[0] == batch.file else 0,
         )
         return header, [table.batch.serialize() for table in content.tables]
 
@@ -249,6 +251,11 @@ def _end_position(events: EventTable, position: int) -> int:
     if len(events) <= events.context:
         return position
     return int(events.positions[-1]) + int(read_u32(events.data, int(events.starts[-1]) + 9))
+
+
+def _file_created(batch: Batch, index: NDArray[np.uint32], data: Bytes) -> int:
+    """The time of the file's format description, which is the first of the context."""
+    return int(read_u32(data, int(index[0, 0]))) if batch.context_events else 0
 
 
 def _last_timestamp(events: EventTable) -> int:

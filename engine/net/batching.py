@@ -32,6 +32,7 @@ from engine.net.framing import (
     EVENT_SIZE,
     EVENT_START,
     GTID_ROW,
+    IDLE_CURSOR,
     INSIDE,
     NEEDED,
     OUTSIDE,
@@ -103,7 +104,7 @@ class Batcher:
         self._carried_catalog: dict[str, bytes] = {}
         self._state = np.zeros(framing.STATE_SIZE, np.int64)
         self._state[POSITION] = position
-        self._state[GTID_ROW] = -1
+        self._state[GTID_ROW] = self._state[IDLE_CURSOR] = -1
         self._open_buffer(batch_bytes, [])
 
     @property
@@ -131,6 +132,11 @@ class Batcher:
         """Whether the stream stands in a transaction that has not ended yet; its GTID alone begins one."""
         announced = self._state[TRANSACTION] == PENDING and self._state[GTID_ROW] >= 0
         return bool(announced or self._state[TRANSACTION] == INSIDE)
+
+    @property
+    def idle(self) -> bool:
+        """Whether the last thing received was a heartbeat of a server that has nothing more."""
+        return bool(self._state[IDLE_CURSOR] == self._state[CURSOR] == self._filled)
 
     @property
     def missing(self) -> int:
@@ -192,6 +198,14 @@ class Batcher:
         if self.has_boundary:
             yield self._cut_at_boundary()
 
+    def caught_up(self, moment_us: int) -> Iterator[OutgoingBatch]:
+        """What is finished, and a batch that says when the server had no more than that; while `idle`."""
+        yield from self.flush()
+        self._state[IDLE_CURSOR] = -1
+        # Heartbeats may have moved it past transactions that the server left out.
+        self._batch_position = self.position
+        yield self._empty(replace(self._header(0, self.position, ends=True), caught_up_us=moment_us))
+
     def finish(self, error: str | None = None) -> Iterator[OutgoingBatch]:
         """The rest of the stream, and a last batch that ends it (with an error, or in good order).
 
@@ -206,7 +220,7 @@ class Batcher:
             end_of_stream=True,
             error=error,
         )
-        yield OutgoingBatch(header, np.empty((0, 2), np.uint32), np.empty(0, np.uint8))
+        yield self._empty(header)
 
     # -- special events ------------------------------------------------------------------------------------
 
@@ -333,10 +347,18 @@ class Batcher:
             resume_position=resume[1],
             catalog=self._used_catalog(),
         )
+        self._numbered()
+        return OutgoingBatch(header, self._index[:count].copy(), self._data[:cursor])
+
+    def _empty(self, header: Batch) -> OutgoingBatch:
+        self._numbered()
+        return OutgoingBatch(header, np.empty((0, 2), np.uint32), np.empty(0, np.uint8))
+
+    def _numbered(self) -> None:
+        """The header of a batch was made: the next batch has another number, and need not say it again."""
         self._sequence += 1
         self._aborts = False
         self._gtid_set = None
-        return OutgoingBatch(header, self._index[:count].copy(), self._data[:cursor])
 
     def _header(self, context: int, position: int, *, ends: bool) -> Batch:
         return Batch(
@@ -408,6 +430,7 @@ class Batcher:
         self._filled += tail
         self._state[COUNT] = self._context + kept
         self._state[CURSOR] += shift
+        self._state[IDLE_CURSOR] = -1
         gtid_row = int(self._state[GTID_ROW])
         if gtid_row >= count:
             self._state[GTID_ROW] = gtid_row - count + self._context

@@ -64,6 +64,9 @@ class Connection:
         self.capabilities = Capability.NONE
         self.status = ServerStatus.NONE
         self.read_timeout = read_timeout
+        name = sock.getsockname()
+        self.local_port: int = name[1] if isinstance(name, tuple) else 0
+        """The TCP port of our end; 0 for a unix socket."""
         self._tls = tls
         self._stream: Stream | None = sock
         self._joiner = PacketJoiner()

@@ -58,14 +58,16 @@ REASONS = {
     EVENT_START,
     EVENT_SIZE,
     EVENT_NEXT,
+    IDLE_CURSOR,
     STATE_SIZE,
-) = range(13)
+) = range(14)
 """Places in the state that goes from call to call.
 
 CURSOR: where the next packet (or event) starts. COUNT: rows in the index. TRANSACTION: see below.
 BOUNDARY_*: rows, cursor and file position behind the last transaction end. POSITION: file position behind
 the last event. NEEDED: bytes from the cursor on that the next event takes, as far as known. GTID_ROW: the
 open transaction's GTID event in the index, or -1. EVENT_*: start, size and end of the event at the cursor.
+IDLE_CURSOR: cursor behind the last heartbeat that said that the server has nothing more; -1 before one.
 """
 
 OUTSIDE, PENDING, INSIDE = range(3)
@@ -228,6 +230,22 @@ def _step_transaction(
 
 
 @kernel
+def _take_heartbeat(data: Bytes, state: Int64s) -> None:
+    """Pass a heartbeat. Its position is ours when the server waits for more to be written.
+
+    It is ahead of ours where the server has left out transactions that we have: the position goes along, as
+    a replica's does.
+    """
+    state[CURSOR] = state[EVENT_NEXT]
+    ahead = (read_u32(data, state[EVENT_START] + 13) - state[POSITION]) & 0xFFFFFFFF
+    if state[TRANSACTION] == OUTSIDE:
+        if ahead == 0:
+            state[IDLE_CURSOR] = state[CURSOR]
+        elif ahead < 0x80000000:
+            state[POSITION] += ahead
+
+
+@kernel
 def index_events(
     data: Bytes,
     filled: int,
@@ -263,7 +281,7 @@ def index_events(
         kind = np.int64(data[start + 4])
         role = EVENT_ROLES[kind]
         if role == HEARTBEAT:
-            state[CURSOR] = state[EVENT_NEXT]
+            _take_heartbeat(data, state)
             continue
         if role == FORMAT or role == ROTATE:
             return SPECIAL

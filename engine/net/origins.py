@@ -91,6 +91,9 @@ class ServerSource:
     server_uuid: str | None = None
     """The server that the place is of; another one that answers instead is not followed."""
     heartbeat_seconds: float = 5.0
+    """How often a server that has nothing to send says so."""
+    semi_sync: bool = False
+    """Acknowledge to the server what is safe on disk."""
     tables: tuple[str, ...] = ()
     name_unknown_columns: bool = False
     """Give columns that nobody can name any more the names @1, @2…, instead of stopping."""

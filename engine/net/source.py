@@ -44,6 +44,8 @@ _VARIABLES = (
     "gtid_mode",
     "gtid_purged",
     "log_bin",
+    "rpl_semi_sync_master_enabled",
+    "rpl_semi_sync_source_enabled",
     "server_id",
     "server_uuid",
 )
@@ -71,6 +73,8 @@ class SourceFacts:
     """Executed, but in no binlog that MySQL still has; null where GTIDs are off."""
     gtid_set: str | None
     """All transactions in the binlog so far: `gtid_executed` of MySQL, `gtid_binlog_pos` of MariaDB."""
+    semi_sync: bool | None
+    """Whether its commits wait for semi-synchronous replicas; null where it does not know how to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,7 @@ def read_facts(connection: Connection) -> SourceFacts:
     values = {(name or "").lower(): value or "" for name, value in rows}
     greeting = connection.greeting
     mariadb = greeting.flavor == "mariadb"
+    semi_sync = values.get("rpl_semi_sync_source_enabled", values.get("rpl_semi_sync_master_enabled"))
     return SourceFacts(
         flavor=greeting.flavor,
         version=greeting.server_version,
@@ -140,23 +145,39 @@ def read_facts(connection: Connection) -> SourceFacts:
         gtid_mode=values.get("gtid_mode"),
         gtid_purged=_gtid_set(values.get("gtid_purged")) if values.get("gtid_mode") == "ON" else None,
         gtid_set=_gtid_set(values.get("gtid_binlog_pos" if mariadb else "gtid_executed")),
+        semi_sync=None if semi_sync is None else semi_sync == "ON",
     )
 
 
-def check(facts: SourceFacts, where: str) -> tuple[str, ...]:
-    """Whether the server called `where` can be followed: raises `EngineError` if not, returns warnings."""
+def check(facts: SourceFacts, where: str, *, semi_sync: bool = False) -> tuple[str, ...]:
+    """Whether the server called `where` can be followed: raises `EngineError` if not, returns warnings.
+
+    `semi_sync`: its commits are to wait for us.
+    """
     if not facts.log_bin:
         raise EngineError(
             f"{where} writes no binlog: start it with log_bin and binlog_format=ROW set, then try again"
         )
     if facts.server_id == 0:
         raise EngineError(f"{where} has server_id 0, with which no replica may connect: set another there")
-    if facts.binlog_format != "ROW":
-        return (
-            f"{where} has binlog_format={facts.binlog_format}: changes that it writes as statements come out "
-            "in the events feed, not as rows; SET GLOBAL binlog_format='ROW' there",
+    if semi_sync and facts.semi_sync is None:
+        raise EngineError(
+            f"{where} has no semi-synchronous replication: run INSTALL PLUGIN rpl_semi_sync_source SONAME "
+            "'semisync_source.so' there (before MySQL 8.0.26 rpl_semi_sync_master, 'semisync_master.so'), or "
+            "leave out --semi-sync"
         )
-    return ()
+    warnings = []
+    if semi_sync and not facts.semi_sync:
+        warnings.append(
+            f"semi-synchronous replication is off on {where}, so its commits do not wait for this engine: "
+            "SET GLOBAL rpl_semi_sync_source_enabled=1 there (or rpl_semi_sync_master_enabled)"
+        )
+    if facts.binlog_format != "ROW":
+        warnings.append(
+            f"{where} has binlog_format={facts.binlog_format}: changes that it writes as statements come out "
+            "in the events feed, not as rows; SET GLOBAL binlog_format='ROW' there"
+        )
+    return tuple(warnings)
 
 
 def binary_logs(connection: Connection) -> list[tuple[str, int]]:
@@ -214,7 +235,12 @@ def server_id_holder(connection: Connection, server_id: int, replica_uuid: str) 
 
 
 def prepare_dump(
-    connection: Connection, facts: SourceFacts, *, heartbeat_seconds: float, replica_uuid: str
+    connection: Connection,
+    facts: SourceFacts,
+    *,
+    heartbeat_seconds: float,
+    replica_uuid: str,
+    semi_sync: bool = False,
 ) -> None:
     """Tell the server what kind of replica this connection is going to be. Raises `Refusal`.
 
@@ -231,6 +257,8 @@ def prepare_dump(
     if facts.binlog_checksum is not None:
         values["master_binlog_checksum"] = "@@GLOBAL.binlog_checksum"
         values["source_binlog_checksum"] = "@@GLOBAL.binlog_checksum"
+    if semi_sync:
+        values["rpl_semi_sync_slave"] = values["rpl_semi_sync_replica"] = "1"
     if facts.flavor == "mariadb":
         values["mariadb_slave_capability"] = str(_MARIADB_CAPABILITY_GTID)
     with explained(connection):
@@ -238,9 +266,12 @@ def prepare_dump(
 
 
 def register(connection: Connection, server_id: int, hostname: str = "", port: int = 0) -> None:
-    """COM_REGISTER_SLAVE, so that SHOW REPLICAS lists us. Raises `Refusal`."""
+    """COM_REGISTER_SLAVE, so that SHOW REPLICAS lists us. Raises `Refusal`.
+
+    The port is shown, so our end's serves to find the connection in the server's list of processes.
+    """
     with explained(connection, server_id=server_id):
-        connection.send_command(RegisterSlave(server_id, hostname, port=port).build())
+        connection.send_command(RegisterSlave(server_id, hostname, "binlog-engine", port=port).build())
         connection.read_ok()
 
 

@@ -11,7 +11,7 @@ import binascii
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Self, TypeVar
 
 import pyarrow as pa
@@ -86,6 +86,9 @@ class Position:
     """Empty if the source has none."""
     flavor: str
     """`mysql` or `mariadb`."""
+    file_created: int = 0
+    """Server clock when `file` was begun, seconds since the epoch, by which to know the file again; 0 if not
+    known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,16 +252,17 @@ def _list(value: dict[str, Any], name: str) -> Iterable[Any]:
 
 
 def _checked(record: type[_Record], value: Any) -> _Record:
-    """A dataclass from a JSON object, each field of its declared type."""
+    """A dataclass from a JSON object, each field of its declared type; one with a default may be missing."""
     if not isinstance(value, dict):
         raise Malformed(f"a {record.__name__} is no JSON object")
     declared: Any = fields(record)  # type: ignore[arg-type]
-    for f in declared:
+    given = [f for f in declared if f.name in value or f.default is MISSING]
+    for f in given:
         if f.name not in value:
             raise Malformed(f"`{f.name}` of a {record.__name__} is missing")
         if f.type in _ACCEPTED and type(value[f.name]) not in _ACCEPTED[f.type]:
             raise Malformed(f"`{f.name}` of a {record.__name__} is no {f.type}")
-    return record(**{f.name: value[f.name] for f in declared})
+    return record(**{f.name: value[f.name] for f in given})
 
 
 def _check_counters(counters: Any) -> None:

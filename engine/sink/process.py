@@ -22,6 +22,7 @@ import zmq
 from engine.child import Child, memory
 from engine.errors import EngineError
 from engine.messages import Ack, Frame, Result
+from engine.sink.caught_up import write_caught_up
 from engine.sink.commit_log import CommitLog, Position
 from engine.sink.files import OutputError, writing
 from engine.sink.lock import output_lock
@@ -92,6 +93,7 @@ class _Sink:
         self._out = Path(config.out)
         self._reorder: Reorder[tuple[Result, list[Frame]]] = Reorder()
         self._progress_due = 0.0
+        self._noted_us = 0
 
     def run(self) -> None:
         with output_lock(self._out), ExitStack() as stack:
@@ -202,6 +204,9 @@ class _Sink:
         if now >= self._progress_due:
             self._progress_due = now + _PROGRESS_SECONDS
             self._child.report("progress", **self._progress())
+            if self._writer.caught_up_us > self._noted_us:
+                self._noted_us = self._writer.caught_up_us
+                write_caught_up(self._out, self._noted_us)
 
     def _progress(self) -> dict[str, Any]:
         return {

@@ -1,7 +1,7 @@
 """What an output holds and how far it is behind: the `status` command.
 
-Everything comes from the commit log and the lock file, so it costs the same whatever the size of the
-output, and nothing has to run.
+Everything comes from the commit log and two small files beside it, so it costs the same whatever the size of
+the output, and nothing has to run.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.errors import EngineError
+from engine.sink.caught_up import read_caught_up
 from engine.sink.commit_log import CommitLog, Position
 from engine.sink.lock import lock_holder
 from engine.sink.output import open_output
 
 EVENTS_FEED = "(events)"
 """How the events feed is shown among the tables."""
+
+FRESH_SECONDS = 20.0
+"""So long the word of a source that it has nothing more counts: a few heartbeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,12 @@ class Status:
     commit_age_seconds: float | None
     """Since the last commit."""
     lag_seconds: float | None
-    """From the source's clock at the last committed event until now; grows while the source is idle."""
+    """What the output is behind its source: 0 while the source says that it has nothing more, else the time
+    since it last said so, or since its last committed event, whichever is later."""
+    last_event_seconds: float | None
+    """From the source's clock at the last committed event until now; null where it is not known."""
+    caught_up_seconds: float | None
+    """Since the source last said that it has nothing more than the output; null if it has not yet."""
     last_seq: int
     position: Position | None
     rows: int
@@ -74,7 +83,9 @@ class Status:
                 ("position", f"{self.position.file}:{self.position.position}"),
                 ("gtid set", self.position.gtid_set or "not known"),
                 ("source", f"{self.position.flavor} {self.position.server_uuid}".strip()),
-                ("last event", _age(self.lag_seconds)),
+                ("lag", "not known" if self.lag_seconds is None else f"{self.lag_seconds:.1f} seconds"),
+                ("last event", _age(self.last_event_seconds)),
+                ("caught up", _age(self.caught_up_seconds)),
                 ("rows", f"{self.rows:,} in {_size(self.bytes)}, last _seq {self.last_seq:,}"),
             ]
         lines += [(name.replace("_", " "), f"{count:,}") for name, count in sorted(self.counters.items())]
@@ -101,7 +112,7 @@ def status(out: Path | str) -> Status:
             raise EngineError(
                 f"there is no output of binlog-engine in {out}: give the folder that `run` writes to"
             )
-        return Status(str(out), writer, -1, None, None, 0, None, 0, 0, {}, ())
+        return Status(str(out), writer, -1, None, None, None, None, 0, None, 0, 0, {}, ())
     commit = log.read(state.commit)
     summary = log.summary_at(state.commit)
     newest: dict[tuple[str, str], int] = {}
@@ -112,12 +123,17 @@ def status(out: Path | str) -> Status:
         for key, totals in summary.totals.items()
     ]
     now = time.time()
+    last_event = max(0.0, now - commit.source_timestamp) if commit.source_timestamp else None
+    caught_up_us = read_caught_up(out)
+    caught_up = None if caught_up_us is None else max(0.0, now - caught_up_us / 1_000_000)
     return Status(
         out=str(out),
         writer=writer,
         commit=commit.version,
         commit_age_seconds=max(0.0, now - commit.time_us / 1_000_000),
-        lag_seconds=max(0.0, now - commit.source_timestamp) if commit.source_timestamp else None,
+        lag_seconds=_lag(last_event, caught_up, running=writer is not None),
+        last_event_seconds=last_event,
+        caught_up_seconds=caught_up,
         last_seq=commit.last_seq,
         position=commit.position,
         rows=sum(table.rows for table in tables),
@@ -125,6 +141,12 @@ def status(out: Path | str) -> Status:
         counters=summary.counters,
         tables=tuple(sorted(tables, key=lambda table: (-table.bytes, table.database, table.table))),
     )
+
+
+def _lag(last_event: float | None, caught_up: float | None, *, running: bool) -> float | None:
+    if caught_up is not None and caught_up < FRESH_SECONDS and running:
+        return 0.0
+    return min((age for age in (last_event, caught_up) if age is not None), default=None)
 
 
 def _table_lines(tables: tuple[TableStatus, ...]) -> list[str]:

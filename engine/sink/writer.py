@@ -73,6 +73,7 @@ class Writer:
         self._resume = (position.file, position.position) if position else None
         gtid_set = position.gtid_set if position else None
         self._gtid_set: GtidSet | None = None if gtid_set is None else parse_gtid_set(gtid_set, flavor)
+        self._file_created = position.file_created if position else 0
         self._source_timestamp = state.source_timestamp
         self._kept_seq = state.last_seq
         self._kept_batch = -1
@@ -84,10 +85,11 @@ class Writer:
         # Commits:
         self._due: float | None = None
         self._committing_batch = -1
+        self._caught_up = (0, 0)
         self.taken = -1
         """Sequence number of the last batch taken."""
         self.committed = -1
-        """Sequence number of the last batch that is safe on disk."""
+        """Sequence number of the last batch up to which all that there is to keep is safe on disk."""
         self.commit_version = state.commit
         """Number of the last commit that is safe on disk."""
         self.totals = Totals()
@@ -98,7 +100,13 @@ class Writer:
         if self._resume is None:
             return None
         gtid_set = None if self._gtid_set is None else str(self._gtid_set)
-        return Position(*self._resume, gtid_set, self._server_uuid, self._flavor)
+        return Position(*self._resume, gtid_set, self._server_uuid, self._flavor, self._file_created)
+
+    @property
+    def caught_up_us(self) -> int:
+        """When the source last had nothing more than what is safe, µs since the epoch; 0 if not known."""
+        batch, moment = self._caught_up
+        return moment if batch <= self.committed else 0
 
     @property
     def source_timestamp(self) -> int:
@@ -160,6 +168,13 @@ class Writer:
                 self._count(name, amount)
         self._open.clear()
         before, self._resume = self._resume, (result.resume_file, result.resume_position)
+        if result.file_created or before is None or before[0] != result.resume_file:
+            self._file_created = result.file_created
+        if result.caught_up_us:
+            self._caught_up = (result.sequence, result.caught_up_us)
+        if not self._staging.kept_rows and not self._committer.busy:
+            # What brought no rows need not wait for a commit: read again, it would bring none.
+            self.committed = self._kept_batch
         if self._staging.rows or before is None or before[0] != result.resume_file:
             self._make_due(self._open_since + self._commit_interval)
         elif before != self._resume:
@@ -225,7 +240,7 @@ class Writer:
     def _collect(self, commit: Commit | None) -> bool:
         if commit is None:
             return False
-        self.committed = self._committing_batch
+        self.committed = self._committing_batch if self._staging.kept_rows else self._kept_batch
         self.commit_version = commit.version
         self.totals.commits += 1
         self.totals.rows += sum(file.rows for file in commit.files)

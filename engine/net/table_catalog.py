@@ -1,0 +1,64 @@
+"""What a table map leaves out, asked of the server that it came from.
+
+The answer fits only as long as nobody alters the table between the write and the question, so it is checked
+column by column against the table map.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from engine.decode.catalog import unpack
+from engine.decode.table_map import TableMap
+from engine.errors import EngineError
+from engine.net.connection import Connection, ConnectionFailed
+from engine.net.describe import describe_table
+from engine.net.origins import ServerSource
+from engine.table_filter import TableFilter
+
+
+class TableCatalog:
+    """Asks the server's information_schema for what its table maps leave out."""
+
+    def __init__(self, origin: ServerSource, flavor: str) -> None:
+        self._origin = origin
+        self._flavor = flavor
+        self._filter = TableFilter(origin.tables)
+        self._connection: Connection | None = None
+
+    def describe(self, table_map: TableMap) -> bytes | None:
+        """The packed columns, null where the binlog tells all.
+
+        Raises `EngineError` for columns that nobody can name.
+        MariaDB is always asked: its UUID, INET4 and INET6 columns look like BINARY in the binlog.
+        """
+        wanted = self._filter.wants(table_map.database, table_map.table)
+        if not wanted or not (table_map.needs_catalog or self._flavor == "mariadb"):
+            return None
+        packed = self._ask(table_map.database, table_map.table)
+        misfit = (
+            "the server has no such table any more" if packed is None else table_map.misfit(unpack(packed))
+        )
+        if misfit is None:
+            return packed
+        if table_map.needs_catalog and not self._origin.name_unknown_columns:
+            raise EngineError(
+                f"the columns of {table_map.database}.{table_map.table} cannot be named, because the table "
+                f"was altered or dropped after this event was written ({misfit}): go on with "
+                "--unknown-columns number, or start behind the change; binlog_row_metadata=FULL on the "
+                "server prevents this"
+            )
+        return None
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _ask(self, database: str, table: str) -> bytes | None:
+        if self._connection is not None:
+            # An idle server may have hung up long ago.
+            with contextlib.suppress(ConnectionFailed):
+                return describe_table(self._connection, database, table)
+        self._connection = self._origin.address.connect()
+        return describe_table(self._connection, database, table)
