@@ -44,11 +44,12 @@ def _measure(arguments: Sequence[str]) -> int:
         results = [run_case(CASES[name](settings), options.repeat, _tell) for name in names]
     machine = machine_facts()
     kept: Path = options.results or (_ROOM / "results" if full else work)
+    kept.mkdir(parents=True, exist_ok=True)
     for result in results:
         print(f"\n{text_report(result)}")
         text = json_report(result, machine, {"scale": options.scale, "workers": options.workers})
         (kept / f"{result.name}.json").write_text(text + "\n")
-    if full and set(names) == set(CASES):
+    if options.readme or (full and set(names) == set(CASES)):
         write_between_markers(_README, markdown_report(results, machine, options.repeat))
     return 0 if all(_engine_ran(result) for result in results) else 1
 
@@ -76,6 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeat", type=int, default=3, help="runs of each peer [3]")
     parser.add_argument("--scale", type=float, default=1.0, help="size of the workloads [1]")
     parser.add_argument("--results", type=Path, help="folder for the JSON [perf/results at scale 1]")
+    parser.add_argument(
+        "--readme", action="store_true", help="put the tables into the README, as a full run does"
+    )
     return parser
 
 

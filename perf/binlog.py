@@ -43,8 +43,6 @@ class Binlog:
     workload: Workload
     scale: float
     path: Path
-    catalog: Mapping[str, bytes]
-    """By `database.table` the packed columns (`engine.decode.catalog`)."""
 
     @property
     def rows(self) -> int:
@@ -68,9 +66,7 @@ def binlog_of(workload: Workload, scale: float = 1.0) -> Binlog:
     identity = repr((workload, scale, version, _OPTIONS)).encode()
     name = f"perf-{workload.name}-{scale:g}-{hashlib.sha256(identity).hexdigest()[:8]}"
     folder = cached(name, lambda partial: _write(workload, scale, partial))
-    packed = json.loads((folder / _CATALOG).read_text())
-    catalog = {table: base64.b64decode(columns) for table, columns in packed.items()}
-    return Binlog(workload, scale, folder / _NAME, catalog)
+    return Binlog(workload, scale, folder / _NAME)
 
 
 @dataclass(frozen=True)
@@ -89,6 +85,13 @@ class ServedBinlog:
     def empty_file(self) -> str:
         """The name of a file with nothing in it: what reading it takes is start-up."""
         return self.server.binlogs()[-1].name
+
+
+def catalog_of(binlog: Path) -> Mapping[str, bytes]:
+    """By `database.table` the packed columns (`engine.decode.catalog`); empty for binlogs not kept here."""
+    kept = binlog.with_name(_CATALOG)
+    packed = json.loads(kept.read_text()) if kept.exists() else {}
+    return {table: base64.b64decode(columns) for table, columns in packed.items()}
 
 
 @contextmanager

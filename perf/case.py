@@ -21,6 +21,8 @@ class Case(Generic[Subject]):
 
     name: str
     title: str
+    group: str
+    """What it measures, for a heading; cases of a group have the same peers."""
     binlog: Callable[[], Binlog]
     offer: Callable[[Binlog], AbstractContextManager[Subject]]
     """Makes of the binlog what the peers are measured on."""
@@ -67,6 +69,7 @@ class CaseResult:
 
     name: str
     title: str
+    group: str
     rows: int
     """Rows changed; an update counts once."""
     bytes: int

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from engine.decode.options import DecodeOptions
 from engine.decode.table_map import TableMap
 from engine.net.batching import BATCH_BYTES, Batcher, OutgoingBatch
 from engine.net.files import open_binlog
-from perf.binlog import binlog_of
+from perf.binlog import binlog_of, catalog_of
 from perf.measurement import PeerError
 from perf.workloads import WORKLOADS
 
@@ -31,15 +32,18 @@ class Pass:
     """Reading the file and cutting it into batches: the network process's part without a network."""
     decoding_seconds: float
     changes: int
-    """Change rows and entries of the events feed."""
+    """Change rows: an update has two."""
     batches: int
-    allocated: int
-    """Minor page faults: fresh memory that the kernel had to hand out and clear, in pages."""
+    page_faults: int
+    """Minor ones: how often the kernel had to hand out, and clear, a page of fresh memory."""
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return self.batching_seconds + self.decoding_seconds
 
 
-def decode_passes(
-    path: Path, catalog: Mapping[str, bytes], passes: int, batch_bytes: int = BATCH_BYTES
-) -> Iterator[Pass]:
+def decode_passes(path: Path, passes: int, batch_bytes: int = BATCH_BYTES) -> Iterator[Pass]:
     """Decode a file `passes` times with one decoder; the first pass may compile or load kernels.
 
     Raises PeerError where the decoder does.
@@ -49,7 +53,7 @@ def decode_passes(
         batching = decoding = 0.0
         changes = count = 0
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        batches = cut_file(path, catalog, batch_bytes)
+        batches = cut_file(path, batch_bytes)
         while True:
             begun = time.perf_counter()
             batch = next(batches, None)
@@ -61,14 +65,15 @@ def decode_passes(
             decoding += time.perf_counter() - cut
             if result.error is not None:
                 raise PeerError(result.error)
-            changes += result.ordinals
+            changes += sum(table.rows for table in result.tables if table.database)
             count += 1
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
         yield Pass(batching, decoding, changes, count, faults)
 
 
-def cut_file(path: Path, catalog: Mapping[str, bytes], batch_bytes: int) -> Iterator[OutgoingBatch]:
+def cut_file(path: Path, batch_bytes: int) -> Iterator[OutgoingBatch]:
     """The batches of a file."""
+    catalog = catalog_of(path)
 
     def describe(table_map: TableMap) -> bytes | None:
         return catalog.get(f"{table_map.database}.{table_map.table}")
@@ -84,22 +89,24 @@ def cut_file(path: Path, catalog: Mapping[str, bytes], batch_bytes: int) -> Iter
 def main(arguments: Sequence[str]) -> int:
     """The command line tool."""
     options = _parser().parse_args(arguments)
-    path: Path = options.file
-    catalog: Mapping[str, bytes] = {}
-    rows = None
+    path, rows = options.file, None
     if path is None:
         binlog = binlog_of(WORKLOADS[options.workload], options.scale)
-        path, catalog, rows = binlog.path, binlog.catalog, binlog.rows
+        path, rows = binlog.path, binlog.rows
     if options.core is not None:
         os.sched_setaffinity(0, {options.core})
-    size = path.stat().st_size
-    for number, done in enumerate(decode_passes(path, catalog, options.repeat + 1, options.batch_bytes)):
-        seconds = done.batching_seconds + done.decoding_seconds
+    passes = decode_passes(path, options.repeat + 1, options.batch_bytes)
+    if options.json:
+        every = list(passes)
+        print(json.dumps({"rows": every[0].changes, "seconds": [done.seconds for done in every]}))
+        return 0
+    for number, done in enumerate(passes):
         print(
-            f"{'warm-up' if number == 0 else f'pass {number}'}: {seconds:.3f} s "
+            f"{f'pass {number}' if number else 'warm-up'}: {done.seconds:.3f} s "
             f"(batching {done.batching_seconds:.3f}, decoding {done.decoding_seconds:.3f}), "
-            f"{(rows or done.changes) / seconds:,.0f} {'rows' if rows else 'changes'}/s, "
-            f"{size / seconds / 1e6:,.0f} MB/s, {done.batches} batches, {done.allocated:,} page faults",
+            f"{(rows or done.changes) / done.seconds:,.0f} {'rows' if rows else 'change rows'}/s, "
+            f"{path.stat().st_size / done.seconds / 1e6:,.0f} MB/s, "
+            f"{done.batches} batches, {done.page_faults:,} page faults",
             flush=True,
         )
     return 0
@@ -113,4 +120,5 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeat", type=int, default=3, help="passes after the warm-up [3]")
     parser.add_argument("--batch-bytes", type=int, default=BATCH_BYTES, help=f"[{BATCH_BYTES}]")
     parser.add_argument("--core", type=int, help="stay on this core")
+    parser.add_argument("--json", action="store_true", help="change rows, and the seconds of every pass")
     return parser

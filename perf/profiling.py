@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.net.batching import BATCH_BYTES
 from perf.binlog import Binlog, binlog_of, served
 from perf.decode import decode_passes
 from perf.measurement import run_command
@@ -40,10 +39,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _inside(binlog: Binlog, lines: int) -> str:
-    list(decode_passes(binlog.path, binlog.catalog, 1))
+    list(decode_passes(binlog.path, 1))
     profile = cProfile.Profile()
     profile.enable()
-    list(decode_passes(binlog.path, binlog.catalog, 1, BATCH_BYTES))
+    list(decode_passes(binlog.path, 1))
     profile.disable()
     text = io.StringIO()
     pstats.Stats(profile, stream=text).strip_dirs().sort_stats("tottime").print_stats(lines)

@@ -25,6 +25,18 @@ def case_table(result: CaseResult) -> list[Sequence[str]]:
     return [_HEADINGS, *(_peer_line(result, peer) for peer in result.peers)]
 
 
+def overview_table(results: Sequence[CaseResult]) -> list[Sequence[str]]:
+    """One line per case of a group: the engine's rate, and what multiple of each peer's it is."""
+    peers = list(dict.fromkeys(peer.name for result in results for peer in result.peers[1:]))
+    lines: list[Sequence[str]] = [("", "engine rows/s", *(f"× {name}" for name in peers))]
+    for result in results:
+        ratios = {peer.name: result.ratio(peer) for peer in result.peers}
+        told = (ratios.get(name) for name in peers)
+        rate = f"{result.rows / result.engine.seconds:,.0f}" if result.engine.runs else "failed"
+        lines.append((result.name, rate, *("–" if ratio is None else _three_digits(ratio) for ratio in told)))
+    return lines
+
+
 def process_table(result: CaseResult) -> list[Sequence[str]]:
     """Where processor time and memory went, one line per process of each peer, headings first."""
     lines: list[Sequence[str]] = [_PROCESS_HEADINGS]
@@ -39,7 +51,7 @@ def text_report(result: CaseResult) -> str:
     """The case for a terminal."""
     return "\n".join(
         [
-            f"{result.name}: {result.title}; {_amount(result)}",
+            f"{result.name}: {result.title}; {_amount(result)}; {result.group}",
             *_aligned(case_table(result)),
             "",
             "where processor time and memory went (medians; start-up included but for extrapolated ones)",
@@ -55,10 +67,12 @@ def markdown_report(results: Sequence[CaseResult], machine: Mapping[str, Any], r
         f"{machine['python']}; medians of {repetitions} interleaved runs. “engine is” is the engine's rate "
         "as a multiple of the peer's.",
     ]
+    for group in dict.fromkeys(result.group for result in results):
+        members = [result for result in results if result.group == group]
+        parts += ["", f"**{group}**", "", *_markdown(overview_table(members))]
     for result in results:
-        parts += ["", f"**{result.name}**: {result.title}; {_amount(result)}", ""]
-        parts += _markdown(case_table(result))
-        parts += ["", *_markdown(process_table(result))]
+        parts += ["", f"<details><summary>{result.name}</summary>", "", f"{result.title}; {_amount(result)}"]
+        parts += ["", *_markdown(case_table(result)), "", *_markdown(process_table(result)), "", "</details>"]
     return "\n".join(parts)
 
 

@@ -39,7 +39,7 @@ def run_case(case: Case[Subject], repetitions: int, tell: Tell) -> CaseResult:
                         run = peer.measure(subject)
                         result.runs.append(run)
                         tell(f"  {peer.name}: {run.seconds:.3f} s")
-    return CaseResult(case.name, case.title, binlog.rows, binlog.size, list(results.values()))
+    return CaseResult(case.name, case.title, case.group, binlog.rows, binlog.size, list(results.values()))
 
 
 @contextmanager

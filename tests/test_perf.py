@@ -42,11 +42,13 @@ class Missing(Timed):
 def binlog(tmp_path):
     path = tmp_path / "binlog"
     path.write_bytes(bytes(1_000_000))
-    return Binlog(BULK, 0.01, path, {})
+    return Binlog(BULK, 0.01, path)
 
 
 def case_of(binlog, *peers):
-    return Case("bulk", "a load", lambda: binlog, lambda given: contextlib.nullcontext(given), peers)
+    return Case(
+        "bulk", "a load", "end to end", lambda: binlog, lambda given: contextlib.nullcontext(given), peers
+    )
 
 
 @pytest.fixture
@@ -78,7 +80,9 @@ def test_reports_tell_everything(result):
     text = text_report(result)
     for expected in ("5,000", "× 2.00", "remark of peer", "skipped: there is no such program here"):
         assert expected in text
-    assert "**bulk**" in markdown_report([result], machine, 3)
+    page = markdown_report([result], machine, 3)
+    assert "| bulk | 5,000 | 2.00 | – | – |" in page
+    assert "| peer | 4.000 | 3.000 – 5.000 | 2,500 | 0 | × 2.00 | 0.50 | remark of peer |" in page
     told = json.loads(json_report(result, machine, {"scale": 0.01}))
     assert told["peers"]["peer"]["engine_rate_multiple"] == 2.0
     assert [run["seconds"] for run in told["peers"]["engine"]["runs"]] == [2.0, 9.0, 1.0]

@@ -33,11 +33,11 @@ def sample(host: str, port: int, user: str, file: str, wanted: int) -> dict[str,
     )
     with closing(stream):
         events = iter(stream)
-        next(events)
+        first = next(events, None)
         before = resource.getrusage(resource.RUSAGE_SELF)
         started = time.perf_counter()
         rows = 0
-        for event in events:
+        for event in events if first is not None else ():
             rows += len(event.rows)
             if rows >= wanted:
                 break

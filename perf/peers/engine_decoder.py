@@ -1,0 +1,31 @@
+"""One decoder of the engine on one core, from a file into Arrow record batches (`perf.decode`)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from perf.binlog import ServedBinlog
+from perf.peers.program import PASSES, Program
+
+_REPOSITORY = Path(__file__).parents[2]
+
+
+class EngineDecoder(Program):
+    """File, batcher and decoder in one process."""
+
+    name = "engine"
+    remark = "file → Arrow, checksums verified, all metadata columns"
+    process = "decoder"
+    one_core = True
+
+    def environment(self) -> Mapping[str, str]:
+        return {"PYTHONPATH": str(_REPOSITORY)}
+
+    def expected_rows(self, subject: ServedBinlog) -> int:
+        return subject.binlog.change_rows
+
+    def command(self, subject: ServedBinlog) -> Sequence[str | Path]:
+        passes = ["--repeat", str(PASSES - 1), "--json"]
+        return [sys.executable, "-m", "perf", "decode", "--file", subject.binlog.path, *passes]
