@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 
 import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from hypothesis import given
 from hypothesis import strategies as st
 from pymysql import _auth as reference
@@ -14,9 +16,11 @@ from pymysql import _auth as reference
 from engine.errors import EngineError
 from engine.net import auth
 from engine.net.auth import Credentials
+from engine.net.signatures import sign_with_password
 from engine.net.wire import ProtocolError
 
 NONCE = bytes(range(1, 21))
+SCRAMBLE = bytes(range(1, 33))
 PASSWORD = b"corr\xc3\xa9ct horse"
 
 
@@ -76,6 +80,76 @@ def test_sha256_over_rsa(key):
     assert decrypt(key, exchange.send(public(key))) == PASSWORD + b"\0"
 
 
+def test_a_key_from_elsewhere_is_not_asked_for(key):
+    credentials = Credentials(PASSWORD, NONCE, secure=False, public_key=public(key))
+    exchange = auth.begin("caching_sha2_password", credentials)
+    next(exchange)
+    assert decrypt(key, exchange.send(auth.SHA2_FULL_AUTHENTICATION)) == PASSWORD + b"\0"
+    assert decrypt(key, next(auth.begin("sha256_password", credentials))) == PASSWORD + b"\0"
+
+
+SECRET_OF_MARIADB = base64.b64decode("ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY=")
+"""What MariaDB's documentation says is stored for the password `secret`."""
+
+
+def test_client_ed25519_signs_for_the_key_that_mariadb_stores():
+    proof = next(auth.begin("client_ed25519", Credentials(b"secret", SCRAMBLE, secure=False)))
+    Ed25519PublicKey.from_public_bytes(SECRET_OF_MARIADB).verify(proof, SCRAMBLE)
+
+
+@given(st.binary(min_size=32, max_size=32), st.binary(max_size=60))
+def test_client_ed25519_is_the_standard_for_passwords_of_32_bytes(password, message):
+    assert sign_with_password(password, message) == Ed25519PrivateKey.from_private_bytes(password).sign(
+        message
+    )
+
+
+@pytest.mark.parametrize("doublings", [0, 3])
+def test_parsec_signs_both_scrambles(doublings):
+    salt = bytes(range(18))
+    exchange = auth.begin("parsec", Credentials(PASSWORD, SCRAMBLE, secure=False))
+    assert next(exchange) == b""
+    proof = exchange.send(b"P" + bytes([doublings]) + salt)
+    seed = hashlib.pbkdf2_hmac("sha512", PASSWORD, salt, 1024 * 2**doublings, 32)
+    public_key = Ed25519PrivateKey.from_private_bytes(seed).public_key()
+    public_key.verify(proof[32:], SCRAMBLE + proof[:32])
+
+
+@pytest.mark.parametrize("salt", [b"", b"Q\x00" + bytes(18), b"P\x04" + bytes(18), b"P\x00" + bytes(17)])
+def test_parsec_knows_one_way_to_derive_keys(salt):
+    exchange = auth.begin("parsec", Credentials(PASSWORD, SCRAMBLE, secure=False))
+    next(exchange)
+    with pytest.raises(ProtocolError):
+        exchange.send(salt)
+
+
+@pytest.mark.parametrize("plugin", ["client_ed25519", "parsec"])
+def test_nothing_but_a_whole_scramble_is_signed(plugin):
+    with pytest.raises(ProtocolError, match="20 bytes to sign"):
+        next(auth.begin(plugin, Credentials(PASSWORD, NONCE, secure=False)))
+
+
+@pytest.mark.parametrize("plugin", ["mysql_clear_password", "dialog"])
+def test_a_password_in_clear_wants_a_safe_connection(plugin):
+    assert next(auth.begin(plugin, Credentials(PASSWORD, b"", secure=True))) == PASSWORD + b"\0"
+    with pytest.raises(EngineError, match="connect with --tls required"):
+        next(auth.begin(plugin, Credentials(PASSWORD, b"", secure=False)))
+
+
+def test_a_dialog_answers_questions_for_the_password_alone():
+    exchange = auth.begin("dialog", Credentials(PASSWORD, b"\x04Password:", secure=True))
+    assert next(exchange) == PASSWORD + b"\0"
+    assert exchange.send(b"\x05Again:") == PASSWORD + b"\0"
+    with pytest.raises(EngineError, match=r"'Which colour\?'.* only a person"):
+        exchange.send(b"\x02Which colour?")
+
+
+def test_the_first_method_is_the_servers_unless_it_takes_passwords_in_clear():
+    assert auth.first_method("caching_sha2_password") == "caching_sha2_password"
+    for plugin in ("mysql_clear_password", "dialog", "mysql_old_password", "nobody_knows_it"):
+        assert auth.first_method(plugin) == "mysql_native_password"
+
+
 def test_the_password_itself_travels_only_where_it_is_safe():
     exchange = auth.begin("caching_sha2_password", Credentials(PASSWORD, NONCE, secure=True))
     next(exchange)
@@ -83,10 +157,15 @@ def test_the_password_itself_travels_only_where_it_is_safe():
     assert next(auth.begin("sha256_password", Credentials(PASSWORD, NONCE, secure=True))) == PASSWORD + b"\0"
 
 
-@pytest.mark.parametrize("plugin", [name for name in auth.METHODS if name != "mysql_old_password"])
-@given(answers=st.lists(st.sampled_from([b"", b"\x03", b"\x04", b"\x02", b"no key"]), max_size=4))
-def test_no_answer_of_a_server_draws_the_password_out(plugin, answers):
-    exchange = auth.begin(plugin, Credentials(PASSWORD, NONCE, secure=False))
+@pytest.mark.parametrize("plugin", auth.METHODS)
+@given(
+    nonce=st.sampled_from([b"", NONCE, SCRAMBLE, b"\x04Password:", b"\x02Your name?"]),
+    answers=st.lists(
+        st.sampled_from([b"", b"\x03", b"\x04", b"\x02", b"no key", b"P\x00" + bytes(18)]), max_size=4
+    ),
+)
+def test_no_answer_of_a_server_draws_the_password_out(plugin, nonce, answers):
+    exchange = auth.begin(plugin, Credentials(PASSWORD, nonce, secure=False))
     try:
         assert PASSWORD not in next(exchange)
         for answer in answers:

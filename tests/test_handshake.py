@@ -122,6 +122,27 @@ def test_auth_switch_round_trip(plugin, nonce):
     assert handshake.parse_auth_switch(payload) == (plugin, nonce)
 
 
+def test_a_next_factor_is_one_only_where_both_sides_know_of_factors():
+    payload = b"\x02caching_sha2_password\0" + NONCE + b"\0"
+    assert handshake.is_next_factor(payload, Capability.MULTI_FACTOR_AUTHENTICATION)
+    assert not handshake.is_next_factor(payload, BASE)
+    assert handshake.parse_next_factor(payload) == ("caching_sha2_password", NONCE)
+
+
+@pytest.mark.parametrize("size", [18, 32])
+def test_a_nonce_without_a_nul_behind_it_may_end_in_one(size):
+    nonce = bytes(range(1, size)) + b"\0"
+    assert handshake.parse_auth_switch(b"\xfeparsec\0" + nonce) == ("parsec", nonce)
+
+
+def test_the_level_of_compression_travels_with_zstd_only():
+    response = HandshakeResponse(BASE | Capability.ZSTD_COMPRESSION, "u", b"proof", zstd_level=7)
+    assert handshake.build_response(response)[-1] == 7
+    assert handshake.parse_response(handshake.build_response(response)).zstd_level == 7
+    plain = HandshakeResponse(BASE, "u", b"proof", zstd_level=7)
+    assert handshake.build_response(plain)[-5:] == b"proof"
+
+
 def test_a_bare_auth_switch_asks_for_the_old_password():
     assert handshake.parse_auth_switch(b"\xfe") == ("mysql_old_password", b"")
 
@@ -134,6 +155,7 @@ def test_hostile_bytes_raise_nothing_but_engine_errors(payload):
         (handshake.parse_greeting, whole),
         (handshake.parse_response, response),
         (handshake.parse_auth_switch, b"\xfe"),
+        (handshake.parse_next_factor, b"\x02"),
     ):
         for hostile in (payload, valid[:34] + payload, valid[: len(payload)]):
             with contextlib.suppress(EngineError):

@@ -13,6 +13,7 @@ import platform
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from engine.errors import EngineError
 from engine.net.auth import Credentials, begin, first_method
 from engine.net.capabilities import Capability
 from engine.net.handshake import (
@@ -100,6 +101,7 @@ def log_in(
             reply = next(exchange)
         elif is_next_factor(payload, capabilities):
             factor += 1
+            _require_password(account, factor)
             plugin, nonce = parse_next_factor(payload)
             exchange = begin(plugin, credentials(nonce))
             reply = next(exchange)
@@ -110,6 +112,14 @@ def log_in(
             with contextlib.suppress(StopIteration):
                 reply = exchange.send(data)
     raise ProtocolError("authentication does not come to an end")
+
+
+def _require_password(account: Account, factor: int) -> None:
+    if factor >= len(account.passwords):
+        raise EngineError(
+            f"the server wants password number {factor + 1} of user '{account.user}': give it as "
+            f"--password{factor + 1}-env or --password{factor + 1}-file"
+        )
 
 
 def _response(

@@ -36,9 +36,12 @@ def _zlib_decompress(data: bytes, size: int) -> bytes:
     decompressor = zlib.decompressobj()
     try:
         # One byte more than announced tells a bomb from the end.
-        return decompressor.decompress(data, size + 1)
+        plain = decompressor.decompress(data, size + 1)
     except zlib.error as error:
         raise ValueError(str(error)) from None
+    if not decompressor.eof:
+        raise ValueError("it is cut off, or longer than announced")
+    return plain
 
 
 def _zstd_decompress(data: bytes, size: int) -> bytes:

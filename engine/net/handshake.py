@@ -248,11 +248,6 @@ def parse_next_factor(payload: bytes) -> tuple[str, bytes]:
     return _plugin_request(reader)
 
 
-def build_next_factor(plugin: str, nonce: bytes) -> bytes:
-    """The packet that `parse_next_factor` reads."""
-    return uint_bytes(NEXT_FACTOR_MARKER, 1) + nul_bytes(plugin.encode()) + nul_bytes(nonce)
-
-
 def _plugin_request(reader: Reader) -> tuple[str, bytes]:
     plugin = reader.nul_bytes_or_rest().decode("utf-8", "replace")
     data = reader.rest()

@@ -80,8 +80,8 @@ _NO_EVENT = (
     "check with SHOW BINLOG EVENTS ({message})"
 )
 _ACCESS_DENIED = (
-    "{where} refuses the login of user {user} ({message}): check user and password, and from which hosts the "
-    "user may connect"
+    "{where} refuses the login of user {user} ({message}): check user and password, from which hosts the user "
+    "may connect, and whether it has to be over TLS or with a certificate"
 )
 _BINLOG_OFF = (
     "{where} writes no binlog: start the server with log_bin set, and binlog_format=ROW, then try again"
@@ -141,6 +141,9 @@ _EXPLANATIONS = (
     _Explanation(4151, "", "the account of user {user} on {where} is locked: unlock it"),
     _Explanation(
         3159, "", "{where} takes only encrypted connections (require_secure_transport): connect with TLS"
+    ),
+    _Explanation(
+        1275, "", "the password of user {user} on {where} is in the form of before MySQL 4.1: set a new one"
     ),
     _Explanation(1317, "", _KILLED, True),
     _Explanation(1927, "", _KILLED, True),
