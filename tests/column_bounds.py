@@ -66,6 +66,7 @@ def columns() -> list[Column]:
         for unsigned in (False, True)
     ]
     shapes += [(code, 0, {}) for code in (f.YEAR, f.DATE, f.NEWDATE, f.TIME, f.DATETIME, f.TIMESTAMP)]
+    shapes += [(code, n, {}) for code, n in product((f.TIME, f.DATETIME, f.TIMESTAMP), range(1, 7))]
     shapes += [(f.FLOAT, 4, {}), (f.DOUBLE, 8, {})]
     shapes += [(f.BIT, bits % 8 | bits // 8 << 8, {}) for bits in (1, 2, 13, 33, 64)]
     shapes += [(code, n, {}) for code, n in product((f.DATETIME2, f.TIME2, f.TIMESTAMP2), range(7))]

@@ -108,6 +108,15 @@ UUIDS = temporal("00000000-0000-0000-0000-000000000000", "6ccd780c-baba-1026-956
 UUIDS += temporal("6ccd780c-baba-7026-f564-5b8c65602400", "ffffffff-ffff-ffff-ffff-ffffffffff00")
 COMPRESSIBLE = ["''", "'short'", "REPEAT('länger ', 60)", "REPEAT('x', 5000)"]
 
+TEMPORAL = [
+    *(Case(f"DATETIME({n})", datetimes("." + "123456"[:n])) for n in range(1, 7)),
+    *(Case(f"TIMESTAMP({n}) NULL", timestamps("." + "987654"[:n])) for n in range(1, 7)),
+    *(Case(f"TIME({n})", times("." + "500001"[:n])) for n in range(1, 7)),
+    Case("DATETIME", datetimes("")),
+    Case("TIMESTAMP NULL", timestamps("")),
+    Case("TIME", times("")),
+]
+
 CASES = [
     Case("TINYINT", numbers(-128, 127)),
     Case("TINYINT UNSIGNED", numbers(255)),
@@ -133,12 +142,7 @@ CASES = [
     ),
     Case("DECIMAL(20,0) UNSIGNED", ["0", "18446744073709551616"], shown=fixed),
     Case("DATE", temporal("0000-00-00", "2024-00-00", "0001-01-01", "9999-12-31", "2024-02-29")),
-    *(Case(f"DATETIME({n})", datetimes("." + "123456"[:n])) for n in range(1, 7)),
-    *(Case(f"TIMESTAMP({n}) NULL", timestamps("." + "987654"[:n])) for n in range(1, 7)),
-    *(Case(f"TIME({n})", times("." + "500001"[:n])) for n in range(1, 7)),
-    Case("DATETIME", datetimes("")),
-    Case("TIMESTAMP NULL", timestamps("")),
-    Case("TIME", times("")),
+    *TEMPORAL,
     Case("CHAR(60) CHARACTER SET utf8mb4", TEXTS[:4]),
     Case("CHAR(255) CHARACTER SET utf8mb4", TEXTS),
     Case("CHAR(200) CHARACTER SET latin1", TEXTS),
@@ -192,7 +196,12 @@ def metadata(request: pytest.FixtureRequest, server: Server) -> Iterator[str]:
 
 
 def test_every_column_type(server, metadata):
-    cases = {f"t{n}": case for n, case in enumerate(CASES) if case.flavors in server.flavor}
+    assert_same_values(server, CASES, full_metadata=metadata == "full metadata")
+
+
+def assert_same_values(server: Server, all_cases: list[Case], *, full_metadata: bool) -> None:
+    """Store every case's values in a table of its own, and compare what was logged with what was selected."""
+    cases = {f"t{n}": case for n, case in enumerate(all_cases) if case.flavors in server.flavor}
     server.execute(f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE}")
     server.flush_binlog()
     with server.connect(database=DATABASE, conv={}) as connection, connection.cursor() as cursor:
@@ -207,11 +216,21 @@ def test_every_column_type(server, metadata):
     binlog = server.flush_binlog()
     with Connection.open(server.host, server.port, server.user, server.password) as connection:
         catalog = {table: unpack(describe_table(connection, DATABASE, table)) for table in cases}
-    logged = logged_values(binlog, catalog if metadata == "catalog" else declared_only(catalog))
+    logged = logged_values(binlog, declared_only(catalog) if full_metadata else catalog)
     assert logged.keys() == wants.keys()
     for table, case in cases.items():
         got = [None if value is None else case.shown(value) for value in logged[table]]
         assert got == [comparable(case, want) for want in wants[table]], case.declared
+
+
+@pytest.mark.parametrize("flavor", ["mariadb-10.11", "mariadb-11.8"])
+def test_temporal_columns_as_old_mariadb_stored_them(shared_server, flavor):
+    server = shared_server(flavor)
+    server.execute("SET GLOBAL mysql56_temporal_format = OFF")
+    try:
+        assert_same_values(server, TEMPORAL, full_metadata=False)
+    finally:
+        server.execute("SET GLOBAL mysql56_temporal_format = ON")
 
 
 def declared_only(catalog: dict[str, tuple[ColumnInfo, ...]]) -> dict[str, tuple[ColumnInfo, ...] | None]:

@@ -150,6 +150,47 @@ def test_old_times(times):
     assert texts == [None if w is None else time_text(w, 0) for w in wants]
 
 
+def number_cell(number: int, precision: int, widths: tuple[int, ...]) -> bytes:
+    """MariaDB's own form of before 10.1: a number of the smallest unit."""
+    return (number // 10 ** (6 - precision)).to_bytes(widths[precision], "big")
+
+
+@pytest.mark.parametrize("precision", range(1, 7))
+@given(moments=st.lists(st.none() | st.datetimes(), max_size=20))
+def test_datetimes_of_old_mariadb(precision, moments):
+    moments = [m and m.replace(microsecond=trimmed(m.microsecond, precision)) for m in moments]
+    cells = []
+    for m in moments:
+        days = m and (m.year * 13 + m.month) * 32 + m.day
+        number = m and (((days * 24 + m.hour) * 60 + m.minute) * 60 + m.second) * 10**6 + m.microsecond
+        cells.append(m and number_cell(number, precision, (5, 6, 6, 7, 7, 7, 8)))
+    assert decode(column(FieldType.DATETIME, precision), cells).to_pylist() == moments
+    texts = decode(column(FieldType.DATETIME, precision), cells, TEXT).to_pylist()
+    assert texts == [m and text_of(m, precision) for m in moments]
+
+
+@pytest.mark.parametrize("precision", range(1, 7))
+@given(ticks=st.lists(st.none() | st.integers(10**6, (2**32 - 1) * 10**6), max_size=20))
+def test_timestamps_of_old_mariadb(precision, ticks):
+    ticks = [t and trimmed(t, precision) for t in ticks]
+    widths = (0, 1, 1, 2, 2, 3, 3)
+    cells = [t and (t // 10**6).to_bytes(4, "big") + number_cell(t % 10**6, precision, widths) for t in ticks]
+    assert decode(column(FieldType.TIMESTAMP, precision), cells).cast(pa.int64()).to_pylist() == ticks
+
+
+@pytest.mark.parametrize("precision", range(1, 7))
+@given(times=st.lists(st.none() | st.timedeltas(-LONGEST, LONGEST), max_size=20))
+def test_times_of_old_mariadb(precision, times):
+    unit = timedelta(microseconds=10 ** (6 - precision))
+    times = [None if t is None else (abs(t) // unit * unit) * (-1 if t < timedelta() else 1) for t in times]
+    zero = LONGEST + timedelta(seconds=1)
+    numbers = [None if t is None else (t + zero) // timedelta(microseconds=1) for t in times]
+    cells = [None if n is None else number_cell(n, precision, (3, 4, 4, 5, 5, 5, 6)) for n in numbers]
+    assert decode(column(FieldType.TIME, precision), cells).to_pylist() == times
+    texts = decode(column(FieldType.TIME, precision), cells, TEXT).to_pylist()
+    assert texts == [None if t is None else time_text(t, precision) for t in times]
+
+
 def test_documented_negative_times():
     """From the table in `my_time_packed_from_binary`: the value of each byte pattern at TIME(2)."""
     for stored, want in (("7FFFFFFF", -1), ("7FFFFF00", -100), ("7FFFFEFF", -101), ("80000001", 1)):
@@ -209,6 +250,12 @@ BROKEN = [
     (FieldType.TIMESTAMP2, 6, b"\0\0\0\1\xff\xff\xff"),
     (FieldType.TIME2, 0, b"\xff\xff\xff"),
     (FieldType.TIME, 0, b"\xff\xff\x7f"),
+    (FieldType.TIME, 2, b"\0\0\0\0"),
+    (FieldType.TIME, 2, b"\xff\xff\xff\xff"),
+    (FieldType.DATETIME, 3, b"\xff" * 7),
+    (FieldType.DATETIME, 6, b"\xff" * 8),
+    (FieldType.DATETIME, 6, b"\x7f" * 8),
+    (FieldType.TIMESTAMP, 3, b"\0\0\0\1\xff\xff"),
     (FieldType.TIME, 0, b"\0\0\x80"),
 ]
 

@@ -74,6 +74,13 @@ def declared_type(type_code: int, info: ColumnInfo) -> str | None:
     return info.data_type
 
 
+def stored_metadata(type_code: int, metadata: int, info: ColumnInfo) -> int:
+    """The metadata; for the old temporal types, which have none, the fraction digits that MariaDB gave."""
+    if type_code in (F.TIMESTAMP, F.DATETIME, F.TIME):
+        return (_numbers(info) or [0])[0]
+    return metadata
+
+
 def _numbers(info: ColumnInfo) -> list[int]:
     """The numbers in parentheses of a column type such as `decimal(10,2) unsigned`."""
     found = re.match(r"[a-z0-9]+\(([0-9, ]+)\)", info.column_type, re.IGNORECASE)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from engine.decode.catalog import ColumnInfo
-from engine.decode.catalog_fit import declared_type, misfit
+from engine.decode.catalog_fit import declared_type, misfit, stored_metadata
 from engine.decode.columns.base import Column
 from engine.decode.columns.charsets import BINARY
 from engine.decode.columns.field_types import FieldType
@@ -155,7 +155,7 @@ class TableMap(EventBody):
         return Column(
             name=info.name,
             type_code=self.types[i],
-            metadata=self.metadata[i],
+            metadata=stored_metadata(self.types[i], self.metadata[i], info),
             unsigned=info.unsigned if unsigned is None else unsigned,
             collation=optional.collations[i],
             charset=info.charset or BINARY if optional.collations[i] is None else None,

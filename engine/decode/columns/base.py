@@ -29,7 +29,8 @@ class Column:
     """The real type (`MYSQL_TYPE_*`): STRING columns that hold ENUM or SET are told apart already."""
     metadata: int
     """The table map's metadata of the column: one byte as it is, two bytes little-endian; 0 where none.
-    For STRING, ENUM and SET (that share real_type, length packed in two bytes): the length alone."""
+    For STRING, ENUM and SET (that share real_type, length packed in two bytes): the length alone. For the old
+    TIMESTAMP, DATETIME and TIME, which have none: fraction digits by the catalog (MariaDB 5.3 to 10.0)."""
     unsigned: bool | None = None
     collation: int | None = None
     """Collation id of a character column; 63 is binary; null where nobody said."""

@@ -145,9 +145,10 @@ def copy(typing_context: Any, to: Any, to_offset: Any, start: Any, offset: Any, 
     """memcpy: `size` bytes from `offset` from `start` to `to_offset` from `to`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        target = _pointer(context, builder, _BYTE, *arguments[:2], arguments[4])
-        source = _pointer(context, builder, _BYTE, *arguments[2:4], arguments[4])
-        cgutils.raw_memcpy(builder, target, source, arguments[4], 1)
+        to, to_offset, start, offset, size = arguments
+        target = _pointer(context, builder, _BYTE, to, to_offset, size)
+        source = _pointer(context, builder, _BYTE, start, offset, size)
+        cgutils.raw_memcpy(builder, target, source, size, 1)
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 5), generate
