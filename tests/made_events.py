@@ -141,8 +141,13 @@ def mariadb_compressed(content: bytes) -> bytes:
 
 
 def payload(parts: Iterable[Part], compress: bool = True, claims: int | None = None) -> Part:
-    """A compressed transaction, which tells the uncompressed size that it `claims` (or its true one)."""
+    """A compressed transaction of these events."""
     inner = b"".join(event(code, body, 0, checksum=False) for code, body in parts)
+    return payload_of(inner, compress, claims)
+
+
+def payload_of(inner: bytes, compress: bool = True, claims: int | None = None) -> Part:
+    """A compressed transaction, which tells the uncompressed size that it `claims` (or its true one)."""
     content = zstandard.compress(inner) if compress else inner
     fields = ((2, 0 if compress else 255), (3, len(inner) if claims is None else claims), (1, len(content)))
     body = b""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from engine.decode import event_types as types
+from engine.errors import BinlogError
 from engine.messages import TRANSACTION_END
 from engine.net.batching import Batcher
 from tests.batches import decode_all, feed, packets_of
@@ -253,3 +254,10 @@ def test_a_gtid_alone_is_no_transaction_yet():
     decoded = decode_all(batches)
     assert [entry for result in decoded.results for entry in result.gtids] == [(str(SOURCE), 1, 1, 0)]
     assert batches[-2].header.resume_position == 4 + sum(map(len, events[:-1]))
+
+
+@pytest.mark.parametrize("position", [0, 3, 1 << 63, (1 << 64) - 1])
+def test_a_rotation_to_no_position_is_refused(position):
+    rotate = (types.ROTATE_EVENT, position.to_bytes(8, "little") + b"binlog.000002")
+    with pytest.raises(BinlogError, match=rf"at position \d+: no binlog file has a position {position}"):
+        list(feed(batcher(), packets_of(binlog([rotate])), []))

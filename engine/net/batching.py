@@ -264,6 +264,8 @@ class Batcher:
         if len(body) < 9:
             raise EventError("the rotate event is too short to name a file", types.HEADER_LENGTH)
         position, name = int.from_bytes(body[:8], "little"), body[8:].decode("utf-8", "replace")
+        if not MAGIC_LENGTH <= position < 1 << 63:
+            raise EventError(f"no binlog file has a position {position}", types.HEADER_LENGTH)
         artificial = bool(header.flags & _ARTIFICIAL) or header.next_position == 0
         if not artificial:
             self._append_event()
