@@ -81,8 +81,14 @@ Columns = Mapping[str, Family]
 
 
 def quoted(name: str) -> str:
-    """A name as SQL, also behind its database and a dot."""
-    return ".".join("`{}`".format(part.replace("`", "``")) for part in name.split("."))
+    """A column's name as SQL, whatever is in it."""
+    return "`{}`".format(name.replace("`", "``"))
+
+
+def quoted_table(name: str) -> str:
+    """`database.table` as SQL."""
+    database, _, table = name.partition(".")
+    return f"{quoted(database)}.{quoted(table)}"
 
 
 def selected(server: Server, table: str, columns: Columns) -> list[Row]:
@@ -90,7 +96,7 @@ def selected(server: Server, table: str, columns: Columns) -> list[Row]:
     wanted = ", ".join(family.select.format(column=quoted(name)) for name, family in columns.items())
     # With no conversions at all every value comes as the text that the server sent.
     with server.connect(conv={}) as connection, connection.cursor() as cursor:
-        cursor.execute(f"SELECT {wanted} FROM {quoted(table)}")
+        cursor.execute(f"SELECT {wanted} FROM {quoted_table(table)}")
         return [
             {
                 name: None if cell is None else family.from_server(cell)
