@@ -261,3 +261,11 @@ def test_a_rotation_to_no_position_is_refused(position):
     rotate = (types.ROTATE_EVENT, position.to_bytes(8, "little") + b"binlog.000002")
     with pytest.raises(BinlogError, match=rf"at position \d+: no binlog file has a position {position}"):
         list(feed(batcher(), packets_of(binlog([rotate])), []))
+
+
+@pytest.mark.parametrize("packets", [True, False])
+def test_events_without_a_format_description_are_refused(packets):
+    events = binlog([gtid(1), BEGIN, TABLE, INSERT, xid()])[1:]
+    reader = Batcher(lambda table_map: None, file=FILE, marker=1 if packets else None)
+    with pytest.raises(BinlogError, match=f"{FILE} at position 4: no format description came before"):
+        list(feed(reader, packets_of(events) if packets else b"".join(events), []))

@@ -91,6 +91,7 @@ class Batcher:
         self._batch_bytes = batch_bytes
         self._format = FormatDescription.assumed(checksum_algorithm)
         self._format_event = b""
+        self._query_header = framing.UNKNOWN_FORMAT
         self._file = file
         self._gtid_set = gtid_set
         self._sequence = 0
@@ -174,7 +175,7 @@ class Batcher:
                 self._table_used,
                 self._sequence + 1,
                 self._marker,
-                self._format.post_header_length(types.QUERY_EVENT),
+                self._query_header,
                 self._format.checksum_length,
             )
             if status == framing.SPECIAL:
@@ -290,6 +291,7 @@ class Batcher:
             self._state[POSITION] = max(header.next_position, MAGIC_LENGTH + header.size)
         self._format = description
         self._format_event = event
+        self._query_header = description.post_header_length(types.QUERY_EVENT)
         self._state[TRANSACTION] = OUTSIDE
         self._restart([event], int(self._state[CURSOR]), int(self._state[COUNT]))
 

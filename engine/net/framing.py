@@ -33,7 +33,7 @@ from engine.decode.positions import length_in_file, start_position
 from engine.kernels import Bytes, Int64s, copy_within, kernel, read_u24, read_u32, read_u64
 from engine.messages import TRANSACTION_END
 
-MORE, SPECIAL, END, SERVER_ERROR, INDEX_FULL, BAD_PACKET, BAD_SIZE, BAD_QUERY, TOO_LARGE = range(9)
+MORE, SPECIAL, END, SERVER_ERROR, INDEX_FULL, BAD_PACKET, BAD_SIZE, BAD_QUERY, TOO_LARGE, NO_FORMAT = range(10)
 """Why the kernel stopped. MORE: the next event is not complete. SPECIAL: a format description, a rotation or
 an unknown table map stands at the cursor. END and SERVER_ERROR: an EOF or ERR packet does. The rest is
 damage."""
@@ -43,6 +43,7 @@ REASONS = {
     BAD_SIZE: "the event's size does not fit the bytes that carry it",
     BAD_QUERY: "the query event's lengths do not fit into the event",
     TOO_LARGE: "the event claims to be larger than any server writes",
+    NO_FORMAT: "no format description came before the event",
 }
 
 (
@@ -73,6 +74,9 @@ IDLE_CURSOR: cursor behind the last heartbeat that said that the server has noth
 OUTSIDE, PENDING, INSIDE = range(3)
 """TRANSACTION: between transactions; after a GTID (or a statement's context), so that the next statement ends
 the transaction unless it opens one; in a transaction that XID, COMMIT or the like will end."""
+
+UNKNOWN_FORMAT = -1
+"""As `query_header`: no format description came yet, so that no event can be read."""
 
 MAX_EVENT = 2_000_000_000
 _MAX_PACKET = 0xFFFFFF
@@ -285,6 +289,8 @@ def index_events(
             continue
         if role == FORMAT or role == ROTATE:
             return SPECIAL
+        if query_header == UNKNOWN_FORMAT:
+            return NO_FORMAT
         if role == TABLE_MAP:
             if size < _HEADER + 8 + checksum_size:
                 return BAD_SIZE
