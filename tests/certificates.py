@@ -35,7 +35,7 @@ class Authority:
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         self._key = _new_key()
         self.ca = folder / f"{name.replace(' ', '-')}-ca.pem"
-        own = _builder(self._name, self._name, self._key, datetime.now(UTC))
+        own = _builder(self._name, self._name, self._key, LIFETIME)
         own = own.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         self.ca.write_bytes(_pem(own.sign(self._key, hashes.SHA256())))
 
@@ -44,14 +44,13 @@ class Authority:
         name: str,
         hosts: Sequence[str] = (),
         *,
-        expired: bool = False,
+        lifetime: timedelta = LIFETIME,
         passphrase: bytes | None = None,
     ) -> Certificate:
-        """A new certificate for host names and addresses."""
+        """A new certificate for host names and addresses; one with a negative lifetime has expired."""
         key = _new_key()
-        begin = datetime.now(UTC) - (2 * LIFETIME if expired else timedelta())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        builder = _builder(subject, self._name, key, begin)
+        builder = _builder(subject, self._name, key, lifetime)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         if hosts:
             builder = builder.add_extension(
@@ -78,17 +77,17 @@ def _new_key() -> rsa.RSAPrivateKey:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: rsa.RSAPrivateKey, begin: datetime
+    subject: x509.Name, issuer: x509.Name, key: rsa.RSAPrivateKey, lifetime: timedelta
 ) -> x509.CertificateBuilder:
-    # A minute of grace for clocks that disagree.
+    now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(begin - timedelta(minutes=1))
-        .not_valid_after(begin + LIFETIME)
+        .not_valid_before(min(now, now + lifetime) - timedelta(minutes=1))
+        .not_valid_after(now + lifetime)
     )
 
 

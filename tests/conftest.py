@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SERVERS_ARE_REQUIRED = os.environ.get("BINLOG_ENGINE_REQUIRE_SERVERS") == "1"
 
 
-def _skip_or_fail(reason: UnavailableError) -> NoReturn:
+def skip_or_fail(reason: UnavailableError) -> NoReturn:
     if SERVERS_ARE_REQUIRED:
         pytest.fail(str(reason))
     pytest.skip(str(reason))
@@ -48,7 +48,7 @@ def shared_server() -> Iterator[Callable[[str], Server]]:
             outcome = outcomes[flavor]
             if isinstance(outcome, Server):
                 return outcome
-            _skip_or_fail(outcome)
+            skip_or_fail(outcome)
 
         yield of_flavor
 
@@ -85,7 +85,7 @@ def historic() -> dict[str, Path]:
     try:
         return historic_binlogs()
     except UnavailableError as error:
-        _skip_or_fail(error)
+        skip_or_fail(error)
 
 
 @pytest.fixture(scope="session")

@@ -57,31 +57,31 @@ def test_native_proof_is_accepted_and_others_are_not(password, nonce, other):
 
 @pytest.mark.parametrize("plugin", ["mysql_native_password", "caching_sha2_password"])
 def test_an_empty_password_is_an_empty_proof(plugin):
-    assert next(auth.begin(plugin, Credentials(b"", NONCE, secure=False))) == b""
+    assert next(auth.begin(plugin, Credentials(b"", NONCE, encrypted=False))) == b""
 
 
 def test_caching_sha2_fast_path():
-    exchange = auth.begin("caching_sha2_password", Credentials(PASSWORD, NONCE, secure=False))
+    exchange = auth.begin("caching_sha2_password", Credentials(PASSWORD, NONCE, encrypted=False))
     assert next(exchange) == auth.sha2_scramble(PASSWORD, NONCE)
     with pytest.raises(StopIteration):
         exchange.send(auth.SHA2_FAST_SUCCESS)
 
 
 def test_caching_sha2_in_full_over_rsa(key):
-    exchange = auth.begin("caching_sha2_password", Credentials(PASSWORD, NONCE, secure=False))
+    exchange = auth.begin("caching_sha2_password", Credentials(PASSWORD, NONCE, encrypted=False))
     next(exchange)
     assert exchange.send(auth.SHA2_FULL_AUTHENTICATION) == auth.SHA2_REQUEST_PUBLIC_KEY
     assert decrypt(key, exchange.send(public(key))) == PASSWORD + b"\0"
 
 
 def test_sha256_over_rsa(key):
-    exchange = auth.begin("sha256_password", Credentials(PASSWORD, NONCE, secure=False))
+    exchange = auth.begin("sha256_password", Credentials(PASSWORD, NONCE, encrypted=False))
     assert next(exchange) == auth.SHA256_REQUEST_PUBLIC_KEY
     assert decrypt(key, exchange.send(public(key))) == PASSWORD + b"\0"
 
 
 def test_a_key_from_elsewhere_is_not_asked_for(key):
-    credentials = Credentials(PASSWORD, NONCE, secure=False, public_key=public(key))
+    credentials = Credentials(PASSWORD, NONCE, encrypted=False, public_key=public(key))
     exchange = auth.begin("caching_sha2_password", credentials)
     next(exchange)
     assert decrypt(key, exchange.send(auth.SHA2_FULL_AUTHENTICATION)) == PASSWORD + b"\0"
@@ -93,7 +93,7 @@ SECRET_OF_MARIADB = base64.b64decode("ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJ
 
 
 def test_client_ed25519_signs_for_the_key_that_mariadb_stores():
-    proof = next(auth.begin("client_ed25519", Credentials(b"secret", SCRAMBLE, secure=False)))
+    proof = next(auth.begin("client_ed25519", Credentials(b"secret", SCRAMBLE, encrypted=False)))
     Ed25519PublicKey.from_public_bytes(SECRET_OF_MARIADB).verify(proof, SCRAMBLE)
 
 
@@ -107,7 +107,7 @@ def test_client_ed25519_is_the_standard_for_passwords_of_32_bytes(password, mess
 @pytest.mark.parametrize("doublings", [0, 3])
 def test_parsec_signs_both_scrambles(doublings):
     salt = bytes(range(18))
-    exchange = auth.begin("parsec", Credentials(PASSWORD, SCRAMBLE, secure=False))
+    exchange = auth.begin("parsec", Credentials(PASSWORD, SCRAMBLE, encrypted=False))
     assert next(exchange) == b""
     proof = exchange.send(b"P" + bytes([doublings]) + salt)
     seed = hashlib.pbkdf2_hmac("sha512", PASSWORD, salt, 1024 * 2**doublings, 32)
@@ -117,7 +117,7 @@ def test_parsec_signs_both_scrambles(doublings):
 
 @pytest.mark.parametrize("salt", [b"", b"Q\x00" + bytes(18), b"P\x04" + bytes(18), b"P\x00" + bytes(17)])
 def test_parsec_knows_one_way_to_derive_keys(salt):
-    exchange = auth.begin("parsec", Credentials(PASSWORD, SCRAMBLE, secure=False))
+    exchange = auth.begin("parsec", Credentials(PASSWORD, SCRAMBLE, encrypted=False))
     next(exchange)
     with pytest.raises(ProtocolError):
         exchange.send(salt)
@@ -126,18 +126,29 @@ def test_parsec_knows_one_way_to_derive_keys(salt):
 @pytest.mark.parametrize("plugin", ["client_ed25519", "parsec"])
 def test_nothing_but_a_whole_scramble_is_signed(plugin):
     with pytest.raises(ProtocolError, match="20 bytes to sign"):
-        next(auth.begin(plugin, Credentials(PASSWORD, NONCE, secure=False)))
+        next(auth.begin(plugin, Credentials(PASSWORD, NONCE, encrypted=False)))
+
+
+def test_a_unix_socket_is_safe_but_not_for_sha256(key):
+    local = Credentials(PASSWORD, NONCE, encrypted=False, local=True)
+    exchange = auth.begin("caching_sha2_password", local)
+    next(exchange)
+    assert exchange.send(auth.SHA2_FULL_AUTHENTICATION) == PASSWORD + b"\0"
+    assert next(auth.begin("mysql_clear_password", local)) == PASSWORD + b"\0"
+    exchange = auth.begin("sha256_password", local)
+    assert next(exchange) == auth.SHA256_REQUEST_PUBLIC_KEY
+    assert decrypt(key, exchange.send(public(key))) == PASSWORD + b"\0"
 
 
 @pytest.mark.parametrize("plugin", ["mysql_clear_password", "dialog"])
 def test_a_password_in_clear_wants_a_safe_connection(plugin):
-    assert next(auth.begin(plugin, Credentials(PASSWORD, b"", secure=True))) == PASSWORD + b"\0"
+    assert next(auth.begin(plugin, Credentials(PASSWORD, b"", encrypted=True))) == PASSWORD + b"\0"
     with pytest.raises(EngineError, match="connect with --tls required"):
-        next(auth.begin(plugin, Credentials(PASSWORD, b"", secure=False)))
+        next(auth.begin(plugin, Credentials(PASSWORD, b"", encrypted=False)))
 
 
 def test_a_dialog_answers_questions_for_the_password_alone():
-    exchange = auth.begin("dialog", Credentials(PASSWORD, b"\x04Password:", secure=True))
+    exchange = auth.begin("dialog", Credentials(PASSWORD, b"\x04Password:", encrypted=True))
     assert next(exchange) == PASSWORD + b"\0"
     assert exchange.send(b"\x05Again:") == PASSWORD + b"\0"
     with pytest.raises(EngineError, match=r"'Which colour\?'.* only a person"):
@@ -151,10 +162,12 @@ def test_the_first_method_is_the_servers_unless_it_takes_passwords_in_clear():
 
 
 def test_the_password_itself_travels_only_where_it_is_safe():
-    exchange = auth.begin("caching_sha2_password", Credentials(PASSWORD, NONCE, secure=True))
+    exchange = auth.begin("caching_sha2_password", Credentials(PASSWORD, NONCE, encrypted=True))
     next(exchange)
     assert exchange.send(auth.SHA2_FULL_AUTHENTICATION) == PASSWORD + b"\0"
-    assert next(auth.begin("sha256_password", Credentials(PASSWORD, NONCE, secure=True))) == PASSWORD + b"\0"
+    assert (
+        next(auth.begin("sha256_password", Credentials(PASSWORD, NONCE, encrypted=True))) == PASSWORD + b"\0"
+    )
 
 
 @pytest.mark.parametrize("plugin", auth.METHODS)
@@ -165,7 +178,7 @@ def test_the_password_itself_travels_only_where_it_is_safe():
     ),
 )
 def test_no_answer_of_a_server_draws_the_password_out(plugin, nonce, answers):
-    exchange = auth.begin(plugin, Credentials(PASSWORD, nonce, secure=False))
+    exchange = auth.begin(plugin, Credentials(PASSWORD, nonce, encrypted=False))
     try:
         assert PASSWORD not in next(exchange)
         for answer in answers:
@@ -187,7 +200,7 @@ def test_a_password_too_long_for_the_key(key):
 
 
 def test_refused_and_unknown_methods_are_named():
-    credentials = Credentials(PASSWORD, NONCE, secure=True)
+    credentials = Credentials(PASSWORD, NONCE, encrypted=True)
     with pytest.raises(EngineError, match=r"before 4\.1"):
         next(auth.begin("mysql_old_password", credentials))
     with pytest.raises(EngineError, match="authentication_kerberos"):
@@ -195,4 +208,4 @@ def test_refused_and_unknown_methods_are_named():
 
 
 def test_credentials_are_never_printed():
-    assert "horse" not in repr(Credentials(PASSWORD, NONCE, secure=False))
+    assert "horse" not in repr(Credentials(PASSWORD, NONCE, encrypted=False))

@@ -44,7 +44,7 @@ def outcome(login, payload):
 
 
 def test_what_goes_out_first():
-    response = parse_response(next(log_in(GREETING, CAPABILITIES, ACCOUNT, secure=False)))
+    response = parse_response(next(log_in(GREETING, CAPABILITIES, ACCOUNT)))
     assert (response.user, response.auth_plugin) == ("u", "caching_sha2_password")
     assert response.auth_response == auth.sha2_scramble(PASSWORDS[0], NONCE)
     assert response.attributes == {}
@@ -58,7 +58,7 @@ def test_before_tls_nothing_is_told_of_the_user():
 
 
 def test_a_server_may_switch_to_another_method():
-    login = log_in(GREETING, CAPABILITIES, ACCOUNT, secure=False)
+    login = log_in(GREETING, CAPABILITIES, ACCOUNT)
     next(login)
     reply = login.send(build_auth_switch("mysql_native_password", OTHER_NONCE))
     assert reply == auth.native_scramble(PASSWORDS[0], OTHER_NONCE)
@@ -66,7 +66,7 @@ def test_a_server_may_switch_to_another_method():
 
 
 def test_each_factor_has_its_password():
-    login = log_in(GREETING, CAPABILITIES, ACCOUNT, secure=True)
+    login = log_in(GREETING, CAPABILITIES, ACCOUNT, local=True)
     next(login)
     assert login.send(b"\x01\x03") is None, "the fast path asks for nothing more"
     assert login.send(next_factor("mysql_clear_password")) == PASSWORDS[1] + b"\0"
@@ -76,28 +76,28 @@ def test_each_factor_has_its_password():
 
 
 def test_a_factor_in_clear_wants_a_safe_connection():
-    login = log_in(GREETING, CAPABILITIES, ACCOUNT, secure=False)
+    login = log_in(GREETING, CAPABILITIES, ACCOUNT)
     next(login)
     with pytest.raises(EngineError, match="connect with --tls required"):
         login.send(next_factor("mysql_clear_password"))
 
 
 def test_a_factor_without_a_password_is_named():
-    login = log_in(GREETING, CAPABILITIES, Account("u", PASSWORDS[:1]), secure=True)
+    login = log_in(GREETING, CAPABILITIES, Account("u", PASSWORDS[:1]), local=True)
     next(login)
     with pytest.raises(EngineError, match="--password2-env or --password2-file"):
         login.send(next_factor("mysql_clear_password"))
 
 
 def test_a_refusal_is_the_servers():
-    login = log_in(GREETING, CAPABILITIES, ACCOUNT, secure=False)
+    login = log_in(GREETING, CAPABILITIES, ACCOUNT)
     next(login)
     with pytest.raises(ServerError, match="1045"):
         login.send(build_err(ServerError(1045, "28000", "Access denied")))
 
 
 def test_a_login_without_end_is_ended():
-    login = log_in(GREETING, CAPABILITIES, ACCOUNT, secure=False)
+    login = log_in(GREETING, CAPABILITIES, ACCOUNT)
     next(login)
     with pytest.raises(ProtocolError, match="come to an end"):
         for _ in range(99):
@@ -114,7 +114,7 @@ payloads = st.one_of(
 
 @given(st.lists(payloads, max_size=6))
 def test_no_server_draws_a_password_out_of_an_open_connection(answers):
-    login = log_in(GREETING, CAPABILITIES, ACCOUNT, secure=False)
+    login = log_in(GREETING, CAPABILITIES, ACCOUNT)
     sent = [next(login)]
     try:
         for answer in answers:
@@ -126,7 +126,7 @@ def test_no_server_draws_a_password_out_of_an_open_connection(answers):
 
 @given(st.lists(payloads, max_size=6))
 def test_nothing_but_an_ok_lets_us_in(answers):
-    login = log_in(GREETING, CAPABILITIES, ACCOUNT, secure=False)
+    login = log_in(GREETING, CAPABILITIES, ACCOUNT)
     next(login)
     with contextlib.suppress(EngineError):
         for answer in answers:

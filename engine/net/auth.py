@@ -38,10 +38,16 @@ class Credentials:
     password: bytes = field(repr=False)
     nonce: bytes = field(repr=False)
     """What the server sent along when it asked for the method."""
-    secure: bool
-    """The connection is encrypted, or a socket on this machine: a password in clear is safe on it."""
+    encrypted: bool
+    local: bool = False
+    """The connection is a unix socket."""
     public_key: bytes | None = field(default=None, repr=False)
     """The server's RSA key in PEM form, where we have it from elsewhere than from the server."""
+
+    @property
+    def secure(self) -> bool:
+        """A password in clear is safe on the connection: nobody can listen."""
+        return self.encrypted or self.local
 
 
 def begin(plugin: str, credentials: Credentials) -> Exchange:
@@ -142,19 +148,20 @@ def _caching_sha2_password(credentials: Credentials) -> Exchange:
         return
     if answer != SHA2_FULL_AUTHENTICATION:
         raise ProtocolError(f"caching_sha2_password gives no meaning to the answer {answer[:8]!r}")
-    yield from _in_full(credentials, "caching_sha2_password", SHA2_REQUEST_PUBLIC_KEY)
+    yield from _in_full(credentials, "caching_sha2_password", credentials.secure, SHA2_REQUEST_PUBLIC_KEY)
 
 
 def _sha256_password(credentials: Credentials) -> Exchange:
     if not credentials.password:
         yield b"\0"
         return
-    yield from _in_full(credentials, "sha256_password", SHA256_REQUEST_PUBLIC_KEY)
+    # This method, unlike its successor, does not take a unix socket for safe.
+    yield from _in_full(credentials, "sha256_password", credentials.encrypted, SHA256_REQUEST_PUBLIC_KEY)
 
 
-def _in_full(credentials: Credentials, method: str, request_public_key: bytes) -> Exchange:
-    """The password itself: as it is where that is safe, else for the server's RSA key."""
-    if credentials.secure:
+def _in_full(credentials: Credentials, method: str, safe: bool, request_public_key: bytes) -> Exchange:
+    """The password itself: as it is where the method takes that for safe, else for the server's RSA key."""
+    if safe:
         yield _in_clear(credentials, method)
         return
     public_key = credentials.public_key

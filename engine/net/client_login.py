@@ -71,9 +71,9 @@ def ssl_request(greeting: Greeting, capabilities: Capability) -> bytes:
 
 
 def log_in(
-    greeting: Greeting, capabilities: Capability, account: Account, *, secure: bool
+    greeting: Greeting, capabilities: Capability, account: Account, *, local: bool = False
 ) -> Generator[bytes | None, bytes, Ok]:
-    """Log in with `capabilities`, over a connection that is `secure` enough for a password in clear or not.
+    """Log in with `capabilities`, of which TLS is in force already; `local`: over a unix socket.
 
     Ends with the server's OK. Raises `ServerError` where the server refuses, `EngineError` where we do, and
     `ProtocolError` for what is no answer.
@@ -82,7 +82,7 @@ def log_in(
 
     def credentials(nonce: bytes) -> Credentials:
         password = account.passwords[factor] if factor < len(account.passwords) else b""
-        return Credentials(password, nonce, secure, account.public_key)
+        return Credentials(password, nonce, Capability.SSL in capabilities, local, account.public_key)
 
     plugin = first_method(greeting.auth_plugin)
     exchange = begin(plugin, credentials(greeting.nonce))

@@ -242,8 +242,8 @@ class Connection:
             raise self._lost(error) from error
 
     def _authenticate(self, account: Account) -> None:
-        secure = self.encrypted or self.endpoint.unix_socket is not None
-        login = log_in(self.greeting, self.capabilities, account, secure=secure)
+        local = self.endpoint.unix_socket is not None
+        login = log_in(self.greeting, self.capabilities, account, local=local)
         reply = next(login)
         while True:
             if reply is not None:

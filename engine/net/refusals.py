@@ -80,8 +80,8 @@ _NO_EVENT = (
     "check with SHOW BINLOG EVENTS ({message})"
 )
 _ACCESS_DENIED = (
-    "{where} refuses the login of user {user} ({message}): check user and password, from which hosts the user "
-    "may connect, and whether it has to be over TLS or with a certificate"
+    "{where} refuses the login of user {user} ({message}): check user and password, from which hosts the "
+    "user may connect, and whether it has to be over TLS or with a certificate"
 )
 _BINLOG_OFF = (
     "{where} writes no binlog: start the server with log_bin set, and binlog_format=ROW, then try again"
