@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from engine.reader import Changes
+from tests.binlog_listing import Listed, listed_events
 from tests.committed import assert_sound
-from tests.engine_run import end_of_binlog, follow
+from tests.engine_run import follow
 from tests.mixed_workload import DATABASE, Workload
 from tests.same_rows import assert_same_rows, change_rows, replayed, selected
 from tests.servers import FLAVORS, Server
@@ -34,6 +40,12 @@ CONFIGURATIONS = [
 ]
 
 
+METADATA = ["_seq", "_file", "_pos", "_gtid", "_commit_timestamp"]
+ROWS_EVENT = re.compile("(Write|Update|Delete)_rows")
+
+T = TypeVar("T")
+
+
 @contextmanager
 def configured(server: Server, variables: dict[str, str]) -> Iterator[None]:
     """Global variables of a server, set for a while."""
@@ -50,14 +62,16 @@ def test_a_mixed_workload_arrives_value_by_value(shared_server, flavor, variable
     server: Server = shared_server(flavor)
     workload = Workload(server, tmp_path / "load.tsv")
     out = tmp_path / "out"
-    file, position = end_of_binlog(server)
+    server.flush_binlog()
+    binlog = server.binlogs()[-1]
     try:
-        with configured(server, variables), follow(server, out, start=f"{file}:{position}") as engine:
+        with configured(server, variables), follow(server, out, start=f"{binlog.name}:4") as engine:
             for _ in workload.phases():
                 engine.catch_up(server)
             ended = engine.stop()
         assert ended.status == 0, ended.stderr
         assert_sound(out)
+        assert_metadata_as_listed(out, server, binlog)
         for checked in workload.checked():
             name = f"{DATABASE}.{checked.table}"
             changes = since(change_rows(spark, out, name), out, checked.emptied_by)
@@ -66,6 +80,39 @@ def test_a_mixed_workload_arrives_value_by_value(shared_server, flavor, variable
             )
     finally:
         server.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
+
+
+def assert_metadata_as_listed(out: Path, server: Server, binlog: Path) -> None:
+    """Where and when each change and statement happened is what the server's own tools say."""
+    changes = Changes(out)
+    rows = pa.concat_tables([changes.read(*table).select(METADATA) for table in changes.tables()])
+    events = changes.events()
+    statements = events.filter(pc.match_substring(events["type"], "QUERY")).select(METADATA)
+    listed = listed_events(server, binlog)
+    assert consecutive(metadata(rows)) == consecutive(
+        entry(binlog, event) for event in listed if ROWS_EVENT.match(event.type)
+    )
+    queries = {entry(binlog, event) for event in listed if event.type.startswith("Query")}
+    assert len(statements) > 10
+    assert queries.issuperset(metadata(statements))
+
+
+def metadata(rows: pa.Table) -> list[tuple[str, int, str | None, int]]:
+    """File, position, GTID and commit time in microseconds of each row, in order of `_seq`."""
+    ordered = rows.sort_by("_seq")
+    times = ordered["_commit_timestamp"].cast(pa.int64())
+    columns = (ordered["_file"], ordered["_pos"], ordered["_gtid"], times)
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+
+
+def entry(binlog: Path, event: Listed) -> tuple[str, int, str | None, int]:
+    """What `metadata` should give for an event."""
+    return binlog.name, event.position, event.gtid, event.commit_us
+
+
+def consecutive(entries: Iterable[T]) -> list[T]:
+    """The entries, several equal ones in a row once."""
+    return [entry for entry, _ in itertools.groupby(entries)]
 
 
 def since(changes: DataFrame, out: Path, statement: str | None) -> DataFrame:
