@@ -17,16 +17,17 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from engine.bounds import CHECKS_BOUNDS, check_range
-from engine.kernel_cache import use_kernel_cache
+from engine.kernel_cache import keep_compiled
 
 Bytes = NDArray[np.uint8]
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
-use_kernel_cache()
 
-kernel: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")
-"""Decorator: compile to machine code on first use, keep the code on disk for the next process."""
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: compile to machine code on first use, keep the code on disk for the next process."""
+    keep_compiled(function)
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
 @intrinsic

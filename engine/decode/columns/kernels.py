@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from engine.bounds import CHECKS_BOUNDS, check_range
 from engine.errors import EngineError
+from engine.kernel_cache import keep_compiled
 
 DATA = types.Array(types.uint8, 1, "C", readonly=True)
 """The batch; also every other byte array that a kernel only reads."""
@@ -52,6 +53,7 @@ class Kernel:
     def compile(self) -> Callable[..., Any]:
         """The compiled function."""
         if self._compiled is None:
+            keep_compiled(self._function)
             self._compiled = numba.njit(self._signature, cache=True, nogil=True)(self._function)
         return self._compiled
 
@@ -160,7 +162,7 @@ def copy_padded(to: int, to_offset: int, start: int, offset: int, size: int, end
     if size <= PADDING and offset + PADDING <= end:
         store_word(to, to_offset, load_word(start, offset))
         store_word(to, to_offset + 8, load_word(start, offset + 8))
-    else:
+    elif size > 0:
         copy(to, to_offset, start, offset, size)
 
 
