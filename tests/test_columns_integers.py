@@ -66,7 +66,7 @@ def test_no_validity_bitmap_without_nulls():
 def test_an_empty_column():
     data, cells = np.empty(0, np.uint8), np.empty(0, np.int32)
     for type_code in (FieldType.LONG, FieldType.YEAR, FieldType.VARCHAR, FieldType.DATE):
-        assert len(codec_for(column(type_code, 10), Options()).build(data, cells, Counters())) == 0
+        assert len(codec_for(column(type_code), Options()).build(data, cells, Counters())) == 0
 
 
 def test_years():
