@@ -79,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--address", default="127.0.0.1", help="address to listen on [127.0.0.1]")
     serve.add_argument("--user", default="repl", help="user that clients log in as [repl]")
     serve.add_argument("--password-env", default=None, help="environment variable that holds its password")
+    serve.add_argument("--tls-cert", type=Path, help="certificate to show; by default one made just for this")
+    serve.add_argument("--tls-key", type=Path, help="file of its key; by default it is in the same file")
 
     for command in (run, decode):
         command.add_argument("--report", type=Path, help="file for how the run ended, as JSON")
@@ -162,13 +164,15 @@ def _status(options: argparse.Namespace) -> int:
 
 def _serve(options: argparse.Namespace) -> int:
     from engine.net.serve import run_server
+    from engine.net.server_tls import ServerTls
 
     password = ""
     if options.password_env is not None:
         if options.password_env not in config.environment():
             raise EngineError(f"the environment variable {options.password_env} is not set")
         password = config.environment()[options.password_env]
-    run_server(options.files, options.address, options.port, options.user, password)
+    tls = ServerTls.load(options.tls_cert, options.tls_key) if options.tls_cert else ServerTls.make()
+    run_server(options.files, options.address, options.port, options.user, password, tls)
     return 0
 
 

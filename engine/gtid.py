@@ -163,10 +163,12 @@ class MariadbGtidSet:
             raise GtidError(f"{first}-{last} of {source} is no range of GTID numbers")
         self._last[int(domain)] = int(server), last
 
+    def last(self) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Each domain, in order, with server and number of its last transaction."""
+        yield from sorted(self._last.items())
+
     def __str__(self) -> str:
-        return ",".join(
-            f"{domain}-{server}-{number}" for domain, (server, number) in sorted(self._last.items())
-        )
+        return ",".join(f"{domain}-{server}-{number}" for domain, (server, number) in self.last())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MariadbGtidSet) and self._last == other._last

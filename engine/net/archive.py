@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from engine.decode.event_types import (
@@ -19,7 +20,9 @@ from engine.decode.event_types import (
     GTID_LOG_EVENT,
     GTID_TAGGED_LOG_EVENT,
     PREVIOUS_GTIDS_LOG_EVENT,
+    QUERY_EVENT,
     TABLE_MAP_EVENT,
+    XID_EVENT,
     EventHeader,
 )
 from engine.decode.events.decoding import decode_event
@@ -31,6 +34,9 @@ from engine.errors import BinlogError, EngineError, EventError
 from engine.gtid import parse_gtid_set
 from engine.net.files import MAGIC_LENGTH, read_events
 
+_STATE_EVENTS = (PREVIOUS_GTIDS_LOG_EVENT, GTID_LIST_EVENT)
+_MYSQL_GTID_EVENTS = (GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT)
+_TRANSACTION_PARTS = (ANONYMOUS_GTID_LOG_EVENT, QUERY_EVENT, TABLE_MAP_EVENT, XID_EVENT)
 _GTID_EVENTS = (GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, GTID_EVENT, PREVIOUS_GTIDS_LOG_EVENT, GTID_LIST_EVENT)
 _UUID_NAMESPACE = uuid.UUID("2f1c1d3e-6a53-5c0b-9d0c-7d5a1f0e4b11")
 
@@ -70,6 +76,7 @@ class Archive:
                 "two of the binlog files have the same name, so no client could tell them apart"
             )
         self._gtid_sets: dict[tuple[str, int], str] = {}
+        self._gtid_states: dict[str, PreviousGtids | GtidList | None] = {}
 
     @property
     def last(self) -> ArchivedBinlog:
@@ -94,18 +101,23 @@ class Archive:
 
     @cached_property
     def has_gtids(self) -> bool:
-        """Whether transactions of the newest file have GTIDs of MySQL."""
-        for _, event in _sound_events(self.last.path):
-            if event[4] in (GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, ANONYMOUS_GTID_LOG_EVENT):
-                return event[4] != ANONYMOUS_GTID_LOG_EVENT
-        return False
+        """Whether the newest transactions have GTIDs of MySQL."""
+        for binlog in reversed(self.binlogs):
+            for _, event in _sound_events(binlog.path):
+                if event[4] in _MYSQL_GTID_EVENTS:
+                    return True
+                if event[4] in _TRANSACTION_PARTS:
+                    return False
+        state = self.gtid_state(self.last)
+        return isinstance(state, PreviousGtids) and bool(state.gtid_set)
 
     @cached_property
     def names_columns(self) -> bool:
-        """Whether the newest file tells the columns' names (`binlog_row_metadata=FULL`)."""
-        for _, event in _sound_events(self.last.path):
-            if event[4] == TABLE_MAP_EVENT:
-                return not TableMap.parse(event, self.last.format).needs_catalog
+        """Whether the newest table maps tell the columns' names (`binlog_row_metadata=FULL`)."""
+        for binlog in reversed(self.binlogs):
+            for _, event in _sound_events(binlog.path):
+                if event[4] == TABLE_MAP_EVENT:
+                    return not TableMap.parse(event, binlog.format).needs_catalog
         return False
 
     def starting_at(self, name: str) -> tuple[ArchivedBinlog, ...]:
@@ -114,6 +126,18 @@ class Archive:
             return self.binlogs
         number = self._index.get(name)
         return () if number is None else self.binlogs[number:]
+
+    def gtid_state(self, binlog: ArchivedBinlog) -> PreviousGtids | GtidList | None:
+        """What the beginning of a file tells about the GTIDs before it; null where it tells nothing."""
+        if binlog.name not in self._gtid_states:
+            # Nothing but the format description comes before it.
+            state = None
+            for _, event in islice(_sound_events(binlog.path), 2):
+                if event[4] in _STATE_EVENTS:
+                    body = decode_event(event, binlog.format).body
+                    state = body if isinstance(body, PreviousGtids | GtidList) else None
+            self._gtid_states[binlog.name] = state
+        return self._gtid_states[binlog.name]
 
     def gtid_set_at(self, binlog: ArchivedBinlog, position: int) -> str:
         """The transactions that come before a place, those before the file included."""

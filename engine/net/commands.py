@@ -14,7 +14,9 @@ from engine.net.wire import Reader, short_bytes, uint_bytes
 BINLOG_DUMP_NON_BLOCK = 0x01
 """Flag of the dump commands: end with EOF where the last binlog ends instead of waiting for more."""
 BINLOG_SEND_ANNOTATE_ROWS = 0x02
-"""Flag of COM_BINLOG_DUMP that MariaDB alone knows: send the ANNOTATE_ROWS events, too."""
+"""Flag of MariaDB's COM_BINLOG_DUMP: send the ANNOTATE_ROWS events, too."""
+BINLOG_SEND_HEARTBEAT_V2 = 0x02
+"""The same flag of MySQL since 8.0.26: heartbeats may be of version 2, which knows positions over 4 GB."""
 BINLOG_THROUGH_GTID = 0x04
 """Flag of COM_BINLOG_DUMP_GTID: start where the set ends; else its position counts."""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from engine.decode.events.transactions import read_gtid_set
+from engine.decode.reader import EventReader
 from engine.gtid import MysqlGtidSet
 
 _TAGGED = 1
@@ -29,3 +31,8 @@ def encode_gtid_set(gtid_set: MysqlGtidSet) -> bytes:
         parts.append(len(intervals).to_bytes(8, "little"))
         parts += [first.to_bytes(8, "little") + (last + 1).to_bytes(8, "little") for first, last in intervals]
     return b"".join(parts)
+
+
+def decode_gtid_set(data: bytes) -> MysqlGtidSet:
+    """The set that `encode_gtid_set` wrote down, or a replica; raises `EventError`."""
+    return MysqlGtidSet.parse(read_gtid_set(EventReader(data)))

@@ -29,6 +29,7 @@ Flavor = Literal["mysql", "mariadb"]
 PROTOCOL_VERSION = 10
 NONCE_SIZE = 20
 _FIRST_NONCE_SIZE = 8
+_SSL_REQUEST_SIZE = 32
 DEFAULT_PLUGIN = "mysql_native_password"
 _MARIADB_REPLICATION_PREFIX = "5.5.5-"
 
@@ -154,6 +155,12 @@ def build_ssl_request(response: HandshakeResponse) -> bytes:
             bytes(23),
         )
     )
+
+
+def is_ssl_request(payload: bytes) -> bool:
+    """The client asks for TLS before it says who it is."""
+    capabilities = int.from_bytes(payload[:4], "little")
+    return len(payload) == _SSL_REQUEST_SIZE and bool(capabilities & Capability.SSL)
 
 
 def build_response(response: HandshakeResponse) -> bytes:

@@ -76,6 +76,14 @@ class PacketJoiner:
                 return payload
         return None
 
+    @property
+    def missing(self) -> int:
+        """Bytes that the next packet surely lacks: who receives no more takes nothing of what follows it."""
+        received = len(self._received)
+        if received < HEADER_SIZE:
+            return HEADER_SIZE - received
+        return HEADER_SIZE + int.from_bytes(self._received[:3], "little") - received
+
     def take_pending(self) -> bytes:
         """Bytes received beyond the last whole payload, packet headers and all; they are gone from here."""
         pending = bytes(self._received)

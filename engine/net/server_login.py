@@ -23,7 +23,7 @@ from engine.net.handshake import (
     parse_response,
 )
 from engine.net.packets import MORE_DATA_MARKER, Ok, ServerError, build_ok
-from engine.net.wire import uint_bytes
+from engine.net.wire import lenenc_bytes, uint_bytes
 
 NATIVE, SHA2 = "mysql_native_password", "caching_sha2_password"
 CAPABILITIES = (
@@ -34,6 +34,7 @@ CAPABILITIES = (
     | Capability.IGNORE_SPACE
     | Capability.PROTOCOL_41
     | Capability.INTERACTIVE
+    | Capability.SSL
     | Capability.TRANSACTIONS
     | Capability.SECURE_CONNECTION
     | Capability.MULTI_RESULTS
@@ -76,6 +77,16 @@ class Account:
             return known and self._empty and proof in _EMPTY_PROOFS
         return _VERIFIERS[plugin].accepts(self._stored[plugin], nonce, proof) and known
 
+    def vouch(self, plugin: str, nonce: bytes, fingerprint: bytes) -> bytes:
+        """What shows to a client of MariaDB 11.4 or later that who knows its password has this certificate.
+
+        The OK packet bears it. Nothing for a password that everybody knows.
+        """
+        if self._empty:
+            return b""
+        digest = hashlib.sha256(self._stored[plugin] + nonce + fingerprint).hexdigest().upper()
+        return lenenc_bytes(b"\x01" + digest.encode())
+
 
 @dataclass(frozen=True, slots=True)
 class Login:
@@ -102,9 +113,12 @@ def make_greeting(server_version: str, flavor: str, version: tuple[int, ...], co
     )
 
 
-def log_in(greeting: Greeting, account: Account | None, client: str) -> Generator[bytes, bytes, Login]:
+def log_in(
+    greeting: Greeting, account: Account | None, client: str, fingerprint: bytes
+) -> Generator[bytes, bytes, Login]:
     """Log in a client that connects from `client`; without an account everybody is let in.
 
+    `fingerprint`: of the certificate that the client is shown where it asks for TLS, which the caller begins.
     Raises `ProtocolError` for what is no handshake response, `ServerError` for a client that is refused.
     """
     response = parse_response((yield build_greeting(greeting)))
@@ -117,7 +131,10 @@ def log_in(greeting: Greeting, account: Account | None, client: str) -> Generato
         message = f"Access denied for user '{response.user}'@'{client}' (using password: {used})"
         raise ServerError(1045, "28000", message)
     capabilities = response.capabilities & greeting.capabilities
-    ok = build_ok(Ok(status=STATUS), capabilities)
+    vouched = b""
+    if account is not None and greeting.flavor == "mariadb" and Capability.SSL in capabilities:
+        vouched = account.vouch(plugin, nonce, fingerprint)
+    ok = build_ok(Ok(status=STATUS, info=vouched), capabilities)
     if plugin == SHA2 and proof not in _EMPTY_PROOFS:
         return Login(response, capabilities, (uint_bytes(MORE_DATA_MARKER, 1) + SHA2_FAST_SUCCESS, ok))
     return Login(response, capabilities, (ok,))

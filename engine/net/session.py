@@ -47,6 +47,11 @@ class Session:
         return max(period / 1e9, _SHORTEST_HEARTBEAT) if period else 0.0
 
     @property
+    def connect_state(self) -> Value:
+        """The GTIDs that a MariaDB replica goes on from; null from one that goes by position."""
+        return self.variables.get("slave_connect_state")
+
+    @property
     def replica_uuid(self) -> Value:
         """What the client set as its UUID."""
         return self._either("replica_uuid", "slave_uuid")

@@ -97,7 +97,7 @@ class Tls:
         if self.mode.verifies:
             self._trust(context)
         if self.certificate is not None:
-            _load_certificate(context, self.certificate, self.key)
+            load_certificate(context, self.certificate, self.key)
         return context
 
     def _set_version(self, context: ssl.SSLContext) -> None:
@@ -143,7 +143,8 @@ def _require_readable(path: Path, flag: str) -> None:
         raise EngineError(f"{flag} {path} cannot be read: {error.strerror}") from None
 
 
-def _load_certificate(context: ssl.SSLContext, certificate: Path, key: Path | None) -> None:
+def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path | None) -> None:
+    """Have a context show a certificate. Raises `EngineError` for files that do not hold it and its key."""
     _require_readable(certificate, "--tls-cert")
     if key is not None:
         _require_readable(key, "--tls-key")
