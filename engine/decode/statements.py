@@ -12,7 +12,8 @@ import numpy as np
 from engine.kernels import Bytes, kernel, read_u16
 
 OTHER, BEGIN, COMMIT, ROLLBACK, XA_START, XA_END, XA_FINISH, DEFINITION, ATOMIC_CREATE = range(9)
-"""Kinds of statement. XA_FINISH: XA COMMIT and XA ROLLBACK. DEFINITION: may change a table's definition.
+"""Kinds of statement. XA_FINISH: XA COMMIT and XA ROLLBACK. DEFINITION: may change a table's definition, as
+any statement may behind MariaDB's SET STATEMENT … FOR.
 ATOMIC_CREATE: MySQL 8's CREATE TABLE … SELECT, whose rows follow in the same transaction."""
 
 
@@ -33,6 +34,7 @@ _ALTER = _text("ALTER")
 _CREATE = _text("CREATE")
 _DROP = _text("DROP")
 _RENAME = _text("RENAME")
+_SET_STATEMENT = _text("SET STATEMENT")
 
 _QUERY_POST_HEADER = 13
 _QUERY_POST_HEADER_OLD = 11
@@ -99,6 +101,7 @@ def statement_kind(data: Bytes, text: int, end: int) -> int:
         _matches(data, text, end, _ALTER)
         or _matches(data, text, end, _DROP)
         or _matches(data, text, end, _RENAME)
+        or _matches(data, text, end, _SET_STATEMENT)
     ):
         return DEFINITION
     # A comment or white space may hide anything.

@@ -28,18 +28,20 @@ from engine.decode.event_roles import (
 )
 from engine.decode.event_table import EventTable
 from engine.decode.statements import BEGIN, COMMIT, statement_kind, statement_start
-from engine.kernels import Bytes, Int64s, kernel, read_u48
+from engine.kernels import Bytes, Int64s, kernel, read_u48, read_u64
 
 _DUMMY_TABLE = 0xFFFFFF
 """Table id of a rows event that only carries the end-of-statement flag."""
 
-_OK, _BAD_QUERY, _BAD_TABLE_MAP, _BAD_ROWS, _NO_TABLE_MAP, _BAD_GTID = range(6)
+_OK, _BAD_QUERY, _BAD_TABLE_MAP, _BAD_ROWS, _NO_TABLE_MAP, _BAD_GTID, _BAD_NUMBER, _FRAGMENT = range(8)
 _REASONS = {
     _BAD_QUERY: "the query event's lengths do not fit into the event",
     _BAD_TABLE_MAP: "the table map event is shorter than its fixed part",
     _BAD_ROWS: "the rows event is shorter than its fixed part",
     _NO_TABLE_MAP: "the rows event refers to a table that no table map event announced",
     _BAD_GTID: "the GTID event is shorter than its fixed part",
+    _BAD_NUMBER: "the GTID event's number is none that a transaction can have",
+    _FRAGMENT: "the rows event is split over several events, which cannot be put together here",
 }
 
 _BOOKKEEPING_TYPES = (
@@ -124,6 +126,12 @@ def _commit_time(data: Bytes, body: int, end: int) -> int:
 
 
 @kernel
+def _first_place(table_id: int, mask: int) -> int:
+    """Where to look for a table id first; the product's upper half depends on every bit of the id."""
+    return int(((table_id * -7046029254386353131) >> 32) & mask)
+
+
+@kernel
 def _survey(
     data: Bytes,
     starts: Int64s,
@@ -156,6 +164,9 @@ def _survey(
         if role == MYSQL_GTID or role == ANONYMOUS_GTID or role == MARIADB_GTID or role == TAGGED_GTID:
             if end - body < (13 if role == MARIADB_GTID else 25):
                 return _BAD_GTID, i, 0, 0, 0, 0
+            number = read_u64(data, body if role == MARIADB_GTID else body + 17)
+            if (role == MARIADB_GTID and number < 0) or (role == MYSQL_GTID and number < 1):
+                return _BAD_NUMBER, i, 0, 0, 0, 0
             mysql = role == MYSQL_GTID or role == ANONYMOUS_GTID
             transaction_times[transactions] = _commit_time(data, body, end) if mysql else 0
             transaction_gtids[transactions] = -1 if role == ANONYMOUS_GTID else i
@@ -174,11 +185,13 @@ def _survey(
             statement = statement_kind(data, text, end)
             if statement == BEGIN or statement == COMMIT:
                 fed = feed[types.XID_EVENT]
+        elif kind == types.PARTIAL_ROW_DATA_EVENT:
+            return _FRAGMENT, i, 0, 0, 0, 0
         elif role == TABLE_MAP:
             if end - body < 8:
                 return _BAD_TABLE_MAP, i, 0, 0, 0, 0
             table_id = read_u48(data, body)
-            place = (table_id * 0x9E3779B1) & mask
+            place = _first_place(table_id, mask)
             while table_hash[place, 0] != -1 and table_hash[place, 0] != table_id:
                 place = (place + 1) & mask
             slot = table_hash[place, 1]
@@ -200,7 +213,7 @@ def _survey(
             if i < context:
                 continue
             table_id = read_u48(data, body)
-            place = (table_id * 0x9E3779B1) & mask
+            place = _first_place(table_id, mask)
             while table_hash[place, 0] != -1 and table_hash[place, 0] != table_id:
                 place = (place + 1) & mask
             if table_hash[place, 0] != -1:

@@ -230,6 +230,7 @@ class Batcher:
         event = self._event_bytes()
         try:
             if kind == types.TABLE_MAP_EVENT:
+                verify_checksum(event, self._format)
                 self._learn_table(event)
             elif kind == types.ROTATE_EVENT:
                 verify_checksum(event, self._format)
@@ -282,7 +283,10 @@ class Batcher:
         description = FormatDescription.parse(event)
         verify_checksum(event, description)
         if description.header_length != types.HEADER_LENGTH:
-            raise EventError("files of MySQL 3.23 (binlog version 1) can be looked at with `events` only")
+            raise EventError(
+                f"events with headers of {description.header_length} bytes, as MySQL 3.23 and some patched "
+                "servers write them, can be looked at with `events` only"
+            )
         self._state[CURSOR] = self._state[EVENT_NEXT]
         yield from self._leave_file()
         header = types.EventHeader.parse(event)

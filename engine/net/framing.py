@@ -33,7 +33,9 @@ from engine.decode.positions import length_in_file, start_position
 from engine.kernels import Bytes, Int64s, copy_within, kernel, read_u24, read_u32, read_u64
 from engine.messages import TRANSACTION_END
 
-MORE, SPECIAL, END, SERVER_ERROR, INDEX_FULL, BAD_PACKET, BAD_SIZE, BAD_QUERY, TOO_LARGE, NO_FORMAT = range(10)
+MORE, SPECIAL, END, SERVER_ERROR, INDEX_FULL, BAD_PACKET, BAD_SIZE, BAD_QUERY, TOO_LARGE, NO_FORMAT = range(
+    10
+)
 """Why the kernel stopped. MORE: the next event is not complete. SPECIAL: a format description, a rotation or
 an unknown table map stands at the cursor. END and SERVER_ERROR: an EOF or ERR packet does. The rest is
 damage."""
