@@ -36,11 +36,12 @@ def keep_compiled(function: Callable[..., Any]) -> None:
     """Tell numba, which is about to compile `function`, where to keep it (unless NUMBA_CACHE_DIR says so)."""
     if os.environ.get("NUMBA_CACHE_DIR") and not CHECKS_BOUNDS:
         return
-    numba.config.CACHE_DIR = str(_folder(function.__module__))
+    numba.config.CACHE_DIR = str(kernel_folder(function.__module__))
 
 
 @cache
-def _folder(module: str) -> Path:
+def kernel_folder(module: str) -> Path:
+    """The folder that a module's kernels are kept in, in its present state."""
     # Code that checks bounds is kept apart, since numba does not tell it from the other.
     kind = "checked-kernels" if CHECKS_BOUNDS else "kernels"
     name = f"{module}-{source_digest(module)}"

@@ -1,7 +1,21 @@
-"""Everything that child processes import, imported once in the server process that they are forked from."""
+"""Everything that child processes need, made ready once in the server process that they are forked from.
+
+Modules are imported and kernels loaded (or compiled, the first time), so that a child starts in milliseconds
+and no kernel is compiled in the middle of a stream.
+"""
 
 from __future__ import annotations
+
+import contextlib
+import sys
 
 import engine.decode.process
 import engine.net.process
 import engine.sink.process  # noqa: F401
+from engine.decode.warm import kernels_are_warm, warm_kernels
+from engine.errors import EngineError
+
+if not kernels_are_warm():
+    print("binlog-engine: compiling kernels, once per version; this may take a minute", file=sys.stderr)
+with contextlib.suppress(EngineError):
+    warm_kernels()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -15,9 +16,19 @@ from engine.decode.batch import BatchDecoder
 from engine.decode.columns import compile_all
 from engine.decode.options import DecodeOptions
 from engine.errors import EngineError
+from engine.kernel_cache import kernel_folder
 from engine.net.batching import Batcher
 from engine.net.files import open_binlog
 from engine.samples import sample_binlogs
+
+
+def kernels_are_warm() -> bool:
+    """Whether `warm_kernels` would find everything compiled."""
+    return _stamp().exists()
+
+
+def _stamp() -> Path:
+    return kernel_folder("engine.decode.warm") / "warm"
 
 
 def warm_kernels() -> float:
@@ -36,6 +47,7 @@ def warm_kernels() -> float:
             result, _ = decoder.decode(batch.header, batch.index, np.array(batch.data))
             if result.error is not None:
                 raise EngineError(result.error)
+    _stamp().touch()
     return time.monotonic() - started
 
 
