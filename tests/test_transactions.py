@@ -276,7 +276,8 @@ def test_a_damaged_table_map_is_not_asked_about():
     def catalog(table_map):
         raise AssertionError(f"asked about {table_map.table}")
 
-    stream = bytearray(packets_of(binlog([gtid(1), BEGIN, TABLE, INSERT, xid()])))
+    events = binlog([gtid(1), BEGIN, TABLE, INSERT, xid()])
+    stream = bytearray(packets_of(events))
     stream[stream.index(b"orders")] ^= 1
-    with pytest.raises(BinlogError, match="at position 244: the checksum is"):
+    with pytest.raises(BinlogError, match=f"at position {4 + sum(map(len, events[:3]))}: the checksum is"):
         list(feed(Batcher(catalog, file=FILE, checksum_algorithm=1), bytes(stream), []))
