@@ -38,10 +38,13 @@ def _measure(arguments: Sequence[str]) -> int:
     work = _ROOM / "work"
     work.mkdir(exist_ok=True)
     names = options.cases or list(CASES)
-    full = options.scale == 1
+    full = options.scale == 1 and options.peers is None
     with tempfile.TemporaryDirectory(dir=work) as folder:
         settings = Settings(options.scale, options.workers, Path(folder))
-        results = [run_case(CASES[name](settings), options.repeat, _tell) for name in names]
+        cases = [CASES[name](settings) for name in names]
+        if options.peers is not None:
+            cases = [case.only_with(options.peers.split(",")) for case in cases]
+        results = [run_case(case, options.repeat, _tell) for case in cases]
     machine = machine_facts()
     kept: Path = options.results or (_ROOM / "results" if full else work)
     kept.mkdir(parents=True, exist_ok=True)
@@ -74,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--workers", type=int, default=0, help="decoder processes; by default the engine's choice"
     )
+    parser.add_argument("--peers", help="only those with one of these in their names, separated by commas")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each peer [3]")
     parser.add_argument("--scale", type=float, default=1.0, help="size of the workloads [1]")
     parser.add_argument("--results", type=Path, help="folder for the JSON [perf/results at scale 1]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Generic, TypeVar
 
@@ -27,6 +27,11 @@ class Case(Generic[Subject]):
     offer: Callable[[Binlog], AbstractContextManager[Subject]]
     """Makes of the binlog what the peers are measured on."""
     peers: Sequence[Peer[Subject]]
+
+    def only_with(self, wanted: Sequence[str]) -> Case[Subject]:
+        """The case with the engine, and of its peers those with one of `wanted` in their names."""
+        chosen = [peer for peer in self.peers[1:] if any(part in peer.name for part in wanted)]
+        return replace(self, peers=(self.peers[0], *chosen))
 
 
 @dataclass

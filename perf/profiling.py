@@ -20,7 +20,7 @@ from pathlib import Path
 from perf.binlog import Binlog, binlog_of, served
 from perf.decode import decode_passes
 from perf.measurement import run_command
-from perf.peers.engine import engine_command
+from perf.peers.engine import REPOSITORY, engine_command
 from perf.workloads import WORKLOADS
 
 _SAMPLES_PER_SECOND = "999"
@@ -55,7 +55,7 @@ def _outside(binlog: Binlog, workers: int, lines: int) -> str:
         recording = ["perf", "record", "--quiet", "--freq", _SAMPLES_PER_SECOND, "--output", str(samples)]
         run_command(
             [*recording, "--", *engine_command(subject, out, workers, report)],
-            environment={"MYSQL_PWD": subject.server.password},
+            environment={"MYSQL_PWD": subject.server.password, "PYTHONPATH": str(REPOSITORY)},
         )
         return "\n\n".join(_sampled(samples, by, lines) for by in ("comm", "comm,dso", "comm,dso,symbol"))
 

@@ -15,6 +15,8 @@ from perf.measurement import Measurement, PeerError, Usage, run_command
 from perf.peer import Peer
 from perf.workload import DATABASE
 
+REPOSITORY = Path(__file__).parents[2]
+"""What is measured is the source tree that the harness stands in."""
 _COMMAND = Path(sys.executable).with_name("binlog-engine")
 
 
@@ -41,7 +43,7 @@ class Engine(Peer[ServedBinlog]):
             report = Path(folder) / "report.json"
             finished = run_command(
                 engine_command(subject, Path(folder) / "out", self._workers, report),
-                environment={"MYSQL_PWD": subject.server.password},
+                environment={"MYSQL_PWD": subject.server.password, "PYTHONPATH": str(REPOSITORY)},
             )
             outcome = json.loads(report.read_text())
             tables = status(Path(folder) / "out").tables

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from perf.binlog import ServedBinlog
+from perf.peers.engine import REPOSITORY
 from perf.peers.program import PASSES, Program
-
-_REPOSITORY = Path(__file__).parents[2]
 
 
 class EngineDecoder(Program):
@@ -21,7 +20,7 @@ class EngineDecoder(Program):
     one_core = True
 
     def environment(self) -> Mapping[str, str]:
-        return {"PYTHONPATH": str(_REPOSITORY)}
+        return {"PYTHONPATH": str(REPOSITORY)}
 
     def expected_rows(self, subject: ServedBinlog) -> int:
         return subject.binlog.change_rows
