@@ -8,9 +8,10 @@ earlier winning over the later; how to connect may stand in a MySQL option file 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +20,7 @@ from engine.errors import EngineError
 from engine.option_file import read_option_file
 
 _PREFIX = "BINLOG_ENGINE_"
+_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +35,13 @@ class Setting:
     many: bool = False
     """Takes several values, separated by commas."""
     choices: tuple[str, ...] = ()
+    least: float = -math.inf
+    most: float = math.inf
 
 
 CONNECTION = (
     Setting("host", str, "127.0.0.1", "server to read from; several with commas, tried in turn"),
-    Setting("port", int, 3306, "its port"),
+    Setting("port", int, 3306, "its port", least=1, most=65535),
     Setting("socket", str, None, "its unix socket, instead of host and port"),
     Setting("user", str, None, "user with REPLICATION SLAVE (and best REPLICATION CLIENT, and SELECT)"),
     Setting("password_env", str, None, "environment variable that holds the password [MYSQL_PWD]"),
@@ -66,14 +70,28 @@ CONNECTION = (
         choices=("none", "zlib", "zstd"),
     ),
     Setting("server_public_key", str, None, "file of the server's RSA key, for passwords without TLS"),
-    Setting("server_id", int, 0, "our id as a replica; by default one derived from the output folder"),
+    Setting(
+        "server_id",
+        int,
+        0,
+        "our id as a replica; by default one derived from the output folder",
+        least=0,
+        most=(1 << 32) - 1,
+    ),
 )
 PIPELINE = (
     Setting("out", str, None, "output folder"),
     Setting("workers", int, 0, "decoder processes; by default one per core but one"),
     Setting("tables", str, (), "tables wanted, as database.table patterns with * and ?", many=True),
-    Setting("commit_interval", float, None, "seconds from the first row to its commit [1, 0 with semi-sync]"),
-    Setting("commit_bytes", int, 256 << 20, "bytes that a commit holds, about, at most"),
+    Setting(
+        "commit_interval",
+        float,
+        None,
+        "seconds from the first row to its commit [1, 0 with semi-sync]",
+        least=0,
+        most=_DAY,
+    ),
+    Setting("commit_bytes", int, 256 << 20, "bytes that a commit holds, about, at most", least=1),
     Setting(
         "temporal", str, "arrow", "temporal columns as Arrow types or as text", choices=("arrow", "text")
     ),
@@ -81,8 +99,15 @@ PIPELINE = (
 )
 START = (
     Setting("start", str, "earliest", "where a new output starts: earliest, latest, FILE:POSITION, gtid:SET"),
-    Setting("retry_seconds", float, 600.0, "how long to go on trying when the connection is lost"),
-    Setting("heartbeat_seconds", float, 5.0, "how often an idle server shows that it is there"),
+    Setting("retry_seconds", float, 600.0, "how long to go on trying when the connection is lost", least=0),
+    Setting(
+        "heartbeat_seconds",
+        float,
+        5.0,
+        "how often an idle server shows that it is there",
+        least=0.001,
+        most=_DAY,
+    ),
     Setting("semi_sync", bool, False, "have the server's commits wait until their rows are on our disk"),
     Setting("stop_at_end", bool, False, "drain what the server has, then exit"),
     Setting(
@@ -175,22 +200,51 @@ def _read_file(path: Path, settings: Sequence[Setting]) -> dict[str, Any]:
 
 
 def _convert(setting: Setting, value: Any, where: str) -> Any:
-    if setting.many:
-        parts = value.split(",") if isinstance(value, str) else list(value)
-        return tuple(str(part).strip() for part in parts if str(part).strip())
     try:
-        if setting.type is bool:
-            return (
-                value
-                if isinstance(value, bool)
-                else {"1": True, "true": True, "0": False, "false": False}[value]
-            )
-        converted = setting.type(value)
-    except (ValueError, TypeError, KeyError):
+        converted = _CONVERSIONS[setting.type](value) if not setting.many else _texts(value)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         raise EngineError(f"{where} wants a value of type {setting.type.__name__}, not {value!r}") from None
     if setting.choices and converted not in setting.choices:
         raise EngineError(f"{where} is one of {', '.join(setting.choices)}, not {value!r}")
+    if isinstance(converted, (int, float)) and not setting.least <= converted <= setting.most:
+        bounds = f"at least {setting.least:g}"
+        if setting.most != math.inf:
+            bounds += f" and at most {setting.most:.10g}"
+        raise EngineError(f"{where} is {bounds}, not {value!r}")
     return converted
+
+
+def _number(kind: type[int] | type[float]) -> Callable[[Any], int | float]:
+    """Converts what means a number of that kind as it stands: true and 1.5 are no integers."""
+
+    def convert(value: Any) -> int | float:
+        if isinstance(value, bool) or (kind is int and isinstance(value, float)):
+            raise TypeError
+        return kind(value)
+
+    return convert
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+        raise TypeError
+    return str(value)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    parts = value.split(",") if isinstance(value, str) else [_text(part) for part in value]
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+_TRUTHS = {"1": True, "true": True, "0": False, "false": False}
+
+_CONVERSIONS: dict[type, Callable[[Any], Any]] = {
+    bool: lambda value: value if isinstance(value, bool) else _TRUTHS[value.lower()],
+    int: _number(int),
+    float: _number(float),
+    str: _text,
+}
+"""Type of a setting → from what a flag, a variable or a file holds to its value; fails with an error of Python's."""
 
 
 def require(values: Mapping[str, Any], *names: str) -> None:

@@ -27,6 +27,7 @@ from engine.retry import Retries
 from engine.sink.commit_log import Position
 from engine.sink.output import OutputState, settled_output
 from engine.supervisor import Outcome, RunPlan, Supervisor, require_cores
+from engine.table_filter import TableFilter
 
 _HOST = re.compile(r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^\[\]:]+))(?::(?P<port>\d{1,5}))?")
 _FIRST_SERVER_ID = 1 << 20
@@ -141,6 +142,7 @@ def _plan(
     server_uuid: str,
     flavor: str,
 ) -> RunPlan:
+    TableFilter(values["tables"])  # Told now, not by a process that starts with it.
     interval = values["commit_interval"]
     if interval is None:
         # Commits that clients wait for: each takes what came while the one before it was made.

@@ -1,0 +1,155 @@
+"""Settings from flags, variables and a TOML file: which one counts, and what makes no sense."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine import config
+from engine.cli import main
+from engine.errors import EngineError
+
+SETTINGS = (*config.CONNECTION, *config.PIPELINE, *config.START)
+SECRET = "hush hush"
+
+
+def resolve(flags=None, environment=None, toml: str | None = None, folder: Path | None = None):
+    file = None
+    if toml is not None:
+        file = folder / "engine.toml"
+        file.write_text(toml)
+    return config.resolve(SETTINGS, flags or {}, environment or {}, file)
+
+
+def test_defaults():
+    values = resolve()
+    assert set(values) == {setting.name for setting in SETTINGS}
+    assert (values["host"], values["port"], values["tables"], values["stop_at_end"]) == (
+        "127.0.0.1",
+        3306,
+        (),
+        False,
+    )
+
+
+def test_flags_win_over_variables_and_variables_over_the_file(tmp_path):
+    flags = {"workers": "1"}
+    environment = {"BINLOG_ENGINE_WORKERS": "2", "BINLOG_ENGINE_PORT": "2"}
+    values = resolve(flags, environment, "workers = 3\nport = 3\ncommit_bytes = 3", tmp_path)
+    assert (values["workers"], values["port"], values["commit_bytes"]) == (1, 2, 3)
+
+
+def test_false_in_a_nearer_place_counts(tmp_path):
+    assert (
+        resolve({}, {"BINLOG_ENGINE_STOP_AT_END": "0"}, "stop_at_end = true", tmp_path)["stop_at_end"]
+        is False
+    )
+
+
+@pytest.mark.parametrize("text", ["shop.*, audit.log ,", "shop.*,audit.log"])
+def test_lists(tmp_path, text):
+    expected = ("shop.*", "audit.log")
+    assert resolve({"tables": text})["tables"] == expected
+    assert resolve(None, {"BINLOG_ENGINE_TABLES": text})["tables"] == expected
+    assert resolve(toml=f'tables = "{text}"', folder=tmp_path)["tables"] == expected
+    assert resolve(toml='tables = ["shop.*", "audit.log"]', folder=tmp_path)["tables"] == expected
+
+
+@pytest.mark.parametrize(
+    ("toml", "expected"),
+    [
+        ("commit_interval = 2", {"commit_interval": 2.0}),
+        ("commit_interval = 0.5", {"commit_interval": 0.5}),
+        ("bookkeeping_events = true", {"bookkeeping_events": True}),
+        ('temporal = "text"', {"temporal": "text"}),
+        ("user = 5", {"user": "5"}),
+        ("retry_seconds = inf", {"retry_seconds": float("inf")}),
+    ],
+)
+def test_values_of_a_file(tmp_path, toml, expected):
+    values = resolve(toml=toml, folder=tmp_path)
+    assert {name: values[name] for name in expected} == expected
+
+
+SENSELESS = {
+    "port = 0": "at least 1 and at most 65535",
+    "port = 65536": "at least 1 and at most 65535",
+    "port = true": "of type int",
+    "port = 3306.5": "of type int",
+    'port = "many"': "of type int",
+    "port = [3306]": "of type int",
+    "server_id = -1": "at least 0 and at most 4294967295",
+    "server_id = 4294967296": "at least 0 and at most 4294967295",
+    "commit_interval = -1": "at least 0 and at most 86400",
+    "commit_interval = nan": "at least 0 and at most 86400",
+    "commit_interval = inf": "at least 0 and at most 86400",
+    "commit_interval = true": "of type float",
+    "commit_bytes = 0": "at least 1",
+    "heartbeat_seconds = 0": "at least 0.001",
+    "retry_seconds = -1": "at least 0",
+    "stop_at_end = 1": "of type bool",
+    'stop_at_end = "perhaps"': "of type bool",
+    "host = true": "of type str",
+    "host = {}": "of type str",
+    "tables = 5": "of type str",
+    "tables = [true]": "of type str",
+    'temporal = "sundial"': "one of arrow, text",
+}
+
+
+@pytest.mark.parametrize("toml", SENSELESS)
+def test_values_that_make_no_sense(tmp_path, toml):
+    with pytest.raises(EngineError) as refused:
+        resolve(toml=toml, folder=tmp_path)
+    sentence = str(refused.value)
+    assert SENSELESS[toml] in sentence
+    assert sentence.startswith(f"{toml.split()[0]} in {tmp_path / 'engine.toml'} ")
+
+
+def test_errors_name_where_the_value_came_from():
+    with pytest.raises(EngineError, match=r"^--port wants a value of type int, not 'x'$"):
+        resolve({"port": "x"})
+    with pytest.raises(EngineError, match=r"^BINLOG_ENGINE_PORT wants a value of type int, not ''$"):
+        resolve(None, {"BINLOG_ENGINE_PORT": ""})
+
+
+def test_keys_that_nobody_knows(tmp_path):
+    with pytest.raises(EngineError, match=r"sets hots, password, which nobody knows") as refused:
+        resolve(toml=f'hots = "db1"\npassword = "{SECRET}"', folder=tmp_path)
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"= 5", "is no TOML"), (b"\xff\xfe", "is no TOML"), (None, "cannot be read: No such file")],
+)
+def test_files_that_cannot_be_read(tmp_path, content, reason):
+    file = tmp_path / "engine.toml"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(EngineError, match=reason):
+        config.resolve(SETTINGS, {}, {}, file)
+
+
+def test_settings_that_are_needed():
+    with pytest.raises(EngineError, match="--out is needed"):
+        config.require(resolve({"user": "repl"}), "user", "out")
+
+
+@pytest.mark.parametrize("flag", [f"-p{SECRET}", f"--password={SECRET}"])
+def test_a_password_is_no_argument_and_does_not_show(capsys, flag):
+    with pytest.raises(SystemExit) as left:
+        main(["run", "--out", "x", "--user", "repl", flag])
+    assert left.value.code == 2
+    shown = "".join(capsys.readouterr())
+    assert "a password is no argument" in shown and SECRET not in shown
+
+
+def test_a_table_pattern_without_a_database_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("engine.supervisor.prepare_processes", lambda: None)
+    from engine.samples import sample_binlogs
+
+    status = main(["decode", str(sample_binlogs()[0]), "--out", str(tmp_path / "out"), "--tables", "orders"])
+    assert status == 1
+    assert "--tables orders names no database" in capsys.readouterr().err

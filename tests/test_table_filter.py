@@ -1,0 +1,40 @@
+"""Which tables `--tables` patterns mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.errors import EngineError
+from engine.table_filter import TableFilter
+
+TABLES = [
+    ("shop", "orders"),
+    ("shop", "order"),
+    ("shop2", "orders"),
+    ("audit", "audit_1"),
+    ("audit", "audit_10"),
+]
+
+MEANT = {
+    (): TABLES,
+    ("shop.orders",): [("shop", "orders")],
+    ("shop.*",): [("shop", "orders"), ("shop", "order")],
+    ("*.orders",): [("shop", "orders"), ("shop2", "orders")],
+    ("*.audit_?",): [("audit", "audit_1")],
+    ("*.*",): TABLES,
+    ("shop.order", "shop2.*"): [("shop", "order"), ("shop2", "orders")],
+    ("Shop.orders",): [],
+    ("other.*",): [],
+}
+
+
+@pytest.mark.parametrize("patterns", MEANT)
+def test_patterns(patterns):
+    table_filter = TableFilter(patterns)
+    assert [table for table in TABLES if table_filter.wants(*table)] == MEANT[patterns]
+
+
+@pytest.mark.parametrize("pattern", ["orders", "*", ""])
+def test_patterns_that_could_never_match_are_refused(pattern):
+    with pytest.raises(EngineError, match="names no database"):
+        TableFilter((pattern,))
