@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from engine.decode import event_types as t
 from engine.decode.event_types import EventHeader
+from engine.decode.events.decoding import decode_event
 from engine.decode.format_description import FormatDescription, verify_checksum
 from engine.errors import EngineError
 from engine.net import dump as dump_module
 from engine.net.archive import Archive
-from engine.net.commands import BinlogDump
+from engine.net.commands import BINLOG_SEND_ANNOTATE_ROWS, BINLOG_SEND_HEARTBEAT_V2, BinlogDump
 from engine.net.dump import Dump
 from engine.net.packets import MAX_PACKET, PacketJoiner, ServerError
+from tests.made_events import MARIADB
 from tests.small_binlog import MAGIC, write_binlog
 
 INTVAR, QUERY = t.INTVAR_EVENT, t.QUERY_EVENT
@@ -28,12 +30,12 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("archive")
 
 
-def dumped(archive, file="", position=4, checksum="CRC32"):
+def dumped(archive, file="", position=4, checksum="CRC32", flags=0):
     """The events of a dump, each without the packet that carried it."""
     joiner = PacketJoiner(1 << 30)
     joiner.sequence = 1
     events = []
-    for piece in Dump(archive, BinlogDump(file, position, 1), checksum).stream():
+    for piece in Dump(archive, BinlogDump(file, position, 1, flags), checksum).stream():
         joiner.feed(piece)
         while (payload := joiner.next()) is not None:
             assert payload[0] == 0
@@ -202,6 +204,40 @@ def test_heartbeats_tell_where_the_dump_stands(folder):
     assert (header.type_code, header.next_position) == (t.HEARTBEAT_LOG_EVENT, path.stat().st_size)
     assert event[t.HEADER_LENGTH : -4] == path.name.encode()
     assert int.from_bytes(event[-4:], "little") == zlib.crc32(event[:-4])
+
+
+def test_heartbeats_of_new_replicas_know_positions_over_4_gb(folder):
+    path = folder / "binlog.13"
+    write_binlog(path, [(INTVAR, b"a")])
+    dump = Dump(Archive([path]), BinlogDump("", 4, 1, BINLOG_SEND_HEARTBEAT_V2), "CRC32")
+    list(dump.stream())
+    dump._position = 5 << 32
+    event = dump.heartbeat()[5:]
+    description = FormatDescription.parse(write_binlog(path, [])[0])
+    decoded = decode_event(event, description)
+    assert decoded.header.type_code == t.HEARTBEAT_LOG_EVENT_V2
+    assert (decoded.body.file, decoded.body.position) == (path.name, 5 << 32)
+
+
+def test_behind_the_last_rotation_a_replica_stands_in_the_next_file(folder):
+    path = folder / "binlog.14"
+    write_binlog(path, [(INTVAR, b"a"), (t.ROTATE_EVENT, (4).to_bytes(8, "little") + b"binlog.15")])
+    for checksum in ("CRC32", None):
+        dump = Dump(Archive([path]), BinlogDump("", 4, 1), checksum)
+        list(dump.stream())
+        event = dump.heartbeat()[5:]
+        assert EventHeader.parse(event).next_position == 4
+        assert event[t.HEADER_LENGTH :].startswith(b"binlog.15")
+
+
+@pytest.mark.parametrize(
+    ("flags", "version"), [(0, MARIADB), (BINLOG_SEND_ANNOTATE_ROWS, MARIADB), (0, "8.0.36")]
+)
+def test_a_replica_of_mariadb_gets_annotations_if_it_asks(folder, flags, version):
+    path = folder / "binlog.16"
+    written = write_binlog(path, [(INTVAR, b"a"), (t.ANNOTATE_ROWS_EVENT, b"b"), (INTVAR, b"c")], version)
+    wanted = written if flags or version != MARIADB else [written[0], written[1], written[3]]
+    assert dumped(Archive([path]), flags=flags)[1:] == wanted
 
 
 def test_pieces_are_large_enough_to_be_worth_a_system_call(folder):

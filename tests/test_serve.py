@@ -102,8 +102,6 @@ def test_the_servers_tools_fetch_files_byte_for_byte(shared_server, archived, tm
     files = archived(written_by)
     tool = shared_server(tool_of).tool("mysqlbinlog")
     options = [f"--password={PASSWORD}"]
-    if tool_of == "mariadb-11.8":
-        options.append("--skip-ssl")
     with ReplicationSource(files, user=USER, password=PASSWORD) as archive:
         said = fetch(tool, archive.port, files[0].name, tmp_path, *options)
     assert said.returncode == 0, said.stderr
@@ -118,9 +116,8 @@ def test_the_servers_tools_are_refused_with_a_wrong_password(shared_server, smal
     tool = shared_server(tool_of).tool("mysqlbinlog")
     fetched = tmp_path / "fetched"
     fetched.mkdir()
-    options = ["--password=wrong"] + (["--skip-ssl"] if tool_of == "mariadb-11.8" else [])
     with ReplicationSource(small[0], user=USER, password=PASSWORD) as archive:
-        said = fetch(tool, archive.port, "binlog.000001", fetched, *options)
+        said = fetch(tool, archive.port, "binlog.000001", fetched, "--password=wrong")
     assert said.returncode != 0
     assert "Access denied" in said.stderr
     assert not list(fetched.iterdir())
