@@ -21,7 +21,7 @@ MARIADB = "10.11.6-MariaDB-log"
 
 Part = tuple[int, bytes]
 
-SIGNED_INT, SHORT_VARCHAR, LONG_VARCHAR, BLOB = 3, (15, 20), (15, 2000), 252
+SIGNED_INT, SHORT_VARCHAR, LONG_VARCHAR, BLOB, JSON = 3, (15, 20), (15, 2000), 252, 245
 """Column types as `table_map` takes them: a type code, with its metadata where it has any."""
 
 
@@ -78,8 +78,8 @@ def table_map(
     for column in columns:
         if isinstance(column, tuple):
             metadata += column[1].to_bytes(2, "little")
-        elif column == BLOB:
-            metadata += b"\x02"
+        elif column in (BLOB, JSON):
+            metadata += b"\x02" if column == BLOB else b"\x04"
     names = b"".join(bytes([len(name)]) + name.encode() + b"\0" for name in (database, table))
     body = table_id.to_bytes(6, "little") + flags.to_bytes(2, "little") + names
     body += length_encoded(len(codes)) + codes + length_encoded(len(metadata)) + metadata

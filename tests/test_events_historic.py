@@ -14,10 +14,14 @@ import pytest
 from engine.decode.event_stream import PlacedEvent, decode_all
 from engine.decode.events import decode_event
 from engine.decode.format_description import FormatDescription
+from engine.decode.options import DecodeOptions
 from engine.decode.show_events import show_events
 from engine.errors import BinlogError, EventError
 from engine.net.files import read_events
+from tests.batches import decode_all as decode_all_batches
+from tests.batches import events_of, feed
 from tests.event_bytes import resized
+from tests.test_transactions import batcher
 
 OLD = "binlog_old_version_4_1.000001"
 ROWS_V0 = "ver_5_1_17.001"
@@ -132,7 +136,18 @@ def test_rows_version_0_are_shown_undecoded(historic):
     assert len(events) == 3
     for placed in events:
         assert placed.rows is None
-        assert "lack the lengths of their columns" in placed.rows_error
+        assert "tell neither the lengths of the columns" in placed.rows_error
+
+
+def test_rows_version_0_end_the_pipeline_where_they_are(historic):
+    events = events_of(historic[ROWS_V0])
+    decoded = decode_all_batches(list(feed(batcher(marker=None), b"".join(events), [])))
+    assert decoded.error.startswith("binlog.000001 at position 461: rows events of MySQL before 5.1.18")
+    assert not decoded.rows.get("t1")
+    assert "CREATE TABLE" in decoded.rows[""][0]["statement"].upper()
+    unwanted = DecodeOptions(tables=("other.*",))
+    decoded = decode_all_batches(list(feed(batcher(marker=None), b"".join(events), [])), unwanted)
+    assert decoded.error is None
 
 
 def test_longer_headers(historic):

@@ -128,6 +128,18 @@ def test_a_partial_image_that_changes_the_key_is_refused(
         replay(loaded, KEYS, partial_images=True).collect()
 
 
+def test_a_list_of_differences_is_not_taken_for_a_document(
+    changes_of: Callable[[list[Change]], DataFrame],
+) -> None:
+    old = {"a": 1, "b.c": "x", "text": '{"n": 1}', "vec": None}
+    diffs = '[{"op": "replace", "path": "$.n", "value": 2}]'
+    before = Change("update_preimage", {"a": 1, "b.c": "x"}, ["text", "vec"])
+    after = Change("update_postimage", {"text": diffs}, ["a", "b.c", "text", "vec"])
+    loaded = changes_of([insert(**old), before, after])
+    with pytest.raises(SparkRuntimeException, match="lists what changed in a JSON document"):
+        replay(loaded, KEYS, partial_images=True).collect()
+
+
 def test_without_a_key_equal_rows_are_counted(changes_of: Callable[[list[Change]], DataFrame]) -> None:
     numbers = random.Random(3)
     table: list[Row] = []

@@ -61,23 +61,20 @@ def _runs(run_ends: pa.Array, values: pa.Array) -> pa.Array:
     return pa.RunEndEncodedArray.from_arrays(run_ends, values)
 
 
-def absent_columns(data: NDArray[np.uint8], rows: Rows, names: tuple[str, ...]) -> pa.Array:
+def absent_columns(rows: Rows, names: tuple[str, ...]) -> pa.Array:
     """Plain array: per row the names of the columns that its image lacks, null where it has all."""
-    ends, values = _absent_runs(data, rows, names)
+    ends, values = _absent_runs(rows, names)
     return values.take(pa.array(np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))))
 
 
-def _absent_runs(
-    data: NDArray[np.uint8], rows: Rows, names: tuple[str, ...]
-) -> tuple[NDArray[np.int32], pa.Array]:
+def _absent_runs(rows: Rows, names: tuple[str, ...]) -> tuple[NDArray[np.int32], pa.Array]:
     list_type = pa.list_(pa.string())
     total = len(rows.images)
     if not len(rows.bitmaps):
         return np.array([total], np.int32), pa.array([None], list_type)
-    size = (len(names) + 7) // 8
     lists: list[list[str] | None] = [None]
-    for at in rows.bitmaps:
-        present = np.unpackbits(data[at : at + size], bitorder="little")
+    for bitmap in rows.bitmaps:
+        present = np.unpackbits(bitmap, bitorder="little")
         lists.append([name for name, bit in zip(names, present, strict=False) if not bit])
     starts = _run_starts(rows.images.astype(np.int64))
     ends = np.append(starts[1:], total).astype(np.int32)
@@ -103,7 +100,7 @@ def assemble(events: EventTable, table: TableRows, tagged: TaggedGtid, counters:
     time_starts = _run_starts(table.times)
     times = pa.array(table.times[time_starts], UTC_MICROSECONDS)
     gtids = gtid_texts(events, table.gtid_events[transaction_starts], tagged)
-    absent_ends, absent_lists = _absent_runs(events.data, rows, table.decoder.names)
+    absent_ends, absent_lists = _absent_runs(rows, table.decoder.names)
     total = int(row_ends[-1])
     columns += [
         pa.array(rows.change_types),

@@ -26,6 +26,7 @@ from engine.decode.expand import expand_compressed
 from engine.decode.format_description import FormatDescription
 from engine.decode.gtids import gtid_ranges, gtid_texts
 from engine.decode.options import DecodeOptions
+from engine.decode.partial_updates import JsonUpdate, flag_differences, plain_updates
 from engine.decode.survey import Survey, feed_table, survey_events
 from engine.decode.tables import TableDecoder, TableDecoders
 from engine.decode.walk import walk_rows
@@ -145,7 +146,11 @@ class BatchDecoder:
         tagged = _TaggedGtids(description)
         tagged.tell_times(events, survey)
         decoders = self._decoders(events, survey, description, catalog)
-        walked = _walk_tables(events, survey, decoders)
+        events, differences = plain_updates(
+            events, survey.rows_events, survey.rows_slots, decoders, description
+        )
+        counters.add("json_differences", sum(map(len, differences.values())))
+        walked = _walk_tables(events, survey, decoders, differences)
         counts = np.zeros(len(events) + 1, np.int64)
         for table in walked:
             counts[table.events] = table.rows.counts
@@ -189,13 +194,15 @@ class BatchDecoder:
     def _table(
         self, events: EventTable, table: TableRows, tagged: _TaggedGtids, counters: Counters
     ) -> DecodedTable:
+        name = f"{table.decoder.database}.{table.decoder.table}"
         try:
             batch = assemble(events, table, tagged.split, counters)
         except EventError as error:
             inside = (events.starts <= error.offset) & (error.offset < events.ends)
             place = int(np.flatnonzero(inside)[0]) if inside.any() else int(table.events[0])
-            name = f"{table.decoder.database}.{table.decoder.table}"
             raise events.error(place, f"in a row of {name}, {error.reason}") from error
+        except EngineError as error:
+            raise events.error(int(table.events[0]), f"in rows of {name}, {error}") from error
         return DecodedTable(
             table.decoder.database,
             table.decoder.table,
@@ -272,9 +279,15 @@ def _event_times(events: EventTable, places: Int64s, commit_times: Int64s) -> In
 
 
 def _walk_tables(
-    events: EventTable, survey: Survey, decoders: Sequence[TableDecoder | None]
+    events: EventTable,
+    survey: Survey,
+    decoders: Sequence[TableDecoder | None],
+    differences: Mapping[int, Sequence[JsonUpdate]],
 ) -> list[TableRows]:
-    """The rows of every wanted table, tables in the order of their first table maps."""
+    """The rows of every wanted table, tables in the order of their first table maps.
+
+    `differences`: by event the JSON cells that only list what changed.
+    """
     order = np.argsort(survey.rows_slots, kind="stable")
     slots, firsts = np.unique(survey.rows_slots[order], return_index=True)
     members_of = np.split(order, firsts[1:]) if len(slots) else []
@@ -284,6 +297,8 @@ def _walk_tables(
         if decoder is None:
             continue
         rows = walk_rows(events, survey.rows_events[members], decoder.widths)
+        if differences:
+            rows = flag_differences(rows, survey.rows_events[members], differences)
         full = rows.counts > 0
         if not full.any():
             continue

@@ -95,8 +95,7 @@ class EventStream:
             raise EventError(f"no table map stands before the rows of table {body.table_id}")
         rows, rows_error = None, None
         try:
-            kind = t.ROWS_EVENTS[event.header.type_code]
-            rows = row_values(kind, body, self._columns_of(table_map))
+            rows = row_values(event.header.type_code, body, self._columns_of(table_map))
         except RowsUndecodable as error:
             rows_error = str(error)
         table = (table_map.database, table_map.table)

@@ -7,6 +7,7 @@ without them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +20,10 @@ from engine.kernels import Bytes, Int64s, kernel, read_u32
 from engine.messages import TRANSACTION_END
 
 _HEADER = 19
+_TYPE_AT = 4
+LARGEST_DATA = 2**31 - 1
+"""Bytes of all events of a table: cells are addressed by offsets of 32 bits."""
+TOO_LARGE = "the events of one batch expand to more than 2 GiB"
 _OK, _OUTSIDE, _TOO_SHORT, _BAD_CHECKSUM = range(4)
 _REASONS = {
     _OUTSIDE: "the event's size goes beyond the bytes that were received",
@@ -64,6 +69,22 @@ class EventTable:
     def event(self, i: int | np.signedinteger) -> Bytes:
         """The bytes of event `i`, without its checksum."""
         return self.data[self.starts[i] : self.ends[i]]
+
+    def with_content(self, content: Mapping[int, bytes]) -> EventTable:
+        """The same with other bytes for some events, by their place; their types are those in the bytes.
+
+        Raises `EventTableError` where all that is more than offsets can address.
+        """
+        starts, ends, type_codes = self.starts.copy(), self.ends.copy(), self.types.copy()
+        end = len(self.data)
+        for place, event in content.items():
+            starts[place], ends[place], type_codes[place] = end, end + len(event), event[_TYPE_AT]
+            end += len(event)
+            if end > LARGEST_DATA:
+                raise self.error(place, TOO_LARGE)
+        added = np.frombuffer(b"".join(content.values()), np.uint8)
+        data = np.concatenate([self.data, added])
+        return replace(self, data=data, starts=starts, ends=ends, types=type_codes)
 
     def error(self, i: int, reason: str) -> EventTableError:
         """An error at event `i`."""

@@ -11,27 +11,19 @@ from collections.abc import Iterator
 import numpy as np
 
 from engine.decode import event_types as types
-from engine.decode.event_table import EventTable
+from engine.decode.event_table import LARGEST_DATA, TOO_LARGE, EventTable
 from engine.decode.events import decode_event
 from engine.decode.events.payload import TransactionPayload, inner_events
 from engine.decode.events.rows import RowsHeader
 from engine.decode.format_description import FormatDescription
+from engine.decode.plain_rows import plain_rows_event
 from engine.errors import EventError
 
 MAX_EXPANDED = 1 << 30
 """Bytes that one compressed event may expand to."""
 
-_PLAIN_TYPES = {
-    types.WRITE_ROWS_COMPRESSED_EVENT_V1: types.WRITE_ROWS_EVENT_V1,
-    types.UPDATE_ROWS_COMPRESSED_EVENT_V1: types.UPDATE_ROWS_EVENT_V1,
-    types.DELETE_ROWS_COMPRESSED_EVENT_V1: types.DELETE_ROWS_EVENT_V1,
-    types.WRITE_ROWS_COMPRESSED_EVENT: types.WRITE_ROWS_EVENT_V1,
-    types.UPDATE_ROWS_COMPRESSED_EVENT: types.UPDATE_ROWS_EVENT_V1,
-    types.DELETE_ROWS_COMPRESSED_EVENT: types.DELETE_ROWS_EVENT_V1,
-}
-"""Compressed rows event → the plain one that it is rebuilt as; version 1, as extra row info is not needed."""
-
-_EXPANDABLE = (types.TRANSACTION_PAYLOAD_EVENT, *_PLAIN_TYPES)
+_COMPRESSED_ROWS = (code for code, kind in types.ROWS_EVENTS.items() if kind.compressed)
+_EXPANDABLE = (types.TRANSACTION_PAYLOAD_EVENT, *_COMPRESSED_ROWS)
 
 
 def expand_compressed(events: EventTable, description: FormatDescription) -> EventTable:
@@ -49,6 +41,8 @@ def expand_compressed(events: EventTable, description: FormatDescription) -> Eve
             for event in _inner(events.event(place).tobytes(), description):
                 starts.append(len(events.data) + len(content))
                 content += event
+                if len(events.data) + len(content) > LARGEST_DATA:
+                    raise EventError(TOO_LARGE)
                 ends.append(len(events.data) + len(content))
                 codes.append(event[4])
                 outer.append(place)
@@ -79,31 +73,4 @@ def _inner(event: bytes, description: FormatDescription) -> Iterator[bytes]:
     if isinstance(body, TransactionPayload):
         yield from inner_events(body, MAX_EXPANDED)
     elif isinstance(body, RowsHeader):
-        yield _plain_rows(event, body)
-
-
-def _plain_rows(event: bytes, body: RowsHeader) -> bytes:
-    if body.column_count >= 1 << 16:
-        raise EventError(f"no table has {body.column_count} columns")
-    count = body.column_count.to_bytes(1 if body.column_count <= 250 else 2, "little")
-    if len(count) > 1:
-        count = b"\xfc" + count
-    content = b"".join(
-        (
-            body.table_id.to_bytes(6, "little"),
-            body.flags.to_bytes(2, "little"),
-            count,
-            body.columns,
-            body.columns_after or b"",
-            body.rows,
-        )
-    )
-    size = types.HEADER_LENGTH + len(content)
-    return (
-        event[:4]
-        + bytes([_PLAIN_TYPES[event[4]]])
-        + event[5:9]
-        + size.to_bytes(4, "little")
-        + event[13:19]
-        + content
-    )
+        yield plain_rows_event(event, body, body.rows)

@@ -14,19 +14,22 @@ import numpy as np
 import pyarrow as pa
 
 from engine.decode import event_types as t
+from engine.decode.columns import codec_for
 from engine.decode.columns.base import Column, Options
 from engine.decode.columns.field_types import FieldType
+from engine.decode.columns.json_diffs import diffs_document
+from engine.decode.columns.json_twin import json_text
 from engine.decode.events.rows import RowsHeader
 from engine.decode.format_description import FormatDescription
+from engine.decode.partial_updates import PlainUpdate, plain_update
+from engine.decode.plain_rows import plain_rows_event
 from engine.decode.rows import decode_rows
+from engine.decode.tables import json_columns
+from engine.decode.walk import VERSION_0
 from engine.errors import EngineError, EventError
 
-_PLAIN_TYPES = {
-    "write": t.WRITE_ROWS_EVENT_V1,
-    "update": t.UPDATE_ROWS_EVENT_V1,
-    "delete": t.DELETE_ROWS_EVENT_V1,
-}
 _OPTIONS = Options(temporal_text=True)
+_TYPE_AT = 4
 _METADATA_COLUMNS = 2
 """Behind the table's own columns: `_change_type` and `_absent_columns`."""
 
@@ -39,18 +42,21 @@ class RowsUndecodable(EngineError):
     """Sound rows that this program cannot take apart."""
 
 
-def row_values(kind: t.RowsKind, body: RowsHeader, columns: Sequence[Column]) -> list[dict[str, Any]]:
+def row_values(type_code: int, body: RowsHeader, columns: Sequence[Column]) -> list[dict[str, Any]]:
     """Each row image as `{"change_type": …, "values": {column: value}}`, without the columns it lacks.
 
-    Raises `EventError` for rows that do not fit the columns, `RowsUndecodable` for kinds of rows that do not
-    say enough and for columns of a type that has no codec.
+    Where the event has differences of a JSON document, the image has them in `json_differences` too. Raises
+    `EventError` for rows that do not fit the columns, `RowsUndecodable` for kinds of rows that do not say
+    enough and for columns of a type that has no codec.
     """
+    kind = t.ROWS_EVENTS[type_code]
     if kind.version == 0:
-        raise RowsUndecodable("rows of MySQL before 5.1.18 lack the lengths of their columns")
-    if kind.partial_json:
-        raise RowsUndecodable("the rows hold differences of JSON documents")
+        raise RowsUndecodable(VERSION_0)
     try:
-        batch = decode_rows(_plain_event(kind, body), columns, FormatDescription.assumed(), _OPTIONS)
+        plain = _plain_images(kind, body, columns)
+        header = bytes(_TYPE_AT) + bytes([type_code]) + bytes(t.HEADER_LENGTH - _TYPE_AT - 1)
+        event = plain_rows_event(header, body, plain.images)
+        batch = decode_rows(event, columns, FormatDescription.assumed(), _OPTIONS)
     except EventError:
         raise
     except EngineError as error:
@@ -65,7 +71,20 @@ def row_values(kind: t.RowsKind, body: RowsHeader, columns: Sequence[Column]) ->
             name: column[row] for name, column in zip(names, values, strict=True) if name not in left_out
         }
         rows.append({"change_type": change_type, "values": image})
+    for update in plain.updates:
+        name, shown = names[update.column], rows[update.image]
+        text = json_text(diffs_document(update.diffs))
+        shown["json_differences"] = {**shown.get("json_differences", {}), name: text}
+        if not update.applied:
+            del shown["values"][name]
     return rows
+
+
+def _plain_images(kind: t.RowsKind, body: RowsHeader, columns: Sequence[Column]) -> PlainUpdate:
+    if not kind.partial_json:
+        return PlainUpdate(body.rows, ())
+    widths = [codec_for(column, _OPTIONS).width for column in columns]
+    return plain_update(body, widths, json_columns(columns))
 
 
 def _column_values(array: pa.Array, column: Column) -> list[Any]:
@@ -96,13 +115,3 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _json_value(item) for name, item in value.items()}
     return value
-
-
-def _plain_event(kind: t.RowsKind, body: RowsHeader) -> bytes:
-    """The event in the plainest layout: version 1, uncompressed, without checksum."""
-    count = body.column_count
-    packed_count = bytes([count]) if count < 0xFB else b"\xfc" + count.to_bytes(2, "little")
-    content = b"".join((bytes(8), packed_count, body.columns, body.columns_after or b"", body.rows))
-    size = t.HEADER_LENGTH + len(content)
-    header = bytes([0, 0, 0, 0, _PLAIN_TYPES[kind.change], 0, 0, 0, 0]) + size.to_bytes(4, "little")
-    return header.ljust(t.HEADER_LENGTH, b"\0") + content

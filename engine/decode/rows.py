@@ -48,7 +48,7 @@ def decode_rows(
     arrays = [codec.build(events.data, rows.cells[:, place], counters) for place, codec in enumerate(codecs)]
     names = [column.name for column in columns]
     change_types = pa.array([CHANGE_TYPES[code] for code in rows.change_types], pa.string())
-    absent = absent_columns(events.data, rows, tuple(names))
+    absent = absent_columns(rows, tuple(names))
     return pa.RecordBatch.from_arrays(
         [*arrays, change_types, absent], [*names, "_change_type", "_absent_columns"]
     )

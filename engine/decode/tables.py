@@ -8,7 +8,7 @@ table maps endlessly, so what this does per definition may be slow.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from engine.change_schema import METADATA_FIELDS, METADATA_NAMES
 from engine.decode.catalog import ColumnInfo, unpack
 from engine.decode.columns import codec_for
 from engine.decode.columns.base import Codec, Column, Options
+from engine.decode.columns.field_types import FieldType
 from engine.decode.columns.type_names import type_name
 from engine.decode.event_types import HEADER_LENGTH
 from engine.decode.format_description import FormatDescription
@@ -39,6 +40,8 @@ class TableDecoder:
     names: tuple[str, ...]
     codecs: tuple[Codec, ...]
     widths: NDArray[np.int32]
+    json_columns: tuple[int, ...]
+    """Places of the columns that MySQL stores as binary JSON."""
     schema: pa.Schema
     """The schema of its files: the table's columns, then the metadata columns."""
     schema_bytes: bytes
@@ -58,6 +61,11 @@ def _primary_key(
         return []
     parts = sorted((info.primary_key, info.name) for info in catalog if info.primary_key is not None)
     return [name for _, name in parts]
+
+
+def json_columns(columns: Sequence[Column]) -> tuple[int, ...]:
+    """Places of the columns that MySQL stores as binary JSON."""
+    return tuple(place for place, column in enumerate(columns) if column.type_code == FieldType.JSON)
 
 
 def make_decoder(
@@ -82,6 +90,7 @@ def make_decoder(
         names=names,
         codecs=codecs,
         widths=np.array([codec.width for codec in codecs], np.int32),
+        json_columns=json_columns(columns),
         schema=schema,
         schema_bytes=schema.serialize().to_pybytes(),
     )

@@ -27,12 +27,22 @@ _REASONS = {
 }
 
 _FIRST_IMAGE = np.full(256, INSERT, np.int8)
+_BITMAPS_COMPARED = 64
+"""A bitmap may have several numbers, so that looking for one stays quick however many there are."""
 _IS_UPDATE = np.zeros(256, np.bool_)
 _HAS_EXTRA = np.zeros(256, np.bool_)
+_IS_PLAIN = np.zeros(256, np.bool_)
 for _code, _kind in types.ROWS_EVENTS.items():
     _FIRST_IMAGE[_code] = {"write": INSERT, "update": UPDATE_PREIMAGE, "delete": DELETE}[_kind.change]
     _IS_UPDATE[_code] = _kind.change == "update"
     _HAS_EXTRA[_code] = _kind.version == 2
+    _IS_PLAIN[_code] = _kind.version > 0 and not (_kind.compressed or _kind.partial_json)
+
+VERSION_0 = (
+    "rows events of MySQL before 5.1.18 cannot be decoded: their table maps tell neither the lengths of the "
+    "columns nor which of them can be NULL"
+)
+"""Why there are no rows of a rows event of version 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +57,8 @@ class Rows:
     """Per rows event its number of row images."""
     images: Int32s
     """Per row the number of its column bitmap; 0 where the image has every column."""
-    bitmaps: Int64s
-    """Offsets in the data of the distinct column bitmaps that leave columns out, numbers 1, 2…"""
+    bitmaps: Bytes
+    """[number - 1, byte]: the distinct column bitmaps that leave columns out, numbers 1, 2…"""
 
     def with_counts(self, counts: Int64s) -> Rows:
         """The same rows, for rows events of which some were left out."""
@@ -65,8 +75,8 @@ def _count_bits(data: Bytes, at: int, columns: int) -> int:
 
 @kernel
 def _bitmap_number(data: Bytes, at: int, size: int, bitmaps: Int64s, known: int) -> int:
-    """The number of the bitmap at `at` among the known ones, else the next number (= known + 1)."""
-    for b in range(known):
+    """The number of the bitmap at `at` among the latest known ones, else the next number (= known + 1)."""
+    for b in range(max(0, known - _BITMAPS_COMPARED), known):
         same = True
         for k in range(size):
             if data[bitmaps[b] + k] != data[at + k]:
@@ -204,9 +214,15 @@ def _walk(
 def walk_rows(events: EventTable, rows_events: Int64s, widths: Int32s) -> Rows:
     """Find the cells of all rows in `rows_events` (indexes into `events`), all of one table.
 
-    `widths` holds `Codec.width` per column. Raises `EventTableError` for an event that does not add up.
+    `widths` holds `Codec.width` per column. Compressed rows and partial updates must have been made plain.
+    Raises `EventTableError` for an event that does not add up, and for one of version 0.
     """
     starts, ends, type_codes = events.starts[rows_events], events.ends[rows_events], events.types[rows_events]
+    not_plain = np.flatnonzero(~_IS_PLAIN[type_codes])
+    if len(not_plain):
+        place = int(rows_events[not_plain[0]])
+        kind = types.ROWS_EVENTS[int(events.types[place])]
+        raise events.error(place, "the rows event is not plain" if kind.version else VERSION_0)
     columns = len(widths)
     # Exact for rows without NULLs and with empty strings; where there are more rows, the matrix grows.
     smallest = (columns + 7) // 8 + int(np.where(widths > 0, widths, -widths).sum())
@@ -239,5 +255,6 @@ def walk_rows(events: EventTable, rows_events: Int64s, widths: Int32s) -> Rows:
         images = np.resize(images, capacity)
     if status != _OK:
         raise events.error(int(rows_events[progress[0]]), _REASONS[status])
-    total = int(progress[1])
-    return Rows(cells[:total], change_types[:total], counts, images[:total], bitmaps[: int(progress[2])])
+    total, distinct = int(progress[1]), bitmaps[: int(progress[2])]
+    absent = events.data[distinct[:, None] + np.arange((columns + 7) // 8)]
+    return Rows(cells[:total], change_types[:total], counts, images[:total], absent)

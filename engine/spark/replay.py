@@ -8,9 +8,12 @@ table is a multiset, so equal rows are counted up and down. It is one aggregatio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
 
 from engine.change_schema import METADATA_NAMES
 from engine.errors import EngineError
@@ -25,8 +28,8 @@ def replay(changes: DataFrame, keys: Sequence[str], *, partial_images: bool = Fa
     `keys` names the primary key's columns; with no keys the table may hold equal rows. `partial_images`
     completes row images of `binlog_row_image` MINIMAL or NOBLOB from earlier images of the row; it costs
     another shuffle, and needs `keys`. Without it a partial image fails the query rather than turn into
-    NULLs, and so does, with it, a partial image that changes the key. A column that an INSERT left to its
-    default is not in such an image, and comes out as NULL.
+    NULLs, and so does, with it, a partial image that changes the key, or one that lists what changed in a
+    JSON document. A column that an INSERT left to its default is not in such an image, and comes out as NULL.
 
     Statements change tables too: see the events feed for TRUNCATE, DROP, and ADD COLUMN with a default.
     Raises `EngineError` for columns that `changes` lacks.
@@ -40,7 +43,13 @@ def replay(changes: DataFrame, keys: Sequence[str], *, partial_images: bool = Fa
         raise EngineError("partial row images cannot be replayed without a key: name its columns in `keys`")
     columns = [name for name in changes.columns if name not in METADATA_NAMES and name not in ORIGIN_NAMES]
     if partial_images:
-        return _newest_values(_with_keys_of_preimages(changes, keys), keys, columns)
+        told = _only_if(
+            changes,
+            ~_lists_differences(changes, columns),
+            "a row image lists what changed in a JSON document (binlog_row_value_options=PARTIAL_JSON) and "
+            "has no document to change: replay needs binlog_row_image=FULL with that option",
+        )
+        return _newest_values(_with_keys_of_preimages(told, keys), keys, columns)
     whole = _only_if(
         changes,
         F.col("_absent_columns").isNull(),
@@ -103,6 +112,12 @@ def _newest_values(changes: DataFrame, keys: Sequence[str], columns: Sequence[st
     values = [newest(name) for name in columns if name not in keys]
     state = changes.groupBy(*map(_column, keys)).agg(F.max_by("_change_type", "_seq").alias("_last"), *values)
     return state.where(F.col("_last").isin(*_PUTS_ROW)).select(*map(_column, columns))
+
+
+def _lists_differences(changes: DataFrame, columns: Sequence[str]) -> Column:
+    """Whether a column that the image does not carry has a value all the same: a list of differences."""
+    texts = [name for name in columns if isinstance(changes.schema[name].dataType, StringType)]
+    return reduce(or_, (~_carries(name) & _column(name).isNotNull() for name in texts), F.lit(False))
 
 
 def _carries(name: str) -> Column:

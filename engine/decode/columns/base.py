@@ -60,6 +60,7 @@ class Counters:
 
     `zero_dates`: dates that no calendar has, made null. `invalid_characters`: bytes that are no text in their
     character set, replaced. `unnamed_members`: ENUM and SET values given as numbers, for want of names.
+    `json_differences`: JSON cells that list what changed, for want of a document to apply it to.
     """
 
     values: dict[str, int] = field(default_factory=dict)
