@@ -113,6 +113,13 @@ def test_logs_and_positions(session, archives):
         assert result.columns[:2] == ("File", "Position")
 
 
+def test_the_gtids_before_a_place(archives):
+    session = Session(archives["mariadb"], 1, "u")
+    # As replicas ask that go by position: the first file has no name.
+    assert only(answer("SELECT binlog_gtid_pos('',4)", session)) == ""
+    assert only(answer("SELECT BINLOG_GTID_POS('nothing.000001', 4)", session)) is None
+
+
 def test_replicas(session):
     result = answer("SHOW REPLICAS", session)
     assert dict(zip(result.columns, result[0], strict=True))["Replica_UUID"] == "some-uuid"

@@ -181,7 +181,7 @@ _EXPRESSIONS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Session], Va
 
 def _gtid_position(arguments: list[Value], session: Session) -> Value:
     """MariaDB's BINLOG_GTID_POS(file, position)."""
-    if len(arguments) != 2 or not arguments[0]:
+    if len(arguments) != 2 or arguments[0] is None:
         return None
     binlogs = session.archive.starting_at(arguments[0])
     return session.archive.gtid_set_at(binlogs[0], _number_in(arguments[1])) if binlogs else None
