@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers kernels setup lint test demo perf clean
+.PHONY: help venv java servers kernels setup lint test fuzz demo perf clean
 
 VENV := .venv
 PYTHON_IN_VENV := $(VENV)/bin/python
@@ -11,6 +11,9 @@ INSTALLED := $(VENV)/.installed
 
 # The loopback address, since Spark would look up the machine's own name, which not every network knows.
 WITH_SPARK = JAVA_HOME="$$(tests/setup/java.sh)" SPARK_LOCAL_IP=127.0.0.1
+
+FUZZ_SECONDS ?= 300
+FUZZ_SEED ?= $(shell date +%s)
 
 # Where a real server cannot be had its tests fail; BINLOG_ENGINE_REQUIRE_SERVERS=0 has them skipped instead.
 export BINLOG_ENGINE_REQUIRE_SERVERS ?= 1
@@ -45,6 +48,9 @@ setup: venv ## venv, java, servers and kernels, side by side
 
 test: setup lint ## lint, then all tests, real servers and Spark included
 	$(WITH_SPARK) $(VENV)/bin/pytest $(TESTS)
+
+fuzz: venv ## damaged binlogs for FUZZ_SECONDS (300), every access to memory checked
+	BINLOG_ENGINE_CHECK_BOUNDS=1 $(PYTHON_IN_VENV) -m tests.hostile --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 demo: venv java kernels ## sample binlogs through the whole engine into a Spark streaming query
 	$(WITH_SPARK) $(VENV)/bin/binlog-engine demo

@@ -244,7 +244,7 @@ _CONVERSIONS: dict[type, Callable[[Any], Any]] = {
     float: _number(float),
     str: _text,
 }
-"""Type of a setting → from what a flag, a variable or a file holds to its value; fails with an error of Python's."""
+"""Type of a setting → its value, from what a flag, variable or file holds; errors are those of Python."""
 
 
 def require(values: Mapping[str, Any], *names: str) -> None:

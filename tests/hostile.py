@@ -12,6 +12,7 @@ import gzip
 import re
 import resource
 import sys
+import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -45,6 +46,7 @@ from tests.test_transactions import PICTURES, parts_of
 FILE = "hostile.000001"
 LOCATED = re.compile(r".* at position \d+: .+", re.DOTALL)
 CASE_SECONDS = 60
+STATE = Path(tempfile.gettempdir()) / "binlog-engine-hostile.case"
 SPARE_MEMORY = 4 << 30
 """Bytes that one case may ask for beyond what the process has: sizes that lie must not be believed."""
 
@@ -347,13 +349,14 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=0.0, help="go on for so long")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--state", type=Path, default=Path("hostile.case"), help="the case under way")
+    parser.add_argument("--state", type=Path, default=STATE, help="the case under way")
     parser.add_argument("--repeat", type=Path, help="try this one case")
     options = parser.parse_args()
     if options.repeat:
         case = load(options.repeat)
         print(case.description, "→", check(case, BatchDecoder(DecodeOptions(bookkeeping_events=True))))
         return
+    print(f"a case that fails or crashes is left in {options.state}, for --repeat", file=sys.stderr)
     faulthandler.enable()
     sources()
     _limit_memory()

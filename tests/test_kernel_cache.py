@@ -1,0 +1,166 @@
+"""The cache of compiled kernels: old code is never used for new sources, and no run has to compile."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import engine
+from engine.kernel_cache import source_digest
+from engine.samples import sample_binlogs
+
+PACKAGE = Path(engine.__file__).parent
+ROOT = PACKAGE.parent
+DECORATORS = {"kernel", "njit", "jit", "intrinsic"}
+
+
+def has_kernels(path: Path) -> bool:
+    decorators = (
+        part
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+        for part in ast.walk(decorator)
+    )
+    return any(getattr(part, "id", getattr(part, "attr", None)) in DECORATORS for part in decorators)
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {name_of(path): path for path in PACKAGE.rglob("*.py")}
+WITH_KERNELS = sorted(name for name, path in MODULES.items() if has_kernels(path))
+
+
+def imports_of(module: str) -> set[str]:
+    """The engine's modules that a module imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & MODULES.keys()
+
+
+def closure(module: str) -> set[str]:
+    found, waiting = {module}, [module]
+    while waiting:
+        new = imports_of(waiting.pop()) - found
+        found |= new
+        waiting += new
+    return found
+
+
+def python(root: Path, code: str, **environment: str) -> str:
+    """What `code` prints in a process that uses the package below `root`."""
+    inherited = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env=inherited | environment, cwd=root, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.strip()
+
+
+DIGESTS = f"""
+from engine.kernel_cache import source_digest
+for module in {WITH_KERNELS}:
+    print(module, source_digest(module))
+"""
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A folder with a copy of the package."""
+    shutil.copytree(PACKAGE, tmp_path / "root" / "engine", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "root"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    ["kernels", "bounds", "messages", "change_schema", "decode.statements", "decode.columns.field_types"],
+)
+def test_a_change_means_new_kernels_for_all_modules_that_it_is_part_of(copy: Path, changed: str):
+    before = dict(line.split() for line in python(copy, DIGESTS).splitlines())
+    assert before == {module: source_digest(module) for module in WITH_KERNELS}
+    with (copy / "engine" / f"{changed.replace('.', '/')}.py").open("a") as file:
+        file.write("# changed\n")
+    after = dict(line.split() for line in python(copy, DIGESTS).splitlines())
+    renewed = {module for module in WITH_KERNELS if before[module] != after[module]}
+    assert renewed == {module for module in WITH_KERNELS if f"engine.{changed}" in closure(module)}
+
+
+def test_every_kernel_is_compiled_where_its_module_is_known():
+    """Only two decorators keep compiled code, and they say for which module."""
+    keeping = sorted(name for name, path in MODULES.items() if "cache=True" in path.read_text())
+    assert keeping == ["engine.decode.columns.kernels", "engine.kernels"]
+    for name in keeping:
+        source = MODULES[name].read_text()
+        assert source.count("keep_compiled(") == source.count("cache=True") == 1
+    assert len(WITH_KERNELS) > 15
+
+
+FOLDER = "from engine.kernel_cache import kernel_folder; print(kernel_folder('engine.decode.walk'))"
+KEPT_IN = "import numba, engine.decode.walk; print(numba.config.CACHE_DIR)"
+
+
+def test_the_folder_is_the_users_alone(tmp_path: Path):
+    folder = Path(python(ROOT, FOLDER, XDG_CACHE_HOME=str(tmp_path)))
+    assert folder.parent == tmp_path / "binlog-engine" / "kernels"
+    assert folder.is_dir() and folder.stat().st_mode & 0o77 == 0
+
+
+def test_folders_that_nothing_has_used_for_long_go(tmp_path: Path):
+    cache = {"XDG_CACHE_HOME": str(tmp_path)}
+    folder = Path(python(ROOT, FOLDER, **cache))
+    old, recent = folder.with_name("engine.decode.walk-old"), folder.with_name("engine.decode.walk-recent")
+    old.mkdir()
+    recent.mkdir()
+    os.utime(old, (0, 0))
+    folder.rmdir()
+    assert Path(python(ROOT, FOLDER, **cache)) == folder
+    assert not old.exists() and recent.exists()
+
+
+def test_kernels_with_checks_are_kept_apart(tmp_path: Path):
+    cache = {"XDG_CACHE_HOME": str(tmp_path), "BINLOG_ENGINE_CHECK_BOUNDS": "1"}
+    apart = tmp_path / "binlog-engine" / "checked-kernels"
+    assert Path(python(ROOT, FOLDER, **cache)).parent == apart
+    assert Path(python(ROOT, KEPT_IN, **cache, NUMBA_CACHE_DIR=str(tmp_path / "own"))).parent == apart
+
+
+def test_a_folder_of_the_users_choice(tmp_path: Path):
+    assert python(ROOT, KEPT_IN, NUMBA_CACHE_DIR=str(tmp_path)) == str(tmp_path)
+
+
+def test_without_a_cache_folder_kernels_are_kept_with_temporary_files(tmp_path: Path):
+    folder = Path(python(ROOT, FOLDER, XDG_CACHE_HOME="/dev/null", TMPDIR=str(tmp_path)))
+    assert folder.is_relative_to(tmp_path)
+    assert folder.stat().st_mode & 0o77 == 0
+
+
+def test_a_run_compiles_nothing_after_the_kernels_were_warmed(tmp_path: Path):
+    """What was compiled ahead must be what a run calls, signatures included."""
+    command = Path(sys.executable).with_name("binlog-engine")
+    subprocess.run([sys.executable, "-m", "engine.decode.warm"], cwd=ROOT, check=True, capture_output=True)
+    folders = python(
+        ROOT,
+        f"from engine.kernel_cache import kernel_folder\nfor m in {WITH_KERNELS}: print(kernel_folder(m))",
+    )
+
+    def kept() -> dict[Path, int]:
+        files = (file for folder in folders.splitlines() for file in Path(folder).rglob("*.nb?"))
+        return {file: file.stat().st_mtime_ns for file in files}
+
+    before = kept()
+    assert len(before) > len(WITH_KERNELS)
+    files = [str(path) for path in sample_binlogs()]
+    subprocess.run([command, "decode", *files, "--out", tmp_path / "out"], check=True, capture_output=True)
+    assert kept() == before
