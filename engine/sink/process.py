@@ -80,6 +80,8 @@ def run_sink(config: SinkConfig) -> None:
             child.report("error", message=sentence, traceback=traceback.format_exc())
             raise SystemExit(1) from None
         finally:
+            # The supervisor answers an error with a SIGTERM, and by then there is no one left to wake up.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
             child.close()
 
 
