@@ -41,7 +41,8 @@ _REASONS = {
     _NO_TABLE_MAP: "the rows event refers to a table that no table map event announced",
     _BAD_GTID: "the GTID event is shorter than its fixed part",
     _BAD_NUMBER: "the GTID event's number is none that a transaction can have",
-    _FRAGMENT: "the rows event is split over several events, which cannot be put together here",
+    _FRAGMENT: "the rows event is split over several events, which cannot be put together here: set "
+    "binlog_row_event_fragment_threshold on the server to more than its largest rows take",
 }
 
 _BOOKKEEPING_TYPES = (

@@ -33,9 +33,19 @@ from engine.decode.positions import length_in_file, start_position
 from engine.kernels import Bytes, Int64s, copy_within, kernel, read_u24, read_u32, read_u64
 from engine.messages import TRANSACTION_END
 
-MORE, SPECIAL, END, SERVER_ERROR, INDEX_FULL, BAD_PACKET, BAD_SIZE, BAD_QUERY, TOO_LARGE, NO_FORMAT = range(
-    10
-)
+(
+    MORE,
+    SPECIAL,
+    END,
+    SERVER_ERROR,
+    INDEX_FULL,
+    BAD_PACKET,
+    BAD_SIZE,
+    BAD_QUERY,
+    TOO_LARGE,
+    NO_FORMAT,
+    ENCRYPTED,
+) = range(11)
 """Why the kernel stopped. MORE: the next event is not complete. SPECIAL: a format description, a rotation or
 an unknown table map stands at the cursor. END and SERVER_ERROR: an EOF or ERR packet does. The rest is
 damage."""
@@ -46,6 +56,7 @@ REASONS = {
     BAD_QUERY: "the query event's lengths do not fit into the event",
     TOO_LARGE: "the event claims to be larger than any server writes",
     NO_FORMAT: "no format description came before the event",
+    ENCRYPTED: "the rest of the file is encrypted: read it from its server instead",
 }
 
 (
@@ -300,6 +311,8 @@ def index_events(
             if tables[place, 1] == -1:
                 return SPECIAL
             table_used[tables[place, 1]] = stamp
+        if kind == types.START_ENCRYPTION_EVENT and marker < 0:
+            return ENCRYPTED
         step = _step_transaction(data, start, end, role, kind, query_header, state)
         if step < 0:
             return BAD_QUERY
