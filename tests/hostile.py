@@ -35,6 +35,7 @@ from engine.decode.events import decode_event
 from engine.decode.events.payload import inner_events
 from engine.decode.format_description import FormatDescription, has_checksum_field
 from engine.decode.options import DecodeOptions
+from engine.decode.warm import warm_kernels
 from engine.errors import BinlogError, EventError
 from engine.net.batching import Batcher, ServerErrorPacket
 from engine.samples import sample_binlogs
@@ -358,6 +359,7 @@ def main() -> None:
         return
     print(f"a case that fails or crashes is left in {options.state}, for --repeat", file=sys.stderr)
     faulthandler.enable()
+    warm_kernels()
     sources()
     _limit_memory()
     end = time.monotonic() + options.seconds
