@@ -220,6 +220,16 @@ def test_servers_that_misbehave(answers, error, says):
         Connection.open("127.0.0.1", port, "u", PASSWORD, connect_timeout=5)
 
 
+def test_a_password_may_hold_bytes_that_are_no_text():
+    answers = packet(build_greeting(GREETING), 0), packet(OK, 2)
+    with scripted(*answers) as (port, received):
+        Connection.open("127.0.0.1", port, "u", b"\xff".decode("utf-8", "surrogateescape")).close()
+    joiner = PacketJoiner()
+    joiner.sequence = 1
+    joiner.feed(received[0])
+    assert parse_response(joiner.next()).auth_response == auth.native_scramble(b"\xff", GREETING.nonce)
+
+
 def test_a_silent_server_times_out():
     with scripted(b"", hangs=True) as (port, _), pytest.raises(ConnectionFailed, match="stopped answering"):
         Connection.open("127.0.0.1", port, connect_timeout=0.1)
