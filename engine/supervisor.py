@@ -145,7 +145,8 @@ class Supervisor:
         for number in range(plan.workers):
             decoder = DecoderConfig(f"decoder-{number}", batches, results, reports, plan.decode)
             self._spawn(processes, decoder.name, _DECODER, decoder)
-        self._spawn(processes, "network", _NETWORK, NetworkConfig(plan.origin, batches, acks, reports))
+        network = NetworkConfig(plan.origin, batches, acks, reports, plan.decode)
+        self._spawn(processes, "network", _NETWORK, network)
 
     def _spawn(self, processes: Any, name: str, function: str, config: Any) -> None:
         process = processes.Process(target=start_child, args=(function, config), name=name, daemon=True)
@@ -228,6 +229,10 @@ class Supervisor:
                 process.kill()
             process.join()
         self._take_reports(reports)
+        exitcode = None if sink is None or self._sink_done else sink.exitcode
+        # Nobody knows what it has committed, unless SIGTERM came before it had begun.
+        if exitcode not in (None, 0, -signal.SIGTERM) and self._outcome.error is None:
+            self._outcome.error = _obituary("sink", exitcode)
 
 
 def _obituary(name: str, exitcode: int) -> str:

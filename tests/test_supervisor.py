@@ -1,0 +1,121 @@
+"""How a run ends when its processes do not do as they are told. The processes are stand-ins."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+import zmq
+
+from engine import supervisor
+from engine.child import Child, run_child
+from engine.decode.options import DecodeOptions, DecoderConfig
+from engine.net.origins import FileSource, NetworkConfig
+from engine.samples import sample_binlogs
+from engine.sink.lock import LOCK_FILE
+from engine.sink.process import SinkConfig
+from engine.supervisor import Outcome, RunPlan, Supervisor
+from tests.engine_run import wait_until
+
+
+def stubborn(config: SinkConfig) -> None:
+    """Does not leave when asked to."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _begin(config)
+
+
+def killed_while_leaving(config: SinkConfig) -> None:
+    """The system runs out of memory while the last commit is made."""
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    _begin(config)
+
+
+def _begin(config: SinkConfig) -> None:
+    out = Path(config.out)
+    out.mkdir()
+    (out / LOCK_FILE).touch()
+    signal.pause()
+
+
+def exits(config: DecoderConfig) -> None:
+    """Ends without a word."""
+    os._exit(3)
+
+
+def waits(config: NetworkConfig) -> None:
+    """Does nothing until it is told to leave."""
+    run_child("network", config.reports_endpoint, _wait)
+
+
+def _wait(child: Child) -> None:
+    poller = zmq.Poller()
+    for descriptor in child.leave_descriptors:
+        poller.register(descriptor, zmq.POLLIN)
+    poller.poll()
+
+
+def run(folder: Path, *, stop: bool) -> Outcome:
+    """A run over the sample binlogs; `stop`: ask it to end when it has begun."""
+    plan = RunPlan(
+        origin=FileSource(tuple(sample_binlogs())),
+        out=folder / "out",
+        expected_commit=-1,
+        workers=1,
+        decode=DecodeOptions(),
+        commit_interval=1.0,
+        commit_bytes=1 << 20,
+        server_uuid="",
+        flavor="mysql",
+    )
+    if stop:
+        threading.Thread(target=_stop, args=(plan.out,)).start()
+    return Supervisor(plan, lambda report: None).run()
+
+
+def _stop(out: Path) -> None:
+    """Ask the run to end once its sink has begun."""
+    wait_until((out / LOCK_FILE).exists, "lock of the sink")
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.fixture
+def standing_in(monkeypatch):
+    def replace(**functions):
+        for role, function in functions.items():
+            monkeypatch.setattr(supervisor, f"_{role.upper()}", f"{__name__}:{function.__name__}")
+
+    monkeypatch.setattr(supervisor, "_STOP_SECONDS", 2.0)
+    monkeypatch.setattr(supervisor, "_LAST_WORDS_SECONDS", 0.5)
+    return replace
+
+
+def test_a_sink_that_does_not_finish_is_no_good_end(standing_in, tmp_path):
+    standing_in(sink=stubborn, network=waits)
+    outcome = run(tmp_path, stop=True)
+    assert outcome.stopped
+    assert outcome.error is not None
+    assert outcome.error.startswith("the sink process was killed by SIGKILL")
+
+
+def test_a_sink_that_is_killed_while_it_finishes_is_no_good_end(standing_in, tmp_path):
+    standing_in(sink=killed_while_leaving, network=waits)
+    outcome = run(tmp_path, stop=True)
+    assert outcome.error is not None and "the sink process was killed by SIGKILL" in outcome.error
+
+
+def test_a_process_that_ends_without_a_word_ends_the_run(standing_in, tmp_path):
+    standing_in(decoder=exits, network=waits)
+    outcome = run(tmp_path, stop=False)
+    assert (
+        outcome.error
+        == "the decoder-0 process exited with 3: start the engine again, it goes on from its last commit"
+    )
+
+
+def test_a_run_that_is_stopped_ends_well(standing_in, tmp_path):
+    standing_in(network=waits)
+    outcome = run(tmp_path, stop=True)
+    assert (outcome.stopped, outcome.error) == (True, None)
