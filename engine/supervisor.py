@@ -23,7 +23,7 @@ from typing import Any
 
 import zmq
 
-from engine.child import USAGE_KEYS, start_child
+from engine.child import USAGE_KEYS, memory, start_child
 from engine.decode.options import DecodeOptions, DecoderConfig
 from engine.errors import EngineError
 from engine.messages import Report
@@ -119,6 +119,7 @@ class Supervisor:
                 signal.signal(number, handler)
             context.destroy(linger=0)
             shutil.rmtree(folder, ignore_errors=True)
+        self._outcome.processes["supervisor"] = memory()
         return self._outcome
 
     def _request_stop(self, signal_number: int, frame: FrameType | None) -> None:
