@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -66,6 +67,13 @@ class Ended:
     def sentence(self) -> str:
         """What it said went wrong: the last line of standard error without the command's name."""
         return self.stderr.strip().splitlines()[-1].removeprefix("binlog-engine: ")
+
+
+def assert_one_sentence(ended: Ended) -> None:
+    """The command said in one line what went wrong, beside how far it got and that it had to compile."""
+    others = re.compile(r"binlog-engine: compiling kernels|[\d,]+ rows")
+    told = [line for line in ended.stderr.splitlines() if not others.match(line)]
+    assert told == [f"binlog-engine: {ended.sentence}"], ended.stderr
 
 
 def command_line(server: Server, out: Path, *arguments: str, **settings: Any) -> list[str]:
