@@ -11,7 +11,8 @@ import pytest
 from engine.errors import EngineError
 from engine.net import auth
 from engine.net.capabilities import Capability, ServerStatus
-from engine.net.connection import Connection, ConnectionFailed
+from engine.net.connection import Connection
+from engine.net.endpoint import ConnectionFailed
 from engine.net.handshake import Greeting, build_auth_switch, build_greeting, parse_response
 from engine.net.packets import Ok, PacketJoiner, ServerError, build_err, build_ok, frame
 from engine.net.refusals import Refusal

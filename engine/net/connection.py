@@ -1,4 +1,4 @@
-"""One connection to a server: the only module of the room that touches sockets.
+"""One connection to a server; beside it only `endpoint` and the receive loop touch its socket.
 
 It logs in, runs control statements, sends a dump command, and then hands the socket with whatever was read
 already to the receive loop. Protocol decisions are made in the sans-IO modules; here bytes move.
@@ -10,7 +10,6 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 from engine.errors import EngineError
@@ -20,6 +19,7 @@ from engine.net.client_login import UTF8MB4_SINCE, Account, log_in, shared_capab
 from engine.net.commands import build_ping, build_query, build_quit
 from engine.net.compressed_stream import CompressedStream, Stream
 from engine.net.compression import ALGORITHMS
+from engine.net.endpoint import ConnectionFailed, Endpoint, open_socket
 from engine.net.handshake import Greeting, parse_greeting
 from engine.net.packets import PacketJoiner, ServerError, frame, is_err, is_ok, parse_err
 from engine.net.refusals import Context, explain
@@ -29,26 +29,6 @@ from engine.net.wire import ProtocolError
 
 RECEIVE_SIZE = 1 << 16
 NO_TLS = Tls(TlsMode.DISABLED)
-
-
-class ConnectionFailed(EngineError):
-    """The server cannot be reached, or the connection was lost: trying again later may help."""
-
-    passing = True
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where a server listens: host and port, or a unix socket."""
-
-    host: str
-    port: int = 3306
-    unix_socket: str | None = None
-
-    def __str__(self) -> str:
-        if self.unix_socket is not None:
-            return self.unix_socket
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class Connection:
@@ -101,7 +81,7 @@ class Connection:
         passwords = [text.encode("utf-8", "surrogateescape") for text in (password, *further_passwords)]
         account = Account(user, passwords, public_key, attributes or {})
         context = None if tls.mode is TlsMode.DISABLED else tls.context()
-        connection = cls(endpoint, user, _connect(endpoint, connect_timeout), tls, read_timeout)
+        connection = cls(endpoint, user, open_socket(endpoint, connect_timeout), tls, read_timeout)
         try:
             connection._log_in(account, context, compression)
             connection.stream.settimeout(read_timeout)
@@ -302,28 +282,3 @@ class Connection:
         if self._stream is not None:
             self._stream.close()
             self._stream = None
-
-
-def _connect(endpoint: Endpoint, timeout: float) -> socket.socket:
-    try:
-        if endpoint.unix_socket is not None:
-            sock = socket.socket(socket.AF_UNIX)
-            sock.settimeout(timeout)
-            sock.connect(endpoint.unix_socket)
-            return sock
-        sock = socket.create_connection((endpoint.host, endpoint.port), timeout)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        return sock
-    except (socket.gaierror, UnicodeError):
-        raise ConnectionFailed(f"no host is called {endpoint.host}: check the name") from None
-    except (ConnectionRefusedError, FileNotFoundError):
-        raise ConnectionFailed(
-            f"nothing listens on {endpoint}: check that the server runs, and where it listens"
-        ) from None
-    except TimeoutError:
-        raise ConnectionFailed(
-            f"{endpoint} did not answer within {timeout:g} s: check the address and any firewall between"
-        ) from None
-    except OSError as error:
-        raise ConnectionFailed(f"cannot connect to {endpoint}: {error.strerror or error}") from error

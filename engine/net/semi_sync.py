@@ -9,7 +9,7 @@ does no harm. Sources: MySQL's `plugin/semisync/semisync_source.cc`, MariaDB's `
 from __future__ import annotations
 
 from engine.net.compressed_stream import Stream
-from engine.net.connection import ConnectionFailed
+from engine.net.endpoint import ConnectionFailed
 from engine.net.outlet import Outlet, Place
 from engine.net.packets import HEADER_SIZE, OK_MARKER, frame
 from engine.net.wire import uint_bytes

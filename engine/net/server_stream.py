@@ -20,7 +20,8 @@ from engine.errors import EngineError
 from engine.net import source
 from engine.net.batching import Batcher, ServerErrorPacket
 from engine.net.compressed_stream import Stream
-from engine.net.connection import Connection, ConnectionFailed
+from engine.net.connection import Connection
+from engine.net.endpoint import ConnectionFailed
 from engine.net.origins import ServerSource
 from engine.net.outlet import Outlet
 from engine.net.packets import parse_err

@@ -11,8 +11,9 @@ import contextlib
 from engine.decode.catalog import unpack
 from engine.decode.table_map import TableMap
 from engine.errors import EngineError
-from engine.net.connection import Connection, ConnectionFailed
+from engine.net.connection import Connection
 from engine.net.describe import describe_table
+from engine.net.endpoint import ConnectionFailed
 from engine.net.origins import ServerSource
 from engine.table_filter import TableFilter
 
