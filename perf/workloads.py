@@ -155,7 +155,7 @@ JSON = Workload(
             'tags', JSON_ARRAY('a', 'b', CONCAT('t', id % 100)), 'total', {_RANDOM} * 1e-2)
         FROM {_IDS}
     """,
-    units=300,
+    units=100,
     rows_per_unit=NUMBERS,
 )
 
