@@ -11,7 +11,19 @@ import numpy as np
 
 from engine.kernels import Bytes, kernel, read_u16
 
-OTHER, BEGIN, COMMIT, ROLLBACK, XA_START, XA_END, XA_FINISH, DEFINITION, ATOMIC_CREATE = range(9)
+(
+    OTHER,
+    BEGIN,
+    COMMIT,
+    ROLLBACK,
+    ROLLBACK_TO,
+    SAVEPOINT,
+    XA_START,
+    XA_END,
+    XA_FINISH,
+    DEFINITION,
+    ATOMIC_CREATE,
+) = range(11)
 """Kinds of statement. XA_FINISH: XA COMMIT and XA ROLLBACK. DEFINITION: may change a table's definition, as
 any statement may behind MariaDB's SET STATEMENT … FOR.
 ATOMIC_CREATE: MySQL 8's CREATE TABLE … SELECT, whose rows follow in the same transaction."""
@@ -24,6 +36,8 @@ def _text(value: str) -> Bytes:
 _BEGIN = _text("BEGIN")
 _COMMIT = _text("COMMIT")
 _ROLLBACK = _text("ROLLBACK")
+_ROLLBACK_TO = _text("ROLLBACK TO")
+_SAVEPOINT = _text("SAVEPOINT")
 _XA_START = _text("XA START")
 _XA_BEGIN = _text("XA BEGIN")
 _XA_END = _text("XA END")
@@ -81,6 +95,10 @@ def statement_kind(data: Bytes, text: int, end: int) -> int:
         return COMMIT
     if size == 8 and _matches(data, text, end, _ROLLBACK):
         return ROLLBACK
+    if _matches(data, text, end, _ROLLBACK_TO):
+        return ROLLBACK_TO
+    if _matches(data, text, end, _SAVEPOINT):
+        return SAVEPOINT
     if size == 0:
         return OTHER
     first = data[text] & 0xDF
