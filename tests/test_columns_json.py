@@ -105,10 +105,19 @@ scalars = (
     | st.text(max_size=20)
     | st.text('ab"\\\n\x01', max_size=40)
 )
-documents = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=10), inner, max_size=5),
-    max_leaves=20,
+
+
+def nested(leaves):
+    return st.recursive(
+        leaves,
+        lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=10), inner, max_size=5),
+        max_leaves=20,
+    )
+
+
+documents = nested(scalars)
+opaque = st.tuples(
+    st.sampled_from([246, 7, 10, 11, 12, 15]), st.binary(min_size=8, max_size=8) | st.binary(max_size=20)
 )
 
 
@@ -153,6 +162,45 @@ def test_values_of_sql_types():
     cells = [encode(boxed) for value, _ in OPAQUE for boxed in (value, [1, value])]
     between = [None, encode("between"), *cells, encode([])]
     assert decode(JSON, between).to_pylist() == [None, '"between"', *texts, "[]"]
+
+
+def decimal_content(precision: int, scale: int, number: int) -> bytes:
+    """A DECIMAL as `decimal2bin` stores it, its precision and scale before it."""
+    digits = f"{abs(number):0{precision}d}"
+    whole, fraction = digits[: precision - scale], digits[precision - scale :]
+    groups = [whole[: len(whole) % 9]] + [whole[at : at + 9] for at in range(len(whole) % 9, len(whole), 9)]
+    groups += [fraction[at : at + 9] for at in range(0, scale, 9)]
+    stored = b"".join(int(group).to_bytes(min((len(group) + 1) // 2, 4), "big") for group in groups if group)
+    stored = bytes([stored[0] ^ 0x80]) + stored[1:]
+    return bytes([precision, scale]) + (bytes(byte ^ 0xFF for byte in stored) if number < 0 else stored)
+
+
+@given(st.data())
+def test_decimals_of_all_sizes(data):
+    precision = data.draw(st.integers(1, 65))
+    scale = data.draw(st.integers(0, min(precision, 30)))
+    number = data.draw(st.integers(-(10**precision) + 1, 10**precision - 1))
+    document = encode([(NEWDECIMAL, decimal_content(precision, scale, number)), "end"])
+    digits = f"{abs(number):0{scale + 1}d}"
+    text = digits[: len(digits) - scale] + ("." + digits[-scale:] if scale else "")
+    want = f'[{"-" if number < 0 else ""}{text}, "end"]'
+    assert decode_in_kernel(document) == want == json_text(document)
+
+
+@given(
+    st.tuples(st.sampled_from([DATE, TIME, DATETIME, TIMESTAMP]), st.binary(min_size=8, max_size=8))
+    | st.tuples(st.sampled_from([13, 15, 16, 252]), st.binary(max_size=200))
+)
+def test_values_of_sql_types_are_those_of_the_twin(value):
+    document = encode({"value": value, "end": [None]})
+    assert decode_in_kernel(document) == json_text(document)
+
+
+def decode_in_kernel(document: bytes) -> str:
+    """The text of a document that must not be left to the twin."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_twin, "json_text", lambda document: pytest.fail("left to the twin"))
+        return decode(JSON, [document])[0].as_py()
 
 
 def test_an_empty_document_is_null():
@@ -251,7 +299,9 @@ def test_a_document_that_multiplies_itself():
 
 
 @given(
-    documents, st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=4), st.integers(0, 9)
+    nested(scalars | opaque),
+    st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=4),
+    st.integers(0, 9),
 )
 def test_damaged_documents_agree_with_the_twin_or_raise(value, damage, cut):
     document = bytearray(encode(value))

@@ -1,7 +1,7 @@
 """JSON columns: MySQL's binary documents as the text that MySQL prints.
 
-A kernel writes each document at once (`json_kernel`). What that has no hand for, values of SQL types and
-broken documents, goes to the readable `json_twin`, which also explains the format and raises the errors.
+A kernel writes each document at once (`json_kernel`). What that leaves, above all broken documents, goes to
+the readable `json_twin`, which also explains the format and raises the errors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kernel helpers that write MySQL's binary JSON as text: one document at a time, without recursion.
 
 A stack of the containers that are still open stands in memory that the caller gives. The format, and the
-text, are those of `json_twin`; what is not plain (a value of an SQL type, anything broken) is left to it.
+text, are those of `json_twin`; what is broken, or would need far more room than most, is left to it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 from engine.decode.columns import json_twin as twin
 from engine.decode.columns.digits import write_number
 from engine.decode.columns.doubles import write_double
+from engine.decode.columns.json_opaque import LEFT, write_opaque
 from engine.decode.columns.kernels import (
     little_endian,
     load_byte,
@@ -28,10 +29,8 @@ from engine.decode.columns.kernels import (
 _SMALL_OBJECT, _LARGE_OBJECT, _LARGE_ARRAY = twin.SMALL_OBJECT, twin.LARGE_OBJECT, twin.LARGE_ARRAY
 _LITERAL, _INT16, _UINT16, _INT32, _UINT32 = twin.LITERAL, twin.INT16, twin.UINT16, twin.INT32, twin.UINT32
 _INT64, _UINT64, _DOUBLE, _STRING = twin.INT64, twin.UINT64, twin.DOUBLE, twin.STRING
+_OPAQUE = twin.OPAQUE
 _DEEPEST = twin.DEEPEST
-
-LEFT = -1
-"""Instead of where a text ends: the document is left to the twin."""
 
 _WIDEST_SCALAR = 34
 """Characters of a value that is neither string nor container, at most."""
@@ -141,6 +140,20 @@ def _literal(text: int, to: int, literal: int) -> Any:
 
 
 @numba.njit
+def _variable_length(batch: int, at: int, end: int) -> Any:
+    """A length in seven bits per byte, and where it ends (`LEFT` where it has none)."""
+    length, shift, byte = np.int64(0), 0, np.int64(0x80)
+    while byte & 0x80:
+        if at >= end or shift > 28:
+            return length, np.int64(LEFT)
+        byte = load_byte(batch, at)
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        at += 1
+    return length, at
+
+
+@numba.njit
 def _scalar(batch: int, kind: int, at: int, end: int, powers: int, text: int, to: int, limit: int) -> Any:
     """Write the value of type `kind` at `at`; where it ends, or `LEFT`."""
     if to + _WIDEST_SCALAR > limit:
@@ -149,16 +162,19 @@ def _scalar(batch: int, kind: int, at: int, end: int, powers: int, text: int, to
         if at + 1 > end or load_byte(batch, at) > 2:
             return LEFT
         return _literal(text, to, load_byte(batch, at))
-    if kind == _STRING:
-        length, shift, byte = np.int64(0), 0, np.int64(0x80)
-        while byte & 0x80:
-            if at >= end or shift > 28:
+    if kind in (_STRING, _OPAQUE):
+        field_type = np.int64(0)
+        if kind == _OPAQUE:
+            if at >= end:
                 return LEFT
-            byte = load_byte(batch, at)
-            length |= (byte & 0x7F) << shift
-            shift += 7
+            field_type = load_byte(batch, at)
             at += 1
-        if length > end - at or to + 6 * length + 2 > limit:
+        length, at = _variable_length(batch, at, end)
+        if at < 0 or length > end - at:
+            return LEFT
+        if kind == _OPAQUE:
+            return write_opaque(batch, field_type, at, length, text, to, limit)
+        if to + 6 * length + 2 > limit:
             return LEFT
         return _write_string(batch, at, at + length, text, to)
     if kind in (_INT16, _UINT16):
