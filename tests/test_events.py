@@ -506,10 +506,15 @@ def test_feed_entries():
     event = decode_event(make_event(t.QUERY_EVENT, query(b"DROP TABLE x")), PLAIN)
     name, database, statement, data = feed_entry(event)
     assert (name, database, statement) == ("QUERY_EVENT", "shop", "DROP TABLE x")
-    assert json.loads(data) == event.body.to_json()
+    assert json.loads(data) == {"timestamp": 1700000000} | event.body.to_json()
     nowhere = decode_event(make_event(t.QUERY_EVENT, query(b"DO 1", database=b"")), PLAIN)
     assert feed_entry(nowhere)[1] is None
-    assert feed_entry(decode_event(make_event(t.STOP_EVENT, b""), PLAIN)) == ("STOP_EVENT", None, None, "{}")
+    assert feed_entry(decode_event(make_event(t.STOP_EVENT, b""), PLAIN)) == (
+        "STOP_EVENT",
+        None,
+        None,
+        '{"timestamp":1700000000}',
+    )
 
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 4, b"\0" * 19, make_event(3, b"") + b"\0"])

@@ -98,10 +98,14 @@ def decode_event(data: bytes, fmt: FormatDescription) -> Event:
 
 
 def feed_entry(event: Event) -> tuple[str, str | None, str | None, str]:
-    """The event for the events feed: type, database, statement, and all that it holds as a JSON object."""
+    """The event for the events feed: type, database, statement, and all that it holds as a JSON object.
+
+    The object has the event's own time as well, which is when its statement began: NOW() gives that.
+    """
     database = getattr(event.body, "database", None)
     statement = getattr(event.body, "statement", None)
-    data = json.dumps(event.body.to_json(), ensure_ascii=False, separators=(",", ":"))
+    content = {"timestamp": event.header.timestamp} | event.body.to_json()
+    data = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return event.type_name, database or None, statement, data
 
 
