@@ -1,29 +1,33 @@
 """Compressed events, opened: MySQL's compressed transactions and MariaDB's compressed rows.
 
 What is inside takes the compressed event's place in the event table, with its position in the file, as if
-the server had never compressed it. Everything that comes after this step knows plain events only.
+the server had never compressed it. Everything is expanded into one array, behind the bytes of the batch, and
+a kernel looks there for the events. Everything that comes after this step knows plain events only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.decode import event_types as types
 from engine.decode.event_table import LARGEST_DATA, TOO_LARGE, EventTable
 from engine.decode.events import decode_event
-from engine.decode.events.payload import TransactionPayload, inner_events
+from engine.decode.events.payload import ENDS_INSIDE, TransactionPayload, expand_into
 from engine.decode.events.rows import RowsHeader
 from engine.decode.format_description import FormatDescription
 from engine.decode.plain_rows import plain_rows_event
 from engine.errors import EventError
+from engine.kernels import Bytes, Int64s, kernel, read_u32
 
 MAX_EXPANDED = 1 << 30
 """Bytes that one compressed event may expand to."""
 
 _COMPRESSED_ROWS = (code for code, kind in types.ROWS_EVENTS.items() if kind.compressed)
 _EXPANDABLE = (types.TRANSACTION_PAYLOAD_EVENT, *_COMPRESSED_ROWS)
+
+_Spans = NDArray[np.int64]
+"""[compressed event]: where in the data what it holds starts and ends."""
 
 
 def expand_compressed(events: EventTable, description: FormatDescription) -> EventTable:
@@ -34,31 +38,24 @@ def expand_compressed(events: EventTable, description: FormatDescription) -> Eve
     places = np.flatnonzero(np.isin(events.types, _EXPANDABLE))
     if not len(places):
         return events
-    content = bytearray()
-    starts, ends, codes, outer = [], [], [], []
-    for place in places:
-        try:
-            for event in _inner(events.event(place).tobytes(), description):
-                starts.append(len(events.data) + len(content))
-                content += event
-                if len(events.data) + len(content) > LARGEST_DATA:
-                    raise EventError(TOO_LARGE)
-                ends.append(len(events.data) + len(content))
-                codes.append(event[4])
-                outer.append(place)
-        except EventError as error:
-            raise events.error(int(place), str(error)) from error
-    inside = np.array(outer, np.int64)
+    data, spans = _expanded(events, places, description)
+    counts = np.zeros(len(places), np.int64)
+    broken = _count_events(data, spans, counts)
+    if broken >= 0:
+        raise events.error(int(places[broken]), ENDS_INSIDE)
+    starts, ends, codes = (np.empty(int(counts.sum()), np.int64) for _ in range(3))
+    _find_events(data, spans, starts, ends, codes)
+    inside = np.repeat(places, counts)
     # A stable sort by place puts what came out of an event where the event was.
     kept = np.setdiff1d(np.arange(len(events)), places)
     order = np.argsort(np.concatenate([kept, inside]), kind="stable")
     last = np.append(inside[1:] != inside[:-1], True) if len(inside) else np.zeros(0, np.bool_)
     return EventTable(
         file=events.file,
-        data=np.concatenate([events.data, np.frombuffer(content, np.uint8)]),
-        starts=np.concatenate([events.starts[kept], np.array(starts, np.int64)])[order],
-        ends=np.concatenate([events.ends[kept], np.array(ends, np.int64)])[order],
-        types=np.concatenate([events.types[kept], np.array(codes, np.int64)])[order],
+        data=data,
+        starts=np.concatenate([events.starts[kept], starts])[order],
+        ends=np.concatenate([events.ends[kept], ends])[order],
+        types=np.concatenate([events.types[kept], codes])[order],
         positions=np.concatenate([events.positions[kept], events.positions[inside]])[order],
         transaction_ends=np.concatenate(
             [events.transaction_ends[kept], events.transaction_ends[inside] & last]
@@ -68,9 +65,69 @@ def expand_compressed(events: EventTable, description: FormatDescription) -> Eve
     )
 
 
-def _inner(event: bytes, description: FormatDescription) -> Iterator[bytes]:
+def _expanded(events: EventTable, places: Int64s, description: FormatDescription) -> tuple[Bytes, _Spans]:
+    """The batch's bytes with what the compressed events hold behind them, and where that is."""
+    contents: list[TransactionPayload | bytes] = []
+    spans = np.empty((len(places), 2), np.int64)
+    end = len(events.data)
+    for number, place in enumerate(places):
+        try:
+            content = _content(events.event(place).tobytes(), description)
+            size = len(content) if isinstance(content, bytes) else content.claimed_size(MAX_EXPANDED)
+            if end + size > LARGEST_DATA:
+                raise EventError(TOO_LARGE)
+        except EventError as error:
+            raise events.error(int(place), str(error)) from error
+        contents.append(content)
+        spans[number] = end, end + size
+        end += size
+    data = np.empty(end, np.uint8)
+    data[: len(events.data)] = events.data
+    for place, content, span in zip(places, contents, spans, strict=True):
+        out = data[span[0] : span[1]]
+        if isinstance(content, bytes):
+            out[:] = np.frombuffer(content, np.uint8)
+            continue
+        try:
+            span[1] = span[0] + expand_into(content, out.data)
+        except EventError as error:
+            raise events.error(int(place), str(error)) from error
+    return data, spans
+
+
+def _content(event: bytes, description: FormatDescription) -> TransactionPayload | bytes:
+    """What a compressed event holds: many events, still to be expanded, or one."""
     body = decode_event(event, description).body
     if isinstance(body, TransactionPayload):
-        yield from inner_events(body, MAX_EXPANDED)
-    elif isinstance(body, RowsHeader):
-        yield plain_rows_event(event, body, body.rows)
+        return body
+    assert isinstance(body, RowsHeader)
+    return plain_rows_event(event, body, body.rows)
+
+
+@kernel
+def _count_events(data: Bytes, spans: _Spans, counts: Int64s) -> int:
+    """Count the events in each span; the number of a span that is not made of whole events, or -1."""
+    for number in range(spans.shape[0]):
+        at = spans[number, 0]
+        end = spans[number, 1]
+        while at < end:
+            size = read_u32(data, at + 9) if at + 19 <= end else 0
+            if size < 19 or size > end - at:
+                return number
+            at += size
+            counts[number] += 1
+    return -1
+
+
+@kernel
+def _find_events(data: Bytes, spans: _Spans, starts: Int64s, ends: Int64s, type_codes: Int64s) -> None:
+    """Where all those events start and end, and their types."""
+    count = 0
+    for number in range(spans.shape[0]):
+        at = spans[number, 0]
+        while at < spans[number, 1]:
+            starts[count] = at
+            type_codes[count] = data[at + 4]
+            at += read_u32(data, at + 9)
+            ends[count] = at
+            count += 1

@@ -25,6 +25,9 @@ MAX_UNCOMPRESSED = 1 << 32
 MAX_EVENT = 1 << 30
 """Bytes of one event: `max_allowed_packet` cannot be larger."""
 
+ENDS_INSIDE = "the compressed transaction ends in the middle of an event"
+_MORE_THAN_CLAIMED = "the compressed transaction holds more bytes than it claims"
+
 _SIZE_AT = 9
 """Offset of the size in an event's header."""
 _ZSTD, _NONE = 0, 255
@@ -56,25 +59,46 @@ class TransactionPayload(EventBody):
         size = values[_PAYLOAD_SIZE]
         return cls(_ALGORITHMS[algorithm], size, values.get(_UNCOMPRESSED_SIZE, size), reader.take(size))
 
+    def claimed_size(self, limit: int) -> int:
+        """Bytes that it claims to expand to; `EventError` for more than `limit`."""
+        if self.uncompressed_size > limit:
+            raise EventError(f"the transaction claims {self.uncompressed_size} bytes; {limit} are the most")
+        return self.uncompressed_size
+
 
 def inner_events(body: TransactionPayload, limit: int = MAX_UNCOMPRESSED) -> Iterator[bytes]:
     """The transaction's events, uncompressed one at a time; they have no checksums.
 
     Raises `EventError` where the payload is damaged, or larger than it claims or than `limit` bytes.
     """
-    allowed = min(body.uncompressed_size, limit)
-    if body.uncompressed_size > limit:
-        raise EventError(f"the transaction claims {body.uncompressed_size} bytes; {limit} are the most")
+    allowed = body.claimed_size(limit)
     with _open(body) as stream:
         while head := _read(stream, HEADER_LENGTH):
             size = int.from_bytes(head[_SIZE_AT : _SIZE_AT + 4], "little")
             allowed -= size
             if allowed < 0 or size > MAX_EVENT:
-                raise EventError("the compressed transaction holds more bytes than it claims")
+                raise EventError(_MORE_THAN_CLAIMED)
             event = head + _read(stream, max(0, size - HEADER_LENGTH))
             if len(event) != size:
-                raise EventError("the compressed transaction ends in the middle of an event")
+                raise EventError(ENDS_INSIDE)
             yield event
+
+
+def expand_into(body: TransactionPayload, out: memoryview) -> int:
+    """Put the transaction's events, uncompressed, one behind the other into `out`; how many bytes they take.
+
+    `out` has the bytes that the event claims. Raises `EventError` where the payload is damaged or holds more.
+    """
+    taken = 0
+    with _open(body) as stream:
+        try:
+            while taken < len(out) and (piece := stream.readinto(out[taken:])):
+                taken += piece
+            if stream.read(1):
+                raise EventError(_MORE_THAN_CLAIMED)
+        except zstandard.ZstdError as error:
+            raise _damaged(error) from None
+    return taken
 
 
 def _open(body: TransactionPayload) -> io.BufferedIOBase | zstandard.ZstdDecompressionReader:
@@ -90,9 +114,13 @@ def _read(stream: io.BufferedIOBase | zstandard.ZstdDecompressionReader, length:
         try:
             piece = stream.read(length)
         except zstandard.ZstdError as error:
-            raise EventError(f"the compressed transaction cannot be expanded: {error}") from None
+            raise _damaged(error) from None
         if not piece:
             break
         pieces.append(piece)
         length -= len(piece)
     return b"".join(pieces)
+
+
+def _damaged(error: zstandard.ZstdError) -> EventError:
+    return EventError(f"the compressed transaction cannot be expanded: {error}")
