@@ -1,7 +1,8 @@
 """Kernels with every access to memory checked: an aid for tests, on with BINLOG_ENGINE_CHECK_BOUNDS=1.
 
-As users run them, kernels check lengths and nothing else, so one that reads out of bounds does so in silence.
-With checks on, an access outside of its array raises `IndexError`; kernels are compiled apart, and run slowly.
+As users run them, kernels check lengths and nothing else, so one that reads out of bounds does so in
+silence. With checks on, an access outside of its array raises `IndexError`; kernels are compiled apart, and
+run slowly.
 """
 
 from __future__ import annotations

@@ -117,8 +117,10 @@ def _change(server) -> None:
         cursor.execute("UPDATE shop.products SET price = price * 0.9, stock = stock - 1 WHERE active = b'1'")
         cursor.execute("UPDATE shop.customers SET tier = 'gold' WHERE id IN (2, 5, 9)")
         connection.commit()
-        cursor.execute("INSERT INTO shop.orders SELECT NULL, customer_id, sku, 1, total, placed, 'again', 0, note "
-                       "FROM shop.orders WHERE id <= 20")
+        cursor.execute(
+            "INSERT INTO shop.orders SELECT NULL, customer_id, sku, 1, total, placed, 'again', 0, note "
+            "FROM shop.orders WHERE id <= 20"
+        )
         connection.commit()
 
 
