@@ -1,7 +1,7 @@
 """Records the binlogs that the hostile bytes are made from: `python -m tests.make_corpus`.
 
-Each server writes all kinds of events and a row with a value in every column, so that damage to any of them can
-be tried without a server.
+Each server writes all kinds of events and a row with a value in every column, so that damage to any of them
+can be tried without a server.
 """
 
 from __future__ import annotations

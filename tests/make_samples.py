@@ -21,11 +21,13 @@ _TABLES = (
         born DATE, tier ENUM('basic','silver','gold') NOT NULL DEFAULT 'basic',
         tags SET('news','beta','b2b'), created TIMESTAMP(3) NULL)""",
     """CREATE TABLE shop.products (
-        sku CHAR(8) PRIMARY KEY, title TEXT, price DECIMAL(10,2) NOT NULL, weight DOUBLE, scale FLOAT,
+        sku CHAR(8) PRIMARY KEY, title TEXT, price DECIMAL(10,2) NOT NULL, weight DOUBLE,
+        scale FLOAT,
         stock SMALLINT NOT NULL, active BIT(1) NOT NULL, flags BIT(12), attributes JSON, photo BLOB,
         launched YEAR, opens TIME(2), embedding VECTOR(3), site GEOMETRY)""",
     """CREATE TABLE shop.orders (
-        id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, customer_id INT UNSIGNED NOT NULL, sku CHAR(8) NOT NULL,
+        id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, customer_id INT UNSIGNED NOT NULL,
+        sku CHAR(8) NOT NULL,
         quantity TINYINT NOT NULL, total DECIMAL(12,2) NOT NULL, placed DATETIME(6) NOT NULL,
         status VARCHAR(12) NOT NULL, note MEDIUMTEXT)""",
 )
