@@ -26,7 +26,7 @@ TABLES = {
 
 
 class Writer(threading.Thread):
-    """Writes transactions over two tables until it is told to stop; some roll back, some move a key."""
+    """Writes transactions over two tables until it is told to stop, and begins new binlogs now and then."""
 
     def __init__(self, server: Server) -> None:
         super().__init__()
@@ -56,8 +56,10 @@ class Writer(threading.Thread):
                 "ON DUPLICATE KEY UPDATE balance = balance + 1",
                 (account, "ö" * self._random.randrange(40) or None),
             )
-            if chance() < 0.05:
-                many = [(account, number) for number in range(self._random.randrange(2000))]
+            if chance() < 0.01:
+                cursor.execute("FLUSH BINARY LOGS")
+            if chance() < 0.02:
+                many = [(account, number) for number in range(self._random.randrange(1000))]
                 cursor.executemany("INSERT INTO killed.moves (account, amount) VALUES (%s, %s)", many)
             cursor.execute("INSERT INTO killed.moves (account, amount) VALUES (%s, %s)", (account, chance()))
             if chance() < 0.1:
