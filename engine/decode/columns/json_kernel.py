@@ -43,6 +43,8 @@ _BASE, _END, _COUNT, _INDEX, _KIND = 0, 8, 16, 24, 32
 
 _ONES = 0x0101010101010101
 _HIGH_BITS = 0x8080808080808080
+_SPACES = np.array([(0x2020202020202020 << 8 * size) & 0xFFFFFFFFFFFFFFFF for size in range(9)], np.uint64)
+"""For a size: spaces in the bytes of a word behind so many."""
 
 
 @numba.njit
@@ -90,10 +92,12 @@ def _write_string(batch: int, at: int, end: int, text: int, to: int) -> Any:
     store_byte(text, to, 34)
     to += 1
     while at < end:
-        if at + 8 <= end and _is_plain(load_word(batch, at)):
-            store_word(text, to, load_word(batch, at))
-            at += 8
-            to += 8
+        size = min(end - at, 8)
+        word = little_endian(batch, at, size)
+        if _is_plain(word | _SPACES[size]):
+            store_word(text, to, word)
+            at += size
+            to += size
             continue
         byte = load_byte(batch, at)
         at += 1
