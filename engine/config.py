@@ -83,6 +83,7 @@ PIPELINE = (
     Setting("out", str, None, "output folder"),
     Setting("workers", int, 0, "decoder processes; by default one per core but one"),
     Setting("tables", str, (), "tables wanted, as database.table patterns with * and ?", many=True),
+    Setting("exclude_tables", str, (), "tables not wanted, as such patterns", many=True),
     Setting(
         "commit_interval",
         float,

@@ -43,7 +43,8 @@ class Batch(Message):
 
     It travels with two more frames. *index*: uint32[n, 2], a row per event: the offset of its header in
     *data*, and its type code with `TRANSACTION_END` set where the event ends a transaction. *data*: the
-    bytes as they came, so there may be packet headers between events; only the index says where events are.
+    bytes as they came, so there may be packet headers between events, or events that nobody wants; only the
+    index says where events are.
     The first `context_events` rows of the index repeat earlier events that the rest needs (the format
     description always; the GTID and the table maps in force when the batch starts inside a transaction):
     they are read, but nothing comes out for them.
@@ -78,6 +79,10 @@ class Batch(Message):
 
 TRANSACTION_END = 0x100
 """Flag beside the type code in a batch's index."""
+LEFT_OUT = 0x200
+"""In place of a type code: no event, but so many bytes (in place of an offset) of events that are left out.
+
+It stands before an event whose position in the file its header does not tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,6 @@ def _run_once(values: Mapping[str, Any], address: ServerAddress, display: Displa
         server_uuid=facts.server_uuid,
         heartbeat_seconds=values["heartbeat_seconds"],
         semi_sync=values["semi_sync"],
-        tables=values["tables"],
         name_unknown_columns=values["unknown_columns"] == "number",
     )
     plan = _plan(values, origin, state, facts.server_uuid or "", facts.flavor)
@@ -142,7 +141,6 @@ def _plan(
     server_uuid: str,
     flavor: str,
 ) -> RunPlan:
-    TableFilter(values["tables"])  # Told now, not by a process that starts with it.
     interval = values["commit_interval"]
     if interval is None:
         # Commits that clients wait for: each takes what came while the one before it was made.
@@ -153,7 +151,7 @@ def _plan(
         expected_commit=state.commit,
         workers=require_cores(values["workers"]),
         decode=DecodeOptions(
-            tables=values["tables"],
+            tables=TableFilter(values["tables"], values["exclude_tables"]),
             temporal_text=values["temporal"] == "text",
             bookkeeping_events=values["bookkeeping_events"],
         ),

@@ -1,26 +1,43 @@
-"""Which tables a user wants: `--tables` patterns against `database.table`."""
+"""Which tables a user wants: `--tables` and `--exclude-tables` patterns against `database.table`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from engine.errors import EngineError
 
 
+@dataclass(frozen=True, slots=True)
 class TableFilter:
-    """Patterns such as `shop.orders`, `shop.*`, `*.audit_?`; no patterns at all mean every table."""
+    """Patterns such as `shop.orders`, `shop.*`, `*.audit_?`.
 
-    def __init__(self, patterns: Sequence[str] = ()) -> None:
-        """Raises `EngineError` for a pattern that names no database, as it would never match."""
-        for pattern in patterns:
-            if "." not in pattern:
-                raise EngineError(
-                    f"--tables {pattern} names no database: give database.table, such as *.{pattern}"
-                )
-        self._patterns = tuple(patterns)
+    Raises `EngineError` for a pattern that names no database, as it would never match.
+    """
+
+    wanted: tuple[str, ...] = ()
+    """None at all mean every table."""
+    excluded: tuple[str, ...] = ()
+    """Tables that are not wanted, whatever else names them."""
+
+    def __post_init__(self) -> None:
+        for flag, patterns in (("--tables", self.wanted), ("--exclude-tables", self.excluded)):
+            for pattern in patterns:
+                if "." not in pattern:
+                    raise EngineError(
+                        f"{flag} {pattern} names no database: give database.table, such as *.{pattern}"
+                    )
+
+    @property
+    def wants_all(self) -> bool:
+        """Whether there is nothing to leave out."""
+        return not (self.wanted or self.excluded)
 
     def wants(self, database: str, table: str) -> bool:
-        """Whether any pattern matches."""
+        """Whether a pattern asks for the table, and none excludes it."""
         name = f"{database}.{table}"
-        return not self._patterns or any(fnmatchcase(name, pattern) for pattern in self._patterns)
+        asked_for = not self.wanted or any(fnmatchcase(name, pattern) for pattern in self.wanted)
+        return asked_for and not any(fnmatchcase(name, pattern) for pattern in self.excluded)
+
+
+EVERY_TABLE = TableFilter()

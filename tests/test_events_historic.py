@@ -18,6 +18,7 @@ from engine.decode.options import DecodeOptions
 from engine.decode.show_events import show_events
 from engine.errors import BinlogError, EventError
 from engine.net.files import read_events
+from engine.table_filter import TableFilter
 from tests.batches import decode_all as decode_all_batches
 from tests.batches import events_of, feed
 from tests.event_bytes import resized
@@ -145,7 +146,7 @@ def test_rows_version_0_end_the_pipeline_where_they_are(historic):
     assert decoded.error.startswith("binlog.000001 at position 461: rows events of MySQL before 5.1.18")
     assert not decoded.rows.get("t1")
     assert "CREATE TABLE" in decoded.rows[""][0]["statement"].upper()
-    unwanted = DecodeOptions(tables=("other.*",))
+    unwanted = DecodeOptions(tables=TableFilter(("other.*",)))
     decoded = decode_all_batches(list(feed(batcher(marker=None), b"".join(events), [])), unwanted)
     assert decoded.error is None
 

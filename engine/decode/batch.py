@@ -33,7 +33,6 @@ from engine.decode.walk import walk_rows
 from engine.errors import EngineError, EventError
 from engine.kernels import Bytes, Int64s, read_u32
 from engine.messages import Batch, Result, TableResult
-from engine.table_filter import TableFilter
 
 _FEED_SCHEMA_BYTES = EVENT_FEED_SCHEMA.serialize().to_pybytes()
 _STATE_EVENTS = (types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT)
@@ -64,7 +63,7 @@ class BatchDecoder:
     """Decodes batches; keeps nothing from one to the next but caches."""
 
     def __init__(self, options: DecodeOptions) -> None:
-        self._tables = TableDecoders(Options(options.temporal_text), TableFilter(options.tables))
+        self._tables = TableDecoders(Options(options.temporal_text), options.tables)
         self._feed = feed_table(options.bookkeeping_events)
         self._formats: dict[bytes, FormatDescription] = {}
 

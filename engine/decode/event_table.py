@@ -17,7 +17,7 @@ from engine.decode.crc32 import crc32
 from engine.decode.positions import length_in_file, start_position
 from engine.errors import BinlogError
 from engine.kernels import Bytes, Int64s, kernel, read_u32
-from engine.messages import TRANSACTION_END
+from engine.messages import LEFT_OUT, TRANSACTION_END
 
 _HEADER = 19
 _TYPE_AT = 4
@@ -47,7 +47,7 @@ class EventTable:
     """Start position in the binlog file (of the outer event for those from a compressed transaction)."""
     transaction_ends: NDArray[np.bool_]
     places: Int64s
-    """Place of each event in its batch's index; that of the outer event for those from a compressed one."""
+    """Number of each event in its batch; that of the outer event for those from a compressed one."""
     context: int
     """The first so many events are context: read them, but nothing comes out for them."""
 
@@ -92,7 +92,7 @@ class EventTable:
 
 
 class EventTableError(BinlogError):
-    """A broken event; `event` is its place in the batch's index."""
+    """A broken event; `event` is its number in the batch."""
 
     def __init__(self, file: str, position: int, reason: str, event: int) -> None:
         super().__init__(file, position, reason)
@@ -103,6 +103,7 @@ class EventTableError(BinlogError):
 def _open_events(
     data: Bytes,
     index: NDArray[np.uint32],
+    left_out: Int64s,
     context: int,
     position: int,
     checksum_size: int,
@@ -125,13 +126,23 @@ def _open_events(
         ends[i] = start + size - checksum_size
         if i < context:
             continue
-        positions[i] = start_position(data, start, size, expected)
+        positions[i] = start_position(data, start, size, expected + left_out[i])
         expected = positions[i] + length_in_file(data, start, size)
         if checksum_size != 0:
             stored = read_u32(data, start + size - 4)
             if np.int64(crc32(data, start, start + size - 4)) != stored:
                 return _BAD_CHECKSUM, i
     return _OK, 0
+
+
+def _bytes_left_out(index: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Int64s]:
+    """The rows of an index that are events, and how many bytes of the file are missing before each."""
+    gaps = (index[:, 1] & LEFT_OUT) != 0
+    before = np.zeros(len(index), np.int64)
+    if not gaps.any():
+        return index, before
+    before[1:][gaps[:-1]] = index[:-1, 0][gaps[:-1]]
+    return index[~gaps], before[~gaps]
 
 
 def open_events(
@@ -142,9 +153,12 @@ def open_events(
     `index` is the batch's (see `engine.messages.Batch`), `position` the file position of the first event
     behind the `context` events, `checksum_size` 4 or 0 bytes at each event's end.
     """
+    index, left_out = _bytes_left_out(index)
     count = len(index)
     starts, ends, positions = (np.zeros(count, np.int64) for _ in range(3))
-    status, broken = _open_events(data, index, context, position, checksum_size, starts, ends, positions)
+    status, broken = _open_events(
+        data, index, left_out, context, position, checksum_size, starts, ends, positions
+    )
     table = EventTable(
         file=file,
         data=data,

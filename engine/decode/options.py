@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.table_filter import EVERY_TABLE, TableFilter
+
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
     """What the user chose for all batches of a run."""
 
-    tables: tuple[str, ...] = ()
-    """Patterns of `TableFilter`."""
+    tables: TableFilter = EVERY_TABLE
     temporal_text: bool = False
     bookkeeping_events: bool = False
     """Whether the events feed holds GTIDs, BEGINs, table maps and the like as well."""

@@ -16,12 +16,20 @@ from numpy.typing import NDArray
 
 from engine.decode import event_types as types
 from engine.decode.format_description import FormatDescription, verify_checksum
+from engine.decode.options import DecodeOptions
 from engine.decode.table_map import TableMap
 from engine.errors import BinlogError, EngineError, EventError
 from engine.kernels import Bytes
-from engine.messages import TRANSACTION_END, Batch
+from engine.messages import LEFT_OUT, TRANSACTION_END, Batch
 from engine.net import framing
 from engine.net.files import MAGIC_LENGTH
+from engine.net.filtering import (
+    FIRST_TABLE_IDS,
+    close_up,
+    larger_table_ids,
+    new_table_ids,
+    treatments,
+)
 from engine.net.framing import (
     BOUNDARY_COUNT,
     BOUNDARY_CURSOR,
@@ -38,6 +46,7 @@ from engine.net.framing import (
     OUTSIDE,
     PENDING,
     POSITION,
+    TOLD_POSITION,
     TRANSACTION,
 )
 
@@ -46,6 +55,7 @@ BATCH_BYTES = 4 << 20
 
 _ARTIFICIAL = 0x20
 _SMALLEST_EVENT = 19
+_EVERYTHING = DecodeOptions()
 
 Catalog = Callable[[TableMap], bytes | None]
 """Describes a table whose table map leaves things out; null where it need not, or nobody can."""
@@ -72,7 +82,8 @@ class Batcher:
     """Cuts one stream of binlog events, from a server or from files, into batches.
 
     `marker`: bytes between a packet's header and its event (1; 3 with semi-synchronous replication), or
-    None for the bare bytes of binlog files. `file`, `position`: where the stream starts.
+    None for the bare bytes of binlog files. `file`, `position`: where the stream starts. `decode`: what the
+    decoders do with the batches; what they would not look at is left out.
     """
 
     def __init__(
@@ -85,6 +96,7 @@ class Batcher:
         gtid_set: str | None = None,
         checksum_algorithm: int = 0,
         batch_bytes: int = BATCH_BYTES,
+        decode: DecodeOptions = _EVERYTHING,
     ) -> None:
         self._catalog = catalog
         self._marker = -1 if marker is None else marker
@@ -98,13 +110,16 @@ class Batcher:
         self._aborts = False
         self._open_sent = False
         self._ended = False
-        self._tables = np.full((1024, 2), -1, np.int64)
+        self._filter = decode.tables
+        self._treatments = treatments(decode)
+        self._table_ids = new_table_ids(0 if decode.tables.wants_all else FIRST_TABLE_IDS)
+        self._tables = np.full((1024, 3), -1, np.int64)
         self._table_used = np.zeros(1024, np.int64)
         self._descriptions: list[tuple[str, bytes | None]] = []
         self._slots: dict[tuple[int, bytes | None], int] = {}
         self._carried_catalog: dict[str, bytes] = {}
         self._state = np.zeros(framing.STATE_SIZE, np.int64)
-        self._state[POSITION] = position
+        self._state[POSITION] = self._state[TOLD_POSITION] = position
         self._state[GTID_ROW] = self._state[IDLE_CURSOR] = -1
         self._open_buffer(batch_bytes, [])
 
@@ -156,7 +171,7 @@ class Batcher:
 
     def skip_to(self, position: int) -> None:
         """The next bytes are those at a later position of the same file."""
-        self._state[POSITION] = self._batch_position = position
+        self._state[POSITION] = self._state[TOLD_POSITION] = self._batch_position = position
 
     def received(self, size: int) -> Iterator[OutgoingBatch]:
         """`size` more bytes stand in the space; yields the batches that are full.
@@ -173,6 +188,8 @@ class Batcher:
                 self._index,
                 self._tables,
                 self._table_used,
+                self._table_ids,
+                self._treatments,
                 self._sequence + 1,
                 self._marker,
                 self._query_header,
@@ -182,6 +199,8 @@ class Batcher:
                 yield from self._special()
             elif status == framing.INDEX_FULL:
                 yield from self._cut()
+            elif status == framing.IDS_FULL:
+                self._table_ids = larger_table_ids(self._table_ids)
             elif status == framing.MORE:
                 break
             elif status == framing.END:
@@ -204,7 +223,7 @@ class Batcher:
         yield from self.flush()
         self._state[IDLE_CURSOR] = -1
         # Heartbeats may have moved it past transactions that the server left out.
-        self._batch_position = self.position
+        self._batch_position = self._state[TOLD_POSITION] = self.position
         yield self._empty(replace(self._header(0, self.position, ends=True), caught_up_us=moment_us))
 
     def finish(self, error: str | None = None) -> Iterator[OutgoingBatch]:
@@ -244,7 +263,8 @@ class Batcher:
         description = TableMap.parse(event, self._format)
         content_end = int(self._state[EVENT_START] + self._state[EVENT_SIZE]) - self._format.checksum_length
         value = framing.table_map_hash(self._data, int(self._state[EVENT_START]), content_end)
-        entry = self._catalog(description)
+        wanted = self._filter.wants(description.database, description.table)
+        entry = self._catalog(description) if wanted else None
         slot = self._slots.setdefault((value, entry), len(self._descriptions))
         if slot == len(self._descriptions):
             self._descriptions.append((f"{description.database}.{description.table}", entry))
@@ -252,13 +272,13 @@ class Batcher:
                 self._table_used = np.concatenate([self._table_used, np.zeros_like(self._table_used)])
         if 2 * np.count_nonzero(self._tables[:, 1] >= 0) >= len(self._tables):
             self._grow_tables()
-        self._tables[framing.find_table(self._tables, value)] = (value, slot)
+        self._tables[framing.find_table(self._tables, value)] = (value, slot, wanted)
 
     def _grow_tables(self) -> None:
         known = self._tables[self._tables[:, 1] >= 0]
-        self._tables = np.full((2 * len(self._tables), 2), -1, np.int64)
-        for value, slot in known:
-            self._tables[framing.find_table(self._tables, value)] = (value, slot)
+        self._tables = np.full((2 * len(self._tables), 3), -1, np.int64)
+        for row in known:
+            self._tables[framing.find_table(self._tables, row[0])] = row
 
     def _rotate(self, event: bytes) -> Iterator[OutgoingBatch]:
         header = types.EventHeader.parse(event)
@@ -356,7 +376,8 @@ class Batcher:
             catalog=self._used_catalog(),
         )
         self._numbered()
-        return OutgoingBatch(header, self._index[:count].copy(), self._data[:cursor])
+        index, data = self._index[:count].copy(), self._data[:cursor]
+        return OutgoingBatch(header, index, data if self._filter.wants_all else close_up(data, index))
 
     def _empty(self, header: Batch) -> OutgoingBatch:
         self._numbered()
@@ -410,7 +431,7 @@ class Batcher:
 
     def _open_buffer(self, capacity: int, context: list[bytes]) -> None:
         self._data = np.empty(capacity, np.uint8)
-        self._index = np.zeros((capacity // _SMALLEST_EVENT + len(context) + 1, 2), np.uint32)
+        self._index = np.zeros((capacity // _SMALLEST_EVENT + len(context) + 2, 2), np.uint32)
         self._filled = 0
         for row, event in enumerate(context):
             self._data[self._filled : self._filled + len(event)] = np.frombuffer(event, np.uint8)
@@ -429,11 +450,15 @@ class Batcher:
         capacity = max(self._batch_bytes, context_size + max(tail, needed) + _SMALLEST_EVENT)
         later = old_index[count : int(self._state[COUNT])]
         self._open_buffer(capacity, context)
-        self._batch_position = position if len(later) else self.position
+        if len(later):
+            self._batch_position = position
+        else:
+            self._state[TOLD_POSITION] = self.position
         shift = self._filled - cursor
         self._data[self._filled : self._filled + tail] = old_data[cursor:old_filled]
         kept = len(later)
-        self._index[self._context : self._context + kept, 0] = later[:, 0] + np.uint32(shift & 0xFFFFFFFF)
+        moved = np.where(later[:, 1] & LEFT_OUT, 0, np.uint32(shift & 0xFFFFFFFF))
+        self._index[self._context : self._context + kept, 0] = later[:, 0] + moved
         self._index[self._context : self._context + kept, 1] = later[:, 1]
         self._filled += tail
         self._state[COUNT] = self._context + kept

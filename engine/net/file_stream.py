@@ -6,6 +6,7 @@ from pathlib import Path
 
 from engine.child import Child
 from engine.decode.event_types import HEADER_LENGTH
+from engine.decode.options import DecodeOptions
 from engine.errors import BinlogError, EngineError
 from engine.net.batching import Batcher
 from engine.net.files import MAGIC_LENGTH, open_binlog
@@ -13,9 +14,9 @@ from engine.net.origins import FileSource
 from engine.net.outlet import Outlet
 
 
-def follow_files(child: Child, outlet: Outlet, origin: FileSource) -> None:
+def follow_files(child: Child, outlet: Outlet, origin: FileSource, decode: DecodeOptions) -> None:
     """Stream the files into `outlet`; damage goes out as the last batch, behind all that is sound."""
-    batcher = Batcher(lambda table_map: None, marker=None, gtid_set=origin.gtid_set)
+    batcher = Batcher(lambda table_map: None, marker=None, gtid_set=origin.gtid_set, decode=decode)
     error = None
     try:
         for number, path in enumerate(origin.files):

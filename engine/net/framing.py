@@ -30,8 +30,9 @@ from engine.decode.event_roles import (
     TRANSACTION_FINISH,
 )
 from engine.decode.positions import length_in_file, start_position
-from engine.kernels import Bytes, Int64s, copy_within, kernel, read_u24, read_u32, read_u64
-from engine.messages import TRANSACTION_END
+from engine.kernels import Bytes, Int64s, copy_within, kernel, read_u24, read_u32, read_u48, read_u64
+from engine.messages import LEFT_OUT, TRANSACTION_END
+from engine.net.filtering import DROP, KEEP, is_unwanted, note_table
 
 (
     MORE,
@@ -45,10 +46,11 @@ from engine.messages import TRANSACTION_END
     TOO_LARGE,
     NO_FORMAT,
     ENCRYPTED,
-) = range(11)
+    IDS_FULL,
+) = range(12)
 """Why the kernel stopped. MORE: the next event is not complete. SPECIAL: a format description, a rotation or
-an unknown table map stands at the cursor. END and SERVER_ERROR: an EOF or ERR packet does. The rest is
-damage."""
+an unknown table map stands at the cursor. END and SERVER_ERROR: an EOF or ERR packet does. INDEX_FULL,
+IDS_FULL: there is no room for the event at the cursor. The rest is damage."""
 
 REASONS = {
     BAD_PACKET: "the packet is no part of a binlog stream",
@@ -73,8 +75,10 @@ REASONS = {
     EVENT_SIZE,
     EVENT_NEXT,
     IDLE_CURSOR,
+    TOLD_POSITION,
+    TABLE_IDS,
     STATE_SIZE,
-) = range(14)
+) = range(16)
 """Places in the state that goes from call to call.
 
 CURSOR: where the next packet (or event) starts. COUNT: rows in the index. TRANSACTION: see below.
@@ -82,6 +86,7 @@ BOUNDARY_*: rows, cursor and file position behind the last transaction end. POSI
 the last event. NEEDED: bytes from the cursor on that the next event takes, as far as known. GTID_ROW: the
 open transaction's GTID event in the index, or -1. EVENT_*: start, size and end of the event at the cursor.
 IDLE_CURSOR: cursor behind the last heartbeat that said that the server has nothing more; -1 before one.
+TOLD_POSITION: POSITION as the index tells it, which lacks what was left out. TABLE_IDS: ids in `table_ids`.
 """
 
 OUTSIDE, PENDING, INSIDE = range(3)
@@ -115,7 +120,7 @@ def table_map_hash(data: Bytes, start: int, end: int) -> int:
 
 @kernel
 def find_table(tables: Int64s, value: int) -> int:
-    """The place of a hash in the open-addressed table [places, (hash, slot)], or the free place for it."""
+    """The place of a hash in the open-addressed table [places, (hash, slot, wanted)], or a free one."""
     mask = tables.shape[0] - 1
     place = value & mask
     while tables[place, 1] != -1 and tables[place, 0] != value:
@@ -263,6 +268,15 @@ def _take_heartbeat(data: Bytes, state: Int64s) -> None:
 
 
 @kernel
+def _is_left_out(data: Bytes, start: int, end: int, treatment: int, table_ids: Int64s) -> bool:
+    """Whether nobody wants an event of a type that is not always kept."""
+    if treatment == DROP:
+        return True
+    # One that is too short for a table id is for the decoders to refuse.
+    return end - start >= _HEADER + 6 and is_unwanted(table_ids, read_u48(data, start + _HEADER))
+
+
+@kernel
 def index_events(
     data: Bytes,
     filled: int,
@@ -270,6 +284,8 @@ def index_events(
     index: NDArray[np.uint32],
     tables: Int64s,
     table_used: Int64s,
+    table_ids: Int64s,
+    treatments: NDArray[np.uint8],
     stamp: int,
     marker: int,
     query_header: int,
@@ -279,10 +295,11 @@ def index_events(
 
     `marker`: bytes between a packet's header and its event, or -1 for the bytes of a file. `tables`: the
     known table maps by hash, whose slots get `stamp` in `table_used`; emptied when a statement may have
-    changed a definition. `query_header`, `checksum_size`: from the format description.
+    changed a definition. `table_ids`, `treatments`: see `engine.net.filtering`. `query_header`,
+    `checksum_size`: from the format description.
     """
     while True:
-        if state[COUNT] >= index.shape[0]:
+        if state[COUNT] + 2 > index.shape[0]:
             return INDEX_FULL
         if marker >= 0:
             status = _locate_packet(data, filled, state, marker)
@@ -311,6 +328,11 @@ def index_events(
             if tables[place, 1] == -1:
                 return SPECIAL
             table_used[tables[place, 1]] = stamp
+            if table_ids.shape[0] != 0:
+                if 2 * state[TABLE_IDS] >= table_ids.shape[0]:
+                    return IDS_FULL
+                wanted = tables[place, 2] != 0
+                state[TABLE_IDS] += note_table(table_ids, read_u48(data, start + _HEADER), wanted)
         if kind == types.START_ENCRYPTION_EVENT and marker < 0:
             return ENCRYPTED
         step = _step_transaction(data, start, end, role, kind, query_header, state)
@@ -318,8 +340,18 @@ def index_events(
             return BAD_QUERY
         if step & 2:
             tables[:, 1] = -1
-        position = start_position(data, start, size, state[POSITION])
+        expected = state[POSITION]
+        position = start_position(data, start, size, expected)
         state[POSITION] = position + length_in_file(data, start, size)
+        if treatments[kind] != KEEP and _is_left_out(data, start, end, treatments[kind], table_ids):
+            state[CURSOR] = state[EVENT_NEXT]
+            continue
+        told = state[TOLD_POSITION]
+        if told != expected and start_position(data, start, size, told) != position:
+            index[state[COUNT], 0] = expected - told
+            index[state[COUNT], 1] = LEFT_OUT
+            state[COUNT] += 1
+        state[TOLD_POSITION] = state[POSITION]
         index[state[COUNT], 0] = start
         index[state[COUNT], 1] = kind | (TRANSACTION_END if step & 1 else 0)
         state[COUNT] += 1
@@ -328,3 +360,7 @@ def index_events(
             state[BOUNDARY_COUNT] = state[COUNT]
             state[BOUNDARY_CURSOR] = state[CURSOR]
             state[BOUNDARY_POSITION] = state[POSITION]
+            if 4 * state[TABLE_IDS] > table_ids.shape[0]:
+                # No transaction refers to the table maps of another one.
+                table_ids[:, 0] = -1
+                state[TABLE_IDS] = 0

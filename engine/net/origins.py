@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.decode.options import DecodeOptions
 from engine.errors import EngineError
 from engine.net.auth import check_public_key
 from engine.net.connection import NO_TLS, Connection
@@ -94,7 +95,6 @@ class ServerSource:
     """How often a server that has nothing to send says so."""
     semi_sync: bool = False
     """Acknowledge to the server what is safe on disk."""
-    tables: tuple[str, ...] = ()
     name_unknown_columns: bool = False
     """Give columns that nobody can name any more the names @1, @2…, instead of stopping."""
 
@@ -120,4 +120,6 @@ class NetworkConfig:
     batches_endpoint: str
     acks_endpoint: str
     reports_endpoint: str
+    decode: DecodeOptions
+    """What the decoders will make of it: what they would leave out never goes to them."""
     window_bytes: int = WINDOW_BYTES

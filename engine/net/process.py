@@ -17,7 +17,7 @@ def run_network(config: NetworkConfig) -> None:
 def _stream(child: Child, config: NetworkConfig) -> None:
     outlet = Outlet(child, config.batches_endpoint, config.acks_endpoint, config.window_bytes)
     if isinstance(config.origin, FileSource):
-        follow_files(child, outlet, config.origin)
+        follow_files(child, outlet, config.origin, config.decode)
     else:
-        follow_server(child, outlet, config.origin)
+        follow_server(child, outlet, config.origin, config.decode)
     outlet.drain()

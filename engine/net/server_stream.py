@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 
 from engine.child import Child, Stopped
+from engine.decode.options import DecodeOptions
 from engine.errors import EngineError
 from engine.net import source
 from engine.net.batching import Batcher, ServerErrorPacket
@@ -38,7 +39,7 @@ _SHORTEST_SILENCE_SECONDS = 1.0
 _POLL_SECONDS = 1.0
 
 
-def follow_server(child: Child, outlet: Outlet, origin: ServerSource) -> None:
+def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: DecodeOptions) -> None:
     """Stream the server's binlog into `outlet` until it ends or fails; an error is the last batch."""
     connection = origin.address.connect()
     facts = source.read_facts(connection)
@@ -60,6 +61,7 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource) -> None:
             marker=marker_length(pending) if origin.semi_sync else 1,
             gtid_set=origin.gtid_set,
             checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0,
+            decode=decode,
         )
         error: EngineError | None = None
         try:

@@ -15,7 +15,6 @@ from engine.net.connection import Connection
 from engine.net.describe import describe_table
 from engine.net.endpoint import ConnectionFailed
 from engine.net.origins import ServerSource
-from engine.table_filter import TableFilter
 
 
 class TableCatalog:
@@ -24,7 +23,6 @@ class TableCatalog:
     def __init__(self, origin: ServerSource, flavor: str) -> None:
         self._origin = origin
         self._flavor = flavor
-        self._filter = TableFilter(origin.tables)
         self._connection: Connection | None = None
 
     def describe(self, table_map: TableMap) -> bytes | None:
@@ -33,8 +31,7 @@ class TableCatalog:
         Raises `EngineError` for columns that nobody can name.
         MariaDB is always asked: its UUID, INET4 and INET6 columns look like BINARY in the binlog.
         """
-        wanted = self._filter.wants(table_map.database, table_map.table)
-        if not wanted or not (table_map.needs_catalog or self._flavor == "mariadb"):
+        if not (table_map.needs_catalog or self._flavor == "mariadb"):
             return None
         packed = self._ask(table_map.database, table_map.table)
         misfit = (
