@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba import int64, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -30,49 +30,70 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
-@intrinsic
-def load_word(typing_context: Any, data: Any, offset: Any) -> Any:
-    """The eight bytes at `offset` of a byte array, little-endian, as uint64; no check of bounds."""
+def _loader(bits: int) -> Callable[..., Any]:
+    """How an intrinsic reads a little-endian number of so many bits at an offset of a byte array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        word, number = ir.IntType(64), ir.IntType(bits)
         if CHECKS_BOUNDS:
-            word = ir.IntType(64)
-            check_range(context, builder, arguments[1], word(8), array.nitems)
+            check_range(context, builder, arguments[1], word(bits // 8), array.nitems)
         pointer = builder.gep(array.data, [arguments[1]])
-        return builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
+        loaded = builder.load(builder.bitcast(pointer, number.as_pointer()), align=1)
+        return loaded if bits == 64 else builder.zext(loaded, word)
 
-    return types.uint64(data, types.intp), generate
+    return generate
+
+
+@intrinsic
+def load_word(typing_context: Any, data: Any, offset: Any) -> Any:
+    """The eight bytes at `offset` of a byte array, little-endian, as uint64; no check of bounds."""
+    return types.uint64(data, types.intp), _loader(64)
+
+
+@intrinsic
+def _load_8(typing_context: Any, data: Any, offset: Any) -> Any:
+    return types.int64(data, types.intp), _loader(8)
+
+
+@intrinsic
+def _load_16(typing_context: Any, data: Any, offset: Any) -> Any:
+    return types.int64(data, types.intp), _loader(16)
+
+
+@intrinsic
+def _load_32(typing_context: Any, data: Any, offset: Any) -> Any:
+    return types.int64(data, types.intp), _loader(32)
 
 
 @kernel
 def read_u16(data: Bytes, at: int) -> int:
     """Two bytes, little-endian, as a signed 64-bit number."""
-    return int64(data[at]) | (int64(data[at + 1]) << 8)
+    return int(_load_16(data, at))
 
 
 @kernel
 def read_u24(data: Bytes, at: int) -> int:
     """Three bytes, little-endian, as a signed 64-bit number."""
-    return int64(data[at]) | (int64(data[at + 1]) << 8) | (int64(data[at + 2]) << 16)
+    return int(_load_16(data, at) | (_load_8(data, at + 2) << 16))
 
 
 @kernel
 def read_u32(data: Bytes, at: int) -> int:
     """Four bytes, little-endian, as a signed 64-bit number."""
-    return read_u16(data, at) | (read_u16(data, at + 2) << 16)
+    return int(_load_32(data, at))
 
 
 @kernel
 def read_u48(data: Bytes, at: int) -> int:
     """Six bytes, little-endian, as a signed 64-bit number."""
-    return read_u32(data, at) | (read_u16(data, at + 4) << 32)
+    return int(_load_32(data, at) | (_load_16(data, at + 4) << 32))
 
 
 @kernel
 def read_u64(data: Bytes, at: int) -> int:
     """Eight bytes, little-endian, as a signed 64-bit number (the top bit becomes the sign)."""
-    return read_u32(data, at) | (read_u32(data, at + 4) << 32)
+    return int(_load_32(data, at) | (_load_32(data, at + 4) << 32))
 
 
 @kernel

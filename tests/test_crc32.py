@@ -29,14 +29,17 @@ def test_equals_zlib(content: bytes, before: int, after: int):
 
 
 def test_every_length_up_to_where_all_steps_have_repeated():
-    for size in range(600):
-        assert checksum(PATTERN, 3, 3 + size) == zlib.crc32(PATTERN[3 : 3 + size]), size
+    for start in (3, 16, 21):
+        for size in range(600):
+            expected = zlib.crc32(PATTERN[start : start + size])
+            assert checksum(PATTERN, start, start + size) == expected, (start, size)
 
 
 def test_long_input():
     data = PATTERN * 1000
     for end in (len(data), len(data) - 1, len(data) - 63):
         assert checksum(data, 1, end) == zlib.crc32(data[1:end])
+        assert checksum(data, 17, end) == zlib.crc32(data[17:end])
 
 
 WITH_TABLES_ALONE = """

@@ -1,8 +1,8 @@
 """CRC-32 as the binlog uses it (zlib's polynomial), as a kernel.
 
 With carry-less multiplication (on x86-64) 64 bytes are folded a step ("Fast CRC Computation Using
-PCLMULQDQ", Intel 2009); what is left, and everything elsewhere, goes through sixteen tables, 16 bytes a
-step. Checking every event would otherwise cost as much as decoding it.
+PCLMULQDQ", Intel 2009); the last 16, and everything elsewhere, go through sixteen tables at once. Checking
+every event would otherwise cost as much as decoding it.
 """
 
 from __future__ import annotations
@@ -46,6 +46,17 @@ _TABLES = _make_tables()
 _MULTIPLIES = platform.machine() == "x86_64" and llvmlite.binding.get_host_cpu_features().get("pclmul", False)
 
 
+def _words(numbers: list[int], count: int) -> NDArray[np.uint64]:
+    """Numbers of `count` words of 64 bits each, the lowest word first."""
+    return np.array([[n >> 64 * word & (1 << 64) - 1 for word in range(count)] for n in numbers], np.uint64)
+
+
+_KEPT = _words([(1 << 128) - (1 << 8 * (16 - over)) for over in range(16)], 2)
+"""For so many bytes that a block ends with: those bytes."""
+_INVERTED = _words([0xFFFFFFFF << 8 * (16 - over) for over in range(16)], 3)
+"""For the same: the first four of those bytes and of the block behind it."""
+
+
 @kernel
 def _step_16(low: int, high: int) -> int:
     """The remainder of 16 bytes, given as two words."""
@@ -83,14 +94,20 @@ def _fold(typing_context: Any, low: Any, high: Any, by_low: Any, by_high: Any, l
 
 @kernel
 def _fold_blocks(data: Bytes, start: int, end: int) -> tuple[int, int]:
-    """All whole 16-byte blocks of data[start:end], at least two, folded into one; the first is inverted."""
-    a0, a1 = load_word(data, start) ^ uint64(0xFFFFFFFF), load_word(data, start + 8)
-    at = start + 16
-    if end - start >= 128:
-        b0, b1 = load_word(data, at), load_word(data, at + 8)
-        c0, c1 = load_word(data, at + 16), load_word(data, at + 24)
-        d0, d1 = load_word(data, at + 32), load_word(data, at + 40)
-        at += 48
+    """data[start:end], at least 32 bytes with 16 before them, folded into 16; the first four are inverted.
+
+    Zeros before the first byte change nothing: they make whole blocks of it.
+    """
+    over = (end - start) & 15
+    at = start + over
+    a0 = load_word(data, at - 16) & _KEPT[over, 0] ^ _INVERTED[over, 0]
+    a1 = load_word(data, at - 8) & _KEPT[over, 1] ^ _INVERTED[over, 1]
+    b0, b1 = load_word(data, at) ^ _INVERTED[over, 2], load_word(data, at + 8)
+    at += 16
+    if end - at >= 96:
+        c0, c1 = load_word(data, at), load_word(data, at + 8)
+        d0, d1 = load_word(data, at + 16), load_word(data, at + 24)
+        at += 32
         while at + 64 <= end:
             a0, a1 = _fold(a0, a1, _BY_64[0], _BY_64[1], load_word(data, at), load_word(data, at + 8))
             b0, b1 = _fold(b0, b1, _BY_64[0], _BY_64[1], load_word(data, at + 16), load_word(data, at + 24))
@@ -99,8 +116,9 @@ def _fold_blocks(data: Bytes, start: int, end: int) -> tuple[int, int]:
             at += 64
         a0, a1 = _fold(a0, a1, _BY_16[0], _BY_16[1], b0, b1)
         a0, a1 = _fold(a0, a1, _BY_16[0], _BY_16[1], c0, c1)
-        a0, a1 = _fold(a0, a1, _BY_16[0], _BY_16[1], d0, d1)
-    while at + 16 <= end:
+        b0, b1 = d0, d1
+    a0, a1 = _fold(a0, a1, _BY_16[0], _BY_16[1], b0, b1)
+    while at < end:
         a0, a1 = _fold(a0, a1, _BY_16[0], _BY_16[1], load_word(data, at), load_word(data, at + 8))
         at += 16
     return a0, a1
@@ -111,10 +129,9 @@ def crc32(data: Bytes, start: int, end: int) -> int:
     """CRC-32 of data[start:end]; the caller has checked the bounds."""
     crc = uint32(0xFFFFFFFF)
     at = start
-    if _MULTIPLIES and end - start >= 32:
+    if _MULTIPLIES and start >= 16 and end - start >= 32:
         low, high = _fold_blocks(data, start, end)
-        crc = _step_16(low, high)
-        at = end - ((end - start) & 15)
+        return _step_16(low, high) ^ uint32(0xFFFFFFFF)
     while at + 16 <= end:
         crc = _step_16(load_word(data, at) ^ uint64(crc), load_word(data, at + 8))
         at += 16
