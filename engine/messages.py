@@ -63,8 +63,8 @@ class Batch(Message):
     ends_transaction: bool
     """The last event ends a transaction, so the sink may commit after this batch."""
     aborts_transaction: bool
-    """What came in earlier batches since the last transaction end was never finished by the server and is to
-    be dropped; the events of this batch stand."""
+    """What came in earlier batches since the last transaction end was never finished by the server, or rolled
+    back, and is to be dropped; the events of this batch stand."""
     end_of_stream: bool
     """The source has no more events; nothing follows."""
     catalog: dict[str, bytes]

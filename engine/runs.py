@@ -154,6 +154,7 @@ def _plan(
             tables=TableFilter(values["tables"], values["exclude_tables"]),
             temporal_text=values["temporal"] == "text",
             bookkeeping_events=values["bookkeeping_events"],
+            names_needed=isinstance(origin, ServerSource) and not origin.name_unknown_columns,
         ),
         commit_interval=interval,
         commit_bytes=values["commit_bytes"],

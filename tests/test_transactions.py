@@ -32,6 +32,7 @@ from tests.made_events import (
     table_map,
     xid,
 )
+from tests.small_binlog import event
 
 FILE = "binlog.000001"
 TABLE = table_map(7, [SIGNED_INT])
@@ -281,3 +282,18 @@ def test_a_damaged_table_map_is_not_asked_about():
     stream[stream.index(b"orders")] ^= 1
     with pytest.raises(BinlogError, match=f"at position {4 + sum(map(len, events[:3]))}: the checksum is"):
         list(feed(Batcher(catalog, file=FILE, checksum_algorithm=1), bytes(stream), []))
+
+
+def test_a_size_that_lies_takes_no_memory():
+    reader = batcher()
+    events = binlog([gtid(1)])
+    lying = bytearray(packets_of([event(types.QUERY_EVENT, bytes(1000), 0, checksum=True)]))
+    lying[5 + 9 : 5 + 13] = (1_900_000_000).to_bytes(4, "little")
+    lying[:3] = b"\xff\xff\xff"
+    stream = packets_of(events) + bytes(lying)
+    for at in range(0, len(stream), 7):
+        piece = stream[at : at + 7]
+        reader.space()[: len(piece)] = piece
+        list(reader.received(len(piece)))
+    assert len(reader.space()) < 1 << 27
+    assert reader.missing > 1_800_000_000

@@ -27,6 +27,7 @@ from engine.decode.format_description import FormatDescription
 from engine.decode.gtids import gtid_ranges, gtid_texts
 from engine.decode.options import DecodeOptions
 from engine.decode.partial_updates import JsonUpdate, flag_differences, plain_updates
+from engine.decode.rollbacks import without_undone_rows
 from engine.decode.survey import Survey, feed_table, survey_events
 from engine.decode.tables import TableDecoder, TableDecoders
 from engine.decode.walk import walk_rows
@@ -63,7 +64,7 @@ class BatchDecoder:
     """Decodes batches; keeps nothing from one to the next but caches."""
 
     def __init__(self, options: DecodeOptions) -> None:
-        self._tables = TableDecoders(Options(options.temporal_text), options.tables)
+        self._tables = TableDecoders(Options(options.temporal_text), options.tables, options.names_needed)
         self._feed = feed_table(options.bookkeeping_events)
         self._formats: dict[bytes, FormatDescription] = {}
 
@@ -86,7 +87,7 @@ class BatchDecoder:
             if error is not None:
                 events = _sound_part(events, error.event)
             try:
-                content = self._content(events, description, batch.catalog)
+                content = self._content(events, description, batch)
                 break
             except EventTableError as broken:
                 error = broken
@@ -134,9 +135,7 @@ class BatchDecoder:
             self._formats[event] = FormatDescription.parse(event)
         return self._formats[event]
 
-    def _content(
-        self, events: EventTable, description: FormatDescription, catalog: Mapping[str, bytes]
-    ) -> _Content:
+    def _content(self, events: EventTable, description: FormatDescription, batch: Batch) -> _Content:
         counters = Counters()
         # From here on no event has a checksum: it was cut off, or (in a compressed transaction) never there.
         description = description.without_checksums()
@@ -144,7 +143,9 @@ class BatchDecoder:
         survey = survey_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
         tagged = _TaggedGtids(description)
         tagged.tell_times(events, survey)
-        decoders = self._decoders(events, survey, description, catalog)
+        survey, beyond = without_undone_rows(events, survey, description)
+        counters.add("rollbacks_beyond_batch", beyond)
+        decoders = self._decoders(events, survey, description, batch.catalog)
         events, differences = plain_updates(
             events, survey.rows_events, survey.rows_slots, decoders, description
         )
@@ -161,7 +162,9 @@ class BatchDecoder:
             tables.append(self._table(events, table, tagged, counters))
         if len(survey.feed_events):
             tables.append(_feed(events, survey, before, description, tagged))
-        gtid_events = survey.transaction_gtids[survey.transaction_gtids >= events.context]
+        # Where earlier batches are dropped because their transaction was rolled back, its GTID still counts.
+        first = 0 if batch.aborts_transaction else events.context
+        gtid_events = survey.transaction_gtids[survey.transaction_gtids >= first]
         return _Content(
             tables=tables,
             ordinals=int(before[-1]),

@@ -15,6 +15,8 @@ class DecodeOptions:
     temporal_text: bool = False
     bookkeeping_events: bool = False
     """Whether the events feed holds GTIDs, BEGINs, table maps and the like as well."""
+    names_needed: bool = False
+    """Rows whose columns nobody has named are refused; else such columns are numbered."""
 
 
 @dataclass(frozen=True, slots=True)

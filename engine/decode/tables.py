@@ -24,6 +24,7 @@ from engine.decode.columns.type_names import type_name
 from engine.decode.event_types import HEADER_LENGTH
 from engine.decode.format_description import FormatDescription
 from engine.decode.table_map import TableMap
+from engine.errors import EngineError
 from engine.table_filter import TableFilter
 
 _TABLE_ID_BYTES = 6
@@ -99,9 +100,10 @@ def make_decoder(
 class TableDecoders:
     """The decoders of all table definitions seen, by the bytes that define them."""
 
-    def __init__(self, options: Options, table_filter: TableFilter) -> None:
+    def __init__(self, options: Options, table_filter: TableFilter, names_needed: bool = False) -> None:
         self._options = options
         self._filter = table_filter
+        self._names_needed = names_needed
         self._names: dict[bytes, str] = {}
         self._decoders: dict[tuple[bytes, bytes | None], TableDecoder | None] = {}
 
@@ -126,6 +128,11 @@ class TableDecoders:
         entry = catalog.get(name)
         decoder = None
         if self._filter.wants(table_map.database, table_map.table):
+            if self._names_needed and table_map.needs_catalog and entry is None:
+                raise EngineError(
+                    f"the columns of {name} have no names in the binlog, and the server was not asked for "
+                    "them since its binlog_row_metadata was FULL: start the engine again"
+                )
             decoder = make_decoder(table_map, None if entry is None else unpack(entry), self._options)
         self._names[definition] = name
         self._decoders[definition, entry] = decoder

@@ -15,11 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.decode import event_types as types
+from engine.decode.events import decode_event
+from engine.decode.events.payload import TransactionPayload, inner_events
+from engine.decode.expand import MAX_EXPANDED
 from engine.decode.format_description import FormatDescription, verify_checksum
 from engine.decode.options import DecodeOptions
+from engine.decode.rollbacks import takes_rows_back
 from engine.decode.table_map import TableMap
 from engine.errors import BinlogError, EngineError, EventError
-from engine.kernels import Bytes
+from engine.kernels import Bytes, Int64s
 from engine.messages import LEFT_OUT, TRANSACTION_END, Batch
 from engine.net import framing
 from engine.net.files import MAGIC_LENGTH
@@ -42,7 +46,9 @@ from engine.net.framing import (
     GTID_ROW,
     IDLE_CURSOR,
     INSIDE,
+    LOOKED_INSIDE,
     NEEDED,
+    NEVER,
     OUTSIDE,
     PENDING,
     POSITION,
@@ -53,6 +59,10 @@ from engine.net.framing import (
 BATCH_BYTES = 4 << 20
 """Capacity of a buffer: what a batch holds at most, unless one event is larger."""
 
+_BELIEVED_BYTES = 64 << 20
+"""An event that claims to be larger gets more room only when so much of it has come."""
+_MOST_DESCRIPTIONS = 20_000
+"""Definitions of tables to remember; those that come again later are asked about again."""
 _ARTIFICIAL = 0x20
 _SMALLEST_EVENT = 19
 _EVERYTHING = DecodeOptions()
@@ -83,7 +93,8 @@ class Batcher:
 
     `marker`: bytes between a packet's header and its event (1; 3 with semi-synchronous replication), or
     None for the bare bytes of binlog files. `file`, `position`: where the stream starts. `decode`: what the
-    decoders do with the batches; what they would not look at is left out.
+    decoders do with the batches; what they would not look at is left out. `opens_compressed`: tables of
+    compressed transactions are to be described, too.
     """
 
     def __init__(
@@ -97,6 +108,7 @@ class Batcher:
         checksum_algorithm: int = 0,
         batch_bytes: int = BATCH_BYTES,
         decode: DecodeOptions = _EVERYTHING,
+        opens_compressed: bool = False,
     ) -> None:
         self._catalog = catalog
         self._marker = -1 if marker is None else marker
@@ -113,14 +125,16 @@ class Batcher:
         self._filter = decode.tables
         self._treatments = treatments(decode)
         self._table_ids = new_table_ids(0 if decode.tables.wants_all else FIRST_TABLE_IDS)
-        self._tables = np.full((1024, 3), -1, np.int64)
-        self._table_used = np.zeros(1024, np.int64)
+        self._tables: Int64s
+        self._table_used: Int64s
         self._descriptions: list[tuple[str, bytes | None]] = []
         self._slots: dict[tuple[int, bytes | None], int] = {}
+        self._forget_tables()
         self._carried_catalog: dict[str, bytes] = {}
         self._state = np.zeros(framing.STATE_SIZE, np.int64)
         self._state[POSITION] = self._state[TOLD_POSITION] = position
         self._state[GTID_ROW] = self._state[IDLE_CURSOR] = -1
+        self._state[LOOKED_INSIDE] = -1 if opens_compressed else NEVER
         self._open_buffer(batch_bytes, [])
 
     @property
@@ -210,7 +224,8 @@ class Batcher:
                 raise ServerErrorPacket(self._event_bytes())
             else:
                 raise self._error(framing.REASONS[status])
-        if self._state[CURSOR] + self._state[NEEDED] > len(self._data) or self._filled == len(self._data):
+        fits = self._state[CURSOR] + self._state[NEEDED] <= len(self._data)
+        if self._filled == len(self._data) or (not fits and self._state[COUNT] > self._context):
             yield from self._cut()
 
     def flush(self) -> Iterator[OutgoingBatch]:
@@ -248,31 +263,52 @@ class Batcher:
         kind = int(self._data[self._state[EVENT_START] + 4])
         event = self._event_bytes()
         try:
-            if kind == types.TABLE_MAP_EVENT:
-                verify_checksum(event, self._format)
-                self._learn_table(event)
-            elif kind == types.ROTATE_EVENT:
-                verify_checksum(event, self._format)
-                yield from self._rotate(event)
-            else:
+            if kind == types.FORMAT_DESCRIPTION_EVENT or kind == types.START_EVENT_V3:
                 yield from self._describe_format(event)
+                return
+            verify_checksum(event, self._format)
+            if kind == types.ROTATE_EVENT:
+                yield from self._rotate(event)
+            elif kind == types.TABLE_MAP_EVENT:
+                yield from self._learn_table(event[: len(event) - self._format.checksum_length])
+            else:
+                yield from self._learn_compressed_tables(event)
         except EventError as error:
             raise self._error(str(error)) from error
 
-    def _learn_table(self, event: bytes) -> None:
-        description = TableMap.parse(event, self._format)
-        content_end = int(self._state[EVENT_START] + self._state[EVENT_SIZE]) - self._format.checksum_length
-        value = framing.table_map_hash(self._data, int(self._state[EVENT_START]), content_end)
+    def _learn_compressed_tables(self, event: bytes) -> Iterator[OutgoingBatch]:
+        body = decode_event(event, self._format).body
+        assert isinstance(body, TransactionPayload)
+        for inner in inner_events(body, MAX_EXPANDED):
+            if inner[4] == types.TABLE_MAP_EVENT:
+                yield from self._learn_table(inner)
+        self._state[LOOKED_INSIDE] = self._state[CURSOR]
+
+    def _learn_table(self, event: bytes) -> Iterator[OutgoingBatch]:
+        """Take in a table map (without checksum), unless it is known."""
+        value = framing.table_map_hash(np.frombuffer(bytearray(event), np.uint8), 0, len(event))
+        slot = int(self._tables[framing.find_table(self._tables, value), 1])
+        if slot >= 0:
+            self._table_used[slot] = self._sequence + 1
+            return
+        description = TableMap.parse(event, self._format.without_checksums())
         wanted = self._filter.wants(description.database, description.table)
+        name = f"{description.database}.{description.table}"
         entry = self._catalog(description) if wanted else None
+        if self._is_described_otherwise(name, entry):
+            # A batch has one description for a name, and this table was altered since the batch began.
+            if self.has_boundary:
+                yield self._cut_at_boundary()
+            self._carried_catalog = {key: old for key, old in self._carried_catalog.items() if key != name}
         slot = self._slots.setdefault((value, entry), len(self._descriptions))
         if slot == len(self._descriptions):
-            self._descriptions.append((f"{description.database}.{description.table}", entry))
+            self._descriptions.append((name, entry))
             if slot == len(self._table_used):
                 self._table_used = np.concatenate([self._table_used, np.zeros_like(self._table_used)])
         if 2 * np.count_nonzero(self._tables[:, 1] >= 0) >= len(self._tables):
             self._grow_tables()
         self._tables[framing.find_table(self._tables, value)] = (value, slot, wanted)
+        self._table_used[slot] = self._sequence + 1
 
     def _grow_tables(self) -> None:
         known = self._tables[self._tables[:, 1] >= 0]
@@ -351,6 +387,10 @@ class Batcher:
     def _cut_at_boundary(self, next_file: tuple[str, int] | None = None) -> OutgoingBatch:
         count, cursor = int(self._state[BOUNDARY_COUNT]), int(self._state[BOUNDARY_CURSOR])
         position = int(self._state[BOUNDARY_POSITION])
+        if self._open_sent and takes_rows_back(self._format):
+            checksum_size = self._format.checksum_length
+            index = self._index[:count]
+            self._aborts = framing.first_rolls_back(self._data, index, self._query_header, checksum_size)
         batch = self._outgoing(count, cursor, next_file or (self._file, position), ends=True)
         # The events behind the boundary were indexed for this batch's catalog; the next one needs it as well.
         self._carried_catalog = batch.header.catalog if self._state[COUNT] > count else {}
@@ -388,6 +428,8 @@ class Batcher:
         self._sequence += 1
         self._aborts = False
         self._gtid_set = None
+        if len(self._descriptions) > _MOST_DESCRIPTIONS:
+            self._forget_tables()
 
     def _header(self, context: int, position: int, *, ends: bool) -> Batch:
         return Batch(
@@ -404,10 +446,24 @@ class Batcher:
             gtid_set=self._gtid_set,
         )
 
-    def _used_catalog(self) -> dict[str, bytes]:
+    def _used_descriptions(self) -> list[tuple[str, bytes | None]]:
         used = np.nonzero(self._table_used == self._sequence + 1)[0]
-        fresh = (self._descriptions[slot] for slot in used)
-        return self._carried_catalog | {name: entry for name, entry in fresh if entry is not None}
+        return [self._descriptions[slot] for slot in used]
+
+    def _used_catalog(self) -> dict[str, bytes]:
+        fresh = {name: entry for name, entry in self._used_descriptions() if entry is not None}
+        return self._carried_catalog | fresh
+
+    def _is_described_otherwise(self, name: str, entry: bytes | None) -> bool:
+        in_use = [*self._used_descriptions(), (name, self._carried_catalog.get(name, entry))]
+        return any(other_name == name and other != entry for other_name, other in in_use)
+
+    def _forget_tables(self) -> None:
+        """Begin anew where there have been so many definitions that they take too much memory."""
+        self._tables = np.full((1024, 3), -1, np.int64)
+        self._table_used = np.zeros(1024, np.int64)
+        self._descriptions.clear()
+        self._slots.clear()
 
     def _format_context(self) -> list[bytes]:
         return [self._format_event] if self._format_event else []
@@ -447,7 +503,9 @@ class Batcher:
         tail = old_filled - cursor
         context_size = sum(map(len, context))
         needed = int(self._state[CURSOR]) - cursor + int(self._state[NEEDED])
-        capacity = max(self._batch_bytes, context_size + max(tail, needed) + _SMALLEST_EVENT)
+        # What the next event claims to take is believed in steps, as its bytes come.
+        room = max(tail + _SMALLEST_EVENT, min(needed, 4 * tail + _BELIEVED_BYTES))
+        capacity = max(self._batch_bytes, context_size + room + _SMALLEST_EVENT)
         later = old_index[count : int(self._state[COUNT])]
         self._open_buffer(capacity, context)
         if len(later):
@@ -464,6 +522,8 @@ class Batcher:
         self._state[COUNT] = self._context + kept
         self._state[CURSOR] += shift
         self._state[IDLE_CURSOR] = -1
+        if self._state[LOOKED_INSIDE] != NEVER:
+            self._state[LOOKED_INSIDE] = -1
         gtid_row = int(self._state[GTID_ROW])
         if gtid_row >= count:
             self._state[GTID_ROW] = gtid_row - count + self._context

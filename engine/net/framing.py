@@ -48,9 +48,9 @@ from engine.net.filtering import DROP, KEEP, is_unwanted, note_table
     ENCRYPTED,
     IDS_FULL,
 ) = range(12)
-"""Why the kernel stopped. MORE: the next event is not complete. SPECIAL: a format description, a rotation or
-an unknown table map stands at the cursor. END and SERVER_ERROR: an EOF or ERR packet does. INDEX_FULL,
-IDS_FULL: there is no room for the event at the cursor. The rest is damage."""
+"""Why the kernel stopped. MORE: the next event is not complete. SPECIAL: a format description, a rotation, an
+unknown table map or a compressed transaction stands at the cursor. END and SERVER_ERROR: an EOF or ERR packet
+does. INDEX_FULL, IDS_FULL: there is no room for the event at the cursor. The rest is damage."""
 
 REASONS = {
     BAD_PACKET: "the packet is no part of a binlog stream",
@@ -77,8 +77,9 @@ REASONS = {
     IDLE_CURSOR,
     TOLD_POSITION,
     TABLE_IDS,
+    LOOKED_INSIDE,
     STATE_SIZE,
-) = range(16)
+) = range(17)
 """Places in the state that goes from call to call.
 
 CURSOR: where the next packet (or event) starts. COUNT: rows in the index. TRANSACTION: see below.
@@ -87,11 +88,15 @@ the last event. NEEDED: bytes from the cursor on that the next event takes, as f
 open transaction's GTID event in the index, or -1. EVENT_*: start, size and end of the event at the cursor.
 IDLE_CURSOR: cursor behind the last heartbeat that said that the server has nothing more; -1 before one.
 TOLD_POSITION: POSITION as the index tells it, which lacks what was left out. TABLE_IDS: ids in `table_ids`.
+LOOKED_INSIDE: cursor of the compressed transaction whose table maps are known, -1 before one; or NEVER.
 """
 
 OUTSIDE, PENDING, INSIDE = range(3)
 """TRANSACTION: between transactions; after a GTID (or a statement's context), so that the next statement ends
 the transaction unless it opens one; in a transaction that XID, COMMIT or the like will end."""
+
+NEVER = -2
+"""LOOKED_INSIDE: the table maps of compressed transactions need not be known."""
 
 UNKNOWN_FORMAT = -1
 """As `query_header`: no format description came yet, so that no event can be read."""
@@ -277,6 +282,20 @@ def _is_left_out(data: Bytes, start: int, end: int, treatment: int, table_ids: I
 
 
 @kernel
+def first_rolls_back(data: Bytes, index: NDArray[np.uint32], query_header: int, checksum_size: int) -> bool:
+    """Whether the first transaction end of an index is a ROLLBACK."""
+    for i in range(index.shape[0]):
+        if index[i, 1] & TRANSACTION_END:
+            if index[i, 1] != types.QUERY_EVENT | TRANSACTION_END:
+                return False
+            start = np.int64(index[i, 0])
+            end = start + read_u32(data, start + 9) - checksum_size
+            text = statements.statement_start(data, start, end, query_header)
+            return text >= 0 and statements.statement_kind(data, text, end) == statements.ROLLBACK
+    return False
+
+
+@kernel
 def index_events(
     data: Bytes,
     filled: int,
@@ -333,6 +352,8 @@ def index_events(
                     return IDS_FULL
                 wanted = tables[place, 2] != 0
                 state[TABLE_IDS] += note_table(table_ids, read_u48(data, start + _HEADER), wanted)
+        if role == PAYLOAD and state[LOOKED_INSIDE] != NEVER and state[LOOKED_INSIDE] != state[CURSOR]:
+            return SPECIAL
         if kind == types.START_ENCRYPTION_EVENT and marker < 0:
             return ENCRYPTED
         step = _step_transaction(data, start, end, role, kind, query_header, state)

@@ -62,6 +62,7 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: De
             gtid_set=origin.gtid_set,
             checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0,
             decode=decode,
+            opens_compressed=facts.binlog_row_metadata != "FULL",
         )
         error: EngineError | None = None
         try:
