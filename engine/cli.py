@@ -66,7 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     events.add_argument("files", nargs="*", type=Path, metavar="FILE")
     config.add_settings(events, config.CONNECTION)
     config.refuse_password(events)
-    events.add_argument("--start", default="earliest", help="where on the server: FILE:POSITION [earliest]")
+    events.add_argument(
+        "--start", default="earliest", help="where on the server: FILE:POSITION, or a time [earliest]"
+    )
     events.add_argument("--json", action="store_true", help="one JSON object per event")
 
     status = add("status", _status, "what an output folder holds, and how far behind it is")

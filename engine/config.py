@@ -99,7 +99,12 @@ PIPELINE = (
     Setting("bookkeeping_events", bool, False, "GTIDs, BEGINs and table maps in the events feed, too"),
 )
 START = (
-    Setting("start", str, "earliest", "where a new output starts: earliest, latest, FILE:POSITION, gtid:SET"),
+    Setting(
+        "start",
+        str,
+        "earliest",
+        "where a new output starts: earliest, latest, FILE:POSITION, gtid:SET, or 2026-11-20T08:00:00Z",
+    ),
     Setting("retry_seconds", float, 600.0, "how long to go on trying when the connection is lost", least=0),
     Setting(
         "heartbeat_seconds",

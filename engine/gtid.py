@@ -167,6 +167,12 @@ class MariadbGtidSet:
         """Each domain, in order, with server and number of its last transaction."""
         yield from sorted(self._last.items())
 
+    def ahead_of(self, other: MariadbGtidSet) -> list[int]:
+        """The servers of our last transactions in those domains where `other` has not got as far."""
+        return [
+            server for domain, (server, number) in self.last() if other._last.get(domain, (0, 0))[1] < number
+        ]
+
     def __str__(self) -> str:
         return ",".join(f"{domain}-{server}-{number}" for domain, (server, number) in self.last())
 

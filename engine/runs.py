@@ -104,8 +104,9 @@ def _run_once(values: Mapping[str, Any], address: ServerAddress, display: Displa
         facts = source.read_facts(connection)
         for warning in source.check(facts, str(connection.endpoint), semi_sync=values["semi_sync"]):
             display.warn(warning)
-        place = start_place(connection, values["start"], _last_place(state.position), facts)
         refuse_taken_server_id(connection, server_id, str(identity))
+        last = _last_place(state.position)
+        place = start_place(connection, values["start"], last, facts, address.connect)
     origin = ServerSource(
         address=address,
         file=place.file,
@@ -167,7 +168,12 @@ def _last_place(position: Position | None) -> LastPlace | None:
     if position is None:
         return None
     return LastPlace(
-        position.file, position.position, position.gtid_set, position.server_uuid or None, position.flavor
+        file=position.file,
+        position=position.position,
+        gtid_set=position.gtid_set,
+        server_uuid=position.server_uuid or None,
+        flavor=position.flavor,
+        file_created=position.file_created,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -51,6 +51,23 @@ def shared_server() -> Iterator[Callable[[str], Server]]:
             skip_or_fail(outcome)
 
         yield of_flavor
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[Callable[..., Server]]:
+    """Starts a server of a flavor with options of its own, for tests that stop servers, or set them up.
+
+    It runs until the module's tests are done.
+    """
+    with ExitStack() as running:
+
+        def with_options(flavor: str, options: Mapping[str, str | None]) -> Server:
+            try:
+                return running.enter_context(get_server(flavor, options))
+            except UnavailableError as error:
+                skip_or_fail(error)
+
+        yield with_options
 
 
 @pytest.fixture(scope="session")

@@ -112,7 +112,7 @@ class BatchDecoder:
             transactions=int(np.count_nonzero(events.transaction_ends[events.context :])),
             source_bytes=len(data),
             gtids=content.gtids,
-            gtid_set=content.gtid_set if content.gtid_set is not None else batch.gtid_set,
+            gtid_set=batch.gtid_set if batch.gtid_set is not None else content.gtid_set,
             resume_file=resume[0],
             resume_position=resume[1],
             ends_transaction=ends,

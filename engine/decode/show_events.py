@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from engine.net import source
 from engine.net.connection import Connection
 from engine.net.describe import describe_table
 from engine.net.files import read_events
-from engine.net.server_events import assumed_format, read_server_events
+from engine.net.server_events import any_server_id, assumed_format, read_server_events
 from engine.net.source import read_facts
 from engine.net.start import start_place
 
@@ -42,7 +41,7 @@ def show_server_events(
     as_json: bool,
     output: TextIO,
 ) -> None:
-    """Print all events that a server has now, from `start` on (`earliest` or `FILE:POSITION`).
+    """Print all events that a server has now, from `start` on (see `engine.net.start`).
 
     `connect` gives logged-in connections; `server_id` is what we call ourselves, 0 for any. Columns that the
     binlog does not name get their names from the server's catalog, where that fits. Raises `EngineError` as
@@ -51,8 +50,8 @@ def show_server_events(
     with connect() as connection, connect() as asking:
         facts = read_facts(connection)
         source.check(facts, str(connection.endpoint))
-        place = start_place(connection, start, None, facts)
-        replica = server_id or random.randrange(1 << 31, 1 << 32)
+        replica = server_id or any_server_id()
+        place = start_place(connection, start, None, facts, connect)
         events = read_server_events(connection, facts, place.file, place.position, replica)
 
         def catalog(database: str, table: str) -> tuple[ColumnInfo, ...] | None:

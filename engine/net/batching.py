@@ -69,6 +69,8 @@ _EVERYTHING = DecodeOptions()
 
 Catalog = Callable[[TableMap], bytes | None]
 """Describes a table whose table map leaves things out; null where it need not, or nobody can."""
+LeftUnfinished = Callable[[str, int], None]
+"""Told of each file that the stream leaves without its end: its name, and when it was begun; may raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ class Batcher:
     None for the bare bytes of binlog files. `file`, `position`: where the stream starts. `decode`: what the
     decoders do with the batches; what they would not look at is left out. `opens_compressed`: tables of
     compressed transactions are to be described, too.
+    A crashed server's last file has no end; what else may have become of a file without one,
+    `left_unfinished` finds out.
     """
 
     def __init__(
@@ -109,8 +113,10 @@ class Batcher:
         batch_bytes: int = BATCH_BYTES,
         decode: DecodeOptions = _EVERYTHING,
         opens_compressed: bool = False,
+        left_unfinished: LeftUnfinished = lambda file, created: None,
     ) -> None:
         self._catalog = catalog
+        self._left_unfinished = left_unfinished
         self._marker = -1 if marker is None else marker
         self._batch_bytes = batch_bytes
         self._format = FormatDescription.assumed(checksum_algorithm)
@@ -332,8 +338,15 @@ class Batcher:
         self._state[CURSOR] = self._state[EVENT_NEXT]
         if name == self._file and artificial:
             return
+        if artificial and self._format_event and not self._is_stopped():
+            self._left_unfinished(self._file, types.EventHeader.parse(self._format_event).timestamp)
         yield from self._leave_file(next_file=(name, position))
         self._enter_file(name, position)
+
+    def _is_stopped(self) -> bool:
+        """Whether the last event is that of a server that shut down."""
+        count = int(self._state[COUNT])
+        return count > self._context and self._index[count - 1, 1] == types.STOP_EVENT
 
     def _describe_format(self, event: bytes) -> Iterator[OutgoingBatch]:
         description = FormatDescription.parse(event)

@@ -71,6 +71,10 @@ _TAKEN = (
     "another replica has connected to {where} with our server id {server_id} or our UUID, and the server "
     "dropped us for it: give each engine an id of its own (--server-id)"
 )
+_OTHER_HISTORY = (
+    "{where} does not know transactions that the output folder has: it belongs to another topology, it lost "
+    "them in a crash, or its binlogs and GTIDs were reset, so start again into an empty output folder"
+)
 _NO_SUCH_PLACE = (
     "{where} has no {place}, its file is shorter: it is another server, or its binlogs were reset, so start "
     "again into an empty output folder"
@@ -108,13 +112,16 @@ _EXPLANATIONS = (
     _Explanation(1236, "could not find first log file", _PURGED),
     _Explanation(1236, "purged", _PURGED),
     _Explanation(1236, "replicate the missing transactions", _PURGED),
+    _Explanation(1236, "has more gtids than", _OTHER_HISTORY),
+    _Explanation(1236, "requested to start from gtid", _OTHER_HISTORY),
     _Explanation(1236, "a slave with the same", _TAKEN),
     _Explanation(1236, "a replica with the same", _TAKEN),
     _Explanation(1236, "binary log is not open", _BINLOG_OFF),
     _Explanation(
         1236,
         "could not find next log",
-        "{where} lost the binlog that follows {place} ({message}): start again into an empty output folder",
+        "{where} does not have the binlog that follows {place}: its binlogs were reset, or files of them "
+        "removed, so start again into an empty output folder",
     ),
     _Explanation(1236, "position > file size", _NO_SUCH_PLACE),
     _Explanation(1236, "impossible position", _NO_SUCH_PLACE),
@@ -145,6 +152,7 @@ _EXPLANATIONS = (
     _Explanation(
         1275, "", "the password of user {user} on {where} is in the form of before MySQL 4.1: set a new one"
     ),
+    _Explanation(4052, "", _TAKEN),
     _Explanation(1317, "", _KILLED, True),
     _Explanation(1927, "", _KILLED, True),
     _Explanation(3169, "", _KILLED, True),

@@ -7,8 +7,9 @@ the server is asked to hang up at the end, and what it sends but did not write i
 from __future__ import annotations
 
 import contextlib
+import random
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 from engine.decode import event_types as t
@@ -31,6 +32,11 @@ _EVENT_MARKER = 0
 _NOT_IN_FILES = (t.HEARTBEAT_LOG_EVENT, t.HEARTBEAT_LOG_EVENT_V2)
 
 
+def any_server_id() -> int:
+    """An id for a dump that only looks: a server that sees an id twice drops the dump that it had first."""
+    return random.randrange(1 << 31, 1 << 32)
+
+
 def assumed_format(facts: SourceFacts) -> FormatDescription:
     """What the events before the first format description are in."""
     return FormatDescription.assumed(checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0)
@@ -38,7 +44,7 @@ def assumed_format(facts: SourceFacts) -> FormatDescription:
 
 def read_server_events(
     connection: Connection, facts: SourceFacts, file: str, position: int, server_id: int
-) -> Iterator[tuple[str, int, bytes]]:
+) -> Generator[tuple[str, int, bytes], None, None]:
     """File, position and bytes of each event from a place on. An empty `file` means the first one.
 
     The connection is used up. Raises `EngineError` for what the server refuses, and where the stream breaks.

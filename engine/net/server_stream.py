@@ -23,11 +23,13 @@ from engine.net.batching import Batcher, ServerErrorPacket
 from engine.net.compressed_stream import Stream
 from engine.net.connection import Connection
 from engine.net.endpoint import ConnectionFailed
+from engine.net.history_watch import HistoryWatch
 from engine.net.origins import ServerSource
 from engine.net.outlet import Outlet
 from engine.net.packets import parse_err
 from engine.net.refusals import explain
 from engine.net.semi_sync import Acknowledger, marker_length, read_beginning
+from engine.net.side_connection import SideConnection
 from engine.net.source import SourceFacts
 from engine.net.table_catalog import TableCatalog
 
@@ -51,11 +53,12 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: De
     _start(connection, facts, origin)
     child.report("dumping", at=time.time())
     stream, pending = connection.take_over()
-    with contextlib.closing(stream), contextlib.closing(TableCatalog(origin, facts.flavor)) as catalog:
+    with contextlib.closing(stream), contextlib.closing(SideConnection(origin.address)) as side:
+        watch = HistoryWatch(origin, facts, side)
         if origin.semi_sync:
             pending = read_beginning(stream, pending)
         batcher = Batcher(
-            catalog.describe,
+            TableCatalog(origin, facts.flavor, side).describe,
             file=file,
             position=position,
             marker=marker_length(pending) if origin.semi_sync else 1,
@@ -63,12 +66,13 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: De
             checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0,
             decode=decode,
             opens_compressed=facts.binlog_row_metadata != "FULL",
+            left_unfinished=watch.left_unfinished,
         )
         error: EngineError | None = None
         try:
             batcher.space()[: len(pending)] = pending
             outlet.send(batcher.received(len(pending)))
-            _receive(child, outlet, batcher, stream, origin)
+            _receive(child, outlet, batcher, stream, origin, watch)
         except ServerErrorPacket as packet:
             error = explain(parse_err(packet.payload), context)
         except OSError as failure:
@@ -100,7 +104,14 @@ def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> 
         source.start_dump(connection, origin.file, origin.position, origin.server_id, origin.stop_at_end)
 
 
-def _receive(child: Child, outlet: Outlet, batcher: Batcher, stream: Stream, origin: ServerSource) -> None:
+def _receive(
+    child: Child,
+    outlet: Outlet,
+    batcher: Batcher,
+    stream: Stream,
+    origin: ServerSource,
+    watch: HistoryWatch,
+) -> None:
     """Read until the stream ends. Raises `EngineError` and `OSError` for whatever breaks it."""
     stream.setblocking(False)
     acknowledger = Acknowledger(stream, outlet) if origin.semi_sync else None
@@ -129,6 +140,7 @@ def _receive(child: Child, outlet: Outlet, batcher: Batcher, stream: Stream, ori
             size = stream.recv_into(batcher.space())
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             if batcher.idle:
+                watch.idle(batcher.file, batcher.position)
                 outlet.send(batcher.caught_up(time.time_ns() // 1000), meanwhile)
             if wait(_POLL_SECONDS if finished_since is None else _LINGER_SECONDS):
                 # In TLS or compressed, that may be less than what gives a single byte.

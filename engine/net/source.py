@@ -6,6 +6,7 @@ variables by which a replica tells what it understands. Every refusal comes out 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -147,6 +148,18 @@ def read_facts(connection: Connection) -> SourceFacts:
         gtid_set=_gtid_set(values.get("gtid_binlog_pos" if mariadb else "gtid_executed")),
         semi_sync=None if semi_sync is None else semi_sync == "ON",
     )
+
+
+def executed_or_owned(connection: Connection) -> MysqlGtidSet:
+    """MySQL's executed GTIDs, and those of transactions that are just about to be.
+
+    With semi-synchronous replication a replica has the latter first. Raises `Refusal`.
+    """
+    with explained(connection):
+        # In this order: what is no longer owned when we ask has been executed when we ask next.
+        ((owned, executed),) = connection.query("SELECT @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed")
+    # Each number is followed by the thread that owns it: `uuid:7#12:8#15`.
+    return MysqlGtidSet.parse(f"{executed},{re.sub('#[0-9]+', '', owned or '')}")
 
 
 def check(facts: SourceFacts, where: str, *, semi_sync: bool = False) -> tuple[str, ...]:

@@ -5,19 +5,24 @@ Everything that would make the run impossible is found out here, before any proc
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
+from datetime import datetime
 
 from engine.errors import EngineError
-from engine.gtid import MysqlGtidSet, parse_gtid_set
+from engine.gtid import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from engine.net import source
 from engine.net.connection import Connection
+from engine.net.point_in_time import Connect, file_begun, place_at
 from engine.net.refusals import Refusal
-from engine.net.source import FIRST_POSITION, MAX_DUMP_POSITION, SourceFacts
+from engine.net.source import FIRST_POSITION, SourceFacts
 
 _STALE_REPLICA_SECONDS = 12.0
 """How long a server may take to notice that an engine is gone: two heartbeats and a little."""
 _RETRY_SECONDS = 0.5
+_STARTS = "earliest, latest, FILE:POSITION, gtid:SET, or a time such as 2026-11-20T08:00:00Z"
+_LIKE_A_TIME = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +51,34 @@ class LastPlace:
     gtid_set: str | None
     server_uuid: str | None
     flavor: str
+    file_created: int
+    """Server clock when `file` was begun, in seconds; 0 if not known."""
 
 
-def start_place(connection: Connection, start: str, last: LastPlace | None, facts: SourceFacts) -> StartPlace:
+def start_place(
+    connection: Connection,
+    start: str,
+    last: LastPlace | None,
+    facts: SourceFacts,
+    connect: Connect,
+) -> StartPlace:
     """Where to start; `start` counts for a new output only.
 
-    It is `earliest`, `latest`, `FILE:POSITION` or `gtid:SET`. Raises `EngineError` where the output cannot go
-    on at this server, or `start` makes no sense.
+    It is `earliest`, `latest`, `FILE:POSITION`, `gtid:SET`, or a time. `connect` gives more connections to
+    the same server. Raises `EngineError` where the output cannot go on at this server, or `start` makes no
+    sense.
     """
     if last is not None:
-        return _resume(connection, last, facts)
+        return _resume(connection, last, facts, connect)
     if start == "earliest":
         return _earliest(connection, facts)
     if start == "latest":
         here = source.current_position(connection)
-        return StartPlace(here.file, here.position, here.gtid_set)
+        # Set and position are not of quite the same moment: where there is a set it alone decides.
+        return StartPlace(here.file, here.position, here.gtid_set, by_gtid=_has_gtids(facts))
+    if _LIKE_A_TIME.match(start):
+        found = place_at(connect, facts, _moment(start))
+        return StartPlace(found.file, found.position, found.gtid_set)
     kind, colon, rest = start.partition(":")
     if kind == "gtid" and colon:
         if not _has_gtids(facts):
@@ -70,7 +88,7 @@ def start_place(connection: Connection, start: str, last: LastPlace | None, fact
         return StartPlace("", FIRST_POSITION, str(parse_gtid_set(rest, facts.flavor)), by_gtid=True)
     file, colon, position = start.rpartition(":")
     if not colon or not file or not position.isdigit():
-        raise EngineError(f"--start {start} is no start: give earliest, latest, FILE:POSITION, or gtid:SET")
+        raise EngineError(f"--start {start} is no start: give {_STARTS}")
     at = max(int(position), FIRST_POSITION)
     return StartPlace(file, at, source.gtid_set_at(connection, file, at))
 
@@ -89,39 +107,62 @@ def _has_gtids(facts: SourceFacts) -> bool:
     return facts.flavor == "mariadb" or facts.gtid_mode == "ON"
 
 
-def _resume(connection: Connection, last: LastPlace, facts: SourceFacts) -> StartPlace:
-    """By position on the same server, by GTID on another one of its topology (or beyond 4 GiB).
+def _moment(start: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(start)
+    except ValueError:
+        raise EngineError(f"--start {start} is no start: give {_STARTS}") from None
+    if moment.tzinfo is None:
+        raise EngineError(f"--start {start} lacks a time zone: add Z for UTC, or an offset such as +02:00")
+    return moment
 
-    MariaDB servers have no UUID to know them by, so there it is by GTID wherever the output has one.
+
+def _resume(connection: Connection, last: LastPlace, facts: SourceFacts, connect: Connect) -> StartPlace:
+    """By GTID wherever both have them, on whichever server of a topology; else by position on the same one.
+
+    Even on the same server the set is surer: behind a change of servers it says what is there, while the
+    position may still be that of events which the new server left out.
     """
     same_server = last.flavor == facts.flavor and (last.server_uuid or "") == (facts.server_uuid or "")
     if last.flavor == facts.flavor and last.gtid_set is not None and _has_gtids(facts):
-        if facts.flavor == "mysql":
-            _check_history(connection, last, facts, same_server)
-        if not (same_server and facts.server_uuid and last.position <= MAX_DUMP_POSITION):
-            return StartPlace(last.file, last.position, last.gtid_set, by_gtid=True)
+        _check_history(connection, last.gtid_set, facts, same_server)
+        return StartPlace(last.file, last.position, last.gtid_set, by_gtid=True)
     if not same_server:
         raise EngineError(
             f"the output folder holds changes of another server ({last.flavor} {last.server_uuid or ''}) "
             f"than {connection.endpoint} ({facts.flavor} {facts.server_uuid or ''}): point the engine at "
             "that server, or give it an empty folder (with GTIDs on it could go on at a replica)"
         )
+    if last.file_created and file_begun(connect, facts, last.file) != last.file_created:
+        raise EngineError(
+            f"{connection.endpoint} has another {last.file} than the one that the output folder goes on in: "
+            "its binlogs were reset, so start again into an empty output folder"
+        )
     return StartPlace(last.file, last.position, last.gtid_set)
 
 
-def _check_history(connection: Connection, last: LastPlace, facts: SourceFacts, same_server: bool) -> None:
-    """A server that has not executed what the output has cannot go on behind it."""
-    if MysqlGtidSet.parse(facts.gtid_set or "").covers(MysqlGtidSet.parse(last.gtid_set or "")):
-        return
-    if same_server:
+def _check_history(connection: Connection, gtid_set: str, facts: SourceFacts, same_server: bool) -> None:
+    """A server that has not executed what the output has cannot go on behind it.
+
+    One that lacks transactions of its own will not get them back. MariaDB servers are known by their ids.
+    """
+    if facts.flavor == "mysql":
+        lacks = not source.executed_or_owned(connection).covers(MysqlGtidSet.parse(gtid_set))
+        for_good = same_server
+    else:
+        origins = MariadbGtidSet.parse(gtid_set).ahead_of(MariadbGtidSet.parse(facts.gtid_set or ""))
+        lacks = bool(origins)
+        for_good = facts.server_id in origins
+    if lacks and for_good:
         raise EngineError(
-            f"{connection.endpoint} does not know transactions that the output folder has: its binlogs and "
-            "GTIDs were reset, so start again into an empty output folder"
+            f"{connection.endpoint} does not know transactions that the output folder has from it: its "
+            "binlogs and GTIDs were reset, or it lost them in a crash, so start again into an empty folder"
         )
-    raise BehindError(
-        f"{connection.endpoint} has not executed everything that the output folder has: it is behind, or "
-        "belongs to another topology"
-    )
+    if lacks:
+        raise BehindError(
+            f"{connection.endpoint} has not executed everything that the output folder has: it is behind, or "
+            "belongs to another topology"
+        )
 
 
 def refuse_taken_server_id(connection: Connection, server_id: int, replica_uuid: str) -> None:

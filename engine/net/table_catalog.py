@@ -6,24 +6,21 @@ column by column against the table map.
 
 from __future__ import annotations
 
-import contextlib
-
 from engine.decode.catalog import unpack
 from engine.decode.table_map import TableMap
 from engine.errors import EngineError
-from engine.net.connection import Connection
 from engine.net.describe import describe_table
-from engine.net.endpoint import ConnectionFailed
 from engine.net.origins import ServerSource
+from engine.net.side_connection import SideConnection
 
 
 class TableCatalog:
     """Asks the server's information_schema for what its table maps leave out."""
 
-    def __init__(self, origin: ServerSource, flavor: str) -> None:
+    def __init__(self, origin: ServerSource, flavor: str, side: SideConnection) -> None:
         self._origin = origin
         self._flavor = flavor
-        self._connection: Connection | None = None
+        self._side = side
 
     def describe(self, table_map: TableMap) -> bytes | None:
         """The packed columns, null where the binlog tells all.
@@ -33,7 +30,8 @@ class TableCatalog:
         """
         if not (table_map.needs_catalog or self._flavor == "mariadb"):
             return None
-        packed = self._ask(table_map.database, table_map.table)
+        database, table = table_map.database, table_map.table
+        packed = self._side.ask(lambda connection: describe_table(connection, database, table))
         misfit = (
             "the server has no such table any more" if packed is None else table_map.misfit(unpack(packed))
         )
@@ -41,22 +39,9 @@ class TableCatalog:
             return packed
         if table_map.needs_catalog and not self._origin.name_unknown_columns:
             raise EngineError(
-                f"the columns of {table_map.database}.{table_map.table} cannot be named, because the table "
+                f"the columns of {database}.{table} cannot be named, because the table "
                 f"was altered or dropped after this event was written ({misfit}): go on with "
                 "--unknown-columns number, or start behind the change; binlog_row_metadata=FULL on the "
                 "server prevents this"
             )
         return None
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        if self._connection is not None:
-            self._connection.close()
-
-    def _ask(self, database: str, table: str) -> bytes | None:
-        if self._connection is not None:
-            # An idle server may have hung up long ago.
-            with contextlib.suppress(ConnectionFailed):
-                return describe_table(self._connection, database, table)
-        self._connection = self._origin.address.connect()
-        return describe_table(self._connection, database, table)

@@ -1,0 +1,76 @@
+"""Notices that the server's binlogs were reset under a dump that goes on.
+
+A server says nothing of it. Its dump thread waits on in the file that is gone, and may find its way into the
+next one, past all that was written between. So when the server claims to have nothing more it is asked where
+its binlog ends, and when a file is left that was never finished, whether it is still the same file. What is
+found only ends the stream: the next run decides whether the output can go on (`engine.net.start`).
+"""
+
+from __future__ import annotations
+
+import time
+
+from engine.errors import EngineError
+from engine.net import source
+from engine.net.endpoint import ConnectionFailed
+from engine.net.origins import ServerSource
+from engine.net.outlet import Place
+from engine.net.point_in_time import file_begun
+from engine.net.refusals import Refusal
+from engine.net.side_connection import SideConnection
+from engine.net.source import SourceFacts
+
+_CHECK_SECONDS = 5.0
+
+
+class HistoryWatch:
+    """Checks one dump against what the server says of its binlogs."""
+
+    def __init__(self, origin: ServerSource, facts: SourceFacts, side: SideConnection) -> None:
+        self._origin = origin
+        self._facts = facts
+        self._side = side
+        self._due = time.monotonic() + _CHECK_SECONDS
+        self._stuck_at: Place | None = None
+
+    def idle(self, file: str, position: int) -> None:
+        """The server claims that its binlog ends there. Raises `ConnectionFailed` if it does not.
+
+        Asked rarely, and only where we may. That more was written a moment ago is no contradiction, but that
+        nothing of it has come by the next time is.
+        """
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + _CHECK_SECONDS
+        ours = file, position
+        try:
+            here = self._side.ask(source.current_position)
+        except Refusal:
+            # It takes a privilege that a dump does not need.
+            return
+        ahead = _order(here.file, here.position) > _order(*ours)
+        if _order(here.file, here.position) < _order(*ours) or (ahead and self._stuck_at == ours):
+            raise ConnectionFailed(
+                f"the server waits at {file} position {position}, though its binlog ends at {here.file} "
+                f"position {here.position}: its binlogs were reset"
+            )
+        self._stuck_at = ours if ahead else None
+
+    def left_unfinished(self, file: str, created: int) -> None:
+        """The server goes on behind a file that it never closed. Raises `ConnectionFailed` if it is gone."""
+        try:
+            begun = file_begun(self._origin.address.connect, self._facts, file)
+        except EngineError as error:
+            raise ConnectionFailed(
+                f"the server left {file}, and does not have it any more: {error}"
+            ) from error
+        if begun != created:
+            raise ConnectionFailed(
+                f"the server left {file} without an end, and has another file of that name by now: its "
+                "binlogs were reset"
+            )
+
+
+def _order(file: str, position: int) -> tuple[int, str, int]:
+    """Files count up, and their numbers become longer."""
+    return len(file), file, position

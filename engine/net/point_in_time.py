@@ -1,0 +1,176 @@
+"""Where a server's binlog stands at a point in time, found by event headers alone.
+
+A binlog file begins with the time when it was begun, so a few of them lead to the last file that was begun
+before the moment: what older files hold was written before it. That file is read up to the first transaction
+with an event of that second or later. Times are the server's own, in whole seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from bisect import bisect_left
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from engine.decode.event_roles import EVENT_ROLES, MYSQL_GTID, TAGGED_GTID
+from engine.decode.event_table import EventTable, open_events
+from engine.decode.event_types import PREVIOUS_GTIDS_LOG_EVENT
+from engine.decode.events import TaggedGtid, decode_event, gtid_set_text
+from engine.decode.format_description import FormatDescription
+from engine.decode.gtids import gtid_ranges
+from engine.errors import EngineError
+from engine.gtid import MysqlGtidSet
+from engine.kernels import Int64s
+from engine.net import source
+from engine.net.batching import Batcher, OutgoingBatch, ServerErrorPacket
+from engine.net.connection import Connection
+from engine.net.endpoint import ConnectionFailed
+from engine.net.packets import parse_err
+from engine.net.refusals import explain
+from engine.net.server_events import any_server_id, read_server_events
+from engine.net.source import FIRST_POSITION, SourceFacts
+
+_HEARTBEAT_SECONDS = 30.0
+
+Connect = Callable[[], Connection]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPlace:
+    """A place in a server's binlog. `gtid_set`: what was executed before, where the server has GTIDs."""
+
+    file: str
+    position: int
+    gtid_set: str | None
+
+
+def place_at(connect: Connect, facts: SourceFacts, moment: datetime) -> FoundPlace:
+    """The place of the first transaction of that second or later; the end where there is none yet.
+
+    `connect` gives connections to the server. Raises `EngineError` where older binlogs, which may have had
+    such transactions, are gone, and for what the server refuses.
+    """
+    second = int(moment.timestamp())
+    with connect() as connection:
+        where = str(connection.endpoint)
+        files = [file for file, _ in source.binary_logs(connection)]
+    later = bisect_left(files, second, key=lambda file: file_begun(connect, facts, file))
+    if later == 0:
+        if not files or _number(files[0]) > 1:
+            raise EngineError(
+                f"the oldest binlog of {where} was begun after {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} "
+                "UTC, and older ones were purged: take what is there with --start earliest, or a later time"
+            )
+        return FoundPlace(files[0], FIRST_POSITION, facts.gtid_purged)
+    search = _Search(second, facts)
+    batches = _batches(connect(), facts, files[later - 1])
+    with contextlib.closing(batches):
+        found = next(filter(None, map(search.look_at, batches)), search.end)
+    if facts.flavor != "mariadb":
+        return found
+    with connect() as connection:
+        gtid_set = source.gtid_set_at(connection, found.file, found.position)
+    return FoundPlace(found.file, found.position, gtid_set)
+
+
+def file_begun(connect: Connect, facts: SourceFacts, file: str) -> int:
+    """Server clock when a file was begun, in seconds: the time of its format description."""
+    events = read_server_events(connect(), facts, file, FIRST_POSITION, any_server_id())
+    with contextlib.closing(events):
+        for _, _, event in events:
+            return int.from_bytes(event[:4], "little")
+    raise EngineError(f"the server sends nothing of {file}: see its error log")
+
+
+class _Search:
+    """Looks for the moment in one batch after the other."""
+
+    def __init__(self, second: int, facts: SourceFacts) -> None:
+        self._second = second
+        self._executed = MysqlGtidSet() if facts.gtid_mode == "ON" else None
+        self._open: tuple[str, int] | None = None
+        self.end = FoundPlace("", FIRST_POSITION, None)
+        """Behind all that was looked at."""
+
+    def look_at(self, batch: OutgoingBatch) -> FoundPlace | None:
+        """The place, if it is in this batch."""
+        header = batch.header
+        events, _ = open_events(
+            header.file, batch.data, batch.index, header.context_events, header.position, checksum_size=0
+        )
+        if header.aborts_transaction:
+            self._open = None
+        late = np.flatnonzero(_times(events)[events.context :] >= self._second) + events.context
+        first_late = int(late[0]) if len(late) else len(events)
+        ends = np.flatnonzero(events.transaction_ends[:first_late])
+        # The late event's transaction begins behind the last one that ended, maybe in an earlier batch.
+        begin = int(ends[-1]) + 1 if len(ends) else events.context
+        self._execute(events, first_late, begin if len(ends) else 0)
+        if len(ends) or self._open is None:
+            at = int(events.positions[begin]) if begin < len(events) else header.resume_position
+            self._open = (header.file if begin < len(events) else header.resume_file, at)
+        gtid_set = None if self._executed is None else str(self._executed)
+        if len(late):
+            return FoundPlace(*self._open, gtid_set)
+        if header.ends_transaction:
+            self._open = None
+            self.end = FoundPlace(header.resume_file, header.resume_position, gtid_set)
+        return None
+
+    def _execute(self, events: EventTable, seen: int, ended: int) -> None:
+        """Take the GTIDs of the first `ended` events into the set, and a file's own word among those seen."""
+        if self._executed is None or not len(events):
+            return
+        description = FormatDescription.parse(events.event(0).tobytes())
+        for place in np.flatnonzero(events.types[:seen] == PREVIOUS_GTIDS_LOG_EVENT):
+            text = gtid_set_text(decode_event(events.event(place).tobytes(), description))
+            self._executed = MysqlGtidSet.parse(text or "")
+        roles = EVENT_ROLES[events.types[:ended]]
+        gtid_events = np.flatnonzero((roles == MYSQL_GTID) | (roles == TAGGED_GTID))
+        for gtid_source, first, last, _ in gtid_ranges(events, gtid_events, TaggedGtid(description)):
+            self._executed.add(gtid_source, first, last)
+
+
+def _times(events: EventTable) -> Int64s:
+    seconds = np.zeros(len(events), np.int64)
+    for byte in range(4):
+        seconds |= events.data[events.starts + byte].astype(np.int64) << (8 * byte)
+    return seconds
+
+
+def _number(file: str) -> int:
+    number = file.rpartition(".")[2]
+    return int(number) if number.isdigit() else 0
+
+
+def _batches(connection: Connection, facts: SourceFacts, file: str) -> Generator[OutgoingBatch, None, None]:
+    """The binlog from the beginning of a file to the end of the last, in batches for nobody to decode."""
+    source.prepare_dump(
+        connection, facts, heartbeat_seconds=_HEARTBEAT_SECONDS, replica_uuid=str(uuid.uuid4())
+    )
+    server_id = any_server_id()
+    context = source.context_of(connection, file, FIRST_POSITION, server_id)
+    source.start_dump(connection, file, FIRST_POSITION, server_id, non_block=True)
+    stream, pending = connection.take_over()
+    batcher = Batcher(
+        lambda table_map: None, file=file, checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0
+    )
+    with contextlib.closing(stream):
+        try:
+            batcher.space()[: len(pending)] = pending
+            yield from batcher.received(len(pending))
+            while not batcher.ended:
+                size = stream.recv_into(batcher.space())
+                if size == 0:
+                    raise ConnectionFailed(f"{context.where} closed the connection while we looked at {file}")
+                yield from batcher.received(size)
+        except ServerErrorPacket as packet:
+            raise explain(parse_err(packet.payload), context) from None
+        except OSError as error:
+            reason = error.strerror or error
+            raise ConnectionFailed(f"the connection to {context.where} was lost: {reason}") from error
+    yield from batcher.finish()
