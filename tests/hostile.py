@@ -16,7 +16,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -39,6 +39,7 @@ from engine.decode.warm import warm_kernels
 from engine.errors import BinlogError, EventError
 from engine.net.batching import Batcher, ServerErrorPacket
 from engine.samples import sample_binlogs
+from engine.table_filter import EVERY_TABLE, TableFilter
 from tests.batches import packets_of
 from tests.made_events import binlog, mariadb_compressed, payload_of
 from tests.make_corpus import CORPUS
@@ -74,6 +75,8 @@ class Case:
     packets: bool
     chunk: int
     batch_bytes: int
+    filtered: bool
+    """Whether only some tables are wanted."""
 
 
 def _source(name: str, events: list[bytes]) -> Source:
@@ -240,7 +243,8 @@ def damaged(rng: Random) -> Case:
         stream = stream[: rng.randrange(len(stream) + 1)]
     chunk = rng.choice((1 << 20, 1 << 20, rng.randint(1, 300)))
     batch_bytes = rng.choice((1 << 16, 1 << 16, rng.randint(200, 2000)))
-    return Case(f"{source.name}: {', '.join(done)}", stream, packets, chunk, batch_bytes)
+    filtered = not rng.randrange(3)
+    return Case(f"{source.name}: {', '.join(done)}", stream, packets, chunk, batch_bytes, filtered)
 
 
 def _is_new(events: list[bytes]) -> bool:
@@ -266,7 +270,26 @@ def _finished(rng: Random, event: bytes, checksum: bool) -> bytes:
     return event + zlib.crc32(event).to_bytes(4, "little") if checksum else event
 
 
-def check(case: Case, decoder: BatchDecoder) -> str | None:
+class Decoders:
+    """A decoder for all tables, and one for some."""
+
+    def __init__(self) -> None:
+        self._by_filter = {
+            filtered: DecodeOptions(tables, bookkeeping_events=not filtered)
+            for filtered, tables in ((False, EVERY_TABLE), (True, TableFilter(("*.pk", "*.orders", "*.t*"))))
+        }
+        self._decoders = {filtered: BatchDecoder(options) for filtered, options in self._by_filter.items()}
+
+    def options(self, case: Case) -> DecodeOptions:
+        """What the batcher has to know of the decoder."""
+        return self._by_filter[case.filtered]
+
+    def decoder(self, case: Case) -> BatchDecoder:
+        """The decoder for a case."""
+        return self._decoders[case.filtered]
+
+
+def check(case: Case, decoders: Decoders) -> str | None:
     """Put the case through the engine; returns the error that came out, which is a located one, or raises."""
     batcher = Batcher(
         lambda table_map: None,
@@ -274,6 +297,8 @@ def check(case: Case, decoder: BatchDecoder) -> str | None:
         marker=1 if case.packets else None,
         batch_bytes=case.batch_bytes,
         gtid_set="",
+        decode=decoders.options(case),
+        opens_compressed=True,
     )
     batches, error, at = [], None, 0
     try:
@@ -290,7 +315,7 @@ def check(case: Case, decoder: BatchDecoder) -> str | None:
     for number, batch in enumerate(batches):
         assert batch.header.sequence == number
         # Nothing is behind the last event, so that no kernel reads beyond it unnoticed.
-        result, frames = decoder.decode(batch.header, batch.index, np.array(batch.data))
+        result, frames = decoders.decoder(case).decode(batch.header, batch.index, np.array(batch.data))
         for table, frame in zip(result.tables, frames, strict=True):
             schema = pa.ipc.read_schema(pa.py_buffer(table.schema))
             pa.ipc.read_record_batch(frame, transit_schema(schema)).validate(full=True)
@@ -302,8 +327,7 @@ def check(case: Case, decoder: BatchDecoder) -> str | None:
 
 def save(case: Case, path: Path) -> None:
     """Write the case down for `--repeat`."""
-    fields = [case.description, case.stream, case.packets, case.chunk, case.batch_bytes]
-    path.write_bytes(msgpack.packb(fields))
+    path.write_bytes(msgpack.packb(astuple(case)))
 
 
 def load(path: Path) -> Case:
@@ -318,7 +342,7 @@ def _limit_memory() -> None:
 
 def run(cases: int, number: int, state: Path) -> tuple[int, int]:
     """So many cases, chosen by `number`; how many there were, and how many of them were refused."""
-    decoder = BatchDecoder(DecodeOptions(bookkeeping_events=True))
+    decoders = Decoders()
     tried = refused = 0
 
     @seed(number)
@@ -336,7 +360,7 @@ def run(cases: int, number: int, state: Path) -> tuple[int, int]:
         save(case, state)
         faulthandler.dump_traceback_later(CASE_SECONDS, exit=True)
         try:
-            tried, refused = tried + 1, refused + (check(case, decoder) is not None)
+            tried, refused = tried + 1, refused + (check(case, decoders) is not None)
         finally:
             faulthandler.cancel_dump_traceback_later()
 
@@ -355,7 +379,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.repeat:
         case = load(options.repeat)
-        print(case.description, "→", check(case, BatchDecoder(DecodeOptions(bookkeeping_events=True))))
+        print(case.description, "→", check(case, Decoders()))
         return
     print(f"a case that fails or crashes is left in {options.state}, for --repeat", file=sys.stderr)
     faulthandler.enable()
