@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.decode import event_types as types
+from engine.decode.columns.kernels import address_of, copy
 from engine.decode.options import DecodeOptions
 from engine.kernels import Bytes, Int64s, kernel, read_u32
 from engine.messages import LEFT_OUT
@@ -18,6 +19,8 @@ from engine.messages import LEFT_OUT
 KEEP, DROP, DROP_UNWANTED = range(3)
 """What to do with the events of a type: DROP_UNWANTED those whose table nobody wants."""
 
+_PACKET_HEADER = 7
+"""What may stand between two events that came one after the other: 4 bytes, and up to 3 of a marker."""
 FIRST_TABLE_IDS = 1024
 """Room in a new table of ids; it grows where one transaction changes more tables than half of that."""
 
@@ -99,15 +102,22 @@ def _size_of_events(data: Bytes, index: NDArray[np.uint32]) -> int:
 
 
 @kernel
-def _copy_events(data: Bytes, index: NDArray[np.uint32], target: Bytes) -> None:
-    at = 0
+def _copy_events(data: Bytes, index: NDArray[np.uint32], target: Bytes) -> int:
+    """Copy the events in runs of those that stand close together; returns the bytes that they take."""
+    source, to = address_of(data), address_of(target)
+    at = run_start = run_end = 0
     for i in range(index.shape[0]):
-        if index[i, 1] & LEFT_OUT == 0:
-            start = np.int64(index[i, 0])
-            size = read_u32(data, start + 9)
-            target[at : at + size] = data[start : start + size]
-            index[i, 0] = at
-            at += size
+        if index[i, 1] & LEFT_OUT != 0:
+            continue
+        start = np.int64(index[i, 0])
+        if start - run_end > _PACKET_HEADER or i == 0:
+            copy(to, at, source, run_start, run_end - run_start)
+            at += run_end - run_start
+            run_start = start
+        index[i, 0] = at + start - run_start
+        run_end = start + read_u32(data, start + 9)
+    copy(to, at, source, run_start, run_end - run_start)
+    return at + run_end - run_start
 
 
 def close_up(data: Bytes, index: NDArray[np.uint32]) -> Bytes:
@@ -118,6 +128,5 @@ def close_up(data: Bytes, index: NDArray[np.uint32]) -> Bytes:
     size = _size_of_events(data, index)
     if 4 * size > 3 * len(data):
         return data
-    target = np.empty(size, np.uint8)
-    _copy_events(data, index, target)
-    return target
+    target = np.empty(size + _PACKET_HEADER * len(index), np.uint8)
+    return target[: _copy_events(data, index, target)]
