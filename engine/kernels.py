@@ -30,6 +30,14 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator for what a kernel calls per event: part of every kernel that calls it.
+
+    A call that is not inlined counts references to its arrays, which takes longer than such a function does.
+    """
+    return numba.njit(inline="always", error_model="numpy")(function)
+
+
 def _loader(bits: int) -> Callable[..., Any]:
     """How an intrinsic reads a little-endian number of so many bits at an offset of a byte array."""
 

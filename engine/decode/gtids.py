@@ -12,13 +12,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from engine.decode.columns.digits import write_number
+from engine.decode.columns.kernels import address_of, copy
 from engine.decode.event_roles import EVENT_ROLES, MARIADB_GTID, TAGGED_GTID
 from engine.decode.event_table import EventTable
 from engine.decode.event_types import HEADER_LENGTH
-from engine.kernels import Bytes, Int32s, Int64s, kernel, read_u32, read_u64
+from engine.kernels import Bytes, Int32s, Int64s, inlined, kernel, read_u32, read_u64
 
+_UUID = 36
 _LONGEST = 64
-"""Bytes of the longest untagged GTID text: 36 + 1 + 20."""
+"""Bytes of the longest untagged GTID text, 36 + 1 + 20, and those behind it that writing numbers changes."""
 
 GtidRange = tuple[str, int, int, int]
 """As `engine.messages.Result.gtids` has it."""
@@ -27,20 +30,7 @@ _HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
 
 
 @kernel
-def _put_number(out: Bytes, at: int, number: int) -> int:
-    digits = 1
-    rest = number // 10
-    while rest > 0:
-        digits += 1
-        rest //= 10
-    for place in range(digits - 1, -1, -1):
-        out[at + place] = 48 + number % 10
-        number //= 10
-    return at + digits
-
-
-@kernel
-def _put_uuid(data: Bytes, source: int, out: Bytes, at: int) -> int:
+def _put_uuid(data: Bytes, source: int, out: Bytes, at: int) -> None:
     for i in range(16):
         if i == 4 or i == 6 or i == 8 or i == 10:
             out[at] = 45
@@ -48,27 +38,41 @@ def _put_uuid(data: Bytes, source: int, out: Bytes, at: int) -> int:
         out[at] = _HEX[data[source + i] >> 4]
         out[at + 1] = _HEX[data[source + i] & 15]
         at += 2
-    return at
+
+
+@inlined
+def _same_source(data: Bytes, body: int, other: int) -> bool:
+    """Whether two GTID events of MySQL, given by their bodies, have the same UUID."""
+    return read_u64(data, body + 1) == read_u64(data, other + 1) and (
+        read_u64(data, body + 9) == read_u64(data, other + 9)
+    )
 
 
 @kernel
 def _write_texts(data: Bytes, starts: Int64s, mariadb: bool, out: Bytes, offsets: Int32s) -> None:
     """One text per GTID event start in `starts`; an empty one for -1."""
+    text = address_of(out)
     at = 0
     offsets[0] = 0
+    before, before_at = -1, 0
     for i in range(len(starts)):
         if starts[i] >= 0:
             body = starts[i] + HEADER_LENGTH
             if mariadb:
-                at = _put_number(out, at, read_u32(data, body + 8))
+                at = write_number(text, at, np.uint64(read_u32(data, body + 8)))
                 out[at] = 45
-                at = _put_number(out, at + 1, read_u32(data, starts[i] + 5))
+                at = write_number(text, at + 1, np.uint64(read_u32(data, starts[i] + 5)))
                 out[at] = 45
-                at = _put_number(out, at + 1, read_u64(data, body))
+                at = write_number(text, at + 1, np.uint64(read_u64(data, body)))
             else:
-                at = _put_uuid(data, body + 1, out, at)
+                if before >= 0 and _same_source(data, body, before):
+                    copy(text, at, text, before_at, _UUID)
+                else:
+                    _put_uuid(data, body + 1, out, at)
+                before, before_at = body, at
+                at += _UUID
                 out[at] = 58
-                at = _put_number(out, at + 1, read_u64(data, body + 17))
+                at = write_number(text, at + 1, np.uint64(read_u64(data, body + 17)))
         offsets[i + 1] = at
 
 
@@ -87,9 +91,7 @@ def _find_runs(data: Bytes, starts: Int64s, mariadb: bool, runs: Int64s) -> int:
                     read_u32(data, before - 14) == read_u32(data, body - 14)
                 )
             else:
-                joins = read_u64(data, before + 1) == read_u64(data, body + 1) and (
-                    read_u64(data, before + 9) == read_u64(data, body + 9)
-                )
+                joins = _same_source(data, body, before)
         if joins:
             runs[count - 1, 2] = number
         else:

@@ -28,7 +28,7 @@ from engine.decode.event_roles import (
 )
 from engine.decode.event_table import EventTable
 from engine.decode.statements import BEGIN, COMMIT, statement_kind, statement_start
-from engine.kernels import Bytes, Int64s, kernel, read_u48, read_u64
+from engine.kernels import Bytes, Int64s, inlined, kernel, load_word, read_u48, read_u64
 
 _DUMMY_TABLE = 0xFFFFFF
 """Table id of a rows event that only carries the end-of-statement flag."""
@@ -97,12 +97,17 @@ class Survey:
     """Per entry its transaction, -1 for what stands between transactions."""
 
 
-@kernel
+@inlined
 def _same_bytes(data: Bytes, a: int, b: int, size: int) -> bool:
-    for i in range(size):
-        if data[a + i] != data[b + i]:
-            return False
-    return True
+    same = True
+    at = 0
+    while at + 8 <= size and same:
+        same = load_word(data, a + at) == load_word(data, b + at)
+        at += 8
+    while at < size and same:
+        same = data[a + at] == data[b + at]
+        at += 1
+    return same
 
 
 @kernel
