@@ -105,19 +105,19 @@ def _size_of_events(data: Bytes, index: NDArray[np.uint32]) -> int:
 def _copy_events(data: Bytes, index: NDArray[np.uint32], target: Bytes) -> int:
     """Copy the events in runs of those that stand close together; returns the bytes that they take."""
     source, to = address_of(data), address_of(target)
-    at = run_start = run_end = 0
+    at = run_start = run_end = np.int64(0)
     for i in range(index.shape[0]):
         if index[i, 1] & LEFT_OUT != 0:
             continue
         start = np.int64(index[i, 0])
-        if start - run_end > _PACKET_HEADER or i == 0:
+        if start - run_end > _PACKET_HEADER:
             copy(to, at, source, run_start, run_end - run_start)
             at += run_end - run_start
             run_start = start
         index[i, 0] = at + start - run_start
         run_end = start + read_u32(data, start + 9)
     copy(to, at, source, run_start, run_end - run_start)
-    return at + run_end - run_start
+    return int(at + run_end - run_start)
 
 
 def close_up(data: Bytes, index: NDArray[np.uint32]) -> Bytes:
