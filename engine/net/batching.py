@@ -500,7 +500,7 @@ class Batcher:
 
     def _open_buffer(self, capacity: int, context: list[bytes]) -> None:
         self._data = np.empty(capacity, np.uint8)
-        self._index = np.zeros((capacity // _SMALLEST_EVENT + len(context) + 2, 2), np.uint32)
+        self._index = np.empty((capacity // _SMALLEST_EVENT + len(context) + 2, 2), np.uint32)
         self._filled = 0
         for row, event in enumerate(context):
             self._data[self._filled : self._filled + len(event)] = np.frombuffer(event, np.uint8)
