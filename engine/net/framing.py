@@ -30,7 +30,7 @@ from engine.decode.event_roles import (
     TRANSACTION_FINISH,
 )
 from engine.decode.positions import length_in_file, start_position
-from engine.kernels import Bytes, Int64s, copy_within, kernel, read_u24, read_u32, read_u48, read_u64
+from engine.kernels import Bytes, Int64s, copy_within, inlined, kernel, read_u24, read_u32, read_u48, read_u64
 from engine.messages import LEFT_OUT, TRANSACTION_END
 from engine.net.filtering import DROP, KEEP, is_unwanted, note_table
 
@@ -107,7 +107,7 @@ _HEADER = 19
 _MARIADB_STANDALONE = 1
 
 
-@kernel
+@inlined
 def table_map_hash(data: Bytes, start: int, end: int) -> int:
     """A hash of a table map's definition: all of the event behind the table id."""
     value = np.int64(-3750763034362895579)
@@ -133,7 +133,7 @@ def find_table(tables: Int64s, value: int) -> int:
     return place
 
 
-@kernel
+@inlined
 def _locate_packet(data: Bytes, filled: int, state: Int64s, marker: int) -> int:
     """Set EVENT_* for the packet at the cursor, joining the parts of a large one."""
     cursor = state[CURSOR]
@@ -208,7 +208,7 @@ def _locate_bare(data: Bytes, filled: int, state: Int64s) -> int:
     return SPECIAL
 
 
-@kernel
+@inlined
 def _step_transaction(
     data: Bytes, start: int, end: int, role: int, kind: int, query_header: int, state: Int64s
 ) -> int:
@@ -272,7 +272,7 @@ def _take_heartbeat(data: Bytes, state: Int64s) -> None:
             state[POSITION] += ahead
 
 
-@kernel
+@inlined
 def _is_left_out(data: Bytes, start: int, end: int, treatment: int, table_ids: Int64s) -> bool:
     """Whether nobody wants an event of a type that is not always kept."""
     if treatment == DROP:
