@@ -14,10 +14,15 @@ from engine.decode.event_types import ROWS_EVENTS
 from engine.decode.options import DecodeOptions
 from engine.gtid import parse_gtid_set
 from engine.messages import LEFT_OUT
+from engine.net.archive import Archive
 from engine.net.batching import Batcher, OutgoingBatch
+from engine.net.serve import ReplicationSource
+from engine.reader import Changes
 from engine.samples import sample_binlogs
+from engine.sink.commit_log import CommitLog
 from engine.table_filter import TableFilter
 from tests.batches import Decoded, decode_all, events_of, feed, packets_of
+from tests.engine_run import run_command
 from tests.made_events import (
     MARIADB,
     MYSQL,
@@ -228,3 +233,24 @@ def test_samples_of_a_real_server(pattern):
     expected = decode_all(batches_of(events, DecodeOptions(), checksum_algorithm=1), options)
     assert merged(filtered, "mysql") == merged(expected, "mysql")
     assert set(filtered.rows) <= {pattern.partition(".")[2], ""} or pattern == "*.*"
+
+
+def test_the_command_leaves_tables_out_and_still_counts_every_transaction(tmp_path):
+    with ReplicationSource(sample_binlogs(), user="repl", password="pass word") as source:
+        ended = run_command(
+            "run",
+            f"--port={source.port}",
+            "--user=repl",
+            f"--out={tmp_path / 'out'}",
+            "--workers=1",
+            "--stop-at-end",
+            "--tables=shop.*",
+            "--exclude-tables=*.orders,*.products",
+            password="pass word",
+        )
+    assert ended.status == 0, ended.stderr
+    assert Changes(tmp_path / "out").tables() == [("shop", "customers")]
+    position = CommitLog(tmp_path / "out").latest().position
+    # The last file ends with a rotation to one that the archive does not have.
+    assert (position.file, position.position) == ("shop-binlog.000003", 4)
+    assert position.gtid_set == Archive(sample_binlogs()).executed_gtid_set
