@@ -1,7 +1,7 @@
 """Row values as `mysqlbinlog -vv` prints them, and ours in its notation: one function per printed type.
 
 Where the two cannot be made equal, or the tool has no notation, the table of differences in
-`docs/coverage.md` says so.
+`docs/events.md` says so.
 """
 
 from __future__ import annotations
