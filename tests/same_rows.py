@@ -111,10 +111,12 @@ def change_rows(spark: SparkSession, out: Path, table: str) -> DataFrame:
     return spark.read.format("binlog").option("tables", table).load(str(out))
 
 
-def replayed(changes: DataFrame, keys: Sequence[str], columns: Columns) -> list[Row]:
+def replayed(
+    changes: DataFrame, keys: Sequence[str], columns: Columns, *, partial_images: bool = False
+) -> list[Row]:
     """The rows that the changes lead to, in comparable values."""
     names = [quoted(name) for name in columns]
-    rows = replay(changes, keys).select(*names).toArrow().to_pylist()
+    rows = replay(changes, keys, partial_images=partial_images).select(*names).toArrow().to_pylist()
     return [
         {
             name: None if row[name] is None else family.from_spark(row[name])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,12 @@ TRANSACTIONS = 6
 ROWS_EACH = 3
 
 
-@pytest.fixture(scope="module")
-def binlog(server: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[Listed]]:
+@pytest.fixture(scope="module", params=["mysql-9.7", "mariadb-11.8"])
+def binlog(
+    request: pytest.FixtureRequest, shared_server: Callable[[str], Server]
+) -> tuple[bytes, list[Listed]]:
     """A complete binlog of a few transactions of several rows, and its events."""
+    server = shared_server(request.param)
     server.flush_binlog()
     server.execute("CREATE DATABASE damaged", "CREATE TABLE damaged.t (id INT PRIMARY KEY, v VARCHAR(100))")
     path = server.binlogs()[-1]

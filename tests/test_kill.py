@@ -86,7 +86,7 @@ def writer(mysql97: Server) -> Iterator[Writer]:
     mysql97.execute("DROP DATABASE killed")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_killing_any_process_loses_and_doubles_nothing(
     mysql97: Server, writer: Writer, spark: SparkSession, tmp_path: Path
 ) -> None:
