@@ -14,12 +14,12 @@ from engine.decode import event_types as t
 from engine.decode.event_types import EventHeader
 from engine.decode.events.decoding import decode_event
 from engine.decode.format_description import FormatDescription
+from engine.decode.gtid_data import encode_gtid_set
 from engine.gtid import MariadbGtidSet, MysqlGtidSet
 from engine.net import dump as dump_module
 from engine.net.archive import Archive
 from engine.net.commands import BinlogDump, BinlogDumpGtid
 from engine.net.dump import Dump
-from engine.net.gtid_data import encode_gtid_set
 from engine.net.packets import PacketJoiner, ServerError
 from engine.net.replica_gtids import MariadbReplicaGtids, MysqlReplicaGtids, ReplicaGtids
 from tests.made_events import (

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from engine.decode.gtid_data import decode_gtid_set
 from engine.errors import EngineError
 from engine.gtid import MariadbGtidSet
 from engine.net.answers import answer
@@ -27,7 +28,6 @@ from engine.net.commands import (
 )
 from engine.net.dump import Dump
 from engine.net.files import MAGIC_LENGTH
-from engine.net.gtid_data import decode_gtid_set
 from engine.net.handshake import is_ssl_request, version_tuple
 from engine.net.packets import Ok, PacketJoiner, ServerError, build_end, build_err, build_ok, frame
 from engine.net.replica_gtids import MariadbReplicaGtids, MysqlReplicaGtids, ReplicaGtids, dump_refusal

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from engine.decode.gtid_data import encode_gtid_set
 from engine.errors import EngineError
 from engine.gtid import MysqlGtidSet
 from engine.net.commands import (
@@ -22,7 +23,6 @@ from engine.net.commands import (
     RegisterSlave,
 )
 from engine.net.connection import Connection
-from engine.net.gtid_data import encode_gtid_set
 from engine.net.handshake import Flavor
 from engine.net.packets import ServerError
 from engine.net.refusals import Context, explain

@@ -13,10 +13,10 @@ from uuid import UUID
 from engine.decode.event_body import EventBody
 from engine.decode.event_types import ANONYMOUS_GTID_LOG_EVENT, EventHeader
 from engine.decode.format_description import FormatDescription
+from engine.decode.gtid_data import read_gtid_set
 from engine.decode.reader import EventReader, text
 from engine.decode.serialization import read_message, signed, string, unsigned
 from engine.errors import EventError
-from engine.gtid import GtidError, MysqlGtidSet
 
 _MAX_XID_PART = 64
 _UUID_LENGTH = 16
@@ -24,7 +24,6 @@ _LOGICAL_CLOCK = 2
 _COMMIT_TIME_FOLLOWS = 1 << 55
 _SERVER_VERSION_FOLLOWS = 1 << 31
 _VIEW_ID_LENGTH = 40
-_TAGGED_SET = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,31 +182,6 @@ class PreviousGtids(EventBody):
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
         """A GTID set."""
         return cls(read_gtid_set(reader))
-
-
-def read_gtid_set(reader: EventReader) -> str:
-    """A GTID set in MySQL's binary encoding, as text.
-
-    The number of sources, with the format in its highest byte (and, where that is 1, in the lowest too);
-    per source its UUID, then, in format 1, its tag; and its intervals, whose ends are exclusive.
-    """
-    start = reader.offset
-    head = reader.uint(8)
-    tagged = head >> 56
-    if tagged > _TAGGED_SET:
-        raise EventError(f"GTID set encoding {tagged} is unknown", start)
-    gtid_set = MysqlGtidSet()
-    for _ in range(head >> 8 & 0xFFFF_FFFF_FFFF if tagged else head):
-        source = str(UUID(bytes=reader.take(_UUID_LENGTH)))
-        if tagged and (tag := string(reader)):
-            source += ":" + text(tag)
-        for _ in range(reader.uint(8)):
-            first, end = reader.uint(8), reader.uint(8)
-            try:
-                gtid_set.add(source, first, end - 1)
-            except GtidError as error:
-                raise EventError(str(error).rstrip("."), reader.offset) from None
-    return str(gtid_set)
 
 
 @dataclass(frozen=True, slots=True)
