@@ -7,9 +7,9 @@ a role, never on lists of types.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.decode import event_types as types
-from engine.kernels import Int64s
 
 (
     CONTENT,
@@ -65,7 +65,7 @@ _ROLES: dict[int, tuple[int, ...]] = {
     HEARTBEAT: (types.HEARTBEAT_LOG_EVENT, types.HEARTBEAT_LOG_EVENT_V2),
 }
 
-EVENT_ROLES: Int64s = np.full(256, CONTENT, np.int64)
+EVENT_ROLES: NDArray[np.int64] = np.full(256, CONTENT, np.int64)
 """Type code → role."""
 for _role, _codes in _ROLES.items():
     EVENT_ROLES[list(_codes)] = _role

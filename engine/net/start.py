@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +15,6 @@ from engine.errors import EngineError
 from engine.gtid import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from engine.net import source
 from engine.net.connection import Connection
-from engine.net.point_in_time import Connect, file_begun, place_at
 from engine.net.refusals import Refusal
 from engine.net.source import FIRST_POSITION, SourceFacts
 
@@ -60,7 +60,7 @@ def start_place(
     start: str,
     last: LastPlace | None,
     facts: SourceFacts,
-    connect: Connect,
+    connect: Callable[[], Connection],
 ) -> StartPlace:
     """Where to start; `start` counts for a new output only.
 
@@ -77,6 +77,9 @@ def start_place(
         # Set and position are not of quite the same moment: where there is a set it alone decides.
         return StartPlace(here.file, here.position, here.gtid_set, by_gtid=_has_gtids(facts))
     if _LIKE_A_TIME.match(start):
+        # Brings the kernels along, which take their time to import and are not needed otherwise.
+        from engine.net.point_in_time import place_at
+
         found = place_at(connect, facts, _moment(start))
         return StartPlace(found.file, found.position, found.gtid_set)
     kind, colon, rest = start.partition(":")
@@ -117,7 +120,9 @@ def _moment(start: str) -> datetime:
     return moment
 
 
-def _resume(connection: Connection, last: LastPlace, facts: SourceFacts, connect: Connect) -> StartPlace:
+def _resume(
+    connection: Connection, last: LastPlace, facts: SourceFacts, connect: Callable[[], Connection]
+) -> StartPlace:
     """By GTID wherever both have them, on whichever server of a topology; else by position on the same one.
 
     Even on the same server the set is surer: behind a change of servers it says what is there, while the
@@ -133,6 +138,8 @@ def _resume(connection: Connection, last: LastPlace, facts: SourceFacts, connect
             f"than {connection.endpoint} ({facts.flavor} {facts.server_uuid or ''}): point the engine at "
             "that server, or give it an empty folder (with GTIDs on it could go on at a replica)"
         )
+    from engine.net.point_in_time import file_begun
+
     if last.file_created and file_begun(connect, facts, last.file) != last.file_created:
         raise EngineError(
             f"{connection.endpoint} has another {last.file} than the one that the output folder goes on in: "
