@@ -9,7 +9,7 @@ import pytest
 from engine.decode import event_types as types
 from engine.decode.catalog import ColumnInfo, pack
 from engine.decode.options import DecodeOptions
-from engine.net import batching
+from engine.net import table_book
 from engine.net.batching import Batcher
 from engine.reader import Changes
 from tests.batches import decode_all, feed, packets_of
@@ -132,7 +132,7 @@ def test_another_table_is_altered(batch_bytes):
 
 @pytest.mark.parametrize("batch_bytes", SIZES)
 def test_more_tables_than_are_remembered(monkeypatch, batch_bytes):
-    monkeypatch.setattr(batching, "_MOST_DESCRIPTIONS", 3)
+    monkeypatch.setattr(table_book, "MOST_DESCRIPTIONS", 3)
     parts = [
         part
         for number in range(1, 60)

@@ -23,7 +23,7 @@ from engine.decode.options import DecodeOptions
 from engine.decode.rollbacks import takes_rows_back
 from engine.decode.table_map import TableMap
 from engine.errors import BinlogError, EngineError, EventError
-from engine.kernels import Bytes, Int64s
+from engine.kernels import Bytes
 from engine.messages import LEFT_OUT, TRANSACTION_END, Batch
 from engine.net import framing
 from engine.net.files import MAGIC_LENGTH
@@ -55,14 +55,13 @@ from engine.net.framing import (
     TOLD_POSITION,
     TRANSACTION,
 )
+from engine.net.table_book import TableBook
 
 BATCH_BYTES = 4 << 20
 """Capacity of a buffer: what a batch holds at most, unless one event is larger."""
 
 _BELIEVED_BYTES = 64 << 20
 """An event that claims to be larger gets more room only when so much of it has come."""
-_MOST_DESCRIPTIONS = 20_000
-"""Definitions of tables to remember; those that come again later are asked about again."""
 _ARTIFICIAL = 0x20
 _SMALLEST_EVENT = 19
 _EVERYTHING = DecodeOptions()
@@ -131,12 +130,7 @@ class Batcher:
         self._filter = decode.tables
         self._treatments = treatments(decode)
         self._table_ids = new_table_ids(0 if decode.tables.wants_all else FIRST_TABLE_IDS)
-        self._tables: Int64s
-        self._table_used: Int64s
-        self._descriptions: list[tuple[str, bytes | None]] = []
-        self._slots: dict[tuple[int, bytes | None], int] = {}
-        self._forget_tables()
-        self._carried_catalog: dict[str, bytes] = {}
+        self._tables = TableBook()
         self._state = np.zeros(framing.STATE_SIZE, np.int64)
         self._state[POSITION] = self._state[TOLD_POSITION] = position
         self._state[GTID_ROW] = self._state[IDLE_CURSOR] = -1
@@ -206,8 +200,8 @@ class Batcher:
                 self._filled,
                 self._state,
                 self._index,
-                self._tables,
-                self._table_used,
+                self._tables.places,
+                self._tables.used,
                 self._table_ids,
                 self._treatments,
                 self._sequence + 1,
@@ -293,34 +287,18 @@ class Batcher:
     def _learn_table(self, event: bytes) -> Iterator[OutgoingBatch]:
         """Take in a table map (without checksum), unless it is known."""
         value = framing.table_map_hash(np.frombuffer(bytearray(event), np.uint8), 0, len(event))
-        slot = int(self._tables[framing.find_table(self._tables, value), 1])
-        if slot >= 0:
-            self._table_used[slot] = self._sequence + 1
+        if self._tables.meets_known(value, self._sequence + 1):
             return
-        description = TableMap.parse(event, self._format.without_checksums())
-        wanted = self._filter.wants(description.database, description.table)
-        name = f"{description.database}.{description.table}"
-        entry = self._catalog(description) if wanted else None
-        if self._is_described_otherwise(name, entry):
+        table_map = TableMap.parse(event, self._format.without_checksums())
+        wanted = self._filter.wants(table_map.database, table_map.table)
+        name = f"{table_map.database}.{table_map.table}"
+        description = self._catalog(table_map) if wanted else None
+        if self._tables.is_described_otherwise(name, description, self._sequence + 1):
             # A batch has one description for a name, and this table was altered since the batch began.
             if self.has_boundary:
                 yield self._cut_at_boundary()
-            self._carried_catalog = {key: old for key, old in self._carried_catalog.items() if key != name}
-        slot = self._slots.setdefault((value, entry), len(self._descriptions))
-        if slot == len(self._descriptions):
-            self._descriptions.append((name, entry))
-            if slot == len(self._table_used):
-                self._table_used = np.concatenate([self._table_used, np.zeros_like(self._table_used)])
-        if 2 * np.count_nonzero(self._tables[:, 1] >= 0) >= len(self._tables):
-            self._grow_tables()
-        self._tables[framing.find_table(self._tables, value)] = (value, slot, wanted)
-        self._table_used[slot] = self._sequence + 1
-
-    def _grow_tables(self) -> None:
-        known = self._tables[self._tables[:, 1] >= 0]
-        self._tables = np.full((2 * len(self._tables), 3), -1, np.int64)
-        for row in known:
-            self._tables[framing.find_table(self._tables, row[0])] = row
+            self._tables.drop(name)
+        self._tables.learn(value, name, description, wanted, self._sequence + 1)
 
     def _rotate(self, event: bytes) -> Iterator[OutgoingBatch]:
         header = types.EventHeader.parse(event)
@@ -406,7 +384,7 @@ class Batcher:
             self._aborts = framing.first_rolls_back(self._data, index, self._query_header, checksum_size)
         batch = self._outgoing(count, cursor, next_file or (self._file, position), ends=True)
         # The events behind the boundary were indexed for this batch's catalog; the next one needs it as well.
-        self._carried_catalog = batch.header.catalog if self._state[COUNT] > count else {}
+        self._tables.hand_over(batch.header.catalog if self._state[COUNT] > count else {})
         self._batch_position = position
         self._open_sent = False
         self._restart(self._format_context(), cursor, count)
@@ -415,7 +393,7 @@ class Batcher:
     def _cut_inside(self) -> OutgoingBatch:
         count, cursor = int(self._state[COUNT]), int(self._state[CURSOR])
         batch = self._outgoing(count, cursor, (self._file, self.position), ends=False)
-        self._carried_catalog = batch.header.catalog
+        self._tables.hand_over(batch.header.catalog)
         self._batch_position = self.position
         self._open_sent = True
         self._restart(self._context_events(), cursor, count)
@@ -426,7 +404,7 @@ class Batcher:
             self._header(self._context, self._batch_position, ends=ends),
             resume_file=resume[0],
             resume_position=resume[1],
-            catalog=self._used_catalog(),
+            catalog=self._tables.catalog(self._sequence + 1),
         )
         self._numbered()
         index, data = self._index[:count].copy(), self._data[:cursor]
@@ -441,8 +419,7 @@ class Batcher:
         self._sequence += 1
         self._aborts = False
         self._gtid_set = None
-        if len(self._descriptions) > _MOST_DESCRIPTIONS:
-            self._forget_tables()
+        self._tables.forget_many()
 
     def _header(self, context: int, position: int, *, ends: bool) -> Batch:
         return Batch(
@@ -458,25 +435,6 @@ class Batcher:
             catalog={},
             gtid_set=self._gtid_set,
         )
-
-    def _used_descriptions(self) -> list[tuple[str, bytes | None]]:
-        used = np.nonzero(self._table_used == self._sequence + 1)[0]
-        return [self._descriptions[slot] for slot in used]
-
-    def _used_catalog(self) -> dict[str, bytes]:
-        fresh = {name: entry for name, entry in self._used_descriptions() if entry is not None}
-        return self._carried_catalog | fresh
-
-    def _is_described_otherwise(self, name: str, entry: bytes | None) -> bool:
-        in_use = [*self._used_descriptions(), (name, self._carried_catalog.get(name, entry))]
-        return any(other_name == name and other != entry for other_name, other in in_use)
-
-    def _forget_tables(self) -> None:
-        """Begin anew where there have been so many definitions that they take too much memory."""
-        self._tables = np.full((1024, 3), -1, np.int64)
-        self._table_used = np.zeros(1024, np.int64)
-        self._descriptions.clear()
-        self._slots.clear()
 
     def _format_context(self) -> list[bytes]:
         return [self._format_event] if self._format_event else []

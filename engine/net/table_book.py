@@ -1,0 +1,91 @@
+"""What the batcher knows of tables: definitions seen, their descriptions, and which batch uses which.
+
+A definition is known by the hash of its table map, which the receive kernel looks up event by event; a
+description is what the catalog said of it. A batch carries the descriptions of the tables that it uses, one
+for a name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.kernels import Int64s
+from engine.net.framing import find_table
+
+_FIRST_PLACES = 1024
+MOST_DESCRIPTIONS = 20_000
+"""Definitions of tables to remember; those that come again later are asked about again."""
+
+Description = bytes | None
+"""Packed columns, null where the binlog tells all (or nobody can tell)."""
+
+
+class TableBook:
+    """Definitions by hash, their descriptions by slot. `stamp` is a batch's sequence number plus one."""
+
+    def __init__(self) -> None:
+        self.places: Int64s
+        """The kernel's open-addressed table: [place, (hash, slot, wanted)], slot -1 where free."""
+        self.used: Int64s
+        """Slot → stamp of the last batch that has such a table map; the kernel writes it."""
+        self._descriptions: list[tuple[str, Description]] = []
+        self._slots: dict[tuple[int, Description], int] = {}
+        self._carried: dict[str, bytes] = {}
+        self._clear()
+
+    def meets_known(self, value: int, stamp: int) -> bool:
+        """Whether the definition with that hash is known; then the batch uses it."""
+        slot = int(self.places[find_table(self.places, value), 1])
+        if slot >= 0:
+            self.used[slot] = stamp
+        return slot >= 0
+
+    def is_described_otherwise(self, name: str, description: Description, stamp: int) -> bool:
+        """Whether the batch already has another description for that name: the table was altered since."""
+        in_use = [*self._in_use(stamp), (name, self._carried.get(name, description))]
+        return any(other_name == name and other != description for other_name, other in in_use)
+
+    def learn(self, value: int, name: str, description: Description, wanted: bool, stamp: int) -> None:
+        """Take in a definition, which the batch uses."""
+        slot = self._slots.setdefault((value, description), len(self._descriptions))
+        if slot == len(self._descriptions):
+            self._descriptions.append((name, description))
+            if slot == len(self.used):
+                self.used = np.concatenate([self.used, np.zeros_like(self.used)])
+        if 2 * np.count_nonzero(self.places[:, 1] >= 0) >= len(self.places):
+            self._grow()
+        self.places[find_table(self.places, value)] = (value, slot, wanted)
+        self.used[slot] = stamp
+
+    def catalog(self, stamp: int) -> dict[str, bytes]:
+        """Name → description of the tables that the batch uses or was handed over."""
+        fresh = {name: description for name, description in self._in_use(stamp) if description is not None}
+        return self._carried | fresh
+
+    def hand_over(self, catalog: dict[str, bytes]) -> None:
+        """The next batch needs these as well: events that were indexed for the last one moved to it."""
+        self._carried = catalog
+
+    def drop(self, name: str) -> None:
+        """The next description of that name takes the place of the one that was handed over."""
+        self._carried = {other: entry for other, entry in self._carried.items() if other != name}
+
+    def forget_many(self) -> None:
+        """Begin anew where there have been so many definitions that they take too much memory."""
+        if len(self._descriptions) > MOST_DESCRIPTIONS:
+            self._clear()
+
+    def _in_use(self, stamp: int) -> list[tuple[str, Description]]:
+        return [self._descriptions[slot] for slot in np.nonzero(self.used == stamp)[0]]
+
+    def _clear(self) -> None:
+        self.places = np.full((_FIRST_PLACES, 3), -1, np.int64)
+        self.used = np.zeros(_FIRST_PLACES, np.int64)
+        self._descriptions.clear()
+        self._slots.clear()
+
+    def _grow(self) -> None:
+        known = self.places[self.places[:, 1] >= 0]
+        self.places = np.full((2 * len(self.places), 3), -1, np.int64)
+        for row in known:
+            self.places[find_table(self.places, row[0])] = row
