@@ -15,7 +15,7 @@ from engine.net import source
 from engine.net.endpoint import ConnectionFailed
 from engine.net.origins import ServerSource
 from engine.net.outlet import Place
-from engine.net.point_in_time import file_begun
+from engine.net.place_search import file_begun
 from engine.net.refusals import Refusal
 from engine.net.side_connection import SideConnection
 from engine.net.source import SourceFacts

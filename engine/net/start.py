@@ -78,7 +78,7 @@ def start_place(
         return StartPlace(here.file, here.position, here.gtid_set, by_gtid=_has_gtids(facts))
     if _LIKE_A_TIME.match(start):
         # Brings the kernels along, which take their time to import and are not needed otherwise.
-        from engine.net.point_in_time import place_at
+        from engine.net.place_search import place_at
 
         found = place_at(connect, facts, _moment(start))
         return StartPlace(found.file, found.position, found.gtid_set)
@@ -93,7 +93,9 @@ def start_place(
     if not colon or not file or not position.isdigit():
         raise EngineError(f"--start {start} is no start: give {_STARTS}")
     at = max(int(position), FIRST_POSITION)
-    return StartPlace(file, at, source.gtid_set_at(connection, file, at))
+    from engine.net.place_search import executed_before
+
+    return StartPlace(file, at, executed_before(connect, facts, file, at))
 
 
 def _earliest(connection: Connection, facts: SourceFacts) -> StartPlace:
@@ -138,7 +140,7 @@ def _resume(
             f"than {connection.endpoint} ({facts.flavor} {facts.server_uuid or ''}): point the engine at "
             "that server, or give it an empty folder (with GTIDs on it could go on at a replica)"
         )
-    from engine.net.point_in_time import file_begun
+    from engine.net.place_search import file_begun
 
     if last.file_created and file_begun(connect, facts, last.file) != last.file_created:
         raise EngineError(

@@ -1,8 +1,8 @@
-"""Where a server's binlog stands at a point in time, found by event headers alone.
+"""Places in a server's binlog that have to be searched for: by time, and what was executed before a position.
 
 A binlog file begins with the time when it was begun, so a few of them lead to the last file that was begun
-before the moment: what older files hold was written before it. That file is read up to the first transaction
-with an event of that second or later. Times are the server's own, in whole seconds.
+before a moment: what older files hold was written before it. A file is read up to the place by the headers of
+its events alone; its GTIDs make the executed set.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.decode.event_roles import EVENT_ROLES, MYSQL_GTID, TAGGED_GTID
 from engine.decode.event_table import EventTable, open_events
@@ -37,6 +38,8 @@ from engine.net.source import FIRST_POSITION, SourceFacts
 _HEARTBEAT_SECONDS = 30.0
 
 Connect = Callable[[], Connection]
+Reached = Callable[[EventTable], NDArray[np.bool_]]
+"""Which events of a batch are at the place or behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,9 @@ class FoundPlace:
 
 
 def place_at(connect: Connect, facts: SourceFacts, moment: datetime) -> FoundPlace:
-    """The place of the first transaction of that second or later; the end where there is none yet.
+    """The place of the first transaction with an event of that second or later; the end if there is none yet.
 
+    Times are the server's own, in whole seconds.
     `connect` gives connections to the server. Raises `EngineError` where older binlogs, which may have had
     such transactions, are gone, and for what the server refuses.
     """
@@ -66,15 +70,27 @@ def place_at(connect: Connect, facts: SourceFacts, moment: datetime) -> FoundPla
                 "UTC, and older ones were purged: take what is there with --start earliest, or a later time"
             )
         return FoundPlace(files[0], FIRST_POSITION, facts.gtid_purged)
-    search = _Search(second, facts)
-    batches = _batches(connect(), facts, files[later - 1])
-    with contextlib.closing(batches):
-        found = next(filter(None, map(search.look_at, batches)), search.end)
+    found = _search(connect, facts, files[later - 1], lambda events: _times(events) >= second)
     if facts.flavor != "mariadb":
         return found
-    with connect() as connection:
-        gtid_set = source.gtid_set_at(connection, found.file, found.position)
-    return FoundPlace(found.file, found.position, gtid_set)
+    return FoundPlace(found.file, found.position, executed_before(connect, facts, found.file, found.position))
+
+
+def executed_before(connect: Connect, facts: SourceFacts, file: str, position: int) -> str | None:
+    """The GTID set that was executed before a position; null where there are no GTIDs, or no such place.
+
+    Raises `EngineError` for what the server refuses.
+    """
+    if facts.flavor == "mariadb":
+        with connect() as connection:
+            return source.gtid_set_at(connection, file, position)
+    if facts.gtid_mode != "ON":
+        return None
+
+    def reached(events: EventTable) -> NDArray[np.bool_]:
+        return events.positions >= (position if events.file == file else 0)
+
+    return _search(connect, facts, file, reached).gtid_set
 
 
 def file_begun(connect: Connect, facts: SourceFacts, file: str) -> int:
@@ -86,12 +102,24 @@ def file_begun(connect: Connect, facts: SourceFacts, file: str) -> int:
     raise EngineError(f"the server sends nothing of {file}: see its error log")
 
 
-class _Search:
-    """Looks for the moment in one batch after the other."""
+def _search(connect: Connect, facts: SourceFacts, file: str, reached: Reached) -> FoundPlace:
+    """The place in that file, or behind it."""
+    search = _Search(reached, facts)
+    with contextlib.closing(_batches(connect(), facts, file)) as batches:
+        for batch in batches:
+            found = search.look_at(batch)
+            if found is not None:
+                return found
+    return search.end
 
-    def __init__(self, second: int, facts: SourceFacts) -> None:
-        self._second = second
-        self._executed = MysqlGtidSet() if facts.gtid_mode == "ON" else None
+
+class _Search:
+    """Looks for the place in one batch after the other."""
+
+    def __init__(self, reached: Reached, facts: SourceFacts) -> None:
+        self._reached = reached
+        # What was never logged (a restored backup) is in no file's own word.
+        self._executed = MysqlGtidSet.parse(facts.gtid_purged or "") if facts.gtid_mode == "ON" else None
         self._open: tuple[str, int] | None = None
         self.end = FoundPlace("", FIRST_POSITION, None)
         """Behind all that was looked at."""
@@ -104,7 +132,7 @@ class _Search:
         )
         if header.aborts_transaction:
             self._open = None
-        late = np.flatnonzero(_times(events)[events.context :] >= self._second) + events.context
+        late = np.flatnonzero(self._reached(events)[events.context :]) + events.context
         first_late = int(late[0]) if len(late) else len(events)
         ends = np.flatnonzero(events.transaction_ends[:first_late])
         # The late event's transaction begins behind the last one that ended, maybe in an earlier batch.
@@ -128,7 +156,7 @@ class _Search:
         description = FormatDescription.parse(events.event(0).tobytes())
         for place in np.flatnonzero(events.types[:seen] == PREVIOUS_GTIDS_LOG_EVENT):
             text = gtid_set_text(decode_event(events.event(place).tobytes(), description))
-            self._executed = MysqlGtidSet.parse(text or "")
+            self._executed = MysqlGtidSet.parse(f"{self._executed},{text}")
         roles = EVENT_ROLES[events.types[:ended]]
         gtid_events = np.flatnonzero((roles == MYSQL_GTID) | (roles == TAGGED_GTID))
         for gtid_source, first, last, _ in gtid_ranges(events, gtid_events, TaggedGtid(description)):
