@@ -1,13 +1,13 @@
 """A TCP proxy that stands between engine and server and may misbehave.
 
 It passes bytes on, or cuts, stalls, delays and splits them, as `Faults` say, where chance has it.
-A cut is a reset: neither side is told that the other has gone in good order.
 """
 
 from __future__ import annotations
 
 import contextlib
 import random
+import select
 import socket
 import struct
 import threading
@@ -32,7 +32,7 @@ class Faults:
     stall: float = 0.0
     """Pass nothing on any more, and leave the connection open, until it is given up."""
     cut: float = 0.0
-    """Pass a part of it on, and reset the connection."""
+    """Pass a part of it on, and end the connection."""
 
 
 NONE = Faults()
@@ -71,11 +71,10 @@ class Proxy:
         self.cut()
 
     def cut(self) -> None:
-        """Reset every connection that there is."""
+        """End every connection that there is."""
         with self._lock:
             for end in self._open:
-                with contextlib.suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
+                _shut(end)
 
     def shut(self) -> None:
         """Cut, and turn every new connection away."""
@@ -86,32 +85,38 @@ class Proxy:
         while not self._closed:
             with contextlib.suppress(TimeoutError):
                 client, _ = self._listener.accept()
-                try:
-                    if not self._accepts:
-                        raise ConnectionRefusedError
-                    server = socket.create_connection(self.target)
-                except OSError:
-                    _reset(client)
-                    continue
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError):
+            if not self._accepts:
+                return
+            with socket.create_connection(self.target) as server:
+                ends = {client, server}
                 with self._lock:
-                    self._open |= {client, server}
-                for one, other in ((client, server), (server, client)):
-                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    threading.Thread(target=self._pass_on, args=(one, other), daemon=True).start()
+                    self._open |= ends
+                for end in ends:
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                upwards = threading.Thread(target=self._pass_on, args=(client, server), daemon=True)
+                upwards.start()
+                self._pass_on(server, client)
+                upwards.join()
+                with self._lock:
+                    self._open -= ends
 
     def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
-        with contextlib.suppress(OSError):
+        try:
             while data := source.recv(self._random.randrange(1, CHUNK)):
-                self._send(sink, data)
-        with self._lock:
-            self._open -= {source, sink}
-        for end in (source, sink):
-            # Wakes the other direction's thread as well.
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            _reset(end)
+                self._send(source, sink, data)
+            # The other direction may have something to say yet.
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            for end in (source, sink):
+                with contextlib.suppress(OSError):
+                    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+                _shut(end)
 
-    def _send(self, sink: socket.socket, data: bytes) -> None:
+    def _send(self, source: socket.socket, sink: socket.socket, data: bytes) -> None:
         faults, chance = self.faults, self._random.random
         if chance() < faults.cut:
             self.cuts += 1
@@ -119,8 +124,9 @@ class Proxy:
             raise ConnectionAbortedError
         if chance() < faults.stall:
             self.stalls += 1
-            # When one side gives up, the thread of the other direction closes both.
-            while self.faults.stall and sink.fileno() >= 0:
+            while self.faults.stall:
+                if _has_left(source) or _has_left(sink):
+                    raise ConnectionAbortedError
                 time.sleep(POLL_SECONDS)
         if chance() < faults.delay:
             time.sleep(0.05 * chance())
@@ -133,7 +139,13 @@ class Proxy:
             sink.sendall(data)
 
 
-def _reset(end: socket.socket) -> None:
+def _has_left(end: socket.socket) -> bool:
+    """Whether the peer has closed its side."""
+    poller = select.poll()
+    poller.register(end, select.POLLRDHUP)
+    return bool(poller.poll(0))
+
+
+def _shut(end: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
-        end.close()
+        end.shutdown(socket.SHUT_RDWR)
