@@ -15,10 +15,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from engine.sink.commit import DataFile, SchemaVersion
-from engine.sink.files import FILE_MODE, TEMPORARY_SUFFIX, writing
+from engine.sink.files import FILE_MODE, TEMPORARY_SUFFIX, start_writeback, writing
 
 _BUFFER_BYTES = 1 << 16
 """A record batch has dozens of small buffers; large ones go past this."""
+_WRITEBACK_BYTES = 16 << 20
+"""After so many more bytes the kernel is told to begin writing them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,11 @@ class TableFile:
         self._kept: Extent | None = None
         self._open: Extent | None = None
         self._open_bytes = 0
+        self._written_back = 0
         with writing(self._full_path):
             os.close(os.open(self._full_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE))
-            self._sink = pa.BufferedOutputStream(pa.OSFile(str(self._full_path), "wb"), _BUFFER_BYTES)
+            self._file = pa.OSFile(str(self._full_path), "wb")
+            self._sink = pa.BufferedOutputStream(self._file, _BUFFER_BYTES)
             self._writer = pa.ipc.new_file(self._sink, schema)
 
     def write(self, batches: Iterable[pa.RecordBatch], extent: Extent, size: int) -> None:
@@ -59,6 +63,9 @@ class TableFile:
         self._open = _joined(self._open, extent)
         self._open_bytes += size
         self.bytes += size
+        if self.bytes - self._written_back >= _WRITEBACK_BYTES:
+            self._written_back = self.bytes
+            start_writeback(self._file.fileno())
 
     def keep(self) -> None:
         """All that was written so far ends with a transaction."""
