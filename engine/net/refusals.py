@@ -64,8 +64,9 @@ class _Explanation:
 _GRANT = "run GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user} there"
 _NO_PRIVILEGE = "{where} grants user {user} too little to read its binlog ({message}): " + _GRANT
 _PURGED = (
-    "{where} does not have {place} any more, its binlog was purged (or never was there): start from its "
-    "earliest binlog (--start earliest) into an empty output folder, and let the server keep binlogs longer"
+    "{where} does not have {place} any more, its binlogs were purged or were reset (or it never was there): "
+    "start from its earliest binlog (--start earliest) into an empty output folder, and let the server keep "
+    "binlogs longer"
 )
 _TAKEN = (
     "another replica has connected to {where} with our server id {server_id} or our UUID, and the server "
@@ -122,6 +123,12 @@ _EXPLANATIONS = (
         "could not find next log",
         "{where} does not have the binlog that follows {place}: its binlogs were reset, or files of them "
         "removed, so start again into an empty output folder",
+    ),
+    _Explanation(
+        1236,
+        "i/o error reading log event",
+        "{where} cannot read on behind {place} ({message}): its binlogs were reset or are damaged, so start "
+        "again into an empty output folder",
     ),
     _Explanation(1236, "position > file size", _NO_SUCH_PLACE),
     _Explanation(1236, "impossible position", _NO_SUCH_PLACE),
