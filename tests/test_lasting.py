@@ -122,7 +122,9 @@ def test_rotations_in_quick_succession(source: Server, start: str, tmp_path: Pat
     assert_all_there(source, tmp_path)
 
 
-_UNDER_LOAD = pytest.mark.xfail(reason="under load the engine may take minutes to notice", strict=False)
+_UNDER_LOAD = pytest.mark.xfail(
+    reason="once as many GTIDs were given out again, a reset is not noticed", strict=False
+)
 
 
 @pytest.mark.parametrize("load_goes_on", [False, pytest.param(True, marks=_UNDER_LOAD)])
