@@ -31,6 +31,8 @@ class HistoryWatch:
         self._facts = facts
         self._side = side
         self._due = time.monotonic() + _CHECK_SECONDS
+        # MariaDB would have the answer wait until a commit is acknowledged, which we could not do meanwhile.
+        self._asks = not (origin.semi_sync and facts.flavor == "mariadb")
         self._stuck_at: Place | None = None
 
     def idle(self, file: str, position: int) -> None:
@@ -39,7 +41,7 @@ class HistoryWatch:
         Asked rarely, and only where we may. That more was written a moment ago is no contradiction, but that
         nothing of it has come by the next time is.
         """
-        if time.monotonic() < self._due:
+        if not self._asks or time.monotonic() < self._due:
             return
         self._due = time.monotonic() + _CHECK_SECONDS
         ours = file, position

@@ -43,16 +43,25 @@ def assumed_format(facts: SourceFacts) -> FormatDescription:
 
 
 def read_server_events(
-    connection: Connection, facts: SourceFacts, file: str, position: int, server_id: int
+    connection: Connection,
+    facts: SourceFacts,
+    file: str,
+    position: int,
+    server_id: int,
+    gtid_set: str | None = None,
 ) -> Generator[tuple[str, int, bytes], None, None]:
     """File, position and bytes of each event from a place on. An empty `file` means the first one.
 
+    With `gtid_set` it is the transactions that are not in it, wherever they are.
     The connection is used up. Raises `EngineError` for what the server refuses, and where the stream breaks.
     """
     identity = str(uuid.uuid4())
     source.prepare_dump(connection, facts, heartbeat_seconds=_HEARTBEAT_SECONDS, replica_uuid=identity)
     context = source.context_of(connection, file, position, server_id)
-    source.start_dump(connection, file, position, server_id, non_block=True)
+    if gtid_set is None:
+        source.start_dump(connection, file, position, server_id, non_block=True)
+    else:
+        source.start_dump_by_gtid(connection, gtid_set, server_id, non_block=True)
     stream, pending = connection.take_over()
     place = _Place(file, position)
     fmt = assumed_format(facts)

@@ -15,7 +15,6 @@ from engine.errors import EngineError
 from engine.gtid import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from engine.net import source
 from engine.net.connection import Connection
-from engine.net.refusals import Refusal
 from engine.net.source import FIRST_POSITION, SourceFacts
 
 _STALE_REPLICA_SECONDS = 12.0
@@ -71,11 +70,13 @@ def start_place(
     if last is not None:
         return _resume(connection, last, facts, connect)
     if start == "earliest":
-        return _earliest(connection, facts)
+        # No name means the first file. What was executed before that was purged, or never logged.
+        return StartPlace("", FIRST_POSITION, facts.gtid_purged)
+    if start == "latest" and _has_gtids(facts):
+        return StartPlace("", FIRST_POSITION, facts.gtid_set, by_gtid=True)
     if start == "latest":
         here = source.current_position(connection)
-        # Set and position are not of quite the same moment: where there is a set it alone decides.
-        return StartPlace(here.file, here.position, here.gtid_set, by_gtid=_has_gtids(facts))
+        return StartPlace(here.file, here.position, None)
     if _LIKE_A_TIME.match(start):
         # Brings the kernels along, which take their time to import and are not needed otherwise.
         from engine.net.place_search import place_at
@@ -96,16 +97,6 @@ def start_place(
     from engine.net.place_search import executed_before
 
     return StartPlace(file, at, executed_before(connect, facts, file, at))
-
-
-def _earliest(connection: Connection, facts: SourceFacts) -> StartPlace:
-    try:
-        logs = source.binary_logs(connection)
-    except Refusal:
-        # Listing them takes a privilege that a dump does not need; no name means the first file.
-        logs = []
-    # What was executed before the first file is what was purged, or never logged (a restored backup).
-    return StartPlace(logs[0][0] if logs else "", FIRST_POSITION, facts.gtid_purged)
 
 
 def _has_gtids(facts: SourceFacts) -> bool:
