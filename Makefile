@@ -53,6 +53,9 @@ test: setup lint ## lint, then all tests, real servers and Spark included
 fuzz: venv ## damaged binlogs for FUZZ_SECONDS (300), every access to memory checked
 	BINLOG_ENGINE_CHECK_BOUNDS=1 $(PYTHON_IN_VENV) -m tests.hostile --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
+soak: setup ## the tests of a failing network for SECONDS (600) per server
+	BINLOG_ENGINE_SOAK_SECONDS=$(or $(SECONDS_EACH),600) $(VENV)/bin/pytest tests/test_network_faults.py
+
 demo: venv java kernels ## sample binlogs through the whole engine into a Spark streaming query
 	$(WITH_SPARK) $(VENV)/bin/binlog-engine demo
 

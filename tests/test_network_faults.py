@@ -34,14 +34,14 @@ CALM_SECONDS = 2.0
 """After so long the weather changes."""
 
 
-@pytest.mark.parametrize("flavor", ["mysql-9.7", "mariadb-11.8"])
+@pytest.mark.parametrize(("flavor", "tls"), [("mysql-9.7", "disabled"), ("mariadb-11.8", "required")])
 def test_nothing_is_lost_and_nothing_comes_twice(
-    flavor: str, shared_server: Callable[[str], Server], tmp_path: Path
+    flavor: str, tls: str, shared_server: Callable[[str], Server], tmp_path: Path
 ) -> None:
     server = shared_server(flavor)
     out, undisturbed = tmp_path / "out", tmp_path / "undisturbed"
     file, position = end_of_binlog(server)
-    settings = {"start": f"{file}:{position}", "heartbeat_seconds": 0.25, "retry_seconds": 300}
+    settings = {"start": f"{file}:{position}", "heartbeat_seconds": 0.25, "retry_seconds": 300, "tls": tls}
     create_table(server, "faults")
     chance = random.Random(7)
     with (
