@@ -6,6 +6,7 @@ rows of an output lead to, in the shape of what `selected` asks the server.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 from pathlib import Path
@@ -69,6 +70,9 @@ class Load(threading.Thread):
             self.lost = True
         except BaseException as error:
             self.error = error
+        finally:
+            with contextlib.suppress(pymysql.err.Error):
+                self._connection.close()
 
     def wait_for(self, transactions: int) -> None:
         """Wait until it has committed so many more."""

@@ -99,8 +99,7 @@ class Clients:
 
     def _run(self, number: int) -> None:
         row = self._first_id + number
-        connection = self._server.connect()
-        with connection.cursor() as cursor:
+        with self._server.connect() as connection, connection.cursor() as cursor:
             while not self._asked_to_stop.is_set():
                 cursor.execute("INSERT INTO safe.rows VALUES (%s)", (row,))
                 self._told[number].append(row)

@@ -52,7 +52,8 @@ def show_server_events(
         source.check(facts, str(connection.endpoint))
         replica = server_id or any_server_id()
         place = start_place(connection, start, None, facts, connect)
-        events = read_server_events(connection, facts, place.file, place.position, replica)
+        gtid_set = place.gtid_set if place.by_gtid else None
+        events = read_server_events(connection, facts, place.file, place.position, replica, gtid_set)
 
         def catalog(database: str, table: str) -> tuple[ColumnInfo, ...] | None:
             packed = describe_table(asking, database, table)
