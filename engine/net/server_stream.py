@@ -49,7 +49,7 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: De
         raise ConnectionFailed(f"another server answers at {connection.endpoint} than a moment ago")
     # By GTID the server decides on the file, and names it first.
     file, position = ("", origin.position) if origin.by_gtid else (origin.file, origin.position)
-    context = source.context_of(connection, file or None, position, origin.server_id)
+    context = source.context_of(connection, origin.file or None, origin.position, origin.server_id)
     _start(connection, facts, origin)
     child.report("dumping", at=time.time())
     stream, pending = connection.take_over()
