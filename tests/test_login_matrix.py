@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import selectors
 import socket
 import threading
 from contextlib import ExitStack
@@ -193,10 +194,17 @@ def intercepted(server):
         greeting = parse_greeting(upstream.recv(1 << 16)[HEADER_SIZE:])
         without = replace(greeting, capabilities=greeting.capabilities & ~Capability.SSL)
         client.sendall(frame(build_greeting(without), 0)[0])
-        while data := client.recv(1 << 16):
-            heard.extend(data)
-            upstream.sendall(data)
-            client.sendall(upstream.recv(1 << 16))
+        with selectors.DefaultSelector() as selector:
+            selector.register(client, selectors.EVENT_READ, upstream)
+            selector.register(upstream, selectors.EVENT_READ, client)
+            while True:
+                for key, _ in selector.select():
+                    data = key.fileobj.recv(1 << 16)
+                    if not data:
+                        return
+                    if key.fileobj is client:
+                        heard.extend(data)
+                    key.data.sendall(data)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
 

@@ -248,6 +248,9 @@ class Batcher:
         """
         if error is None and not self.inside_transaction:
             self._mark_boundary()
+            if self._sequence == 0 and not self.has_boundary:
+                # Without a single event the output would not know where it began, and could begin elsewhere.
+                yield self._empty(self._header(0, self.position, ends=True))
         yield from self.flush()
         header = replace(
             self._header(0, self.position, ends=True),

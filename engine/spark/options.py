@@ -79,7 +79,7 @@ class Options:
 
         return cls(
             path=_folder(values.get("path", "")),
-            tables=option("tables", _patterns, ("*",)),
+            tables=option("tables", _patterns, ("*.*",)),
             columns=option("columns", _names, None),
             starting_commit=option("startingCommit", _bound, EARLIEST),
             ending_commit=option("endingCommit", _bound, LATEST),
@@ -132,7 +132,7 @@ def _patterns(value: str) -> tuple[str, ...]:
     if EVENTS_FOLDER in patterns and len(patterns) > 1:
         raise ValueError(f"`{EVENTS_FOLDER}` alone or names of tables, for the two have different columns")
     for pattern in patterns:
-        if pattern != EVENTS_FOLDER and "." not in pattern and "*" not in pattern:
+        if pattern != EVENTS_FOLDER and "." not in pattern:
             raise ValueError(f"names such as `shop.orders` or `shop.*`, or `{EVENTS_FOLDER}`")
     return patterns
 

@@ -26,7 +26,7 @@ class Selection:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._log = CommitLog(options.path)
-        self._tables = TableFilter(options.tables)
+        self._tables = TableFilter(() if options.events else options.tables)
         self._checked: set[SchemaKey] = set()
 
     def latest(self) -> int:
