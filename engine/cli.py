@@ -75,6 +75,13 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("out", type=Path, metavar="OUT")
     status.add_argument("--json", action="store_true", help="one JSON object")
 
+    vacuum = add("vacuum", _vacuum, "remove old commits from an output folder, with their data files")
+    vacuum.add_argument("out", type=Path, metavar="OUT")
+    vacuum.add_argument(
+        "--older-than", required=True, metavar="AGE", help="such as 36h or 30d; goes by thousands of commits"
+    )
+    vacuum.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+
     serve = add("serve", _serve, "serve binlog files to any replication client")
     serve.add_argument("files", nargs="+", type=Path, metavar="FILE")
     serve.add_argument("--port", type=int, default=0, help="port on the address; by default any free one")
@@ -162,6 +169,12 @@ def _status(options: argparse.Namespace) -> int:
     from engine.sink.status import print_status
 
     return print_status(options.out, as_json=options.json)
+
+
+def _vacuum(options: argparse.Namespace) -> int:
+    from engine.sink.vacuum import print_vacuum
+
+    return print_vacuum(options.out, options.older_than, dry_run=options.dry_run)
 
 
 def _serve(options: argparse.Namespace) -> int:

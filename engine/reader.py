@@ -55,15 +55,17 @@ class Changes:
         return merged_schema([versions[version] for version in sorted(versions)])
 
     def batches(
-        self, database: str, table: str, first_commit: int = 0, last_commit: int | None = None
+        self, database: str, table: str, first_commit: int | None = None, last_commit: int | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The change rows of the commits `first_commit` to `last_commit` (both included), in order of `_seq`.
 
+        Without `first_commit` from the oldest that no vacuum has removed.
         All of them have `schema(database, table, last_commit)`. Raises `ReaderError` and `CommitLogError`.
         """
         last = self._last(last_commit)
         schema = self.schema(database, table, last)
-        for commit in self.log.range(first_commit, last):
+        first = self.log.oldest_version() if first_commit is None else first_commit
+        for commit in self.log.range(first, last):
             for file in commit.files:
                 if (file.database, file.table) == (database, table):
                     with open_data_file(self.log.out / file.path) as reader:
@@ -71,14 +73,14 @@ class Changes:
                             yield decode_batch(reader.get_batch(index), schema)
 
     def read(
-        self, database: str, table: str, first_commit: int = 0, last_commit: int | None = None
+        self, database: str, table: str, first_commit: int | None = None, last_commit: int | None = None
     ) -> pa.Table:
         """What `batches` gives, as one table."""
         last = self._last(last_commit)
         schema = self.schema(database, table, last)
         return pa.Table.from_batches(self.batches(database, table, first_commit, last), schema)
 
-    def events(self, first_commit: int = 0, last_commit: int | None = None) -> pa.Table:
+    def events(self, first_commit: int | None = None, last_commit: int | None = None) -> pa.Table:
         """The events feed of some commits, as `read` gives a table; empty where nothing was recorded."""
         if any(not table for _, table, _ in self.log.schemas_at(self._last(last_commit))):
             return self.read("", "", first_commit, last_commit)

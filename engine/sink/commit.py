@@ -147,6 +147,10 @@ class TableTotals:
     rows: int = 0
     bytes: int = 0
 
+    def less(self, removed: TableTotals) -> tuple[int, int, int]:
+        """Files, rows and bytes, without those that were `removed`."""
+        return self.files - removed.files, self.rows - removed.rows, self.bytes - removed.bytes
+
 
 @dataclass(slots=True)
 class Summary:

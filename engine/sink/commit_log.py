@@ -43,6 +43,7 @@ __all__ = [
 
 COMMITS_PER_SEGMENT = 1000
 LOG_FOLDER = "_log"
+_DETACHED_SUFFIX = ".removed"
 
 _ENTRY_NAME = re.compile(r"(\d{20})\.json")
 _SEGMENT_NAME = re.compile(r"(\d{20})-(\d{20})\.jsonl")
@@ -83,6 +84,10 @@ class CommitLog:
         self._latest_known = version
         return version
 
+    def oldest_version(self) -> int:
+        """The number of the first commit that was not removed; 0 for an empty log."""
+        return min((first for first, _ in self._ranges()), default=0)
+
     def latest(self) -> Commit | None:
         """The last commit, or null when there is none yet. Raises `CommitLogError`."""
         version = self.latest_version()
@@ -111,7 +116,7 @@ class CommitLog:
 
     def summary_at(self, version: int) -> Summary:
         """What the commits up to and including `version` add up to. Raises `CommitLogError`."""
-        if not self._summary_version <= version or version - self._summary_version > COMMITS_PER_SEGMENT:
+        if not self._summary_version <= version or version - self._summary_version >= COMMITS_PER_SEGMENT:
             self._summary_version, self._summary = self._summary_before(version)
         for commit in self.range(self._summary_version + 1, version):
             self._summary.add(commit)
@@ -169,6 +174,35 @@ class CommitLog:
         lines += [commit.to_json() for commit in self.range(start, end)]
         write_durably(self._segment_path_of(start), b"\n".join(lines) + b"\n")
 
+    # Removing old segments: by anybody, since nobody else changes what is complete
+
+    def removable_end(self, version: int) -> int | None:
+        """The last commit of the segment that opens with `version`, if what follows can do without it.
+
+        Only a later segment knows what the commits before it add up to.
+        """
+        start, end = _segment_of(version)
+        complete = version == start and self._segment_path_of(start).exists()
+        return end if complete and self._segment_path_of(end + 1).exists() else None
+
+    def detach_segment(self, version: int) -> Path:
+        """Take the segment that holds `version` out of the log, durably; gives the file that still has it."""
+        path = self._segment_path_of(version)
+        detached = path.with_name(path.name + _DETACHED_SUFFIX)
+        path.rename(detached)
+        sync_folder(self.folder)
+        return detached
+
+    def detached_segments(self) -> list[Path]:
+        """Segments whose removal was begun and not finished."""
+        return sorted(self.folder.glob(f"*.jsonl{_DETACHED_SUFFIX}"))
+
+    def detached_commits(self, path: Path) -> Iterator[Commit]:
+        """The commits of a detached segment. Raises `CommitLogError`."""
+        start = int(path.name.partition("-")[0])
+        for number, line in enumerate(path.read_bytes().splitlines()[1:], start):
+            yield _parsed_commit(line, number, path)
+
     # Names
 
     def _entry_path(self, version: int) -> Path:
@@ -213,7 +247,7 @@ class CommitLog:
 
     def _summary_before(self, version: int) -> tuple[int, Summary]:
         """The nearest summary that a segment holds at or before `version`, and the commit it ends with."""
-        for start in range(_segment_of(version)[0], -1, -COMMITS_PER_SEGMENT):
+        for start in range(_segment_of(version + 1)[0], -1, -COMMITS_PER_SEGMENT):
             path = self._segment_path_of(start)
             if path.exists():
                 try:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from engine.errors import EngineError
 from engine.sink.caught_up import read_caught_up
-from engine.sink.commit_log import CommitLog, Position
+from engine.sink.commit_log import CommitLog, Position, TableTotals
 from engine.sink.lock import lock_holder
 from engine.sink.output import open_output
 
@@ -47,6 +47,8 @@ class Status:
     """The process that writes to it now."""
     commit: int
     """-1 before the first; then what follows is null or zero."""
+    oldest_commit: int
+    """The first that no vacuum has removed; what follows is about the commits from it on."""
     commit_age_seconds: float | None
     """Since the last commit."""
     lag_seconds: float | None
@@ -87,6 +89,7 @@ class Status:
                 ("last event", _age(self.last_event_seconds)),
                 ("caught up", _age(self.caught_up_seconds)),
                 ("rows", f"{self.rows:,} in {_size(self.bytes)}, last _seq {self.last_seq:,}"),
+                *([("oldest commit", str(self.oldest_commit))] if self.oldest_commit else []),
             ]
         lines += [(name.replace("_", " "), f"{count:,}") for name, count in sorted(self.counters.items())]
         width = max(len(name) for name, _ in lines)
@@ -112,14 +115,16 @@ def status(out: Path | str) -> Status:
             raise EngineError(
                 f"there is no output of binlog-engine in {out}: give the folder that `run` writes to"
             )
-        return Status(str(out), writer, -1, None, None, None, None, 0, None, 0, 0, {}, ())
+        return Status(str(out), writer, -1, 0, None, None, None, None, 0, None, 0, 0, {}, ())
     commit = log.read(state.commit)
     summary = log.summary_at(state.commit)
     newest: dict[tuple[str, str], int] = {}
     for database, table, version in summary.schemas:
         newest[database, table] = max(version, newest.get((database, table), 0))
+    oldest = log.oldest_version()
+    removed = log.summary_at(oldest - 1).totals
     tables = [
-        TableStatus(*key, totals.files, totals.rows, totals.bytes, newest[key])
+        TableStatus(*key, *totals.less(removed.get(key, TableTotals())), newest[key])
         for key, totals in summary.totals.items()
     ]
     now = time.time()
@@ -130,6 +135,7 @@ def status(out: Path | str) -> Status:
         out=str(out),
         writer=writer,
         commit=commit.version,
+        oldest_commit=oldest,
         commit_age_seconds=max(0.0, now - commit.time_us / 1_000_000),
         lag_seconds=_lag(last_event, caught_up, running=writer is not None),
         last_event_seconds=last_event,

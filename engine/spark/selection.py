@@ -41,10 +41,13 @@ class Selection:
 
     def first(self) -> int:
         """The commit to start with; it may be the one after the last."""
-        latest = self.latest()
+        latest, oldest = self.latest(), self._log.oldest_version()
         if self._options.starting_timestamp_us is not None:
-            return bisect_left(range(latest + 1), self._options.starting_timestamp_us, key=self._time_us)
-        start = _commit(self._options.starting_commit, {EARLIEST: 0, LATEST: latest + 1})
+            at = bisect_left(
+                range(oldest, latest + 1), self._options.starting_timestamp_us, key=self._time_us
+            )
+            return oldest + at
+        start = _commit(self._options.starting_commit, {EARLIEST: oldest, LATEST: latest + 1})
         if start > latest + 1:
             raise EngineError(
                 f"`startingCommit` is {start}, but the last commit in {self._options.path} is {latest}"
@@ -53,11 +56,14 @@ class Selection:
 
     def last(self) -> int:
         """The commit that a batch read ends with."""
-        latest = self.latest()
-        end = _commit(self._options.ending_commit, {EARLIEST: 0, LATEST: latest})
+        latest, oldest = self.latest(), self._log.oldest_version()
+        end = _commit(self._options.ending_commit, {EARLIEST: oldest, LATEST: latest})
         if self._options.ending_timestamp_us is not None:
-            end = bisect_right(range(latest + 1), self._options.ending_timestamp_us, key=self._time_us) - 1
-        if end < 0:
+            before = bisect_right(
+                range(oldest, latest + 1), self._options.ending_timestamp_us, key=self._time_us
+            )
+            end = oldest + before - 1
+        if end < oldest:
             raise EngineError(f"`endingTimestamp` is before the first commit in {self._options.path}")
         return min(latest, end)
 
