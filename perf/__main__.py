@@ -1,88 +1,100 @@
-"""`python -m perf`: all cases or those named. `decode` and `profile` are tools for making it faster."""
+"""`python -m perf`: all cases or those named. `decode`, `profile` and `report` are tools beside that."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from perf.case import CaseResult
+from perf import decode, profiling, publish
 from perf.cases import CASES, Settings
 from perf.machine import machine_facts
-from perf.report import json_report, markdown_report, text_report, write_between_markers
+from perf.records import Record
+from perf.report import text_figures, text_report
 from perf.runner import run_case
 from tests.servers import UnavailableError
 
 _ROOM = Path(__file__).parent
-_README = _ROOM.parent / "README.md"
+_TOOLS = {"decode": decode.main, "profile": profiling.main, "report": publish.main}
+_QUICK_SCALE = 0.05
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command; returns its exit status: 0, 1 where the engine failed, 2 for wrong arguments."""
-    from perf import decode, profiling
-
-    tools = {"decode": decode.main, "profile": profiling.main}
     try:
-        if arguments and arguments[0] in tools:
-            return tools[arguments[0]](arguments[1:])
-        return _measure(arguments)
+        if arguments and arguments[0] in _TOOLS:
+            return _TOOLS[arguments[0]](arguments[1:])
+        return _measure(_parser().parse_args(arguments))
     except UnavailableError as error:
         print(f"perf: {error}", file=sys.stderr)
         return 1
 
 
-def _measure(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+def _measure(options: argparse.Namespace) -> int:
+    scale = options.scale or (_QUICK_SCALE if options.quick else 1.0)
+    repeat = options.repeat or (1 if options.quick else 3)
+    full = scale == 1 and options.peers is None
+    kept: Path = options.results or (publish.RESULTS if full else _ROOM / "work")
+    machine = machine_facts()
+    chosen = {"scale": scale, "workers": options.workers, "repeat": repeat}
     work = _ROOM / "work"
     work.mkdir(exist_ok=True)
-    names = options.cases or list(CASES)
-    full = options.scale == 1 and options.peers is None
+    begun = time.monotonic()
+    results = []
     with tempfile.TemporaryDirectory(dir=work) as folder:
-        settings = Settings(options.scale, options.workers, Path(folder))
-        cases = [CASES[name](settings) for name in names]
-        if options.peers is not None:
-            cases = [case.only_with(options.peers.split(",")) for case in cases]
-        results = [run_case(case, options.repeat, _tell) for case in cases]
-    machine = machine_facts()
-    kept: Path = options.results or (_ROOM / "results" if full else work)
-    kept.mkdir(parents=True, exist_ok=True)
-    for result in results:
-        print(f"\n{text_report(result)}")
-        text = json_report(result, machine, {"scale": options.scale, "workers": options.workers})
-        (kept / f"{result.name}.json").write_text(text + "\n")
-    if options.readme or (full and set(names) == set(CASES)):
-        write_between_markers(_README, markdown_report(results, machine, options.repeat))
-    return 0 if all(_engine_ran(result) for result in results) else 1
-
-
-def _engine_ran(result: CaseResult) -> bool:
-    return bool(result.engine.runs)
+        settings = Settings(scale, options.workers, Path(folder))
+        for name in options.cases or CASES:
+            case = CASES[name](settings)
+            if options.peers is not None:
+                case = case.only_with(options.peers.split(","))
+            result = run_case(case, repeat, _tell)
+            Record(result, machine, chosen).write(kept)
+            print(f"\n{text_report(result)}\n", flush=True)
+            results.append(result)
+    print(text_figures(results))
+    if options.publish or (full and set(CASES) == {result.name for result in results}):
+        publish.publish(kept)
+    _tell(f"{len(results)} cases in {(time.monotonic() - begun) / 60:.1f} minutes; {kept}")
+    return 0 if all(result.engine.runs for result in results) else 1
 
 
 def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def _case(name: str) -> str:
+    if name not in CASES:
+        raise argparse.ArgumentTypeError(f"there is no {name}; there are {', '.join(CASES)}")
+    return name
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m perf",
-        description="Measure the engine beside other programs. Two tools have arguments of their own: "
-        "`decode` (one decoder on one core) and `profile` (where the engine's time goes).",
+        description="Measure the engine beside other programs. Three tools have arguments of their own: "
+        "`decode` (one decoder on one core), `profile` (where the engine's time goes) and `report` (tables "
+        "and plots of what was measured).",
     )
     parser.add_argument(
-        "cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; all of them if left out"
+        "cases", nargs="*", type=_case, metavar="CASE", help=f"of {', '.join(CASES)}; all if left out"
     )
     parser.add_argument(
         "--workers", type=int, default=0, help="decoder processes; by default the engine's choice"
     )
     parser.add_argument("--peers", help="only those with one of these in their names, separated by commas")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of each peer [3]")
-    parser.add_argument("--scale", type=float, default=1.0, help="size of the workloads [1]")
+    parser.add_argument("--repeat", type=int, help="runs of each peer [3]")
+    parser.add_argument("--scale", type=float, help="size of the workloads [1]")
+    parser.add_argument(
+        "--quick", action="store_true", help=f"one run at scale {_QUICK_SCALE}, unless told otherwise"
+    )
     parser.add_argument("--results", type=Path, help="folder for the JSON [perf/results at scale 1]")
     parser.add_argument(
-        "--readme", action="store_true", help="put the tables into the README, as a full run does"
+        "--publish",
+        action="store_true",
+        help="write tables and plots into the repository, as a full run does",
     )
     return parser
 

@@ -27,6 +27,8 @@ class Usage:
     system_seconds: float
     peak_memory: int
     """Resident bytes at most."""
+    proportional_memory: int | None = None
+    """Bytes at most, where a page that processes share counts for each of them in part; null if not known."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Measurement:
     start_up_seconds: float | None = None
     """From the command to the beginning of the work; null where it was not measured."""
     processes: Mapping[str, Usage] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
+    """Further figures by heading, unit included."""
 
 
 @dataclass(frozen=True)

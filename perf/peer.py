@@ -19,6 +19,8 @@ class Peer(ABC, Generic[Subject]):
     name: str
     remark: str = ""
     """What a reader of the table must know about how it was measured."""
+    most_runs: int | None = None
+    """However often a case is repeated; for what takes long."""
 
     def prepare(self) -> None:
         """Get ready, once, before anything is measured (build a program, say).

@@ -1,31 +1,53 @@
-"""Measurements as tables for people (text, Markdown) and as JSON for programs.
+"""Measurements as tables for people: text for a terminal, Markdown for the repository.
 
 Every table says the same: medians, rates, and the engine's rate as a multiple of each peer's, those included
-that the engine loses against, and peers that were left out with the reason.
+that the engine loses against, and peers that were left out with the reason. Columns in which nothing stands
+are left out.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from perf.case import CaseResult, PeerResult
+from perf.figures import FIGURES, Figure
+from perf.records import Record
 
-_MARKED = re.compile(r"(<!-- perf:start -->\n).*?(<!-- perf:end -->)", re.DOTALL)
-_HEADINGS = ("", "seconds", "min – max", "rows/s", "MB/s", "engine is", "start-up s", "")
-_PROCESS_HEADINGS = ("", "user s", "system s", "peak MB")
+Table = Sequence[Sequence[str]]
+"""Lines of cells, headings first. Cells of the first column, and of one without a heading, are text."""
+
+MISSED = "**missed**"
+NOT_MEASURED = "not measured"
+_PROCESS_HEADINGS = ("", "user s", "system s", "peak MB", "shared ones in part, MB")
 
 
-def case_table(result: CaseResult) -> list[Sequence[str]]:
+def figures_table(results: Sequence[CaseResult]) -> Table:
+    """What is asked, beside what was reached."""
+    by_name = {result.name: result for result in results}
+    lines: list[Sequence[str]] = [("", "against", "asked", "reached", "")]
+    for figure in FIGURES:
+        reached = figure.reach(by_name)
+        told = (
+            ("", NOT_MEASURED) if reached is None else (_quantity(figure, reached), _verdict(figure, reached))
+        )
+        lines.append(
+            (figure.what, figure.against, f"{_sign(figure)} {_quantity(figure, figure.asked)}", *told)
+        )
+    return lines
+
+
+def case_table(result: CaseResult) -> Table:
     """One line per peer, headings first."""
-    return [_HEADINGS, *(_peer_line(result, peer) for peer in result.peers)]
+    values = dict.fromkeys(name for peer in result.peers for run in peer.runs for name in run.values)
+    columns = [*_columns(result), *(_value_column(name) for name in values), ("", _remark)]
+    lines = [[heading for heading, _ in columns]]
+    lines += [[cell(peer) for _, cell in columns] for peer in result.peers]
+    return _without_empty_columns(lines)
 
 
-def overview_table(results: Sequence[CaseResult]) -> list[Sequence[str]]:
+def overview_table(results: Sequence[CaseResult]) -> Table:
     """One line per case of a group: the engine's rate, and what multiple of each peer's it is."""
     peers = list(dict.fromkeys(peer.name for result in results for peer in result.peers[1:]))
     lines: list[Sequence[str]] = [("", "engine rows/s", *(f"× {name}" for name in peers))]
@@ -37,105 +59,151 @@ def overview_table(results: Sequence[CaseResult]) -> list[Sequence[str]]:
     return lines
 
 
-def process_table(result: CaseResult) -> list[Sequence[str]]:
+def process_table(result: CaseResult) -> Table:
     """Where processor time and memory went, one line per process of each peer, headings first."""
     lines: list[Sequence[str]] = [_PROCESS_HEADINGS]
     for peer in result.peers:
-        for name, (user, system, memory) in peer.process_medians().items():
+        for name, usage in peer.process_medians().items():
             label = name if name == peer.name else f"{peer.name}: {name}"
-            lines.append((label, f"{user:.2f}", f"{system:.2f}", f"{memory / 1e6:,.0f}"))
-    return lines
+            shared = "" if usage.proportional_memory is None else f"{usage.proportional_memory / 1e6:,.0f}"
+            seconds = f"{usage.user_seconds:.2f}", f"{usage.system_seconds:.2f}"
+            lines.append((label, *seconds, f"{usage.peak_memory / 1e6:,.0f}", shared))
+    return _without_empty_columns(lines)
 
 
 def text_report(result: CaseResult) -> str:
     """The case for a terminal."""
-    return "\n".join(
-        [
-            f"{result.name}: {result.title}; {_amount(result)}; {result.group}",
-            *_aligned(case_table(result)),
+    lines = [f"{_heading(result)}; {result.group}", *_aligned(case_table(result))]
+    processes = process_table(result)
+    if len(processes) > 1:
+        lines += [
             "",
-            "where processor time and memory went (medians; start-up included but for extrapolated ones)",
-            *_aligned(process_table(result)),
+            "where processor time and memory went (medians; start-up included but for extrapolated)",
         ]
-    )
+        lines += _aligned(processes)
+    return "\n".join(lines)
 
 
-def markdown_report(results: Sequence[CaseResult], machine: Mapping[str, Any], repetitions: int) -> str:
-    """All cases for the README."""
-    parts = [
-        f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gb']} GB, Python "
-        f"{machine['python']}; medians of {repetitions} interleaved runs. “engine is” is the engine's rate "
-        "as a multiple of the peer's.",
-    ]
-    for group in dict.fromkeys(result.group for result in results):
-        members = [result for result in results if result.group == group]
-        parts += ["", f"**{group}**", "", *_markdown(overview_table(members))]
-    for result in results:
-        parts += ["", f"<details><summary>{result.name}</summary>", "", f"{result.title}; {_amount(result)}"]
-        parts += ["", *_markdown(case_table(result)), "", *_markdown(process_table(result)), "", "</details>"]
+def text_figures(results: Sequence[CaseResult]) -> str:
+    """The figures for a terminal."""
+    return "\n".join(_aligned([[cell.strip("*") for cell in line] for line in figures_table(results)]))
+
+
+def markdown_summary(records: Sequence[Record]) -> str:
+    """For the README: the figures, and a line per case that compares."""
+    results = [record.result for record in records]
+    parts = [_conditions(records), "", *_markdown(figures_table(results))]
+    for group, members in _groups(results).items():
+        if members[0].compares:
+            parts += ["", f"**{group}**", "", *_markdown(overview_table(members))]
+        else:
+            for member in members:
+                parts += ["", f"**{_heading(member)}**", "", *_markdown(case_table(member))]
     return "\n".join(parts)
 
 
-def json_report(result: CaseResult, machine: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-    """One case with every single run."""
-    return json.dumps(
-        {
-            "case": result.name,
-            "title": result.title,
-            "machine": dict(machine),
-            "settings": dict(settings),
-            "rows": result.rows,
-            "binlog_bytes": result.bytes,
-            "peers": {peer.name: _peer_object(result, peer) for peer in result.peers},
-        },
-        indent=1,
-    )
+def markdown_details(records: Sequence[Record]) -> str:
+    """Every case with all its peers and processes."""
+    parts = ["# Measured", "", _conditions(records)]
+    for group, members in _groups([record.result for record in records]).items():
+        parts += ["", f"## {group[0].upper()}{group[1:]}"]
+        for member in members:
+            parts += ["", f"### {_heading(member)}", "", *_markdown(case_table(member))]
+            processes = process_table(member)
+            if len(processes) > 1:
+                parts += ["", *_markdown(processes)]
+    return "\n".join(parts) + "\n"
 
 
-def write_between_markers(file: Path, text: str) -> bool:
-    """Put `text` between the perf markers of a file; false where it has none (or does not exist)."""
+def write_between_markers(file: Path, text: str, name: str = "perf") -> bool:
+    """Put `text` between the markers of that name in a file; false where it has none (or does not exist)."""
     if not file.exists():
         return False
+    marked = re.compile(rf"(<!-- {name}:start -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
     before = file.read_text("utf-8")
-    after, count = _MARKED.subn(lambda found: f"{found[1]}\n{text}\n\n{found[2]}", before)
+    after, count = marked.subn(lambda found: f"{found[1]}\n{text}\n\n{found[2]}", before)
     if count:
         file.write_text(after, "utf-8")
     return bool(count)
 
 
-def _peer_line(result: CaseResult, peer: PeerResult) -> Sequence[str]:
-    if not peer.runs:
-        return (peer.name, "", "", "", "", "", "", f"skipped: {_first_sentence(peer.skipped or 'no run')}")
-    every = [run.seconds for run in peer.runs]
-    ratio = result.ratio(peer)
-    start_up = peer.start_up_seconds
+def _columns(result: CaseResult) -> list[tuple[str, Callable[[PeerResult], str]]]:
+    """Heading and cell of what every peer with runs has."""
+
+    def when_run(cell: Callable[[PeerResult], str]) -> Callable[[PeerResult], str]:
+        return lambda peer: cell(peer) if peer.runs else ""
+
+    def spread(peer: PeerResult) -> str:
+        every = [run.seconds for run in peer.runs]
+        return f"{min(every):.3f} – {max(every):.3f}"
+
+    def per_second(amount: float) -> Callable[[PeerResult], str]:
+        return when_run(lambda peer: f"{amount / peer.seconds:,.0f}" if amount else "")
+
+    def multiple(peer: PeerResult) -> str:
+        ratio = result.ratio(peer) if result.compares and peer is not result.engine else None
+        return "" if ratio is None else f"× {_three_digits(ratio)}"
+
+    def start_up(peer: PeerResult) -> str:
+        return "" if peer.start_up_seconds is None else f"{peer.start_up_seconds:.2f}"
+
+    return [
+        ("", lambda peer: peer.name),
+        (result.measures, when_run(lambda peer: f"{peer.seconds:.3f}")),
+        ("min – max", when_run(spread)),
+        ("rows/s", per_second(result.rows)),
+        ("MB/s", per_second(result.bytes / 1e6)),
+        ("engine is", multiple),
+        ("start-up s", start_up),
+    ]
+
+
+def _value_column(name: str) -> tuple[str, Callable[[PeerResult], str]]:
+    def cell(peer: PeerResult) -> str:
+        value = peer.value(name)
+        return "" if value is None else _three_digits(value)
+
+    return name, cell
+
+
+def _remark(peer: PeerResult) -> str:
+    return peer.remark if peer.runs else f"skipped: {_first_sentence(peer.skipped or 'no run')}"
+
+
+def _conditions(records: Sequence[Record]) -> str:
+    if not records:
+        return "Nothing was measured yet."
+    machine, settings = records[0].machine, records[0].settings
     return (
-        peer.name,
-        f"{peer.seconds:.3f}",
-        f"{min(every):.3f} – {max(every):.3f}",
-        f"{result.rows / peer.seconds:,.0f}",
-        f"{result.bytes / peer.seconds / 1e6:,.0f}",
-        "" if peer is result.engine or ratio is None else f"× {_three_digits(ratio)}",
-        "" if start_up is None else f"{start_up:.2f}",
-        peer.remark,
+        f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gb']} GB, Python "
+        f"{machine['python']}; medians of {settings['repeat']} interleaved runs. “× peer” and “engine is” "
+        "are the engine's rate as a multiple of the peer's."
     )
 
 
-def _peer_object(result: CaseResult, peer: PeerResult) -> dict[str, Any]:
-    if not peer.runs:
-        return {"skipped": peer.skipped}
-    return {
-        "median_seconds": peer.seconds,
-        "rows_per_second": result.rows / peer.seconds,
-        "engine_rate_multiple": result.ratio(peer),
-        "start_up_seconds": peer.start_up_seconds,
-        "remark": peer.remark,
-        "runs": [asdict(run) for run in peer.runs],
-    }
+def _groups(results: Sequence[CaseResult]) -> Mapping[str, list[CaseResult]]:
+    groups: dict[str, list[CaseResult]] = {}
+    for result in results:
+        groups.setdefault(result.group, []).append(result)
+    return groups
 
 
-def _amount(result: CaseResult) -> str:
-    return f"{result.rows:,} rows, {result.bytes / 1e6:,.0f} MB"
+def _heading(result: CaseResult) -> str:
+    amount = f"; {result.rows:,} rows, {result.bytes / 1e6:,.0f} MB" if result.rows else ""
+    return f"{result.name}: {result.title}{amount}"
+
+
+def _sign(figure: Figure) -> str:
+    return "≥" if figure.at_least else "≤"
+
+
+def _quantity(figure: Figure, amount: float) -> str:
+    number = f"{amount:,.0f}" if amount >= 1000 else f"{amount:.3g}"
+    return f"× {number}" if figure.unit == "×" else f"{number} {figure.unit}"
+
+
+def _verdict(figure: Figure, reached: float) -> str:
+    return "reached" if figure.score(reached) >= 1 else MISSED
 
 
 def _three_digits(number: float) -> str:
@@ -146,19 +214,29 @@ def _first_sentence(text: str) -> str:
     return text.split("\n")[0][:160]
 
 
-def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+def _without_empty_columns(lines: Table) -> Table:
+    kept = [place for place in range(len(lines[0])) if any(line[place] for line in lines[1:])]
+    return [[line[place] for place in kept] for line in lines]
+
+
+def _texts(lines: Table) -> Sequence[bool]:
+    return [place == 0 or heading in ("", "against") for place, heading in enumerate(lines[0])]
+
+
+def _aligned(lines: Table) -> list[str]:
     """Columns as wide as their widest cell; text to the left, numbers to the right."""
+    texts = _texts(lines)
     widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
     return [
         "  ".join(
-            cell.ljust(width) if place == 0 or cell == line[-1] == "" or place == 7 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            cell.ljust(width) if text else cell.rjust(width)
+            for cell, width, text in zip(line, widths, texts, strict=True)
         ).rstrip()
         for line in lines
     ]
 
 
-def _markdown(lines: Sequence[Sequence[str]]) -> list[str]:
-    heading, *rest = (f"| {' | '.join(line)} |" for line in lines)
-    rule = "| " + " | ".join("---" if place == 0 else "---:" for place in range(len(lines[0]))) + " |"
+def _markdown(lines: Table) -> list[str]:
+    heading, *rest = (f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+    rule = "| " + " | ".join("---" if text else "---:" for text in _texts(lines)) + " |"
     return [heading, rule, *rest]

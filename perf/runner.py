@@ -9,50 +9,74 @@ from typing import TypeVar
 from perf.case import Case, CaseResult, PeerResult
 from perf.measurement import PeerError
 from perf.peer import Peer
+from tests.servers import UnavailableError
 
 Subject = TypeVar("Subject")
 Tell = Callable[[str], None]
+Contender = tuple[Peer[Subject], PeerResult]
 
 
 def run_case(case: Case[Subject], repetitions: int, tell: Tell) -> CaseResult:
     """Measure every peer of the case `repetitions` times; `tell` hears how it goes.
 
-    A peer that cannot be had, or fails, is left out from then on, with the reason. Raises UnavailableError
-    where there is no server.
+    A peer that cannot be had, or fails, is left out from then on, with the reason; where the case itself
+    fails (there is no server, say) that are all that have no runs yet.
     """
     tell(f"{case.name}: {case.title}")
-    results = {peer.name: PeerResult(peer.name, peer.remark) for peer in case.peers}
-    for peer in case.peers:
-        with _left_out_if_it_fails(results[peer.name], tell):
-            peer.prepare()
-    binlog = case.binlog()
-    with case.offer(binlog) as subject:
-        for peer in case.peers:
-            if results[peer.name].skipped is None:
-                with _left_out_if_it_fails(results[peer.name], tell):
-                    peer.warm_up(subject)
-        for repetition in range(repetitions):
-            for peer in _rotated(case.peers, repetition):
-                result = results[peer.name]
-                if result.skipped is None:
-                    with _left_out_if_it_fails(result, tell):
-                        run = peer.measure(subject)
-                        result.runs.append(run)
-                        tell(f"  {peer.name}: {run.seconds:.3f} s")
-    return CaseResult(case.name, case.title, case.group, binlog.rows, binlog.size, list(results.values()))
+    results = [PeerResult(peer.name, peer.remark) for peer in case.peers]
+    contenders = list(zip(case.peers, results, strict=True))
+    rows = size = 0
+    try:
+        for peer, result in contenders:
+            with _left_out_if_it_fails(result, tell):
+                peer.prepare()
+        binlog = case.binlog()
+        if binlog is not None:
+            rows, size = binlog.rows, binlog.size
+        with case.offer(binlog) as subject:
+            _measure(subject, contenders, repetitions, tell)
+    except Exception as error:
+        reason = _reason(error)
+        tell(f"  {case.name} failed: {reason}")
+        for result in results:
+            if not result.runs and result.skipped is None:
+                result.skipped = reason
+    return CaseResult(case.name, case.title, case.group, rows, size, results, case.measures, case.compares)
+
+
+def _measure(
+    subject: Subject, contenders: Sequence[Contender[Subject]], repetitions: int, tell: Tell
+) -> None:
+    for peer, result in contenders:
+        if result.skipped is None:
+            with _left_out_if_it_fails(result, tell):
+                peer.warm_up(subject)
+    for repetition in range(repetitions):
+        for peer, result in _rotated(contenders, repetition):
+            if result.skipped is None and repetition < (peer.most_runs or repetitions):
+                with _left_out_if_it_fails(result, tell):
+                    run = peer.measure(subject)
+                    result.runs.append(run)
+                    tell(f"  {peer.name}: {run.seconds:.3f} s")
 
 
 @contextmanager
 def _left_out_if_it_fails(result: PeerResult, tell: Tell) -> Iterator[None]:
+    """A bug in one peer's harness must not cost the others their hour, so that every exception counts."""
     try:
         yield
-    except PeerError as error:
+    except Exception as error:
         result.runs.clear()
-        result.skipped = str(error)
-        tell(f"  {result.name}: skipped: {error}")
+        result.skipped = _reason(error)
+        tell(f"  {result.name}: skipped: {result.skipped}")
 
 
-def _rotated(peers: Sequence[Peer[Subject]], by: int) -> Sequence[Peer[Subject]]:
+def _reason(error: Exception) -> str:
+    expected = isinstance(error, PeerError | UnavailableError)
+    return str(error) if expected else f"{type(error).__name__}: {error}"
+
+
+def _rotated(contenders: Sequence[Contender[Subject]], by: int) -> Sequence[Contender[Subject]]:
     """Each round begins with another one, so that nobody always follows the same neighbour."""
-    start = by % len(peers)
-    return [*peers[start:], *peers[:start]]
+    start = by % len(contenders)
+    return [*contenders[start:], *contenders[:start]]

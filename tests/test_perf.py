@@ -3,18 +3,28 @@
 import contextlib
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
 from perf.binlog import Binlog, ServedBinlog, binlog_of, served
 from perf.case import Case
-from perf.cases import Settings, end_to_end
+from perf.cases import CASES, Settings, end_to_end
+from perf.figures import Figure, least_ratio, ratio, seconds
 from perf.machine import machine_facts
 from perf.measurement import Measurement, PeerError, Usage, run_command
 from perf.peer import Peer
-from perf.report import json_report, markdown_report, text_report, write_between_markers
+from perf.records import Record, read_records
+from perf.report import (
+    figures_table,
+    markdown_details,
+    markdown_summary,
+    text_report,
+    write_between_markers,
+)
 from perf.runner import run_case
-from perf.workloads import BULK, TRANSACTIONS
+from perf.workloads import BULK, TRANSACTIONS, WORKLOADS
+from tests.servers import UnavailableError
 
 
 class Timed(Peer):
@@ -68,7 +78,7 @@ def result(binlog):
 def test_medians_and_ratios(result):
     engine, peer, broken, missing = result.peers
     assert (engine.seconds, peer.seconds, result.ratio(peer)) == (2.0, 4.0, 2.0)
-    assert engine.process_medians() == {"engine": (1.0, 0.25, 10_000_000)}
+    assert engine.process_medians() == {"engine": Usage(1.0, 0.25, 10_000_000)}
     assert broken.runs == [] and broken.skipped == "it ran out of seconds"
     assert missing.skipped == "there is no such program here"
     assert result.ratio(missing) is None
@@ -80,13 +90,50 @@ def test_reports_tell_everything(result):
     text = text_report(result)
     for expected in ("5,000", "× 2.00", "remark of peer", "skipped: there is no such program here"):
         assert expected in text
-    page = markdown_report([result], machine, 3)
-    assert "| bulk | 5,000 | 2.00 | – | – |" in page
-    assert "| peer | 4.000 | 3.000 – 5.000 | 2,500 | 0 | × 2.00 | 0.50 | remark of peer |" in page
-    told = json.loads(json_report(result, machine, {"scale": 0.01}))
+    record = Record(result, machine, {"scale": 0.01, "repeat": 3})
+    assert "| bulk | 5,000 | 2.00 | – | – |" in markdown_summary([record])
+    details = markdown_details([record])
+    assert "| peer | 4.000 | 3.000 – 5.000 | 2,500 | 0 | × 2.00 | 0.50 | remark of peer |" in details
+    told = json.loads(record.json())
     assert told["peers"]["peer"]["engine_rate_multiple"] == 2.0
     assert [run["seconds"] for run in told["peers"]["engine"]["runs"]] == [2.0, 9.0, 1.0]
-    assert told["peers"]["missing"] == {"skipped": "there is no such program here"}
+    assert told["peers"]["missing"]["skipped"] == "there is no such program here"
+
+
+def test_records_come_back_as_they_were_written(result, tmp_path):
+    record = Record(result, machine_facts(), {"scale": 0.01, "repeat": 3})
+    record.write(tmp_path)
+    assert read_records(tmp_path, ["missing", "bulk"]) == [record]
+
+
+def test_a_case_that_fails_says_why(binlog):
+    def no_server(given):
+        raise UnavailableError("there is no server")
+
+    case = replace(case_of(binlog, Timed("engine", [1.0], [])), offer=no_server)
+    result = run_case(case, 3, lambda line: None)
+    assert [peer.skipped for peer in result.peers] == ["there is no server"]
+    assert "skipped: there is no server" in text_report(result)
+
+
+def test_what_takes_long_runs_less_often(binlog):
+    peers = Timed("engine", [1.0, 1.0, 1.0], []), Timed("slow", [9.0], [])
+    peers[1].most_runs = 1
+    result = run_case(case_of(binlog, *peers), 3, lambda line: None)
+    assert [len(peer.runs) for peer in result.peers] == [3, 1]
+
+
+def test_figures_are_read_off_the_results(result):
+    results = {"bulk": result}
+    assert ratio("bulk", "peer")(results) == 2.0
+    assert ratio("bulk", "missing")(results) is None
+    assert least_ratio("peer", "bulk")(results) == 2.0
+    assert seconds("bulk", "peer", 1000)(results) == 4000
+    at_most = Figure("x", "y", 2.0, seconds("bulk", "peer"), "s", at_least=False)
+    assert at_most.score(4.0) == 0.5
+    by_name = {line[0]: line for line in figures_table([result])}
+    assert by_name["end to end, bulk"][2:] == ("≥ × 0.8", "", "not measured")
+    assert set(CASES) >= {"bulk", "transactions", *(f"decode-{name}" for name in WORKLOADS)}
 
 
 def test_machine_facts_name_no_machine():

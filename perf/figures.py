@@ -1,0 +1,111 @@
+"""The figures to reach, as a table, each with how it is read off the results.
+
+They hold for two cores, medians of one run, checksums verified, all metadata columns on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from perf.case import CaseResult
+from perf.workloads import WORKLOADS
+
+CONNECTOR = "mysql-binlog-connector-java"
+REPLICATION = "mysql-replication"
+RAW = "mysqlbinlog --raw"
+DEBEZIUM = "Debezium embedded"
+PARQUET = "Spark's Parquet source"
+
+Results = Mapping[str, CaseResult]
+"""By the case's name."""
+Reach = Callable[[Results], float | None]
+"""Null where it was not measured."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Something to reach."""
+
+    what: str
+    against: str
+    asked: float
+    reach: Reach
+    unit: str = "×"
+    at_least: bool = True
+    """Whether more is better."""
+
+    def score(self, reached: float) -> float:
+        """What was reached as a multiple of what was asked: 1 and more is good."""
+        return reached / self.asked if self.at_least else self.asked / reached
+
+
+def ratio(case: str, peer: str) -> Reach:
+    """The engine's rate as a multiple of the peer's."""
+
+    def reach(results: Results) -> float | None:
+        found = results[case].peer(peer) if case in results else None
+        return None if found is None else results[case].ratio(found)
+
+    return reach
+
+
+def least_ratio(peer: str, cases: str = "") -> Reach:
+    """The least ratio to the peer in all cases that have it and whose names begin with `cases`."""
+
+    def reach(results: Results) -> float | None:
+        every = [ratio(name, peer)(results) for name in results if name.startswith(cases)]
+        return min((found for found in every if found is not None), default=None)
+
+    return reach
+
+
+def seconds(case: str, peer: str, factor: float = 1.0) -> Reach:
+    """The peer's median seconds, times a factor."""
+
+    def reach(results: Results) -> float | None:
+        found = results[case].peer(peer) if case in results else None
+        return None if found is None else factor * found.seconds
+
+    return reach
+
+
+def value(case: str, peer: str, name: str) -> Reach:
+    """The median of a peer's value."""
+
+    def reach(results: Results) -> float | None:
+        found = results[case].peer(peer) if case in results else None
+        return None if found is None else found.value(name)
+
+    return reach
+
+
+def growth(case: str, from_case: str) -> Reach:
+    """How many times the seconds per byte of `from_case` the engine takes in `case`."""
+
+    def reach(results: Results) -> float | None:
+        pace = [
+            results[name].engine.seconds / results[name].bytes
+            for name in (case, from_case)
+            if name in results and results[name].engine.runs
+        ]
+        return pace[0] / pace[1] if len(pace) == 2 else None
+
+    return reach
+
+
+FIGURES = (
+    Figure("decode, bulk inserts", CONNECTOR, 3, ratio("decode-bulk", CONNECTOR)),
+    Figure("decode, one-row transactions", CONNECTOR, 2, ratio("decode-transactions", CONNECTOR)),
+    *(
+        Figure(f"decode, {name}", CONNECTOR, 2, ratio(f"decode-{name}", CONNECTOR))
+        for name in WORKLOADS
+        if name not in ("bulk", "transactions")
+    ),
+    Figure("decode, the least of all cases", REPLICATION, 150, least_ratio(REPLICATION, "decode-")),
+    Figure("end to end, bulk", RAW, 0.8, ratio("bulk", RAW)),
+    Figure("end to end, one-row transactions", RAW, 2, ratio("transactions", RAW)),
+    Figure("end to end, bulk, TLS", f"{RAW} over TLS", 0.8, ratio("bulk-tls", RAW)),
+    Figure("end to end, one-row transactions, TLS", f"{RAW} over TLS", 1.5, ratio("transactions-tls", RAW)),
+    Figure("end to end, the least of all cases", DEBEZIUM, 20, least_ratio(DEBEZIUM)),
+)
