@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from engine.net.connection import Connection
@@ -23,7 +24,7 @@ from tests.servers import Server, get_server
 from tests.servers.cache import cached
 
 FLAVOR = "mysql-9.7"
-CONNECTIONS = 4
+SESSIONS = 4
 _NAME = "binlog.000001"
 _CATALOG = "catalog.json"
 _OPTIONS = {
@@ -52,7 +53,8 @@ class Binlog:
     @property
     def change_rows(self) -> int:
         """Rows that the engine makes of it."""
-        return self.rows * self.workload.changes_per_row
+        workload = self.workload
+        return workload.scaled_units(self.scale) * (workload.rows_per_unit + workload.updates_per_unit)
 
     @property
     def size(self) -> int:
@@ -75,6 +77,8 @@ class ServedBinlog:
 
     binlog: Binlog
     server: Server
+    tls: bool = False
+    """Whether it is to be read over TLS."""
 
     @property
     def file(self) -> str:
@@ -95,15 +99,18 @@ def catalog_of(binlog: Path) -> Mapping[str, bytes]:
 
 
 @contextmanager
-def served(binlog: Binlog) -> Iterator[ServedBinlog]:
-    """Have a real server start with the binlog as its first file, and the tables (empty) in its catalog."""
+def served(binlog: Binlog, *, tls: bool = False) -> Iterator[ServedBinlog]:
+    """Have a real server start with the binlog as its first file, and the tables (empty) in its catalog.
+
+    It offers TLS whether asked to or not, with what protocol and cipher it and OpenSSL agree on.
+    """
     server = get_server(FLAVOR, _OPTIONS)
     server.init()
     shutil.copyfile(binlog.path, server.data_directory / _NAME)
     (server.data_directory / "binlog.index").write_text(f"./{_NAME}\n")
     with server:
         _make_tables(server, binlog.workload)
-        yield ServedBinlog(binlog, server)
+        yield ServedBinlog(binlog, server, tls)
 
 
 def _write(workload: Workload, scale: float, folder: Path) -> None:
@@ -111,9 +118,10 @@ def _write(workload: Workload, scale: float, folder: Path) -> None:
         _make_tables(server, workload)
         _make_helpers(server, workload)
         units = workload.scaled_units(scale)
-        bounds = [units * number // CONNECTIONS for number in range(CONNECTIONS + 1)]
-        with ThreadPoolExecutor(CONNECTIONS) as pool:
-            list(pool.map(lambda first, last: _load(server, first, last), bounds, bounds[1:]))
+        sessions = 1 if workload.one_transaction else SESSIONS
+        bounds = [units * number // sessions for number in range(sessions + 1)]
+        with ThreadPoolExecutor(sessions) as pool:
+            list(pool.map(partial(_load, server, workload), bounds, bounds[1:]))
         complete = server.flush_binlog()
         if complete.name != _NAME:
             raise ValueError(
@@ -123,9 +131,11 @@ def _write(workload: Workload, scale: float, folder: Path) -> None:
         (folder / _CATALOG).write_text(json.dumps(_describe(server)))
 
 
-def _load(server: Server, first: int, last: int) -> None:
-    with closing(server.connect()) as connection, connection.cursor() as cursor:
+def _load(server: Server, workload: Workload, first: int, last: int) -> None:
+    autocommit = not workload.one_transaction
+    with closing(server.connect(autocommit=autocommit)) as connection, connection.cursor() as cursor:
         cursor.execute(f"CALL {HELPERS}.write_units(%s, %s)", (first, last))
+        connection.commit()
 
 
 def _make_tables(server: Server, workload: Workload) -> None:

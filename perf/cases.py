@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from perf.binlog import binlog_of, served
 from perf.case import Case
+from perf.oltp import OLTP
 from perf.peers.connector_java import ConnectorJavaFile, ConnectorJavaServer
+from perf.peers.debezium import DebeziumEmbedded
 from perf.peers.drain import SocketDrain
 from perf.peers.engine import Engine
 from perf.peers.engine_decoder import EngineDecoder
@@ -18,9 +20,10 @@ from perf.peers.go_mysql import GoMysqlFile, GoMysqlServer
 from perf.peers.mysql_replication import MysqlReplication
 from perf.peers.mysqlbinlog import MysqlBinlogRaw, MysqlBinlogVerbose
 from perf.workload import Workload
-from perf.workloads import BULK, TRANSACTIONS, WORKLOADS
+from perf.workloads import BULK, DECODED, ONE_TRANSACTION, TRANSACTIONS
 
 END_TO_END = "end to end: from the server to committed files, over plain TCP"
+END_TO_END_TLS = "end to end: from the server to committed files, over TLS"
 DECODE = "decode: from a file, on one core"
 
 
@@ -51,7 +54,24 @@ def end_to_end(workload: Workload, settings: Settings) -> Case[Any]:
             MysqlBinlogVerbose(settings.work),
             ConnectorJavaServer(),
             GoMysqlServer(),
+            DebeziumEmbedded(settings.work),
             MysqlReplication(),
+        ),
+    )
+
+
+def end_to_end_tls(workload: Workload, settings: Settings) -> Case[Any]:
+    """The same over TLS, for those who can be told to use it."""
+    return replace(
+        end_to_end(workload, settings),
+        name=f"{workload.name}-tls",
+        group=END_TO_END_TLS,
+        offer=partial(served, tls=True),
+        peers=(
+            Engine(settings.work, settings.workers),
+            SocketDrain(),
+            MysqlBinlogRaw(settings.work),
+            MysqlBinlogVerbose(settings.work),
         ),
     )
 
@@ -71,5 +91,9 @@ def decoding(workload: Workload, settings: Settings) -> Case[Any]:
 CASES: dict[str, Callable[[Settings], Case[Any]]] = {
     "bulk": partial(end_to_end, BULK),
     "transactions": partial(end_to_end, TRANSACTIONS),
-    **{f"decode-{name}": partial(decoding, workload) for name, workload in WORKLOADS.items()},
+    "oltp": partial(end_to_end, OLTP),
+    "one-transaction": partial(end_to_end, ONE_TRANSACTION),
+    "bulk-tls": partial(end_to_end_tls, BULK),
+    "transactions-tls": partial(end_to_end_tls, TRANSACTIONS),
+    **{f"decode-{workload.name}": partial(decoding, workload) for workload in DECODED},
 }

@@ -32,10 +32,12 @@ class Workload:
     """How many at scale 1."""
     rows_per_unit: int
     """Rows changed; an update counts once."""
-    changes_per_row: int = 1
-    """Change rows of the engine for each: an update has two."""
+    updates_per_unit: int = 0
+    """How many of them are updates, of which the engine makes two change rows."""
     prepare: tuple[str, ...] = ()
     """Statements behind `tables` that fill them; not in the binlog."""
+    one_transaction: bool = False
+    """All units are written in a single transaction; otherwise several sessions share them out."""
     server_options: Mapping[str, str] = field(default_factory=dict)
 
     def scaled_units(self, scale: float) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from perf.oltp import OLTP
 from perf.workload import DATABASE, HELPERS, NUMBERS, Workload
 
 _IDS = f"(SELECT unit * {NUMBERS} + n AS id FROM {HELPERS}.numbers) AS ids"
@@ -79,7 +80,7 @@ TRANSACTIONS = Workload(
     """,
     units=200_000,
     rows_per_unit=1,
-    changes_per_row=2,
+    updates_per_unit=1,
 )
 
 UPDATES = replace(
@@ -93,7 +94,7 @@ UPDATES = replace(
         WHERE id >= unit % 100 * {NUMBERS} AND id < (unit % 100 + 1) * {NUMBERS}
     """,
     units=500,
-    changes_per_row=2,
+    updates_per_unit=NUMBERS,
 )
 
 _WIDE_COLUMNS = 199
@@ -188,7 +189,15 @@ COMPRESSED = replace(
     server_options={"binlog_transaction_compression": "ON"},
 )
 
-WORKLOADS = {
-    workload.name: workload
-    for workload in (BULK, TRANSACTIONS, UPDATES, WIDE, LONG_STRINGS, JSON, DECIMALS, COMPRESSED)
-}
+ONE_TRANSACTION = replace(
+    BULK,
+    name="one-transaction",
+    title="one transaction of 1 GB: the rows of the bulk load",
+    units=6600,
+    one_transaction=True,
+)
+
+DECODED = (BULK, TRANSACTIONS, UPDATES, WIDE, LONG_STRINGS, JSON, DECIMALS, COMPRESSED)
+"""What a decoder is measured with on its own."""
+
+WORKLOADS = {workload.name: workload for workload in (*DECODED, OLTP, ONE_TRANSACTION)}

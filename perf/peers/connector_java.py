@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from perf.binlog import ServedBinlog
-from perf.measurement import PeerError
-from perf.peers.program import PASSES, Program, built
+from perf.peers.java import java, java_classes
+from perf.peers.program import PASSES, Program
 
 _SOURCES = Path(__file__).with_name("java")
 
@@ -19,17 +17,11 @@ class _ConnectorJava(Program):
     process = "java"
 
     def prepare(self) -> None:
-        self._java = _java()
-        self._folder = built(
-            "connector-java",
-            _SOURCES,
-            "mvn",
-            ["mvn", "-q", "-B", "compile", "dependency:copy-dependencies", "-DoutputDirectory=target/lib"],
-        )
+        self._java = java()
+        self._classes = java_classes("connector-java", _SOURCES)
 
     def _command(self, *arguments: str | Path) -> Sequence[str | Path]:
-        classes = f"{self._folder}/target/classes:{self._folder}/target/lib/*"
-        return [self._java, *self._flags(), "-cp", classes, "ReadBinlog", str(PASSES), *arguments]
+        return [self._java, *self._flags(), "-cp", self._classes, "ReadBinlog", str(PASSES), *arguments]
 
     def _flags(self) -> list[str]:
         return []
@@ -57,11 +49,3 @@ class ConnectorJavaServer(_ConnectorJava):
     def command(self, subject: ServedBinlog) -> Sequence[str | Path]:
         server = subject.server
         return self._command("server", server.host, str(server.port), server.user, subject.file)
-
-
-def _java() -> Path:
-    home = os.environ.get("JAVA_HOME")
-    java = Path(home) / "bin/java" if home else Path(shutil.which("java") or "java")
-    if not java.exists():
-        raise PeerError("this machine has no Java")
-    return java

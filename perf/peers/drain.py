@@ -6,8 +6,9 @@ import resource
 import time
 from contextlib import closing
 
-from engine.net.connection import Connection
+from engine.net.connection import NO_TLS, Connection
 from engine.net.source import prepare_dump, read_facts, start_dump
+from engine.net.tls import Tls, TlsMode
 from perf.binlog import ServedBinlog
 from perf.measurement import Measurement, PeerError, Usage
 from perf.peer import Peer
@@ -16,6 +17,7 @@ _BUFFER_BYTES = 4 << 20
 _SERVER_ID = 4_000_001
 _UUID = "00000000-0000-0000-0000-000000000001"
 _EOF_PACKET_LENGTH = 9
+_TLS = Tls(TlsMode.REQUIRED)
 
 
 class SocketDrain(Peer[ServedBinlog]):
@@ -27,7 +29,8 @@ class SocketDrain(Peer[ServedBinlog]):
     def measure(self, subject: ServedBinlog) -> Measurement:
         server = subject.server
         begun = time.perf_counter()
-        connection = Connection.open(server.host, server.port, server.user, server.password)
+        tls = _TLS if subject.tls else NO_TLS
+        connection = Connection.open(server.host, server.port, server.user, server.password, tls=tls)
         prepare_dump(connection, read_facts(connection), heartbeat_seconds=30, replica_uuid=_UUID)
         buffer = memoryview(bytearray(_BUFFER_BYTES))
         before = resource.getrusage(resource.RUSAGE_SELF)

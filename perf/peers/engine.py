@@ -63,8 +63,7 @@ def engine_command(subject: ServedBinlog, out: Path, workers: int, report: Path)
         _COMMAND,
         "run",
         *("--host", server.host, "--port", str(server.port), "--user", server.user),
-        # As its peers do.
-        *("--tls", "disabled"),
+        *("--tls", "required" if subject.tls else "disabled"),
         *("--start", f"{subject.file}:4", "--stop-at-end", "--workers", str(workers)),
         *("--out", out, "--report", report),
     ]

@@ -30,10 +30,11 @@ class _MysqlBinlog(Peer[ServedBinlog]):
     def _read(self, subject: ServedBinlog, file: str) -> Finished:
         with tempfile.TemporaryDirectory(dir=self._work) as folder:
             server = subject.server
+            tls = "REQUIRED" if subject.tls else "DISABLED"
             return run_command(
                 [
                     *server.tool("mysqlbinlog"),
-                    *("--no-defaults", "--read-from-remote-server", "--ssl-mode=DISABLED"),
+                    *("--no-defaults", "--read-from-remote-server", f"--ssl-mode={tls}"),
                     *(f"--host={server.host}", f"--port={server.port}", f"--user={server.user}"),
                     *self._mode(Path(folder)),
                     file,
