@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from perf.case import CaseResult
-from perf.workloads import WORKLOADS
+from perf.workloads import DECODED
 
 CONNECTOR = "mysql-binlog-connector-java"
 REPLICATION = "mysql-replication"
@@ -98,9 +98,9 @@ FIGURES = (
     Figure("decode, bulk inserts", CONNECTOR, 3, ratio("decode-bulk", CONNECTOR)),
     Figure("decode, one-row transactions", CONNECTOR, 2, ratio("decode-transactions", CONNECTOR)),
     *(
-        Figure(f"decode, {name}", CONNECTOR, 2, ratio(f"decode-{name}", CONNECTOR))
-        for name in WORKLOADS
-        if name not in ("bulk", "transactions")
+        Figure(f"decode, {workload.name}", CONNECTOR, 2, ratio(f"decode-{workload.name}", CONNECTOR))
+        for workload in DECODED
+        if workload.name not in ("bulk", "transactions")
     ),
     Figure("decode, the least of all cases", REPLICATION, 150, least_ratio(REPLICATION, "decode-")),
     Figure("end to end, bulk", RAW, 0.8, ratio("bulk", RAW)),

@@ -14,6 +14,7 @@ import pytest
 from engine.errors import EngineError
 from engine.net import tls
 from engine.net.tls import Tls, TlsMode
+from engine.net.tls_stream import TlsStream
 from tests.certificates import Authority
 
 HOST = "db1.example"
@@ -123,7 +124,7 @@ def answering(context):
                 theirs.recv(1 << 16)
                 return
             with context.wrap_socket(theirs, server_side=True) as encrypted:
-                encrypted.sendall(b"hello")
+                encrypted.sendall(encrypted.version().encode())
 
     thread = threading.Thread(target=answer)
     thread.start()
@@ -137,12 +138,12 @@ def answering(context):
 
 
 def spoken(asked, context, host=HOST):
-    """The version that both sides agree on, once a few bytes have come."""
+    """The version that both sides agree on, as the other one says."""
     with answering(context) as ours:
         try:
-            with asked.context().wrap_socket(ours, server_hostname=host) as encrypted:
-                assert encrypted.recv(5) == b"hello"
-                return encrypted.version()
+            encrypted = TlsStream(ours, asked.context(), host)
+            encrypted.handshake()
+            return encrypted.recv(100).decode()
         except OSError as error:
             raise tls.explain(error, "db1:3306", asked) from error
 

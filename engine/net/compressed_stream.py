@@ -14,7 +14,7 @@ _RECEIVE_SIZE = 1 << 18
 
 
 class Stream(Protocol):
-    """What the room uses of a socket. Non-blocking ones raise `BlockingIOError` or `ssl.SSLWantReadError`."""
+    """What the room uses of a socket. Non-blocking ones raise `BlockingIOError`."""
 
     def recv(self, size: int, /) -> bytes:
         """Up to `size` bytes; none at the end of the stream."""

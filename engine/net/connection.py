@@ -25,6 +25,7 @@ from engine.net.packets import PacketJoiner, ServerError, frame, is_err, is_ok, 
 from engine.net.refusals import Context, explain
 from engine.net.resultset import ResultSet, ResultSetParser
 from engine.net.tls import Tls, TlsMode
+from engine.net.tls_stream import TlsStream
 from engine.net.wire import ProtocolError
 
 RECEIVE_SIZE = 1 << 16
@@ -217,7 +218,8 @@ class Connection:
         plain = self.stream
         assert isinstance(plain, socket.socket)
         try:
-            self._stream = context.wrap_socket(plain, server_hostname=self.endpoint.host or None)
+            self._stream = TlsStream(plain, context, self.endpoint.host or None)
+            self._stream.handshake()
         except OSError as error:
             raise self._lost(error) from error
 
@@ -261,7 +263,7 @@ class Connection:
 
     def _last_words(self, error: OSError) -> OSError:
         """The TLS alert, if any, with which the server hung up before what we sent came through."""
-        if isinstance(self._stream, ssl.SSLSocket):
+        if isinstance(self._stream, TlsStream):
             try:
                 self._stream.recv(1)
             except ssl.SSLError as alert:

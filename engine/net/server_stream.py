@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
-import ssl
 import time
 from collections.abc import Callable
 
@@ -138,7 +137,7 @@ def _receive(
             finished_since = None
         try:
             size = stream.recv_into(batcher.space())
-        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        except BlockingIOError:
             if batcher.idle:
                 watch.idle(batcher.file, batcher.position)
                 outlet.send(batcher.caught_up(time.time_ns() // 1000), meanwhile)

@@ -1,0 +1,106 @@
+"""TLS over a socket, with the socket's own few methods; made for receiving much.
+
+Python's TLS sockets read a record's header and body with a system call each, and hand out one record a call,
+which is 16 KB. Here the socket is read in large pieces, and all records of a piece are handed out at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+from typing import cast
+
+_RECEIVE_SIZE = 1 << 18
+
+
+class TlsStream:
+    """Non-blocking, it raises `BlockingIOError` where nothing can be handed out before more has come."""
+
+    def __init__(self, plain: socket.socket, context: ssl.SSLContext, server_hostname: str | None) -> None:
+        self._socket = plain
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname)
+        self._received = memoryview(bytearray(_RECEIVE_SIZE))
+        self._failure: ssl.SSLError | None = None
+
+    def handshake(self) -> None:
+        """Agree on everything with the other side; raises `OSError` with the reason if that fails."""
+        while True:
+            try:
+                self._tls.do_handshake()
+                self._send()
+                return
+            except ssl.SSLWantReadError:
+                self._send()
+                self._receive()
+            except ssl.SSLError:
+                # The other side is to hear why.
+                with contextlib.suppress(OSError):
+                    self._send()
+                raise
+
+    def recv(self, size: int, /) -> bytes:
+        """Up to `size` bytes; none at the end of the stream."""
+        buffer = bytearray(size)
+        return bytes(buffer[: self.recv_into(memoryview(buffer))])
+
+    def recv_into(self, buffer: memoryview, /) -> int:
+        """Fill `buffer` from its start with what is there; 0 at the end of the stream."""
+        filled = 0
+        while filled < len(buffer) and self._failure is None:
+            try:
+                size = cast(int, self._tls.read(len(buffer) - filled, buffer[filled:]))
+            except ssl.SSLWantReadError:
+                if filled:
+                    break
+                self._send()
+                self._receive()
+                continue
+            except ssl.SSLEOFError:
+                break
+            except ssl.SSLError as error:
+                # OpenSSL tells it once; it is told when what was good before it has been handed out.
+                self._failure = error
+                break
+            if not size:
+                break
+            filled += size
+        if self._failure is not None and not filled:
+            raise self._failure
+        return filled
+
+    def sendall(self, data: bytes, /) -> None:
+        """Send all of it."""
+        left = memoryview(data)
+        while left:
+            left = left[self._tls.write(left) :]
+        self._send()
+
+    def settimeout(self, seconds: float | None, /) -> None:
+        """How long to wait for bytes; null for ever."""
+        self._socket.settimeout(seconds)
+
+    def setblocking(self, blocking: bool, /) -> None:
+        """Whether to wait for bytes at all."""
+        self._socket.setblocking(blocking)
+
+    def fileno(self) -> int:
+        """What to poll."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def _receive(self) -> None:
+        size = self._socket.recv_into(self._received)
+        if size:
+            self._incoming.write(self._received[:size])
+        else:
+            self._incoming.write_eof()
+
+    def _send(self) -> None:
+        if self._outgoing.pending:
+            self._socket.sendall(self._outgoing.read())
