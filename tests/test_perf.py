@@ -23,7 +23,7 @@ from perf.report import (
     write_between_markers,
 )
 from perf.runner import run_case
-from perf.workloads import BULK, TRANSACTIONS, WORKLOADS
+from perf.workloads import BULK, DECODED, TRANSACTIONS
 from tests.servers import UnavailableError
 
 
@@ -133,7 +133,7 @@ def test_figures_are_read_off_the_results(result):
     assert at_most.score(4.0) == 0.5
     by_name = {line[0]: line for line in figures_table([result])}
     assert by_name["end to end, bulk"][2:] == ("≥ × 0.8", "", "not measured")
-    assert set(CASES) >= {"bulk", "transactions", *(f"decode-{name}" for name in WORKLOADS)}
+    assert set(CASES) >= {"bulk", "transactions", *(f"decode-{workload.name}" for workload in DECODED)}
 
 
 def test_machine_facts_name_no_machine():

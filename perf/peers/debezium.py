@@ -26,6 +26,7 @@ class DebeziumEmbedded(Peer[ServedBinlog]):
 
     name = "Debezium embedded"
     remark = f"JSON, no fsync; warm, {SAMPLE_ROWS:,} rows at most, extrapolated"
+    most_runs = 1
 
     def __init__(self, work: Path) -> None:
         self._work = work
