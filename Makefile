@@ -12,6 +12,9 @@ INSTALLED := $(VENV)/.installed
 # The loopback address, since Spark would look up the machine's own name, which not every network knows.
 WITH_SPARK = JAVA_HOME="$$(tests/setup/java.sh)" SPARK_LOCAL_IP=127.0.0.1
 
+# Tests wait for servers more than they compute. A file stays in one process, with the servers that it set up.
+SIDE_BY_SIDE = --numprocesses 2 --dist loadfile --durations 30
+
 FUZZ_SECONDS ?= 300
 FUZZ_SEED ?= $(shell date +%s)
 
@@ -48,7 +51,8 @@ setup: venv ## venv, java, servers and kernels, side by side
 
 test: setup lint ## lint, then all tests, real servers and Spark included
 	@# Servers, Spark and the engine share the machine's cores: what fails gets a second try, and both show.
-	$(WITH_SPARK) $(VENV)/bin/pytest $(TESTS) || $(WITH_SPARK) $(VENV)/bin/pytest --last-failed $(TESTS)
+	$(WITH_SPARK) $(VENV)/bin/pytest $(SIDE_BY_SIDE) $(TESTS) || \
+		$(WITH_SPARK) $(VENV)/bin/pytest --last-failed $(TESTS)
 
 fuzz: venv ## damaged binlogs for FUZZ_SECONDS (300), every access to memory checked
 	BINLOG_ENGINE_CHECK_BOUNDS=1 $(PYTHON_IN_VENV) -m tests.hostile --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
