@@ -6,7 +6,7 @@ What repeats from row to row (transaction, event, file) is worked out per event 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.change_schema import UTC_MICROSECONDS, transit_schema
-from engine.decode.columns.base import Counters
+from engine.decode.columns.base import Codec, Counters
 from engine.decode.event_table import EventTable
 from engine.decode.gtids import gtid_texts
 from engine.decode.tables import TableDecoder
 from engine.decode.walk import Rows
-from engine.kernels import Int64s
+from engine.errors import EngineError, EventError
+from engine.kernels import Bytes, Int64s
 
 TaggedGtid = Callable[[bytes], tuple[str, int]]
 """(`uuid:tag`, number) of a GTID_TAGGED_LOG_EVENT's bytes."""
@@ -88,14 +89,26 @@ def _ordinals(table: TableRows, row_ends: Int64s) -> NDArray[np.int64]:
     return np.arange(1, int(row_ends[-1]) + 1) + np.repeat(table.ordinals - first_rows, counts)
 
 
+def build_columns(
+    data: Bytes, rows: Rows, names: Sequence[str], codecs: Sequence[Codec], counters: Counters
+) -> list[pa.Array]:
+    """The array of each column. Errors name it: `EngineError`, or `EventError` with an offset in `data`."""
+    columns = []
+    for place, (name, codec) in enumerate(zip(names, codecs, strict=True)):
+        try:
+            columns.append(codec.build(data, rows.cells[:, place], counters))
+        except EventError as error:
+            raise EventError(f"column {name}: {error.reason}", error.offset) from error
+        except EngineError as error:
+            raise EngineError(f"column {name}: {error}") from error
+    return columns
+
+
 def assemble(events: EventTable, table: TableRows, tagged: TaggedGtid, counters: Counters) -> pa.RecordBatch:
     """The rows as a record batch in transit shape (see `engine.change_schema`)."""
     rows = table.rows
     row_ends = np.cumsum(rows.counts)
-    columns = [
-        codec.build(events.data, rows.cells[:, place], counters)
-        for place, codec in enumerate(table.decoder.codecs)
-    ]
+    columns = build_columns(events.data, rows, table.decoder.names, table.decoder.codecs, counters)
     transaction_starts = _run_starts(table.transactions)
     time_starts = _run_starts(table.times)
     times = pa.array(table.times[time_starts], UTC_MICROSECONDS)

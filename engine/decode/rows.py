@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.change_schema import CHANGE_TYPES
-from engine.decode.assemble import absent_columns
+from engine.decode.assemble import absent_columns, build_columns
 from engine.decode.columns import codec_for
 from engine.decode.columns.base import Column, Counters, Options
 from engine.decode.event_table import EventTable, EventTableError
@@ -44,9 +44,8 @@ def decode_rows(
         rows = walk_rows(events, np.zeros(1, np.int64), np.array([codec.width for codec in codecs], np.int32))
     except EventTableError as error:
         raise EventError(error.reason) from error
-    counters = Counters()
-    arrays = [codec.build(events.data, rows.cells[:, place], counters) for place, codec in enumerate(codecs)]
     names = [column.name for column in columns]
+    arrays = build_columns(events.data, rows, names, codecs, Counters())
     change_types = pa.array([CHANGE_TYPES[code] for code in rows.change_types], pa.string())
     absent = absent_columns(rows, tuple(names))
     return pa.RecordBatch.from_arrays(

@@ -166,10 +166,21 @@ class MembersCodec:
         offsets = np.empty(cells.size + 1, np.int32)
         total = measure(data, cells, self.width, self.bounds, offsets)
         if total < 0:
-            raise EventError("an ENUM or SET value has a member that the column's definition lacks", ~total)
+            raise self._beyond(data, ~total)
         content = content_buffer(total)
         fill(data, cells, self.width, self.bounds, self.blob, offsets, content)
         return variable(self.arrow_type, cells, offsets, content, count_nulls(cells))
+
+    def _beyond(self, data: NDArray[np.uint8], cell: int) -> EventError:
+        """The error of a value that the members do not reach: most likely they are those of a later table."""
+        number = int.from_bytes(data[cell : cell + self.width].tobytes(), "little")
+        kind, known = ("SET", self.bounds.size - 1) if self.is_set else ("ENUM", self.bounds.size - 2)
+        return EventError(
+            f"{kind} value {number} lies beyond the {known} members of the definition at hand: where that is "
+            "the catalog's, the table was altered after this event was written; set binlog_row_metadata=FULL "
+            "on the server, or leave the table out with --exclude-tables",
+            cell,
+        )
 
 
 def _members_codec(width: int, is_set: bool, members: Sequence[str]) -> Codec:

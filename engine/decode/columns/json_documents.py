@@ -40,7 +40,7 @@ _GROWTH, _SHORTEST_LIMIT = twin.GROWTH, twin.SHORTEST_LIMIT
 
 
 @kernel(
-    types.int64,
+    types.UniTuple(types.int64, 2),
     DATA,
     CELLS,
     types.int64,
@@ -60,7 +60,7 @@ def _documents(
     out: Any,
     left: Any,
 ) -> Any:
-    """Write all documents; how many are left to the twin, their indices being in `left`."""
+    """Write all documents; their size, and how many are left to the twin, their indices being in `left`."""
     batch, frames, tens, text = address_of(data), address_of(stack), address_of(powers), address_of(out)
     to = np.int64(0)
     leftovers = 0
@@ -78,7 +78,7 @@ def _documents(
                 left[leftovers] = index
                 leftovers += 1
         offsets[index + 1] = to
-    return leftovers
+    return to, leftovers
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +96,13 @@ class JsonCodec:
         content = np.empty(_GROWTH * stored + _SHORTEST_LIMIT * cells.size + PADDING, np.uint8)
         left = np.empty(cells.size, np.int32)
         stack = np.empty(STACK_WORDS, np.uint64)
-        leftovers = _documents(data, cells, prefix, stack, powers_of_ten(), offsets, content, left)
+        size, leftovers = _documents(data, cells, prefix, stack, powers_of_ten(), offsets, content, left)
+        check_content_size(size)
         if leftovers:
             texts = {
                 index: self._text(data, int(cells[index]), counters) for index in left[:leftovers].tolist()
             }
             offsets, content = _insert(offsets, content, texts)
-        check_content_size(int(offsets[-1]))
         return variable(self.arrow_type, cells, offsets, content, count_nulls(cells))
 
     def _text(self, data: NDArray[np.uint8], cell: int, counters: Counters) -> bytes:

@@ -280,8 +280,8 @@ def check_content_size(size: int) -> None:
     """`EngineError` for more bytes of content than an Arrow array holds."""
     if size > LARGEST_CONTENT:
         raise EngineError(
-            f"one column's values of one batch take {size} bytes, where an Arrow array holds at most "
-            f"{LARGEST_CONTENT}: lower the batch size"
+            f"its values in one batch take {size} bytes, where an Arrow array holds at most "
+            f"{LARGEST_CONTENT}: leave the table out with --exclude-tables"
         )
 
 

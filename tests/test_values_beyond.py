@@ -1,0 +1,79 @@
+"""Sound values that nobody can hold or name: a located error that says what to do, and no bug."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.decode import event_types as types
+from engine.decode.columns import kernels
+from tests.engine_run import assert_one_sentence, command_line, run_command
+from tests.made_events import (
+    BLOB,
+    JSON,
+    LONG_VARCHAR,
+    binlog,
+    gtid,
+    image,
+    query,
+    rows,
+    table_map,
+    varchar,
+    xid,
+)
+from tests.servers import Server
+from tests.test_columns_json import encode
+from tests.test_expand import decode
+
+LIMIT = 1000
+CONTENTS = {
+    "text": (LONG_VARCHAR, varchar(b"x" * 600, 2)),
+    "bytes": (BLOB, varchar(b"x" * 600, 2)),
+    "json": (JSON, varchar(encode(["\x01" * 50] * 2), 4)),
+}
+"""One value fits, two do not."""
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_more_content_than_a_column_can_hold(name, monkeypatch):
+    monkeypatch.setattr(kernels, "LARGEST_CONTENT", LIMIT)
+    column, cell = CONTENTS[name]
+    insert = rows(types.WRITE_ROWS_EVENT, 7, 1, [image([cell])])
+    first = [gtid(1), query("BEGIN"), table_map(6, [column], table="small")]
+    first += [rows(types.WRITE_ROWS_EVENT, 6, 1, [image([cell])]), xid()]
+    second = [gtid(2), query("BEGIN"), table_map(7, [column])]
+    decoded = decode([*first, *second, insert, insert, xid()])
+    place = 4 + sum(map(len, binlog([*first, *second])))
+    assert decoded.error.startswith(f"binlog.000001 at position {place}: in rows of shop.orders, column @1: ")
+    assert "leave the table out with --exclude-tables" in decoded.error
+    # What comes before is committed.
+    assert len(decoded.rows["small"]) == 1
+    assert "orders" not in decoded.rows
+    assert decoded.results[0].transactions == 1
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("flavor", ["mysql-5.6", "mysql-9.7", "mariadb-11.8"])
+def test_a_member_that_the_table_has_no_more(
+    flavor: str, shared_server: Callable[[str], Server], tmp_path: Path
+):
+    server = shared_server(flavor)
+    server.execute("DROP DATABASE IF EXISTS beyond", "CREATE DATABASE beyond")
+    start = server.flush_binlog() and server.binlogs()[-1].name
+    server.execute(
+        "CREATE TABLE beyond.t (id INT, e ENUM('a', 'b', 'c'))",
+        "INSERT INTO beyond.t VALUES (1, 'a'), (2, NULL)",
+        "INSERT INTO beyond.t VALUES (3, 'c')",
+        "DELETE FROM beyond.t WHERE id = 3",
+        "ALTER TABLE beyond.t MODIFY e ENUM('a', 'b')",
+    )
+    command = (*command_line(server, tmp_path, "--stop-at-end"), f"--start={start}:4")
+    ended = run_command(*command)
+    assert_one_sentence(ended)
+    assert ended.status == 1
+    assert f"{start} at position " in ended.sentence
+    assert "in a row of beyond.t, column e: ENUM value 3 lies beyond the 2 members" in ended.sentence
+    assert run_command(*command, "--exclude-tables=beyond.t").status == 0
+    server.execute("DROP DATABASE beyond")
