@@ -11,18 +11,10 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-CHARACTERS = {
-    "utf8mb4": "aZ09 ~'\"\\%_äßéЖ漢字カ…€\u200b\n\t\0🎉𐍈",
-    "utf8": "aZ ä漢ꙮ",
-    "latin1": "aZ~'\\äöüßéÿ€",
-    "latin2": "aZľščťžýáíé",
-    "cp1251": "aZЖёыЯ",
-    "sjis": "aZ日本語カナ",
-    "eucjpms": "aZ日本語カナ①",
-    "utf16": "aZä漢🎉",
-    "utf32": "aZä漢🎉",
-    "ucs2": "aZä漢",
-}
+from tests.charset_characters import unique_characters
+
+CHARACTERS = {"utf8mb4": "aZ09 ~'\"\\%_äßéЖ漢字カ…€\u200b\n\t\0🎉𐍈"}
+"""Where there are more than `unique_characters` has."""
 _INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INT": 32, "BIGINT": 64}
 
 
@@ -113,7 +105,8 @@ def _year(declared: str, numbers: list[int], random: Random) -> str:
 
 def _text(declared: str, numbers: list[int], random: Random) -> str:
     charset = re.search(r"CHARACTER SET (\w+)", declared)
-    alphabet = CHARACTERS[charset[1] if charset else "utf8mb4"]
+    name = charset[1] if charset else "utf8mb4"
+    alphabet = CHARACTERS.get(name) or unique_characters(name)
     longest = min(numbers[0] if numbers else 60, 300)
     text = "".join(random.choices(alphabet, k=random.randint(0, longest)))
     # Servers disagree with themselves on how to compare and trim a CHAR that ends like this.
@@ -201,8 +194,8 @@ _MAKERS: dict[str, Callable[[str, list[int], Random], str]] = {
     "TIMESTAMP": _timestamp,
     "TIME": _time,
     "YEAR": _year,
-    **dict.fromkeys(("CHAR", "VARCHAR", "TEXT", "TINYTEXT", "LONGTEXT"), _text),
-    **dict.fromkeys(("BINARY", "VARBINARY", "BLOB", "MEDIUMBLOB"), _bytes),
+    **dict.fromkeys(("CHAR", "VARCHAR", "TEXT", "TINYTEXT", "MEDIUMTEXT", "LONGTEXT"), _text),
+    **dict.fromkeys(("BINARY", "VARBINARY", "BLOB", "MEDIUMBLOB", "LONGBLOB"), _bytes),
     "SET": _set,
     "JSON": _json,
     "POINT": _point,

@@ -20,6 +20,7 @@ import numpy as np
 
 from engine.decode.columns.base import Column
 from engine.decode.columns.charsets import charset_of
+from tests.charset_characters import encoded
 
 _ROW = re.compile(r"### (INSERT INTO|UPDATE|DELETE FROM) `(.*)`\.`(.*)`")
 _VALUE = re.compile(r"###   @(\d+)=(.*)", re.DOTALL)
@@ -127,20 +128,6 @@ def _set(value: Any, column: Column, mariadb: bool) -> str:
     return "b'{}'".format("".join(f"{byte:08b}" for byte in bits.to_bytes(size, "little")))
 
 
-PYTHON_CODECS = {
-    "utf8mb4": "utf-8",
-    "utf8mb3": "utf-8",
-    "latin1": "cp1252",
-    "latin2": "iso8859-2",
-    "cp1251": "cp1251",
-    "sjis": "shift_jis",
-    "eucjpms": "euc_jis_2004",
-    "utf16": "utf-16-be",
-    "ucs2": "utf-16-be",
-    "utf32": "utf-32-be",
-}
-
-
 def _string(value: Any, column: Column, mariadb: bool) -> str | None:
     if column.declared in ("uuid", "inet4", "inet6", "vector"):
         return None
@@ -149,7 +136,7 @@ def _string(value: Any, column: Column, mariadb: bool) -> str | None:
         # What a column of fixed length has less of in the binlog was zeros.
         content = content.rstrip(b"\0") if column.type_code == 254 else content
     else:
-        content = value.encode(PYTHON_CODECS[charset_of(column) or "utf8mb4"])
+        content = encoded(value, charset_of(column) or "utf8mb4")
     return _escaped(content, mariadb)
 
 

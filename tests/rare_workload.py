@@ -126,3 +126,15 @@ def commit_together(server: Server) -> None:
     for thread in threads:
         thread.join()
     server.execute("SET GLOBAL binlog_commit_wait_count = 0")
+
+
+_EVERYWHERE = frozenset(
+    ("APPEND_BLOCK_EVENT", "DELETE_FILE_EVENT", "INCIDENT_EVENT", "STOP_EVENT", "HEARTBEAT_LOG_EVENT")
+)
+WRITTEN = {
+    "mysql-9.7": _EVERYWHERE | {"ANONYMOUS_GTID_LOG_EVENT", "XA_PREPARE_LOG_EVENT", "HEARTBEAT_LOG_EVENT_V2"},
+    "mysql-5.6": _EVERYWHERE | {"WRITE_ROWS_EVENT_V1", "UPDATE_ROWS_EVENT_V1", "DELETE_ROWS_EVENT_V1"},
+    "mariadb-10.11": _EVERYWHERE,
+    "mariadb-11.8": _EVERYWHERE,
+}
+"""What there must be among it all; heartbeats are sent, not written."""

@@ -9,29 +9,16 @@ from hypothesis import strategies as st
 
 from engine.decode.columns import codec_for
 from engine.decode.columns.base import Counters, Options
-from engine.decode.columns.charset_tables import (
-    MULTI_BYTE_CHARSETS,
-    SINGLE_BYTE_CHARSETS,
-    multi_byte_characters,
-    single_byte_characters,
-)
+from engine.decode.columns.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
 from engine.decode.columns.charsets import collation_charset
 from engine.decode.columns.field_types import FieldType
 from engine.errors import EngineError
+from tests.charset_characters import characters_of
 from tests.column_cells import column, decode
 
 
 def text_column(charset: str):
     return column(FieldType.VARCHAR, 1000, charset=charset)
-
-
-def characters_of(charset: str) -> dict[bytes, str]:
-    """Every sequence of bytes that is a character."""
-    if charset in SINGLE_BYTE_CHARSETS:
-        table = {bytes([byte]): c for byte, c in enumerate(single_byte_characters(charset))}
-    else:
-        table = dict(multi_byte_characters(charset))
-    return {sequence: c for sequence, c in table.items() if c not in "?\ufffd" or sequence == b"?"}
 
 
 @pytest.mark.parametrize("charset", sorted(SINGLE_BYTE_CHARSETS | MULTI_BYTE_CHARSETS))

@@ -95,6 +95,14 @@ POINTS = [
     "ST_GeomFromText('POLYGON((0 0,4 0,4 4,0 0),(1 1,2 1,2 2,1 1))', 4326)",
     "ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 1),LINESTRING(2 2,3 3))')",
 ]
+GEOMETRIES = [
+    ("LINESTRING", "(0 0,1.5 1,2 -2)"),
+    ("POLYGON", "((0 0,4 0,4 4,0 0),(1 1,2 1,2 2,1 1))"),
+    ("MULTIPOINT", "(1 1,2 2)"),
+    ("MULTILINESTRING", "((0 0,1 1),(2 2,3 3))"),
+    ("MULTIPOLYGON", "(((0 0,4 0,4 4,0 0)),((9 9,8 9,8 8,9 9)))"),
+    ("GEOMETRYCOLLECTION", "(POINT(1 1),LINESTRING(2 2,3 3))"),
+]
 JSON = [
     "'null'",
     '\'{"b": [1, -2.5, 1e20, "x\\\\ny\\u00e9\\\\u0001", true, null, {}], "": 1}\'',
@@ -178,6 +186,19 @@ CASES = [
     Case("VARCHAR(6000) COMPRESSED", COMPRESSIBLE, flavors="mariadb"),
     Case("TEXT COMPRESSED CHARACTER SET latin1", COMPRESSIBLE, flavors="mariadb"),
     Case("BLOB COMPRESSED", COMPRESSIBLE, "HEX({})", hexadecimal, flavors="mariadb"),
+    Case("TINYBLOB", BYTES, "HEX({})", hexadecimal),
+    Case("LONGBLOB", BYTES, "HEX({})", hexadecimal),
+    Case("MEDIUMTEXT", TEXTS),
+    Case("ENUM({})".format(",".join(f"'m{n}'" for n in range(300))), ["1", "256", "'m299'"]),
+    *(
+        Case("SET({})".format(",".join(f"'m{n}'" for n in range(8 * size))), ["0", str(2 ** (8 * size) - 1)])
+        for size in (2, 3, 4, 5)
+    ),
+    *(Case(kind, [f"ST_GeomFromText('{kind}{text}')"], "HEX({})", geometry) for kind, text in GEOMETRIES),
+    Case("TINYTEXT COMPRESSED", COMPRESSIBLE[:2], flavors="mariadb"),
+    Case("LONGTEXT COMPRESSED", COMPRESSIBLE, flavors="mariadb"),
+    Case("MEDIUMBLOB COMPRESSED", COMPRESSIBLE, "HEX({})", hexadecimal, flavors="mariadb"),
+    Case("VARBINARY(300) COMPRESSED", BYTES, "HEX({})", hexadecimal, flavors="mariadb"),
 ]
 
 

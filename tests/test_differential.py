@@ -18,6 +18,7 @@ import pytest
 
 from engine.decode.catalog import ColumnInfo, unpack
 from engine.decode.columns.base import Column
+from engine.decode.columns.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
 from engine.decode.event_stream import decode_all
 from engine.decode.table_map import TableMap
 from engine.net.connection import Connection
@@ -57,6 +58,16 @@ class Played:
     @property
     def is_mariadb(self) -> bool:
         return "mariadb" in self.flavor
+
+
+def charset_cases(server: Server) -> dict[str, Case]:
+    """A column of every character set that the server has."""
+    names = server.query("SELECT character_set_name FROM information_schema.character_sets")
+    return {
+        f"cs_{name}": Case(f"VARCHAR(60) CHARACTER SET {name}", ["''", "'a'", "NULL"])
+        for (name,) in names
+        if name != "binary"
+    }
 
 
 def values_of(case: Case, random: Random) -> list[str]:
@@ -123,8 +134,9 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     except UnavailableError as error:
         pytest.skip(str(error))
     cases = {f"t{n}": case for n, case in enumerate(CASES) if case.flavors in flavor}
-    played = Played(flavor, cases)
     with server:
+        cases |= charset_cases(server)
+        played = Played(flavor, cases)
         server.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
         server.flush_binlog()
         play(server, played)
@@ -159,6 +171,17 @@ def test_change_rows_are_what_select_gave(played):
             ]
             assert got == want, (case.declared, kind)
         assert len(before) == len(case.values) + 1 or len(before) == len(case.values) + GENERATED + 1
+
+
+def test_columns_of_every_character_set(played):
+    """The test above has them all; this one only sees to it that there are so many."""
+    charsets = {table.removeprefix("cs_") for table in played.cases if table.startswith("cs_")}
+    known = SINGLE_BYTE_CHARSETS | MULTI_BYTE_CHARSETS | {"utf8mb4", "ucs2", "utf16", "utf16le", "utf32"}
+    assert charsets <= known | {"utf8", "utf8mb3", "ascii"}
+    assert len(charsets) >= 38
+    for charset in charsets:
+        texts = {value for value in played.inserted[f"cs_{charset}"] if value}
+        assert len(texts) > GENERATED / 2, charset
 
 
 def test_texts_are_those_that_mysqlbinlog_prints(played):

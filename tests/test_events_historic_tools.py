@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import struct
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,7 @@ LABELS = TODAYS_LABELS | {
     "PRE_GA_UPDATE_ROWS_EVENT": "Update_rows_old",
     "PRE_GA_DELETE_ROWS_EVENT": "Delete_rows_old",
 }
+REPLACED = re.compile(r"JSON_REPLACE\(@\d+, '\$\.(\w+)', '(\w+)'\)")
 FILE_PIECES = {
     "CREATE_FILE_EVENT": "# file_id: {} block_len: {}",
     "BEGIN_LOAD_QUERY_EVENT": "#Begin_load_query: file_id: {} block_len: {}",
@@ -101,6 +104,7 @@ FILE_PIECES = {
 }
 
 
+@cache
 def shown(path: Path) -> tuple[list[dict[str, Any]], BinlogError | None]:
     """The objects that `events --json` prints, and the error that it ends with."""
     output = io.StringIO()
@@ -199,6 +203,9 @@ def test_row_values_are_those_that_the_tool_prints(historic, name):
             column = columns[number - 1]
             value = as_printed(values[column.name], column, printed_type, "mariadb" in tool[-1])
             told += value is not None
-            if not text.startswith("JSON_REPLACE"):  # The tool prints differences, we apply them.
-                assert value in (None, text)
+            if difference := REPLACED.fullmatch(text):
+                # The tool prints what was changed, we apply it.
+                value = json.dumps(json.loads(values[column.name])[difference[1]])
+                text = json.dumps(difference[2])
+            assert value in (None, text)
     assert told == VALUES[name]

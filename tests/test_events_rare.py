@@ -23,7 +23,7 @@ from engine.decode.events import Event, decode_event
 from engine.decode.format_description import FormatDescription
 from engine.net.commands import BINLOG_SEND_HEARTBEAT_V2, BinlogDump
 from tests.mysqlbinlog import print_binlog
-from tests.rare_workload import OPTIONS, SHARED, run_rare_workload
+from tests.rare_workload import OPTIONS, SHARED, WRITTEN, run_rare_workload
 from tests.servers import FLAVORS, Server, UnavailableError, get_server
 from tests.servers.installations import installation
 from tests.test_events_servers import decode_file
@@ -96,6 +96,11 @@ def rare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     text = "\n".join(print_binlog(tool, path).text for path in copies)
     events = [placed for path in copies for placed in decode_file(path)]
     yield Rare(request.param, events, text, heartbeats, end)
+
+
+def test_all_that_was_to_be_written_is_there(rare):
+    sent = {event.type_name for event in rare.heartbeats.values()}
+    assert WRITTEN[rare.flavor] <= {placed.event.type_name for placed in rare.events} | sent
 
 
 @pytest.mark.parametrize("name", LABELS)

@@ -6,6 +6,7 @@ it calls absent with those that the server's own mysqlbinlog does not print.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -206,3 +207,29 @@ def test_as_many_columns_as_a_table_can_have(server, cursor, metadata, tmp_path)
     assert [inserted[name] for name in names] == [1, *values]
     assert [name for name in names if name not in absent(before)] == ["id"]
     assert {name: after[name] for name in names if name not in absent(after)} == {"c1": 5, f"c{count - 1}": 6}
+
+
+def test_rows_of_several_megabytes(server, cursor, tmp_path):
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB, c LONGTEXT)")
+    server.flush_binlog()
+    start = server.binlogs()[-1]
+    digests = "SELECT SHA2(b, 256), SHA2(c, 256), LENGTH(b) + LENGTH(c) FROM t"
+    wants = []
+    for statement in (
+        "INSERT INTO t VALUES (1, REPEAT(x'00ff27', 1500000), REPEAT('größe', 500000))",
+        "UPDATE t SET c = REPEAT('漢', 1000001)",
+    ):
+        cursor.execute(statement)
+        cursor.execute(digests)
+        wants.append(cursor.fetchall()[0])
+    rows = ingested(server, start, tmp_path / "out", "t")
+    got = [
+        (
+            hashlib.sha256(row["b"]).hexdigest(),
+            hashlib.sha256(row["c"].encode()).hexdigest(),
+            str(len(row["b"]) + len(row["c"].encode())),
+        )
+        for row in rows
+    ]
+    assert got == [wants[0], wants[0], wants[1]]
+    assert int(wants[0][2]) > 7_000_000

@@ -9,6 +9,7 @@ import pytest
 
 from engine.decode import event_types as types
 from engine.decode.columns import kernels
+from engine.decode.columns.field_types import FieldType
 from tests.engine_run import assert_one_sentence, command_line, run_command
 from tests.made_events import (
     BLOB,
@@ -52,6 +53,27 @@ def test_more_content_than_a_column_can_hold(name, monkeypatch):
     assert len(decoded.rows["small"]) == 1
     assert "orders" not in decoded.rows
     assert decoded.results[0].transactions == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (
+            FieldType.DECIMAL,
+            "column @2 is a DECIMAL from before MySQL 5.0, whose size the binlog",
+        ),
+        (FieldType.NULL, "column @2 has type code 6, which no known MySQL or MariaDB version writes"),
+    ],
+)
+def test_columns_whose_size_nobody_tells(code, reason):
+    first = [gtid(1), query("BEGIN"), table_map(6, [BLOB], table="small")]
+    first += [rows(types.WRITE_ROWS_EVENT, 6, 1, [image([varchar(b"x", 2)])]), xid()]
+    second = [gtid(2), query("BEGIN")]
+    insert = rows(types.WRITE_ROWS_EVENT, 7, 2, [image([b"\x01\0\0\0", b"1.50"])])
+    decoded = decode([*first, *second, table_map(7, [FieldType.LONG, code]), insert, xid()])
+    place = 4 + sum(map(len, binlog([*first, *second])))
+    assert decoded.error.startswith(f"binlog.000001 at position {place}: {reason}")
+    assert len(decoded.rows["small"]) == 1
 
 
 @pytest.mark.server
