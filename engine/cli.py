@@ -15,6 +15,7 @@ from typing import Any
 
 from engine import config
 from engine.errors import EngineError
+from engine.fork_server import start_fork_server
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -99,9 +100,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from engine.supervisor import prepare_processes
-
-    prepare_processes()
+    start_fork_server()
     from engine.credentials import read_login
     from engine.runs import run_server
 
@@ -113,9 +112,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _decode(options: argparse.Namespace) -> int:
-    from engine.supervisor import prepare_processes
-
-    prepare_processes()
+    start_fork_server()
     from engine.runs import decode_files
 
     values = config.resolve(config.PIPELINE, vars(options), config.environment(), options.config)

@@ -26,16 +26,21 @@ Int64s = NDArray[np.int64]
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: compile to machine code on first use, keep the code on disk for the next process."""
-    keep_compiled(function)
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return _kept(function)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator for what a kernel calls per event: part of every kernel that calls it.
 
     A call that is not inlined counts references to its arrays, which takes longer than such a function does.
+    Called from Python it is a kernel like others.
     """
-    return numba.njit(inline="always", error_model="numpy")(function)
+    return _kept(function, inline="always")
+
+
+def _kept(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    keep_compiled(function)
+    return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
 
 
 def _loader(bits: int) -> Callable[..., Any]:

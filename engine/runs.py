@@ -24,7 +24,7 @@ from engine.net.origins import FileSource, Login, ServerAddress, ServerSource
 from engine.net.start import LastPlace, refuse_taken_server_id, start_place
 from engine.progress import Display
 from engine.retry import Retries
-from engine.sink.commit_log import Position
+from engine.sink.commit import Position
 from engine.sink.output import OutputState, settled_output
 from engine.supervisor import Outcome, RunPlan, Supervisor, require_cores
 from engine.table_filter import TableFilter

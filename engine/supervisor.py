@@ -1,8 +1,7 @@
 """Starts the processes of one run, watches them, and stops them again.
 
 The supervisor is the command's own process. It knows no binlog: it reads reports, notices a process that
-died, and turns whatever ends the run into an outcome. Children are forked from a server process that has
-imported everything once, so that starting many of them is cheap.
+died, and turns whatever ends the run into an outcome. Children are forked from `engine.fork_server`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
@@ -28,9 +26,8 @@ from engine.decode.options import DecodeOptions, DecoderConfig
 from engine.errors import EngineError
 from engine.messages import Report
 from engine.net.origins import FileSource, NetworkConfig, ServerSource
-from engine.sink.process import SinkConfig
+from engine.sink.config import SinkConfig
 
-_PRELOADED = ["engine.preload"]
 _SINK = "engine.sink.process:run_sink"
 _DECODER = "engine.decode.process:run_decoder"
 _NETWORK = "engine.net.process:run_network"
@@ -78,12 +75,6 @@ class Outcome:
 
 Progress = Callable[[Report], None]
 """Called with every progress report."""
-
-
-def prepare_processes() -> None:
-    """Start the server process that children are forked from; it imports while the caller goes on."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload(_PRELOADED)
-    forkserver.ensure_running()
 
 
 class Supervisor:

@@ -147,7 +147,7 @@ def test_a_password_is_no_argument_and_does_not_show(capsys, flag):
 
 
 def test_a_table_pattern_without_a_database_is_refused(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("engine.supervisor.prepare_processes", lambda: None)
+    monkeypatch.setattr("engine.cli.start_fork_server", lambda: None)
     from engine.samples import sample_binlogs
 
     status = main(["decode", str(sample_binlogs()[0]), "--out", str(tmp_path / "out"), "--tables", "orders"])

@@ -19,10 +19,11 @@ import zmq
 from engine.messages import Ack, Report, Result, multipart
 from engine.reader import Changes
 from engine.sink.commit_log import CommitLog
+from engine.sink.config import SinkConfig
 from engine.sink.files import OutputError
 from engine.sink.lock import output_lock
 from engine.sink.output import open_output, settled_output
-from engine.sink.process import SinkConfig, run_sink
+from engine.sink.process import run_sink
 from tests.results import Rows, end_of_stream, orders, result
 
 PATIENCE_MS = 30_000

@@ -15,8 +15,8 @@ from engine.child import Child, run_child
 from engine.decode.options import DecodeOptions, DecoderConfig
 from engine.net.origins import FileSource, NetworkConfig
 from engine.samples import sample_binlogs
+from engine.sink.config import SinkConfig
 from engine.sink.lock import LOCK_FILE
-from engine.sink.process import SinkConfig
 from engine.supervisor import Outcome, RunPlan, Supervisor
 from tests.engine_run import wait_until
 

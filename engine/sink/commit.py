@@ -12,11 +12,12 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Self, TypeVar
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from engine.sink.files import table_folder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FORMAT = 1
 """Version of the log's layout; a reader refuses what it does not know."""
@@ -66,6 +67,8 @@ class SchemaVersion:
 
     def arrow_schema(self) -> pa.Schema:
         """The schema itself. Raises `Malformed`."""
+        import pyarrow as pa  # Not for the supervisor, which reads commits too.
+
         try:
             return pa.ipc.read_schema(pa.py_buffer(self.arrow))
         except (pa.ArrowException, OSError) as error:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from engine.errors import EngineError
 from engine.sink.commit import (
@@ -26,6 +25,9 @@ from engine.sink.commit import (
     TableTotals,
 )
 from engine.sink.files import TEMPORARY_SUFFIX, make_folder, sync_folder, write_durably
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
     "Commit",

@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,11 @@ from engine.errors import EngineError
 from engine.messages import Ack, Frame, Result
 from engine.sink.caught_up import write_caught_up
 from engine.sink.commit_log import CommitLog, Position
+from engine.sink.config import SinkConfig
 from engine.sink.files import OutputError, writing
 from engine.sink.lock import output_lock
 from engine.sink.output import OutputState, clean_output, open_output
 from engine.sink.reorder import Reorder
-from engine.sink.staging import ROLL_BYTES
 from engine.sink.writer import Writer
 
 PROCESS = "sink"
@@ -36,29 +36,6 @@ PROCESS = "sink"
 _PROGRESS_SECONDS = 1.0
 _RESULTS_AT_ONCE = 64
 """After that many the loop looks at everything else again."""
-
-
-@dataclass(frozen=True, slots=True)
-class SinkConfig:
-    """What the supervisor tells the sink."""
-
-    out: str
-    expected_commit: int
-    """`OutputState.commit` of the state from which the source is read on; -1 for a new output."""
-    results_endpoint: str
-    """Bound here: decoders push `Result`s to it."""
-    acks_endpoint: str
-    """Connected to: the network process pulls `Ack`s from it."""
-    reports_endpoint: str
-    """Connected to: the supervisor pulls `Report`s from it."""
-    server_uuid: str
-    """Empty if the source has none."""
-    flavor: str
-    """`mysql` or `mariadb`."""
-    commit_interval: float = 1.0
-    """Seconds."""
-    commit_bytes: int = 256 << 20
-    roll_bytes: int = ROLL_BYTES
 
 
 def run_sink(config: SinkConfig) -> None:

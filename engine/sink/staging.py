@@ -14,11 +14,10 @@ import pyarrow as pa
 from engine.change_schema import to_file_batch, transit_schema
 from engine.messages import Frame, TableResult
 from engine.sink.commit import DataFile, SchemaVersion, TableKey
+from engine.sink.config import ROLL_BYTES
 from engine.sink.files import make_folder, table_folder, writing
 from engine.sink.table_file import Extent, TableFile
 
-ROLL_BYTES = 256 << 20
-"""A file that has reached this size is followed by another one."""
 MOST_OPEN_FILES = 256
 """Beyond that the file that was not used for longest is closed; well below the usual limit of descriptors."""
 

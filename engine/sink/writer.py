@@ -16,8 +16,9 @@ from engine.gtid import GtidSet, parse_gtid_set
 from engine.messages import Frame, Result
 from engine.sink.commit_log import Commit, CommitLog, Position
 from engine.sink.committer import Committer
+from engine.sink.config import ROLL_BYTES
 from engine.sink.output import OutputState
-from engine.sink.staging import ROLL_BYTES, SchemaBook, Staging
+from engine.sink.staging import SchemaBook, Staging
 
 POSITION_INTERVAL = 10.0
 """Seconds after which the position is committed where a stream goes on but brings no rows."""

@@ -43,7 +43,12 @@ class Engine(Peer[ServedBinlog]):
             report = Path(folder) / "report.json"
             finished = run_command(
                 engine_command(subject, Path(folder) / "out", self._workers, report),
-                environment={"MYSQL_PWD": subject.server.password, "PYTHONPATH": str(REPOSITORY)},
+                environment={
+                    "MYSQL_PWD": subject.server.password,
+                    "PYTHONPATH": str(REPOSITORY),
+                    # An installed engine has its bytecode; here the first run writes it.
+                    "PYTHONDONTWRITEBYTECODE": "",
+                },
             )
             outcome = json.loads(report.read_text())
             tables = status(Path(folder) / "out").tables

@@ -1,0 +1,39 @@
+"""What keeps a start short: each process imports what it needs, and no kernel is compiled twice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from engine.decode.warm import warm_kernels
+
+
+def _printed(program: str) -> str:
+    finished = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+    )
+    return finished.stdout.strip()
+
+
+def test_the_supervisor_imports_no_arrow_and_no_kernels() -> None:
+    large = "sorted({'numba', 'numpy', 'pandas', 'pyarrow'} & set(sys.modules))"
+    imports = "import sys, engine.cli, engine.credentials, engine.progress, engine.runs"
+    assert _printed(f"{imports}; print({large})") == "[]"
+
+
+def test_children_make_arrays_without_pandas() -> None:
+    program = (
+        "import sys, engine.without_pandas, numpy as np, pyarrow as pa; "
+        "print(pa.array(np.array([1])), pa.array(['a']), 'pandas' in sys.modules)"
+    )
+    assert _printed(program).endswith("False")
+
+
+def test_a_warm_start_compiles_nothing() -> None:
+    warm_kernels()
+    program = (
+        "from numba.core import event; from engine.decode.warm import warm_kernels\n"
+        "with event.install_recorder('numba:compile') as recorder: warm_kernels()\n"
+        "print([item.data['dispatcher'] for _, item in recorder.buffer])"
+    )
+    assert _printed(program) == "[]"
