@@ -11,7 +11,7 @@ from typing import Any
 from perf.binlog import binlog_of, served
 from perf.case import Case
 from perf.oltp import OLTP
-from perf.peers.connector_java import ConnectorJavaFile, ConnectorJavaServer
+from perf.peers.connector_java import ConnectorJavaFile, ConnectorJavaServer, ConnectorJavaText
 from perf.peers.debezium import DebeziumEmbedded
 from perf.peers.drain import SocketDrain
 from perf.peers.engine import Engine
@@ -20,7 +20,7 @@ from perf.peers.go_mysql import GoMysqlFile, GoMysqlServer
 from perf.peers.mysql_replication import MysqlReplication
 from perf.peers.mysqlbinlog import MysqlBinlogRaw, MysqlBinlogVerbose
 from perf.workload import Workload
-from perf.workloads import BULK, DECODED, ONE_TRANSACTION, TRANSACTIONS
+from perf.workloads import BULK, DECODED, JSON, LONG_STRINGS, ONE_TRANSACTION, TRANSACTIONS
 
 END_TO_END = "end to end: from the server to committed files, over plain TCP"
 END_TO_END_TLS = "end to end: from the server to committed files, over TLS"
@@ -78,13 +78,14 @@ def end_to_end_tls(workload: Workload, settings: Settings) -> Case[Any]:
 
 def decoding(workload: Workload, settings: Settings) -> Case[Any]:
     """One decoder on one core, from a file."""
+    left_raw = (ConnectorJavaText(),) if workload in (JSON, LONG_STRINGS) else ()
     return Case(
         name=f"decode-{workload.name}",
         title=workload.title,
         group=DECODE,
         binlog=partial(binlog_of, workload, settings.scale),
         offer=served,
-        peers=(EngineDecoder(), ConnectorJavaFile(), GoMysqlFile(), MysqlReplication()),
+        peers=(EngineDecoder(), ConnectorJavaFile(), *left_raw, GoMysqlFile(), MysqlReplication()),
     )
 
 

@@ -9,10 +9,12 @@ import argparse
 import json
 import os
 import resource
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engine.decode.batch import BatchDecoder
 from engine.decode.options import DecodeOptions
@@ -22,6 +24,8 @@ from engine.net.files import open_binlog
 from perf.binlog import binlog_of, catalog_of
 from perf.measurement import PeerError
 from perf.workloads import WORKLOADS
+
+_WARM_UP_PASSES = 2
 
 
 @dataclass(frozen=True)
@@ -95,11 +99,10 @@ def main(arguments: Sequence[str]) -> int:
         path, rows = binlog.path, binlog.rows
     if options.core is not None:
         os.sched_setaffinity(0, {options.core})
-    passes = decode_passes(path, options.repeat + 1, options.batch_bytes)
     if options.json:
-        every = list(passes)
-        print(json.dumps({"rows": every[0].changes, "seconds": [done.seconds for done in every]}))
+        print(json.dumps(_measured(path, options)))
         return 0
+    passes = decode_passes(path, options.repeat + 1, options.batch_bytes)
     for number, done in enumerate(passes):
         print(
             f"{f'pass {number}' if number else 'warm-up'}: {done.seconds:.3f} s "
@@ -112,6 +115,18 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _measured(path: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """What a program that is measured tells: see `perf.peers.program`."""
+    started = time.perf_counter()
+    seconds: list[float] = []
+    for number, done in enumerate(decode_passes(path, sys.maxsize, options.batch_bytes), 1):
+        if number > _WARM_UP_PASSES and time.perf_counter() - done.seconds - started >= options.warm_up:
+            seconds.append(done.seconds)
+        if len(seconds) == options.repeat:
+            break
+    return {"rows": done.changes, "passes": number, "seconds": seconds}
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m perf decode", description=__doc__.split("\n\n")[0])
     parser.add_argument("workload", nargs="?", default="bulk", choices=WORKLOADS, help="which binlog [bulk]")
@@ -121,4 +136,5 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--batch-bytes", type=int, default=BATCH_BYTES, help=f"[{BATCH_BYTES}]")
     parser.add_argument("--core", type=int, help="stay on this core")
     parser.add_argument("--json", action="store_true", help="change rows, and the seconds of every pass")
+    parser.add_argument("--warm-up", type=float, default=0, help="with --json: seconds to warm up for [0]")
     return parser

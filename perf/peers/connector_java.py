@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perf.binlog import ServedBinlog
 from perf.peers.java import java, java_classes
-from perf.peers.program import PASSES, Program
+from perf.peers.program import PASSES, WARM_UP_SECONDS, Program
 
 _SOURCES = Path(__file__).with_name("java")
 
@@ -21,7 +21,8 @@ class _ConnectorJava(Program):
         self._classes = java_classes("connector-java", _SOURCES)
 
     def _command(self, *arguments: str | Path) -> Sequence[str | Path]:
-        return [self._java, *self._flags(), "-cp", self._classes, "ReadBinlog", str(PASSES), *arguments]
+        passes = [str(WARM_UP_SECONDS), str(PASSES)]
+        return [self._java, *self._flags(), "-cp", self._classes, "ReadBinlog", *passes, *arguments]
 
     def _flags(self) -> list[str]:
         return []
@@ -30,15 +31,24 @@ class _ConnectorJava(Program):
 class ConnectorJavaFile(_ConnectorJava):
     """From the file, on one core."""
 
-    remark = "warm; JSON left raw, checksums not verified"
+    remark = "warm; JSON and TEXT left raw, checksums not verified"
     one_core = True
+    values = "file"
 
     def command(self, subject: ServedBinlog) -> Sequence[str | Path]:
-        return self._command("file", subject.binlog.path)
+        return self._command(self.values, subject.binlog.path)
 
     def _flags(self) -> list[str]:
         # What it is best with on one core.
         return ["-XX:+UseSerialGC"]
+
+
+class ConnectorJavaText(ConnectorJavaFile):
+    """The same, and what it leaves raw is made text, as Debezium does: that much the engine does, too."""
+
+    name = "connector-java with text"
+    remark = "the same, with JSON and TEXT as strings"
+    values = "file-text"
 
 
 class ConnectorJavaServer(_ConnectorJava):

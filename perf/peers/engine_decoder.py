@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perf.binlog import ServedBinlog
 from perf.peers.engine import REPOSITORY
-from perf.peers.program import PASSES, Program
+from perf.peers.program import PASSES, WARM_UP_SECONDS, Program
 
 
 class EngineDecoder(Program):
@@ -26,5 +26,5 @@ class EngineDecoder(Program):
         return subject.binlog.change_rows
 
     def command(self, subject: ServedBinlog) -> Sequence[str | Path]:
-        passes = ["--repeat", str(PASSES - 1), "--json"]
+        passes = ["--warm-up", str(WARM_UP_SECONDS), "--repeat", str(PASSES), "--json"]
         return [sys.executable, "-m", "perf", "decode", "--file", subject.binlog.path, *passes]

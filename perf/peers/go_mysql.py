@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from perf.binlog import ServedBinlog
-from perf.peers.program import PASSES, Program, built
+from perf.peers.program import PASSES, WARM_UP_SECONDS, Program, built
 
 _SOURCES = Path(__file__).with_name("go")
+_PASSES = (str(WARM_UP_SECONDS), str(PASSES))
 
 
 class _GoMysql(Program):
@@ -30,7 +31,7 @@ class GoMysqlFile(_GoMysql):
         return {"GOMAXPROCS": "1"}
 
     def command(self, subject: ServedBinlog) -> Sequence[str | Path]:
-        return [self._program, str(PASSES), "file", subject.binlog.path]
+        return [self._program, *_PASSES, "file", subject.binlog.path]
 
 
 class GoMysqlServer(_GoMysql):
@@ -41,4 +42,4 @@ class GoMysqlServer(_GoMysql):
     def command(self, subject: ServedBinlog) -> Sequence[str | Path]:
         server, rows = subject.server, str(subject.binlog.rows)
         where = [server.host, str(server.port), server.user, subject.file]
-        return [self._program, str(PASSES), "server", *where, rows]
+        return [self._program, *_PASSES, "server", *where, rows]

@@ -1,7 +1,7 @@
 // Reads a binlog several times with go-mysql, as it comes, and counts rows.
 //
-// Arguments: PASSES file PATH, or PASSES server HOST PORT USER BINLOG ROWS. Prints a JSON object: the rows of
-// one pass, and the seconds of each.
+// Arguments: WARM_UP_SECONDS PASSES, then file PATH, or server HOST PORT USER BINLOG ROWS. Prints a JSON object:
+// the rows of one pass, the number of all passes, and the seconds of each behind the warm-up.
 package main
 
 import (
@@ -18,22 +18,32 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 )
 
-const serverID = 4_000_004
+const (
+	serverID     = 4_000_004
+	warmUpPasses = 2
+)
 
 func main() {
-	passes := number(os.Args[1])
+	warmUp, passes := time.Duration(number(os.Args[1]))*time.Second, number(os.Args[2])
+	arguments := os.Args[3:]
 	told := struct {
 		Rows    int       `json:"rows"`
+		Passes  int       `json:"passes"`
 		Seconds []float64 `json:"seconds"`
 	}{}
-	for pass := 0; pass < passes; pass++ {
+	started := time.Now()
+	for len(told.Seconds) < passes {
+		warm := told.Passes >= warmUpPasses && time.Since(started) >= warmUp
 		begun := time.Now()
-		if os.Args[2] == "file" {
-			told.Rows = readFile(os.Args[3])
+		if arguments[0] == "file" {
+			told.Rows = readFile(arguments[1])
 		} else {
-			told.Rows = readServer(os.Args[3], number(os.Args[4]), os.Args[5], os.Args[6], number(os.Args[7]))
+			told.Rows = readServer(arguments[1], number(arguments[2]), arguments[3], arguments[4], number(arguments[5]))
 		}
-		told.Seconds = append(told.Seconds, time.Since(begun).Seconds())
+		told.Passes++
+		if warm {
+			told.Seconds = append(told.Seconds, time.Since(begun).Seconds())
+		}
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(told); err != nil {
 		log.Fatal(err)
