@@ -54,8 +54,11 @@ test: setup lint ## lint, then all tests, real servers and Spark included
 	$(WITH_SPARK) $(VENV)/bin/pytest $(SIDE_BY_SIDE) $(TESTS) || \
 		$(WITH_SPARK) $(VENV)/bin/pytest --last-failed $(TESTS)
 
-fuzz: venv ## damaged binlogs for FUZZ_SECONDS (300), every access to memory checked
-	BINLOG_ENGINE_CHECK_BOUNDS=1 $(PYTHON_IN_VENV) -m tests.hostile --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+fuzz: venv ## damaged binlogs, half of FUZZ_SECONDS (300) at random, then coverage-guided; every access to memory checked
+	export BINLOG_ENGINE_CHECK_BOUNDS=1; \
+	for how in hostile guided; do \
+		$(PYTHON_IN_VENV) -m tests.$$how --seconds $$(($(FUZZ_SECONDS) / 2)) --seed $(FUZZ_SEED); \
+	done
 
 soak: setup ## the tests of a failing network for SECONDS (600) per server
 	BINLOG_ENGINE_SOAK_SECONDS=$(or $(SECONDS_EACH),600) $(VENV)/bin/pytest tests/test_network_faults.py

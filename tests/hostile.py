@@ -41,7 +41,8 @@ from engine.net.batching import Batcher, ServerErrorPacket
 from engine.samples import sample_binlogs
 from engine.table_filter import EVERY_TABLE, TableFilter
 from tests.batches import packets_of
-from tests.made_events import binlog, mariadb_compressed, payload_of
+from tests.every_event import BODIES, ONE_TRANSACTION, binlog_of
+from tests.made_events import binlog, gtid, mariadb_compressed, payload_of
 from tests.make_corpus import CORPUS
 from tests.test_transactions import PICTURES, parts_of
 
@@ -114,6 +115,7 @@ def sources() -> tuple[Source, ...]:
     found = [
         _source(name, binlog(parts_of(picture), version)) for name, (version, picture) in PICTURES.items()
     ]
+    found.append(_source("every event", binlog_of([gtid(1), *ONE_TRANSACTION, *BODIES.items()])))
     files = [(path.name, path.read_bytes()[4:]) for path in sample_binlogs()]
     files += [(path.name, gzip.decompress(path.read_bytes())) for path in sorted(CORPUS.glob("*.gz"))]
     for name, content in files:
@@ -214,8 +216,12 @@ _OUTER_DAMAGES = (*DAMAGES, _type, _inside, _inside)
 
 
 def damaged(rng: Random) -> Case:
-    """A few events in a row with some damage."""
-    source = rng.choice(sources())
+    """Some of all events, damaged."""
+    return delivered(rng, damage(rng, rng.choice(sources())))
+
+
+def damage(rng: Random, source: Source) -> Source:
+    """A few events in a row with some damage; the name says which."""
     start = rng.choice(source.starts) if rng.randrange(4) else rng.randrange(1, len(source.events))
     events = list(source.events[: 1 if start else 0] + source.events[start : start + rng.randint(1, 12)])
     done = []
@@ -229,9 +235,15 @@ def damaged(rng: Random) -> Case:
             del events[place]
             done.append(f"event {place} left out")
         else:
-            damage = rng.choice(_OUTER_DAMAGES)
-            events[place] = damage(rng, events[place])
-            done.append(f"{damage.__name__[1:]} in event {place}")
+            kind_of_damage = rng.choice(_OUTER_DAMAGES)
+            events[place] = kind_of_damage(rng, events[place])
+            done.append(f"{kind_of_damage.__name__[1:]} in event {place}")
+    return Source(f"{source.name}: {', '.join(done)}", tuple(events), (1,))
+
+
+def delivered(rng: Random, source: Source) -> Case:
+    """The events with checksums or without, in some wrapping and in pieces of some size."""
+    events = list(source.events)
     with_checksums = _checksums(rng, events)
     whole = [
         _finished(rng, event, with_checksums or (place == 0 and _is_new(events)))
@@ -244,7 +256,7 @@ def damaged(rng: Random) -> Case:
     chunk = rng.choice((1 << 20, 1 << 20, rng.randint(1, 300)))
     batch_bytes = rng.choice((1 << 16, 1 << 16, rng.randint(200, 2000)))
     filtered = not rng.randrange(3)
-    return Case(f"{source.name}: {', '.join(done)}", stream, packets, chunk, batch_bytes, filtered)
+    return Case(source.name, stream, packets, chunk, batch_bytes, filtered)
 
 
 def _is_new(events: list[bytes]) -> bool:
@@ -335,7 +347,7 @@ def load(path: Path) -> Case:
     return Case(*msgpack.unpackb(path.read_bytes()))
 
 
-def _limit_memory() -> None:
+def limit_memory() -> None:
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + SPARE_MEMORY, resource.RLIM_INFINITY))
 
@@ -385,7 +397,7 @@ def main() -> None:
     faulthandler.enable()
     warm_kernels()
     sources()
-    _limit_memory()
+    limit_memory()
     end = time.monotonic() + options.seconds
     tried = refused = 0
     number = options.seed

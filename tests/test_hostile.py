@@ -46,6 +46,13 @@ def test_damaged_binlogs(tmp_path: Path, checked: bool):
         pytest.fail(f"exit code {ended.returncode} at {case}\n{ended.stderr}")
 
 
+def test_damaged_binlogs_that_coverage_chooses(tmp_path: Path):
+    state = tmp_path / "case"
+    ended = run(["-m", "tests.guided", "--seconds", "3", "--state", str(state)], checked=False)
+    assert ended.returncode == 0, f"{ended.stderr}\n{state.exists() and load(state).description}"
+    assert " kept: " in ended.stderr
+
+
 OUT_OF_BOUNDS = """
 import numpy as np
 from engine.decode.columns.kernels import DATA, OUT, address_of, copy, kernel, load_word, store_byte, types
