@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import random
+import struct
 from collections import Counter
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from engine.net.files import read_events
 from engine.table_filter import TableFilter
 from tests.batches import decode_all as decode_all_batches
 from tests.batches import events_of, feed
+from tests.engine_run import run_command
 from tests.event_bytes import resized
 from tests.test_transactions import batcher
 
@@ -101,6 +103,34 @@ def test_binlog_version_3(historic):
     assert words[0] == "Aarhus"
     assert all(word.isprintable() for word in words)
     assert all(query.status == {} for query in bodies(events, "QUERY_EVENT"))
+
+
+def test_binlog_version_1(tmp_path):
+    """MySQL 3.23: headers of 13 bytes, and rotations that tell no position. No file of it is at hand."""
+
+    def event(code: int, body: bytes) -> bytes:
+        return struct.pack("<IBII", 946684800, code, 7, 13 + len(body)) + body
+
+    path = tmp_path / "log.001"
+    statement = b"INSERT INTO t VALUES (NULL)"
+    events = [
+        event(1, struct.pack("<H50sI", 1, b"3.23.58-log", 99)),
+        event(5, struct.pack("<BQ", 2, 7)),
+        event(2, struct.pack("<IIBH", 3, 0, 4, 0) + b"shop\0" + statement),
+        event(4, b"log.002"),
+        event(3, b""),
+    ]
+    path.write_bytes(b"\xfebin" + b"".join(events))
+    placed = decode_file(path)
+    assert [p.end_position - p.position for p in placed] == [len(event) for event in events]
+    start, insert_id, query, rotate, _ = (p.event.body for p in placed)
+    assert (start.binlog_version, start.header_length, start.server_version) == (1, 13, "3.23.58-log")
+    assert (insert_id.kind, insert_id.value) == ("INSERT_ID", 7)
+    assert (query.database, query.statement, query.thread_id) == ("shop", statement.decode(), 3)
+    assert (rotate.next_file, rotate.position) == ("log.002", 4)
+    assert {p.event.header.timestamp for p in placed} == {946684800}
+    output = run_command("decode", str(path), "--out", str(tmp_path / "out"))
+    assert "events with headers of 13 bytes" in output.sentence
 
 
 def test_loaded_file_is_the_same_in_all_versions(historic):
