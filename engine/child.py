@@ -28,7 +28,6 @@ from engine.messages import Frame, Report
 
 _REPORT_SECONDS = 1.0
 _LINGER_MILLISECONDS = 2000
-_SEND_MILLISECONDS = 1000
 _PR_SET_PDEATHSIG = 1
 
 
@@ -42,9 +41,10 @@ class Child:
     def __init__(self, name: str, reports_endpoint: str) -> None:
         self.name = name
         self.context = zmq.Context()
-        # For every socket, at once: one let go of before `close` would wait for its peer for ever.
-        self.context.linger = _LINGER_MILLISECONDS
+        # Batches and results that a process leaves behind are nobody's: the run ends, or has been taken in.
+        self.context.linger = 0
         self._reports = self.context.socket(zmq.PUSH)
+        self._reports.linger = _LINGER_MILLISECONDS
         self._reports.connect(reports_endpoint)
         self._last_progress = 0.0
         parent = multiprocessing.parent_process()
@@ -77,18 +77,25 @@ class Child:
         """A ZeroMQ socket for batches or results, which keeps `queued` messages per peer at most."""
         socket = self.context.socket(kind)
         socket.set_hwm(queued)
-        socket.sndtimeo = _SEND_MILLISECONDS
         return socket
 
     def send(self, socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
         """Send one message, waiting for room. Raises `Stopped` when it is time to leave meanwhile."""
         while True:
             try:
-                socket.send_multipart(frames, copy=False)
+                socket.send_multipart(frames, zmq.NOBLOCK, copy=False)
                 return
             except zmq.Again:
-                if self.leaving:
-                    raise Stopped from None
+                self._wait_for_room(socket)
+
+    def _wait_for_room(self, socket: zmq.Socket[bytes]) -> None:
+        poller = zmq.Poller()
+        poller.register(socket, zmq.POLLOUT)
+        for descriptor in self.leave_descriptors:
+            poller.register(descriptor, zmq.POLLIN)
+        poller.poll()
+        if self.leaving:
+            raise Stopped
 
     def report(self, kind: str, **body: Any) -> None:
         """Tell the supervisor something."""
@@ -107,8 +114,10 @@ class Child:
             self.report("progress", **body, **memory())
 
     def close(self) -> None:
-        """Deliver what was reported and let go of everything."""
-        self.context.destroy(linger=_LINGER_MILLISECONDS)
+        """Deliver what was reported, while there is somebody to read it, and let go of everything."""
+        if self.supervisor_sentinel is not None and wait([self.supervisor_sentinel], 0):
+            self._reports.linger = 0
+        self.context.destroy()
         os.close(self._stop_descriptor)
         os.close(self._stop_writer)
 

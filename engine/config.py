@@ -81,7 +81,7 @@ CONNECTION = (
 )
 PIPELINE = (
     Setting("out", str, None, "output folder"),
-    Setting("workers", int, 0, "decoder processes; by default one per core but one"),
+    Setting("workers", int, 0, "decoder processes; by default one per core but one", least=0, most=256),
     Setting("tables", str, (), "tables wanted, as database.table patterns with * and ?", many=True),
     Setting("exclude_tables", str, (), "tables not wanted, as such patterns", many=True),
     Setting(

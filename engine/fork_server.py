@@ -7,12 +7,26 @@ its own modules.
 from __future__ import annotations
 
 import multiprocessing
+import os
+import tempfile
 from multiprocessing import forkserver
 
+from engine.errors import EngineError
+
 _PRELOADED = ["engine.without_pandas", "engine.preload"]
+_LONGEST_SOCKET_PATH = 107
+_SOCKET_NAME_BYTES = 32
+"""What a folder for sockets, and a name in it, add to the folder for temporary files."""
 
 
 def start_fork_server() -> None:
-    """Start it; it imports while the caller goes on."""
+    """Start it; it imports while the caller goes on. Raises `EngineError` where it has no room for sockets."""
+    folder = tempfile.gettempdir()
+    longest = _LONGEST_SOCKET_PATH - _SOCKET_NAME_BYTES
+    if len(os.fsencode(folder)) > longest:
+        raise EngineError(
+            f"the folder for temporary files, {folder}, has too long a name for sockets in it: set TMPDIR to "
+            f"one of at most {longest} bytes, such as /tmp"
+        )
     multiprocessing.get_context("forkserver").set_forkserver_preload(_PRELOADED)
     forkserver.ensure_running()

@@ -150,7 +150,7 @@ def _plan(
         origin=origin,
         out=Path(values["out"]),
         expected_commit=state.commit,
-        workers=require_cores(values["workers"]),
+        workers=decoder_count(values["workers"]),
         decode=DecodeOptions(
             tables=TableFilter(values["tables"], values["exclude_tables"]),
             temporal_text=values["temporal"] == "text",
@@ -197,7 +197,7 @@ def _remaining(files: Sequence[Path], position: Position | None) -> FileSource:
     if position.file in names:
         first = names.index(position.file)
         return FileSource(tuple(files[first:]), position.position, position.gtid_set)
-    if min(names) < position.file:
+    if min(map(file_order, names)) < file_order(position.file):
         raise EngineError(
             f"the output folder goes on at {position.file} position {position.position}: give that file, or "
             "later ones, or a new folder"

@@ -192,8 +192,9 @@ class Supervisor:
         for name, process in self._processes.items():
             if process.exitcode is None or name in self._ended:
                 continue
-            # Its last report may still be on the way.
-            deadline = time.monotonic() + _LAST_WORDS_SECONDS
+            # Its last report may still be on the way; who was killed had no time for one.
+            patience = _LAST_WORDS_SECONDS if process.exitcode >= 0 else 0.0
+            deadline = time.monotonic() + patience
             while self._outcome.error is None and name not in self._ended and time.monotonic() < deadline:
                 reports.poll(_POLL_MILLISECONDS)
                 self._take_reports(reports)
@@ -233,8 +234,6 @@ def _obituary(name: str, exitcode: int) -> str:
     return f"the {name} process {how}{hint}: start the engine again, it goes on from its last commit"
 
 
-def require_cores(workers: int) -> int:
+def decoder_count(workers: int) -> int:
     """The number of decoder processes: as asked, or (for 0) one per core but one."""
-    if workers < 0 or workers > 256:
-        raise EngineError(f"--workers {workers} makes no sense: give 1 to 256, or leave it out")
     return workers or max(1, len(os.sched_getaffinity(0)) - 1)

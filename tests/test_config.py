@@ -81,6 +81,7 @@ SENSELESS = {
     "port = [3306]": "of type int",
     "server_id = -1": "at least 0 and at most 4294967295",
     "server_id = 4294967296": "at least 0 and at most 4294967295",
+    "workers = 257": "at least 0 and at most 256",
     "commit_interval = -1": "at least 0 and at most 86400",
     "commit_interval = nan": "at least 0 and at most 86400",
     "commit_interval = inf": "at least 0 and at most 86400",

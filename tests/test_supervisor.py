@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 import zmq
 
-from engine import supervisor
+from engine import child, supervisor
 from engine.child import Child, run_child
 from engine.decode.options import DecodeOptions, DecoderConfig
+from engine.errors import EngineError
+from engine.fork_server import start_fork_server
+from engine.messages import Report
 from engine.net.origins import FileSource, NetworkConfig
 from engine.samples import sample_binlogs
 from engine.sink.config import SinkConfig
@@ -43,6 +46,11 @@ def _begin(config: SinkConfig) -> None:
 def exits(config: DecoderConfig) -> None:
     """Ends without a word."""
     os._exit(3)
+
+
+def killed(config: DecoderConfig) -> None:
+    """Has no time for a word."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def waits(config: NetworkConfig) -> None:
@@ -113,6 +121,31 @@ def test_a_process_that_ends_without_a_word_ends_the_run(standing_in, tmp_path):
         outcome.error
         == "the decoder-0 process exited with 3: start the engine again, it goes on from its last commit"
     )
+
+
+def test_nobody_waits_for_the_last_words_of_a_process_that_was_killed(standing_in, tmp_path, monkeypatch):
+    standing_in(decoder=killed, network=waits)
+    monkeypatch.setattr(supervisor, "_LAST_WORDS_SECONDS", 60.0)
+    outcome = run(tmp_path, stop=False)
+    assert outcome.error is not None and "the decoder-0 process was killed by SIGKILL" in outcome.error
+
+
+def test_nobody_waits_for_results_that_nobody_takes(monkeypatch):
+    monkeypatch.setattr(child, "_LINGER_MILLISECONDS", 60_000)
+    with zmq.Context() as context, context.socket(zmq.PULL) as reports:
+        sender = Child("sender", f"tcp://127.0.0.1:{reports.bind_to_random_port('tcp://127.0.0.1')}")
+        results = sender.socket(zmq.PUSH, 1)
+        results.connect("tcp://127.0.0.1:1")
+        sender.send(results, [b"a result"])
+        sender.report("ended")
+        sender.close()
+        assert Report.unpack(reports.recv()).kind == "ended"
+
+
+def test_a_folder_whose_name_is_too_long_for_sockets(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / ("x" * 80)))
+    with pytest.raises(EngineError, match="set TMPDIR to one of at most 75 bytes, such as /tmp"):
+        start_fork_server()
 
 
 def test_a_run_that_is_stopped_ends_well(standing_in, tmp_path):
