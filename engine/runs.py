@@ -19,14 +19,14 @@ from engine.decode.format_description import FormatDescription
 from engine.decode.options import DecodeOptions
 from engine.errors import BinlogError, EngineError, EventError
 from engine.net import source
-from engine.net.files import MAGIC_LENGTH, open_binlog
+from engine.net.files import MAGIC_LENGTH, file_order, open_binlog
 from engine.net.origins import FileSource, Login, ServerAddress, ServerSource
 from engine.net.start import LastPlace, refuse_taken_server_id, start_place
 from engine.progress import Display
 from engine.retry import Retries
 from engine.sink.commit import Position
 from engine.sink.output import OutputState, settled_output
-from engine.supervisor import Outcome, RunPlan, Supervisor, require_cores
+from engine.supervisor import Outcome, RunPlan, Supervisor, decoder_count
 from engine.table_filter import TableFilter
 
 _HOST = re.compile(r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^\[\]:]+))(?::(?P<port>\d{1,5}))?")

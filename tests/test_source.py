@@ -54,7 +54,8 @@ def test_facts(server, connection):
     assert facts.version.startswith(".".join(map(str, facts.version_tuple)))
     assert (facts.server_id, facts.log_bin, facts.binlog_format) == (1, True, "ROW")
     assert (facts.binlog_checksum, facts.binlog_row_image) == ("CRC32", "FULL")
-    assert (facts.server_uuid is None) == mariadb
+    uuid = "CONCAT(@@server_uid, '-', @@server_id)" if mariadb else "@@server_uuid"
+    assert facts.server_uuid == server.query(f"SELECT {uuid}")[0][0]
     assert (facts.binlog_row_metadata is None) == (server.flavor == "mysql-5.6")
     assert source.check(facts, "db1:3306") == ()
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,9 @@ from engine.errors import EngineError
 from engine.gtid import MysqlGtidSet
 from engine.net import source
 from engine.net.connection import Connection
-from engine.net.place_search import place_at
+from engine.net.place_search import file_begun, place_at
 from engine.net.source import FIRST_POSITION
-from engine.net.start import start_place
+from engine.net.start import LastPlace, start_place
 from engine.reader import Changes
 from tests.committed import assert_sound
 from tests.engine_run import command_line, drain, end_of_binlog, run_command
@@ -135,6 +136,40 @@ def test_a_run_from_a_time_on(history: History, tmp_path: Path) -> None:
     drain(history.server, tmp_path)
     assert Changes(tmp_path).read("timed", "rows")["id"].to_pylist() == ids
     assert_sound(tmp_path)
+
+
+REFUSED, ACCEPTED = "its binlogs were reset", None
+FILES = {
+    "the same": ({}, ACCEPTED),
+    "begun at another time": ({"file_created": 1_000_000_000}, REFUSED),
+    "not there yet": ({"file": "binlog.1000000"}, REFUSED),
+    "purged": ({"file": "binlog.000000"}, ACCEPTED),
+    "of another server": ({"file_created": 1_000_000_000, "server_uuid": "another"}, ACCEPTED),
+}
+
+
+@pytest.mark.parametrize(("change", "says"), FILES.values(), ids=FILES)
+def test_the_file_that_an_output_ends_in(history: History, change: dict[str, Any], says: str | None) -> None:
+    """With GTIDs, which are all there: after a reset they may be given out again."""
+    facts = history.facts()
+    if facts.gtid_set == "":
+        pytest.skip("it has no GTIDs")
+    file, position = end_of_binlog(history.server)
+    last = LastPlace(
+        file=file,
+        position=position,
+        gtid_set=facts.gtid_set,
+        server_uuid=facts.server_uuid,
+        flavor=facts.flavor,
+        file_created=file_begun(history.connect, facts, file),
+    )
+    with history.connect() as connection:
+        if says is None:
+            place = start_place(connection, "", replace(last, **change), facts, history.connect)
+            assert place.by_gtid
+        else:
+            with pytest.raises(EngineError, match=says):
+                start_place(connection, "", replace(last, **change), facts, history.connect)
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,12 @@ def open_binlog(path: Path) -> BufferedReader:
     )
 
 
+def file_order(name: str) -> tuple[int, str]:
+    """What binlog files are in order by: the number that they end in, which becomes longer when it must."""
+    number = name.rpartition(".")[2]
+    return int(number) if number.isdecimal() else 0, name
+
+
 def read_events(path: Path) -> Iterator[tuple[int, bytes]]:
     """Position and bytes of each event of a file, checksums included and not verified.
 

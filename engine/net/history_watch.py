@@ -13,6 +13,7 @@ import time
 from engine.errors import EngineError
 from engine.net import source
 from engine.net.endpoint import ConnectionFailed
+from engine.net.files import file_order
 from engine.net.origins import ServerSource
 from engine.net.outlet import Place
 from engine.net.place_search import file_begun
@@ -50,8 +51,9 @@ class HistoryWatch:
         except Refusal:
             # It takes a privilege that a dump does not need.
             return
-        ahead = _order(here.file, here.position) > _order(*ours)
-        if _order(here.file, here.position) < _order(*ours) or (ahead and self._stuck_at == ours):
+        behind = (file_order(here.file), here.position) < (file_order(file), position)
+        ahead = not behind and (here.file, here.position) != ours
+        if behind or (ahead and self._stuck_at == ours):
             raise ConnectionFailed(
                 f"the server waits at {file} position {position}, though its binlog ends at {here.file} "
                 f"position {here.position}: its binlogs were reset"
@@ -71,8 +73,3 @@ class HistoryWatch:
                 f"the server left {file} without an end, and has another file of that name by now: its "
                 "binlogs were reset"
             )
-
-
-def _order(file: str, position: int) -> tuple[int, str, int]:
-    """Files count up, and their numbers become longer."""
-    return len(file), file, position

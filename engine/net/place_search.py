@@ -30,6 +30,7 @@ from engine.net import source
 from engine.net.batching import Batcher, OutgoingBatch, ServerErrorPacket
 from engine.net.connection import Connection
 from engine.net.endpoint import ConnectionFailed
+from engine.net.files import file_order
 from engine.net.packets import parse_err
 from engine.net.refusals import explain
 from engine.net.server_events import any_server_id, read_server_events
@@ -64,7 +65,7 @@ def place_at(connect: Connect, facts: SourceFacts, moment: datetime) -> FoundPla
         files = [file for file, _ in source.binary_logs(connection)]
     later = bisect_left(files, second, key=lambda file: file_begun(connect, facts, file))
     if later == 0:
-        if not files or _number(files[0]) > 1:
+        if not files or file_order(files[0])[0] > 1:
             raise EngineError(
                 f"the oldest binlog of {where} was begun after {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} "
                 "UTC, and older ones were purged: take what is there with --start earliest, or a later time"
@@ -168,11 +169,6 @@ def _times(events: EventTable) -> Int64s:
     for byte in range(4):
         seconds |= events.data[events.starts + byte].astype(np.int64) << (8 * byte)
     return seconds
-
-
-def _number(file: str) -> int:
-    number = file.rpartition(".")[2]
-    return int(number) if number.isdigit() else 0
 
 
 def _batches(connection: Connection, facts: SourceFacts, file: str) -> Generator[OutgoingBatch, None, None]:

@@ -7,7 +7,7 @@ variables by which a replica tells what it understands. Every refusal comes out 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -48,6 +48,7 @@ _VARIABLES = (
     "rpl_semi_sync_master_enabled",
     "rpl_semi_sync_source_enabled",
     "server_id",
+    "server_uid",
     "server_uuid",
 )
 
@@ -61,7 +62,7 @@ class SourceFacts:
     version_tuple: tuple[int, ...]
     server_id: int
     server_uuid: str | None
-    """MariaDB has none."""
+    """By which to know the server again; null from MariaDB before 10.6.19 and 10.11.9."""
     log_bin: bool
     binlog_format: str
     """ROW, STATEMENT or MIXED; ROW where the server knows no other."""
@@ -137,7 +138,7 @@ def read_facts(connection: Connection) -> SourceFacts:
         version=greeting.server_version,
         version_tuple=greeting.version,
         server_id=int(values.get("server_id", 0)),
-        server_uuid=None if mariadb else values.get("server_uuid"),
+        server_uuid=_mariadb_identity(values) if mariadb else values.get("server_uuid"),
         log_bin=values.get("log_bin") == "ON",
         binlog_format=values.get("binlog_format", "ROW"),
         binlog_row_image=values.get("binlog_row_image"),
@@ -148,6 +149,11 @@ def read_facts(connection: Connection) -> SourceFacts:
         gtid_set=_gtid_set(values.get("gtid_binlog_pos" if mariadb else "gtid_executed")),
         semi_sync=None if semi_sync is None else semi_sync == "ON",
     )
+
+
+def _mariadb_identity(values: Mapping[str, str]) -> str | None:
+    """MariaDB derives `server_uid` from port and network card, which containers may share: so its id, too."""
+    return f"{values['server_uid']}-{values['server_id']}" if "server_uid" in values else None
 
 
 def executed_or_owned(connection: Connection) -> MysqlGtidSet:

@@ -15,11 +15,15 @@ from engine.errors import EngineError
 from engine.gtid import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from engine.net import source
 from engine.net.connection import Connection
+from engine.net.files import file_order
+from engine.net.refusals import Refusal
 from engine.net.source import FIRST_POSITION, SourceFacts
 
 _STALE_REPLICA_SECONDS = 12.0
 """How long a server may take to notice that an engine is gone: two heartbeats and a little."""
 _RETRY_SECONDS = 0.5
+_NO_SUCH_FILE = 1236, 1373
+"""Error codes of a dump from a file that the server does not have."""
 _STARTS = "earliest, latest, FILE:POSITION, gtid:SET, or a time such as 2026-11-20T08:00:00Z"
 _LIKE_A_TIME = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -124,6 +128,8 @@ def _resume(
     same_server = last.flavor == facts.flavor and (last.server_uuid or "") == (facts.server_uuid or "")
     if last.flavor == facts.flavor and last.gtid_set is not None and _has_gtids(facts):
         _check_history(connection, last.gtid_set, facts, same_server)
+        if same_server and facts.server_uuid:
+            _check_file(connection, last, facts, connect)
         return StartPlace(last.file, last.position, last.gtid_set, by_gtid=True)
     if not same_server:
         raise EngineError(
@@ -131,14 +137,44 @@ def _resume(
             f"than {connection.endpoint} ({facts.flavor} {facts.server_uuid or ''}): point the engine at "
             "that server, or give it an empty folder (with GTIDs on it could go on at a replica)"
         )
+    _check_file(connection, last, facts, connect)
+    return StartPlace(last.file, last.position, last.gtid_set)
+
+
+def _check_file(
+    connection: Connection, last: LastPlace, facts: SourceFacts, connect: Callable[[], Connection]
+) -> None:
+    """The server's file of that name must be the one that the output ends in, unless that was purged.
+
+    A reset begins the files anew, and gives out the same GTIDs again.
+    """
     from engine.net.place_search import file_begun
 
-    if last.file_created and file_begun(connect, facts, last.file) != last.file_created:
-        raise EngineError(
-            f"{connection.endpoint} has another {last.file} than the one that the output folder goes on in: "
-            "its binlogs were reset, so start again into an empty output folder"
-        )
-    return StartPlace(last.file, last.position, last.gtid_set)
+    if not last.file_created:
+        return
+    try:
+        if file_begun(connect, facts, last.file) == last.file_created:
+            return
+    except Refusal as refusal:
+        if refusal.code not in _NO_SUCH_FILE:
+            raise
+        # What was purged is missed by whoever needs it: the dump will say so.
+        if not _ends_before(connection, last.file):
+            return
+    raise EngineError(
+        f"{connection.endpoint} has another {last.file} than the one that the output folder goes on in, or "
+        "none yet: its binlogs were reset, so start again into an empty output folder"
+    )
+
+
+def _ends_before(connection: Connection, file: str) -> bool:
+    """Whether the server's binlogs have not come to that file yet; false where we may not ask."""
+    try:
+        newest = source.current_position(connection).file
+    except Refusal:
+        return False
+    same_name = newest.rpartition(".")[0] == file.rpartition(".")[0]
+    return same_name and file_order(newest) < file_order(file)
 
 
 def _check_history(connection: Connection, gtid_set: str, facts: SourceFacts, same_server: bool) -> None:

@@ -74,7 +74,9 @@ class Writer:
         self._resume = (position.file, position.position) if position else None
         gtid_set = position.gtid_set if position else None
         self._gtid_set: GtidSet | None = None if gtid_set is None else parse_gtid_set(gtid_set, flavor)
-        self._file_created = position.file_created if position else 0
+        # Another server's file of the same name was begun at another time.
+        same_server = position is not None and position.server_uuid == server_uuid
+        self._file_created = position.file_created if position and same_server else 0
         self._source_timestamp = state.source_timestamp
         self._kept_seq = state.last_seq
         self._kept_batch = -1
