@@ -16,6 +16,8 @@ from tests.servers import FLAVORS, Server, UnavailableError, get_server, histori
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.secured import Secured
+
 SERVERS_ARE_REQUIRED = os.environ.get("BINLOG_ENGINE_REQUIRE_SERVERS") == "1"
 
 
@@ -68,6 +70,28 @@ def own_server() -> Iterator[Callable[..., Server]]:
                 skip_or_fail(error)
 
         yield with_options
+
+
+@pytest.fixture(scope="module")
+def secured_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Secured]]:
+    """The module's secured server of a flavor, started on first use."""
+    from tests.certificates import Authority
+    from tests.secured import secured_server
+
+    folder = tmp_path_factory.mktemp("certificates")
+    authority, stranger = Authority(folder), Authority(folder, "strangers")
+    servers: dict[str, Secured] = {}
+    with ExitStack() as running:
+
+        def of_flavor(flavor: str) -> Secured:
+            if flavor not in servers:
+                try:
+                    servers[flavor] = running.enter_context(secured_server(flavor, authority, stranger))
+                except UnavailableError as error:
+                    skip_or_fail(error)
+            return servers[flavor]
+
+        yield of_flavor
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,10 @@ METHODS = {
 }
 """Flavor → the authentication methods that it has."""
 
+NO_RSA = ("mysql-5.6", "sha256_password")
+"""Its TLS library cannot decrypt passwords, so this method works in TLS alone."""
+OPTIONS = {"mysql-9.7": {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}}
+
 
 def user_of(method: str) -> str:
     """The name of the method's user; MySQL 5.6 takes no longer ones."""
@@ -102,7 +106,8 @@ def secured_server(flavor: str, authority: Authority, stranger: Authority) -> It
     """A running server of the flavor with a user for each of its methods."""
     own = authority.issue(flavor, [Server.host])
     files = {"ssl_ca": authority.ca, "ssl_cert": own.certificate, "ssl_key": own.key}
-    with get_server(flavor, {name: str(path) for name, path in files.items()}) as server:
+    options = {name: str(path) for name, path in files.items()} | OPTIONS.get(flavor, {})
+    with get_server(flavor, options) as server:
         for method in METHODS[flavor]:
             _add_user(server, method)
         yield Secured(server, authority, stranger)

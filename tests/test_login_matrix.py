@@ -7,7 +7,6 @@ import getpass
 import selectors
 import socket
 import threading
-from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 
@@ -21,36 +20,13 @@ from engine.net.handshake import build_greeting, parse_greeting
 from engine.net.packets import HEADER_SIZE, frame
 from engine.net.refusals import Refusal
 from engine.net.tls import Tls, TlsMode
-from tests.certificates import Authority
-from tests.conftest import skip_or_fail
 from tests.engine_run import wait_until
-from tests.secured import METHODS, PASSWORD, secured_server, user_of
-from tests.servers import FLAVORS, UnavailableError
+from tests.secured import METHODS, NO_RSA, PASSWORD, user_of
+from tests.servers import FLAVORS
 
 pytestmark = pytest.mark.server
 
 STRICT = (TlsMode.REQUIRED, TlsMode.VERIFY_CA, TlsMode.VERIFY_IDENTITY)
-NO_RSA = ("mysql-5.6", "sha256_password")
-"""Its TLS library cannot decrypt passwords, so this method works in TLS alone."""
-
-
-@pytest.fixture(scope="module")
-def secured_of(tmp_path_factory):
-    """The secured server of a flavor, started on first use."""
-    folder = tmp_path_factory.mktemp("certificates")
-    authority, stranger = Authority(folder), Authority(folder, "strangers")
-    running = {}
-    with ExitStack() as stack:
-
-        def of_flavor(flavor):
-            if flavor not in running:
-                try:
-                    running[flavor] = stack.enter_context(secured_server(flavor, authority, stranger))
-                except UnavailableError as error:
-                    skip_or_fail(error)
-            return running[flavor]
-
-        yield of_flavor
 
 
 @pytest.fixture(params=FLAVORS)
