@@ -20,7 +20,7 @@ _SOCKET_NAME_BYTES = 32
 
 
 def start_fork_server() -> None:
-    """Start it; it imports while the caller goes on. Raises `EngineError` where it has no room for sockets."""
+    """Start it; it imports while the caller goes on. Raises `EngineError` where sockets have no room."""
     folder = tempfile.gettempdir()
     longest = _LONGEST_SOCKET_PATH - _SOCKET_NAME_BYTES
     if len(os.fsencode(folder)) > longest:

@@ -23,7 +23,6 @@ import zmq
 
 from engine.child import USAGE_KEYS, memory, start_child
 from engine.decode.options import DecodeOptions, DecoderConfig
-from engine.errors import EngineError
 from engine.messages import Report
 from engine.net.origins import FileSource, NetworkConfig, ServerSource
 from engine.sink.config import SinkConfig
