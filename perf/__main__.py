@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -10,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perf import decode, profiling, publish
-from perf.cases import CASES, Settings
+from perf.case import Settings
+from perf.cases import CASES
 from perf.machine import machine_facts
 from perf.records import Record
 from perf.report import text_figures, text_report
@@ -24,6 +26,8 @@ _QUICK_SCALE = 0.05
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command; returns its exit status: 0, 1 where the engine failed, 2 for wrong arguments."""
+    # What is measured is the source tree that the harness stands in, in every process.
+    os.environ["PYTHONPATH"] = str(_ROOM.parent)
     try:
         if arguments and arguments[0] in _TOOLS:
             return _TOOLS[arguments[0]](arguments[1:])

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -25,8 +25,15 @@ from tests.servers.cache import cached
 
 FLAVOR = "mysql-9.7"
 SESSIONS = 4
-_NAME = "binlog.000001"
 _CATALOG = "catalog.json"
+
+
+def binlog_name(number: int) -> str:
+    """What a server calls its file of that number, counted from 1."""
+    return f"binlog.{number:06d}"
+
+
+_NAME = binlog_name(1)
 _OPTIONS = {
     "gtid_mode": "ON",
     "enforce_gtid_consistency": "ON",
@@ -104,19 +111,41 @@ def served(binlog: Binlog, *, tls: bool = False) -> Iterator[ServedBinlog]:
 
     It offers TLS whether asked to or not, with what protocol and cipher it and OpenSSL agree on.
     """
-    server = get_server(FLAVOR, _OPTIONS)
-    server.init()
-    shutil.copyfile(binlog.path, server.data_directory / _NAME)
-    (server.data_directory / "binlog.index").write_text(f"./{_NAME}\n")
-    with server:
-        _make_tables(server, binlog.workload)
+
+    def place(folder: Path) -> Sequence[str]:
+        shutil.copyfile(binlog.path, folder / _NAME)
+        return [_NAME]
+
+    with server_with_files(binlog.workload, place) as server:
         yield ServedBinlog(binlog, server, tls)
 
 
-def _write(workload: Workload, scale: float, folder: Path) -> None:
+@contextmanager
+def server_with_files(workload: Workload, place: Callable[[Path], Sequence[str]]) -> Iterator[Server]:
+    """A real server that starts with the binlog files that `place` puts into its folder and names in order.
+
+    The workload's tables are there, and empty.
+    """
+    server = get_server(FLAVOR, _OPTIONS)
+    server.init()
+    names = place(server.data_directory)
+    (server.data_directory / "binlog.index").write_text("".join(f"./{name}\n" for name in names))
+    with server:
+        _make_tables(server, workload)
+        yield server
+
+
+@contextmanager
+def live_server(workload: Workload) -> Iterator[Server]:
+    """A real server with the workload's tables and its procedure `write_units`."""
     with get_server(FLAVOR, {**_OPTIONS, **workload.server_options}) as server:
         _make_tables(server, workload)
         _make_helpers(server, workload)
+        yield server
+
+
+def _write(workload: Workload, scale: float, folder: Path) -> None:
+    with live_server(workload) as server:
         units = workload.scaled_units(scale)
         sessions = 1 if workload.one_transaction else SESSIONS
         bounds = [units * number // sessions for number in range(sessions + 1)]

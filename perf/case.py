@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import median
 from typing import Any, Generic, TypeVar
 
@@ -13,6 +14,18 @@ from perf.measurement import Measurement, Usage
 from perf.peer import Peer
 
 Subject = TypeVar("Subject")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user of the harness chose."""
+
+    scale: float
+    """Of the workloads; 1 is full size."""
+    workers: int
+    """Decoder processes of the engine; 0 leaves it to the engine."""
+    work: Path
+    """Folder for what peers write; exists."""
 
 
 def no_binlog() -> None:

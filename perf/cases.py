@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from perf.binlog import binlog_of, served
-from perf.case import Case
+from perf.case import Case, Settings
+from perf.latency import latency_case
 from perf.oltp import OLTP
 from perf.peers.connector_java import ConnectorJavaFile, ConnectorJavaServer, ConnectorJavaText
 from perf.peers.debezium import DebeziumEmbedded
@@ -19,24 +19,15 @@ from perf.peers.engine_decoder import EngineDecoder
 from perf.peers.go_mysql import GoMysqlFile, GoMysqlServer
 from perf.peers.mysql_replication import MysqlReplication
 from perf.peers.mysqlbinlog import MysqlBinlogRaw, MysqlBinlogVerbose
+from perf.scaling import GIGABYTES, size_case, size_name, workers_case
+from perf.spark_read import BATCH, STREAM, spark_case
+from perf.start_up import start_up_case
 from perf.workload import Workload
 from perf.workloads import BULK, DECODED, JSON, LONG_STRINGS, ONE_TRANSACTION, TRANSACTIONS
 
 END_TO_END = "end to end: from the server to committed files, over plain TCP"
 END_TO_END_TLS = "end to end: from the server to committed files, over TLS"
 DECODE = "decode: from a file, on one core"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the user of the harness chose."""
-
-    scale: float
-    """Of the workloads; 1 is full size."""
-    workers: int
-    """Decoder processes of the engine; 0 leaves it to the engine."""
-    work: Path
-    """Folder for what peers write; exists."""
 
 
 def end_to_end(workload: Workload, settings: Settings) -> Case[Any]:
@@ -97,4 +88,9 @@ CASES: dict[str, Callable[[Settings], Case[Any]]] = {
     "bulk-tls": partial(end_to_end_tls, BULK),
     "transactions-tls": partial(end_to_end_tls, TRANSACTIONS),
     **{f"decode-{workload.name}": partial(decoding, workload) for workload in DECODED},
+    **{f"workers-{workload.name}": partial(workers_case, workload) for workload in (BULK, JSON)},
+    **{size_name(size): partial(size_case, size) for size in GIGABYTES},
+    **{name: partial(spark_case, name) for name in (BATCH, STREAM)},
+    "start-up": start_up_case,
+    "latency": latency_case,
 }

@@ -9,13 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from perf.case import CaseResult
+from perf.latency import ALLOWED_SECONDS, INTERVALS, condition
+from perf.memory import PROPORTIONAL
+from perf.scaling import size_name
+from perf.spark_read import BATCH, PARQUET, STREAM
+from perf.start_up import WARM
 from perf.workloads import DECODED
 
 CONNECTOR = "mysql-binlog-connector-java"
 REPLICATION = "mysql-replication"
 RAW = "mysqlbinlog --raw"
 DEBEZIUM = "Debezium embedded"
-PARQUET = "Spark's Parquet source"
 
 Results = Mapping[str, CaseResult]
 """By the case's name."""
@@ -108,4 +112,40 @@ FIGURES = (
     Figure("end to end, bulk, TLS", f"{RAW} over TLS", 0.8, ratio("bulk-tls", RAW)),
     Figure("end to end, one-row transactions, TLS", f"{RAW} over TLS", 1.5, ratio("transactions-tls", RAW)),
     Figure("end to end, the least of all cases", DEBEZIUM, 20, least_ratio(DEBEZIUM)),
+    *(
+        Figure(
+            f"latency, p99 at half load, commits every {interval * 1000:,.0f} ms",
+            "the interval + 50 ms",
+            (interval + ALLOWED_SECONDS) * 1000,
+            value("latency", condition(interval, 0.5), "p99 ms"),
+            "ms",
+            at_least=False,
+        )
+        for interval in INTERVALS
+    ),
+    Figure("Spark, batch read", PARQUET, 0.8, ratio(BATCH, PARQUET)),
+    Figure("Spark, streaming read", PARQUET, 0.8, ratio(STREAM, PARQUET)),
+    Figure(
+        "time for a byte, 5 GB of binlog",
+        "1 GB of binlog",
+        1.1,
+        growth(size_name(5), size_name(1)),
+        at_least=False,
+    ),
+    Figure(
+        "memory of all processes, 5 GB of binlog",
+        "",
+        1200,
+        value(size_name(5), "engine", PROPORTIONAL),
+        "MB",
+        at_least=False,
+    ),
+    Figure(
+        "start-up, warm kernel cache",
+        "the first committed row",
+        2,
+        seconds("start-up", WARM),
+        "s",
+        at_least=False,
+    ),
 )

@@ -8,7 +8,7 @@ import select
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,9 +54,16 @@ class Finished:
 
 
 def run_command(
-    command: Sequence[str | Path], *, environment: Mapping[str, str] | None = None, timeout: float = 900
+    command: Sequence[str | Path],
+    *,
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 900,
+    look: Callable[[int], None] = lambda pid: None,
 ) -> Finished:
-    """Run a command to its end and measure it. Raises PeerError if it fails or takes too long (seconds)."""
+    """Run a command to its end and measure it; `look` is called again and again with its process id.
+
+    Raises PeerError if it fails or takes too long (seconds).
+    """
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         begun = time.perf_counter()
         process = subprocess.Popen(
@@ -67,7 +74,7 @@ def run_command(
             env={**os.environ, **(environment or {})},
         )
         try:
-            peak_memory = _wait(process.pid, timeout)
+            peak_memory = _wait(process.pid, timeout, look)
         except BaseException:
             process.kill()
             process.wait()
@@ -83,7 +90,7 @@ def run_command(
         return Finished(seconds, output.read(), Usage(usage.ru_utime, usage.ru_stime, peak_memory))
 
 
-def _wait(pid: int, timeout: float) -> int:
+def _wait(pid: int, timeout: float, look: Callable[[int], None]) -> int:
     """Wait until the process has ended; returns its peak memory, as the last look at it told."""
     deadline = time.monotonic() + timeout
     peak = 0
@@ -93,6 +100,7 @@ def _wait(pid: int, timeout: float) -> int:
         poller.register(descriptor, select.POLLIN)
         while not poller.poll(_LOOK_MILLISECONDS):
             peak = max(peak, peak_memory_of(pid))
+            look(pid)
             if time.monotonic() > deadline:
                 raise PeerError(f"it was still at work after {timeout:g} s")
     finally:

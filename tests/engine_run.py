@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -99,7 +99,13 @@ def drain(server: Server, out: Path, *arguments: str, **settings: Any) -> Ended:
 class EngineRun:
     """One run of the command; `out` is its output folder. Leaving the context kills what is left of it."""
 
-    def __init__(self, arguments: list[str], out: Path, password: str = "") -> None:
+    def __init__(
+        self,
+        arguments: list[str],
+        out: Path,
+        password: str = "",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.log = CommitLog(out)
         self._stdout = tempfile.TemporaryFile()  # noqa: SIM115
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
@@ -108,7 +114,7 @@ class EngineRun:
             stdin=subprocess.DEVNULL,
             stdout=self._stdout,
             stderr=self._stderr,
-            env={**os.environ, "MYSQL_PWD": password},
+            env={**os.environ, "MYSQL_PWD": password, **(environment or {})},
             start_new_session=True,
         )
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from perf.binlog import Binlog, ServedBinlog, binlog_of, served
-from perf.case import Case
-from perf.cases import CASES, Settings, end_to_end
+from perf.case import Case, Settings
+from perf.cases import CASES, end_to_end
 from perf.figures import Figure, least_ratio, ratio, seconds
 from perf.machine import machine_facts
 from perf.measurement import Measurement, PeerError, Usage, run_command

@@ -12,6 +12,7 @@ from typing import Any
 from engine.sink.status import status
 from perf.binlog import ServedBinlog
 from perf.measurement import Measurement, PeerError, Usage, run_command
+from perf.memory import MemoryWatch
 from perf.peer import Peer
 from perf.workload import DATABASE
 
@@ -26,9 +27,10 @@ class Engine(Peer[ServedBinlog]):
     name = "engine"
     remark = "decoded, committed, fsync included"
 
-    def __init__(self, work: Path, workers: int = 0) -> None:
+    def __init__(self, work: Path, workers: int = 0, *, watch_memory: bool = False) -> None:
         self._work = work
         self._workers = workers
+        self._watch_memory = watch_memory
 
     def prepare(self) -> None:
         if not _COMMAND.exists():
@@ -39,6 +41,7 @@ class Engine(Peer[ServedBinlog]):
         self.measure(subject)
 
     def measure(self, subject: ServedBinlog) -> Measurement:
+        memory = MemoryWatch()
         with tempfile.TemporaryDirectory(dir=self._work) as folder:
             report = Path(folder) / "report.json"
             finished = run_command(
@@ -49,6 +52,7 @@ class Engine(Peer[ServedBinlog]):
                     # An installed engine has its bytecode; here the first run writes it.
                     "PYTHONDONTWRITEBYTECODE": "",
                 },
+                look=memory.look if self._watch_memory else lambda pid: None,
             )
             outcome = json.loads(report.read_text())
             tables = status(Path(folder) / "out").tables
@@ -58,7 +62,12 @@ class Engine(Peer[ServedBinlog]):
                 f"it committed {rows} change rows where the binlog has {subject.binlog.change_rows}"
             )
         seconds = outcome["seconds"]
-        return Measurement(seconds, finished.seconds - seconds, _usages(outcome["processes"]))
+        return Measurement(
+            seconds,
+            finished.seconds - seconds,
+            _usages(outcome["processes"]),
+            memory.values() if self._watch_memory else {},
+        )
 
 
 def engine_command(subject: ServedBinlog, out: Path, workers: int, report: Path) -> list[str | Path]:

@@ -1,0 +1,101 @@
+"""Memory of a command and of all processes that came of it, as the kernel counts it.
+
+Resident memory counts a page for each process that has it; the proportional one shares it out among them. The
+engine's processes are forked from one that has imported everything, so the two are far apart.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from perf.measurement import Usage
+
+_LOOK_SECONDS = 0.25
+"""Looking takes some milliseconds, in which the process that is looked at may have to wait."""
+_HELPERS = {"forkserver": "fork server", "resource_tracker": "resource tracker"}
+"""Python's own processes, by what their command lines say."""
+_USER_TICKS, _PARENT = 11, 1
+"""Places in /proc/PID/stat, counted behind the name."""
+
+
+class MemoryWatch:
+    """The most that a command and all its processes had together at any look, in bytes."""
+
+    def __init__(self) -> None:
+        self._resident = 0
+        self._proportional = 0
+        self._due = 0.0
+
+    def look(self, pid: int) -> None:
+        """Look at the command of that process id, unless that was done a moment ago."""
+        if time.monotonic() >= self._due:
+            self.take(processes_of(pid))
+            self._due = time.monotonic() + _LOOK_SECONDS
+
+    def take(self, seen: Mapping[str, Usage]) -> None:
+        """Count what was seen at a look."""
+        self._resident = max(self._resident, sum(usage.peak_memory for usage in seen.values()))
+        proportional = sum(usage.proportional_memory or 0 for usage in seen.values())
+        self._proportional = max(self._proportional, proportional)
+
+    def values(self) -> dict[str, float]:
+        """For a report."""
+        return {RESIDENT: self._resident / 1e6, PROPORTIONAL: self._proportional / 1e6}
+
+
+RESIDENT = "in all, resident MB"
+PROPORTIONAL = "in all, shared ones in part, MB"
+
+
+def processes_of(pid: int) -> dict[str, Usage]:
+    """By process, what a command and all its descendants have used and hold now, but for those just gone."""
+    found = {}
+    for member in _descendants(pid):
+        try:
+            found["supervisor" if member == pid else _name(member)] = _usage(member)
+        except OSError:
+            continue
+    return found
+
+
+def _usage(pid: int) -> Usage:
+    rolled_up = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    bytes_of = {key: int(size) * 1024 for key, size in re.findall(r"^(\w+):\s+(\d+) kB", rolled_up, re.M)}
+    user, system = (
+        int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in _stat(pid)[_USER_TICKS : _USER_TICKS + 2]
+    )
+    return Usage(user, system, bytes_of.get("Rss", 0), bytes_of.get("Pss", 0))
+
+
+def _name(pid: int) -> str:
+    command = Path(f"/proc/{pid}/cmdline").read_text()
+    shown = Path(f"/proc/{pid}/comm").read_text().strip()
+    if shown.startswith("binlog-"):
+        return shown.removeprefix("binlog-").replace("dec-", "decoder-")
+    return next((name for word, name in _HELPERS.items() if word in command), f"{shown} {pid}")
+
+
+def _stat(pid: int) -> list[str]:
+    """What stands behind `pid (name)`, which may hold anything."""
+    return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    """The process and all that came of it."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int(_stat(int(entry.name))[_PARENT])
+            except OSError:
+                continue
+            children.setdefault(parent, []).append(int(entry.name))
+    waiting = [pid]
+    while waiting:
+        member = waiting.pop()
+        yield member
+        waiting += children.get(member, [])

@@ -1,0 +1,134 @@
+"""What Spark reads a second: our data source beside Spark's own Parquet source, over the same rows.
+
+Both in one session, one after the other, into the sink that takes every column of every row and keeps none.
+The Parquet files are written by Spark from what our source reads: the same rows, columns and types.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from perf.binlog import Binlog, binlog_of, served
+from perf.case import Case, Settings
+from perf.measurement import Measurement, PeerError, run_command
+from perf.peer import Peer
+from perf.peers.engine import engine_command
+from perf.workload import DATABASE
+from perf.workloads import BULK
+
+ENGINE = "binlog source"
+PARQUET = "Spark's Parquet source"
+BATCH, STREAM = "spark-batch", "spark-stream"
+_TABLE = f"{DATABASE}.bulk"
+_WARM_UPS = 3
+"""Until Java's compiler has seen enough, and Python's workers run."""
+
+
+@dataclass(frozen=True)
+class Readable:
+    """The same rows twice, and a session to read them with."""
+
+    spark: Any
+    changes: Path
+    parquet: Path
+    rows: int
+    folder: Path
+    """For checkpoints."""
+
+
+def spark_case(name: str, settings: Settings) -> Case[Readable]:
+    """A batch or a streaming read (AvailableNow) of all change rows of a bulk load."""
+    read = {BATCH: _read_batch, STREAM: _read_stream}[name]
+    told = {BATCH: "a batch read", STREAM: "a streaming read (AvailableNow)"}[name]
+    return Case(
+        name=name,
+        title=f"{told} of the bulk load's change rows, all columns, metadata included",
+        group="Spark: rows of a batch and of a streaming read",
+        binlog=partial(binlog_of, BULK, settings.scale),
+        offer=partial(_readable, settings),
+        peers=[SparkRead(ENGINE, read, _binlog_source), SparkRead(PARQUET, read, _parquet_source)],
+    )
+
+
+class SparkRead(Peer[Readable]):
+    """One of the sources, read in one way."""
+
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[Readable, Callable[[Readable, Any], Any]], None],
+        source: Callable[[Readable, Any], Any],
+    ) -> None:
+        self.name = name
+        self._read = read
+        self._source = source
+
+    def warm_up(self, subject: Readable) -> None:
+        """Everything is compiled when it has run often enough; and the rows are all there."""
+        rows = self._source(subject, subject.spark.read).count()
+        if rows != subject.rows:
+            raise PeerError(f"it reads {rows} rows where there are {subject.rows}")
+        for _ in range(_WARM_UPS):
+            self._read(subject, self._source)
+
+    def measure(self, subject: Readable) -> Measurement:
+        begun = time.perf_counter()
+        self._read(subject, self._source)
+        return Measurement(time.perf_counter() - begun)
+
+
+def _binlog_source(subject: Readable, reader: Any) -> Any:
+    return reader.format("binlog").option("tables", _TABLE).load(str(subject.changes))
+
+
+def _parquet_source(subject: Readable, reader: Any) -> Any:
+    # A batch finds the schema out by itself, as the binlog source does; a stream has to be told.
+    if type(reader).__name__ == "DataStreamReader":
+        reader = reader.schema(subject.spark.read.parquet(str(subject.parquet)).schema)
+    return reader.format("parquet").load(str(subject.parquet))
+
+
+def _read_batch(subject: Readable, source: Callable[[Readable, Any], Any]) -> None:
+    source(subject, subject.spark.read).write.format("noop").mode("overwrite").save()
+
+
+def _read_stream(subject: Readable, source: Callable[[Readable, Any], Any]) -> None:
+    with tempfile.TemporaryDirectory(dir=subject.folder) as checkpoint:
+        query = (
+            source(subject, subject.spark.readStream)
+            .writeStream.format("noop")
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        rows = sum(progress["numInputRows"] for progress in query.recentProgress)
+    if rows != subject.rows:
+        raise PeerError(f"the stream read {rows} rows where there are {subject.rows}")
+
+
+@contextmanager
+def _readable(settings: Settings, binlog: Binlog) -> Iterator[Readable]:
+    if find_spec("pyspark") is None:
+        raise PeerError("PySpark is not installed: make venv")
+    from tests.spark_session import start_spark
+
+    with tempfile.TemporaryDirectory(dir=settings.work) as folder:
+        changes, parquet = Path(folder) / "changes", Path(folder) / "parquet"
+        with served(binlog) as subject:
+            run_command(engine_command(subject, changes, settings.workers, Path(folder) / "report.json"))
+        spark = start_spark(Path(folder) / "warehouse")
+        try:
+            readable = Readable(spark, changes, parquet, binlog.change_rows, Path(folder))
+            _binlog_source(readable, spark.read).write.parquet(str(parquet))
+            yield readable
+        finally:
+            spark.stop()
