@@ -47,8 +47,8 @@ class MemoryWatch:
         return {RESIDENT: self._resident / 1e6, PROPORTIONAL: self._proportional / 1e6}
 
 
-RESIDENT = "in all, resident MB"
-PROPORTIONAL = "in all, shared ones in part, MB"
+RESIDENT = "RSS MB in all"
+PROPORTIONAL = "PSS MB in all"
 
 
 def processes_of(pid: int) -> dict[str, Usage]:

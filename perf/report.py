@@ -20,7 +20,7 @@ Table = Sequence[Sequence[str]]
 
 MISSED = "**missed**"
 NOT_MEASURED = "not measured"
-_PROCESS_HEADINGS = ("", "user s", "system s", "peak MB", "shared ones in part, MB")
+_PROCESS_HEADINGS = ("", "user s", "system s", "peak RSS MB", "PSS MB")
 
 
 def figures_table(results: Sequence[CaseResult]) -> Table:
@@ -138,7 +138,8 @@ def _columns(result: CaseResult) -> list[tuple[str, Callable[[PeerResult], str]]
         return f"{min(every):.3f} – {max(every):.3f}"
 
     def per_second(amount: float) -> Callable[[PeerResult], str]:
-        return when_run(lambda peer: f"{amount / peer.seconds:,.0f}" if amount else "")
+        known = amount and result.measures == "seconds"
+        return when_run(lambda peer: f"{amount / peer.seconds:,.0f}" if known else "")
 
     def multiple(peer: PeerResult) -> str:
         ratio = result.ratio(peer) if result.compares and peer is not result.engine else None

@@ -90,6 +90,9 @@ class EngineWatched(Engine):
     def __init__(self, work: Path, workers: int) -> None:
         super().__init__(work, workers, watch_memory=True)
 
+    def warm_up(self, subject: ServedBinlog) -> None:
+        """Not with so much; compiling kernels would count as start-up."""
+
 
 @dataclass(frozen=True)
 class LongBinlog:

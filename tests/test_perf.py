@@ -2,18 +2,24 @@
 
 import contextlib
 import json
+import os
+import signal
+import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 
 from perf.binlog import Binlog, ServedBinlog, binlog_of, served
-from perf.case import Case, Settings
+from perf.case import Case, PeerResult, Settings
 from perf.cases import CASES, end_to_end
 from perf.figures import Figure, least_ratio, ratio, seconds
+from perf.latency import condition
 from perf.machine import machine_facts
 from perf.measurement import Measurement, PeerError, Usage, run_command
+from perf.memory import PROPORTIONAL, RESIDENT, MemoryWatch, processes_of
 from perf.peer import Peer
+from perf.plots import draw_plots
 from perf.records import Record, read_records
 from perf.report import (
     figures_table,
@@ -23,6 +29,7 @@ from perf.report import (
     write_between_markers,
 )
 from perf.runner import run_case
+from perf.scaling import size_case
 from perf.workloads import BULK, DECODED, TRANSACTIONS
 from tests.servers import UnavailableError
 
@@ -162,6 +169,45 @@ def test_commands_are_measured_from_outside():
         run_command([sys.executable, "-c", "raise SystemExit('no such thing')"])
     with pytest.raises(PeerError, match="still at work"):
         run_command([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.1)
+
+
+def test_memory_of_a_command_and_its_children():
+    grandchild = "import time; kept = b'x' * 50_000_000; print(1, flush=True); time.sleep(60)"
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {grandchild!r}])"
+    with subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "1\n"
+            seen = processes_of(process.pid)
+            watch = MemoryWatch()
+            watch.look(process.pid)
+        finally:
+            for pid in (int(name.split()[1]) for name in seen if name != "supervisor"):
+                os.kill(pid, signal.SIGKILL)
+    assert seen.pop("supervisor").peak_memory < 50_000_000
+    ((_, usage),) = seen.items()
+    assert usage.peak_memory >= usage.proportional_memory > 50_000_000
+    assert watch.values()[RESIDENT] > 60
+
+
+def test_plots_of_what_there_is(result, tmp_path):
+    latency = replace(
+        result,
+        name="latency",
+        peers=[PeerResult(condition(0.2, 0.5), "", [Measurement(0.2, values={"p99 ms": 200.0})])],
+    )
+    drawn = draw_plots([replace(result, name="workers-x"), latency], tmp_path)
+    assert {plot.path.name for plot in drawn} == {"figures.png", "latency.png", "scaling.png"}
+    assert all(plot.path.read_bytes().startswith(b"\x89PNG") for plot in drawn)
+    assert draw_plots([], tmp_path) == []
+
+
+@pytest.mark.server
+def test_a_long_binlog_is_read_to_its_end(mysql97, tmp_path):
+    case = size_case(1.0, Settings(scale=0.002, workers=1, work=tmp_path))
+    result = run_case(case, 1, lambda line: None)
+    assert {peer.name: peer.skipped for peer in result.peers if peer.skipped} == {}
+    assert result.rows == 10 * 1000
+    assert 0 < result.engine.value(PROPORTIONAL) <= result.engine.value(RESIDENT)
 
 
 @pytest.mark.server
