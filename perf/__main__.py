@@ -28,6 +28,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run a command; returns its exit status: 0, 1 where the engine failed, 2 for wrong arguments."""
     # What is measured is the source tree that the harness stands in, in every process.
     os.environ["PYTHONPATH"] = str(_ROOM.parent)
+    # An installed engine has its bytecode; here the first run writes it.
+    os.environ["PYTHONDONTWRITEBYTECODE"] = ""
     try:
         if arguments and arguments[0] in _TOOLS:
             return _TOOLS[arguments[0]](arguments[1:])
