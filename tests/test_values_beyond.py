@@ -98,4 +98,9 @@ def test_a_member_that_the_table_has_no_more(
     assert f"{start} at position " in ended.sentence
     assert "in a row of beyond.t, column e: ENUM value 3 lies beyond the 2 members" in ended.sentence
     assert run_command(*command, "--exclude-tables=beyond.t").status == 0
+    # Without a name for it, `events` shows its number, as it does where the catalog does not fit at all.
+    connection = [f"--host={server.host}", f"--port={server.port}", f"--user={server.user}"]
+    shown = run_command("events", *connection, "--start", f"{start}:4", "--json")
+    assert shown.status == 0, shown.stderr
+    assert '"rows": [{"change_type": "insert", "values": {"@1": 3, "@2": "3"}}]' in shown.stdout
     server.execute("DROP DATABASE beyond")

@@ -95,11 +95,20 @@ class EventStream:
             raise EventError(f"no table map stands before the rows of table {body.table_id}")
         rows, rows_error = None, None
         try:
-            rows = row_values(event.header.type_code, body, self._columns_of(table_map))
+            rows = self._rows(event.header.type_code, body, table_map)
         except RowsUndecodable as error:
             rows_error = str(error)
         table = (table_map.database, table_map.table)
         return PlacedEvent(file, position, end_position, event, table, rows, rows_error, in_payload)
+
+    def _rows(self, type_code: int, body: RowsHeader, table_map: TableMap) -> list[dict[str, Any]]:
+        try:
+            return row_values(type_code, body, self._columns_of(table_map))
+        except EventError:
+            if self._catalog is None:
+                raise
+            # Values may show that the catalog does not fit: an ENUM that has fewer members by now.
+            return row_values(type_code, body, table_map.columns(None))
 
     def _columns_of(self, table_map: TableMap) -> tuple[Column, ...]:
         columns = self._columns.get(table_map)
