@@ -27,6 +27,7 @@ TESTS = {
     "E": "test_encrypted.py::test_the_server_sends_them_in_clear",
     "H": "test_events_historic_tools.py::test_events_are_those_that_the_tool_prints",
     "I": "test_events_historic.py::test_incident",
+    "O": "test_events_dump.py::test_events_follow_each_other_to_the_end",
     "R": "test_events_rare.py::test_all_that_was_to_be_written_is_there",
     "W": "test_events_servers.py::test_every_kind_of_event_is_there",
     "X": "test_events_historic.py::test_damaged_files",
@@ -42,6 +43,24 @@ TESTS = {
     "P": "test_partial_updates.py::test_full_images_are_what_select_gives",
     "N": "test_row_images.py::test_partial_images",
     "Z": "test_impossible_dates.py::test_as_text_nothing_is_lost",
+    "a1": "test_events.py::test_start_event_of_each_old_version",
+    "a2": "test_events.py::test_unknown_types_pass_with_their_bytes",
+    "a3": "test_events.py::test_slave",
+    "a4": "test_events.py::test_incident",
+    "a5": "test_events.py::test_heartbeats",
+    "a6": "test_events.py::test_load_with_delimiters_of_one_character",
+    "a7": "test_events.py::test_new_load",
+    "a8": "test_events.py::test_pieces_of_a_file",
+    "a9": "test_events.py::test_group_replication",
+    "b1": "test_events.py::test_mariadb_encryption_and_row_pieces",
+    "b2": "test_events.py::test_extra_row_info",
+    "b3": "test_expand.py::test_mariadb_compressed_rows_are_the_plain_ones",
+    "b4": "test_walk.py::test_rows_of_before_mysql_5_1_18_are_refused",
+    "b5": "test_events.py::test_compressed_transactions",
+    "b6": "test_query_status.py::test_each_variable",
+    "b7": "test_events.py::test_user_variables",
+    "b8": "test_events.py::test_tagged_gtid",
+    "b9": "test_events.py::test_mariadb_gtid_with_everything",
     "i": "test_columns_integers.py::test_integers_of_every_width_and_sign",
     "f": "test_columns_integers.py::test_floats",
     "b": "test_columns_integers.py::test_bits",
@@ -114,6 +133,33 @@ HISTORIC_FORMS: Mapping[str, Sequence[str]] = {
     "MySQL 5.7, 8.0": ("INT", "VARCHAR", "JSON of MySQL", "JSON differences"),
     "MariaDB 10.0–10.6": ("TINYINT", "INT", "BIGINT", "CHAR"),
 }
+DUMPED = "MySQL 5.7, 8.0"
+DUMPED_EVENTS = (
+    *("FORMAT_DESCRIPTION_EVENT", "PREVIOUS_GTIDS_LOG_EVENT", "GTID_LOG_EVENT", "QUERY_EVENT"),
+    *("TABLE_MAP_EVENT", "WRITE_ROWS_EVENT", "XID_EVENT"),
+)
+"""What the file has of which its author left a hex dump with comments."""
+MADE: Mapping[str, Sequence[str]] = {
+    "a1": ("START_EVENT_V3",),
+    "a2": ("UNKNOWN_EVENT", "IGNORABLE_LOG_EVENT"),
+    "a3": ("SLAVE_EVENT",),
+    "a4": ("INCIDENT_EVENT",),
+    "a5": ("HEARTBEAT_LOG_EVENT", "HEARTBEAT_LOG_EVENT_V2"),
+    "a6": ("LOAD_EVENT",),
+    "a7": ("NEW_LOAD_EVENT", "CREATE_FILE_EVENT"),
+    "a8": ("APPEND_BLOCK_EVENT", "EXEC_LOAD_EVENT", "DELETE_FILE_EVENT"),
+    "a9": ("TRANSACTION_CONTEXT_EVENT", "VIEW_CHANGE_EVENT"),
+    "b1": ("START_ENCRYPTION_EVENT", "PARTIAL_ROW_DATA_EVENT"),
+    "b2": ("WRITE_ROWS_EVENT", "UPDATE_ROWS_EVENT"),
+    "b3": [name for name in EVENT_NAMES.values() if "ROWS_COMPRESSED" in name],
+    "b4": ("PRE_GA_WRITE_ROWS_EVENT", "PRE_GA_UPDATE_ROWS_EVENT", "PRE_GA_DELETE_ROWS_EVENT"),
+    "b5": ("TRANSACTION_PAYLOAD_EVENT",),
+    "b6": ("QUERY_EVENT",),
+    "b7": ("USER_VAR_EVENT",),
+    "b8": ("GTID_TAGGED_LOG_EVENT",),
+    "b9": ("GTID_EVENT",),
+}
+"""Tests of bytes that say more than that the type is known."""
 NO_TOOL = {("INCIDENT_EVENT", "MySQL 5.1"): "I", ("START_ENCRYPTION_EVENT", "MariaDB 10.0–10.6"): "X"}
 """Historic events that today's tools refuse."""
 
@@ -143,11 +189,14 @@ def _event_row(code: int, name: str) -> Row:
     for column, names in HISTORIC_EVENTS.items():
         if name in names:
             cells[column] = NO_TOOL.get((name, column), "H")
+    if name in DUMPED_EVENTS:
+        cells[DUMPED] = "O" if cells[DUMPED] == DASH else f"{cells[DUMPED]} O"
     for flavor in FLAVORS:
         written = {"W": test_events_servers.WRITTEN, "R": rare_workload.WRITTEN, "E": ENCRYPTED}
         keys = [key for key, names in written.items() if name in names[flavor]]
         cells[NAMES[flavor]] = " ".join(keys) or DASH
-    return cells | {"bytes": "a" if code in BODIES else DASH}
+    made = [key for key, names in MADE.items() if name in names]
+    return cells | {"bytes": " ".join(["a"] * (code in BODIES) + made) or DASH}
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from tests.coverage import COLUMNS, DASH, FORMS, HISTORIC_EVENTS, HISTORIC_FORMS
 from tests.servers import FLAVORS
 from tests.test_columns_servers import CASES
 from tests.test_differential import shown_rows
+from tests.test_events_dump import dump_bytes
 from tests.test_events_historic_tools import UNREADABLE, headers
 
 FIRST_ROWS = 500
@@ -87,5 +88,7 @@ def test_files_of_the_past_hold_what_the_tables_say(historic):
                 codes[column] |= {described.type_code for described in columns}
     for column, listed in HISTORIC_EVENTS.items():
         assert whole[column] <= set(listed) <= events[column], column
+    dumped = {event_name(code) for _, _, _, _, code, _, _ in headers(dump_bytes())}
+    assert dumped == set(coverage.DUMPED_EVENTS)
     for column, listed in HISTORIC_FORMS.items():
         assert {form.code for form in FORMS if form.name in listed} == codes[column], column
