@@ -77,7 +77,7 @@ def test_columns_whose_size_nobody_tells(code, reason):
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("flavor", ["mysql-5.6", "mysql-9.7", "mariadb-11.8"])
+@pytest.mark.parametrize("flavor", ["mysql-9.7", "mariadb-11.8"])
 def test_a_member_that_the_table_has_no_more(
     flavor: str, shared_server: Callable[[str], Server], tmp_path: Path
 ):
