@@ -98,7 +98,6 @@ TESTS = {
 }
 """Key → test, in `tests/`. Capitals: written by a server; small letters: bytes made after the sources."""
 
-HISTORIC = ("MySQL 4", "MySQL 5.0", "MySQL 5.1", "MySQL 5.7, 8.0", "MariaDB 5.5", "MariaDB 10.0–10.6")
 HISTORIC_EVENTS: Mapping[str, Sequence[str]] = {
     "MySQL 4": (
         *("START_EVENT_V3", "QUERY_EVENT", "STOP_EVENT", "ROTATE_EVENT", "INTVAR_EVENT", "RAND_EVENT"),
@@ -217,10 +216,11 @@ class Form:
 
     def is_of(self, case: Case, flavor: str) -> bool:
         """Whether the differential test's column is of this form, and on that server."""
-        on_server = (
-            case.flavors in flavor and self.flavor in flavor if flavor else self.flavor in case.flavors
+        return (
+            case.flavors in flavor
+            and self.flavor in flavor
+            and bool(re.fullmatch(self.declared, case.declared))
         )
-        return on_server and re.fullmatch(self.declared, case.declared) is not None
 
     def cells(self) -> Row:
         """The form's row."""
@@ -235,14 +235,8 @@ class Form:
 
 
 def _integers() -> Iterable[Form]:
-    codes = {
-        "TINYINT": F.TINY,
-        "SMALLINT": F.SHORT,
-        "MEDIUMINT": F.INT24,
-        "INT": F.LONG,
-        "BIGINT": F.LONGLONG,
-    }
-    for name, code in codes.items():
+    names = ("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT")
+    for name, code in zip(names, (F.TINY, F.SHORT, F.INT24, F.LONG, F.LONGLONG), strict=True):
         yield Form(name, code, "i", name)
         yield Form(f"{name} UNSIGNED", code, "i", f"{name} UNSIGNED")
 
