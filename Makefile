@@ -66,7 +66,7 @@ soak: setup ## the tests of a failing network for SECONDS (600) per server
 demo: venv java kernels ## sample binlogs through the whole engine into a Spark streaming query
 	$(WITH_SPARK) $(VENV)/bin/binlog-engine demo
 
-perf: setup ## measure the engine against mysqlbinlog and mysql-replication
+perf: setup ## measure the engine beside other programs: all cases, tables, plots and profile (20 minutes)
 	$(WITH_SPARK) $(PYTHON_IN_VENV) -m perf
 
 clean: ## remove what make and the tools made here (not the servers in the cache folder)

@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perf import decode, profiling, publish
+from perf.binlog import binlog_of
 from perf.case import Settings
 from perf.cases import CASES
 from perf.machine import machine_facts
+from perf.measurement import PeerError
 from perf.records import Record
 from perf.report import text_figures, text_report
 from perf.runner import run_case
+from perf.workloads import WORKLOADS
 from tests.servers import UnavailableError
 
 _ROOM = Path(__file__).parent
@@ -61,10 +64,22 @@ def _measure(options: argparse.Namespace) -> int:
             print(f"\n{text_report(result)}\n", flush=True)
             results.append(result)
     print(text_figures(results))
-    if options.publish or (full and set(CASES) == {result.name for result in results}):
+    if options.publish or (full and len(results) == len(CASES)):
         publish.publish(kept)
+        _profile(options.workers)
     _tell(f"{len(results)} cases in {(time.monotonic() - begun) / 60:.1f} minutes; {kept}")
     return 0 if all(result.engine.runs for result in results) else 1
+
+
+def _profile(workers: int) -> None:
+    """Where the time goes, into docs/performance.md, for as many workloads as that can be had for."""
+    for name in profiling.PROFILED:
+        try:
+            processes = profiling.profile_run(binlog_of(WORKLOADS[name]), workers)
+        except (PeerError, UnavailableError) as error:
+            _tell(f"no profile of {name}: {error}")
+        else:
+            profiling.write_profile(name, processes)
 
 
 def _tell(line: str) -> None:

@@ -1,8 +1,8 @@
 """Where the engine's time goes: `python -m perf profile bulk`.
 
-Two views. From inside: batcher and decoder in this process under cProfile; time in a compiled kernel counts
-for the Python function that calls it. From outside, where Linux's `perf` is installed: a whole run with all
-its processes, sampled, by process and library, so that kernel, Python and copies stand apart.
+Two views. From outside, with Linux's `perf`: a whole run, by process and kind of work, with its system calls;
+`--write` puts that into docs/performance.md. From inside (`--inside`): batcher and decoder in this process
+under cProfile; time in a compiled kernel counts for the Python function that calls it.
 """
 
 from __future__ import annotations
@@ -11,31 +11,82 @@ import argparse
 import cProfile
 import io
 import pstats
-import shutil
-import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from perf.binlog import Binlog, binlog_of, served
 from perf.decode import decode_passes
-from perf.measurement import run_command
+from perf.measurement import PeerError
 from perf.peers.engine import REPOSITORY, engine_command
+from perf.report import aligned, markdown, write_between_markers
+from perf.sampling import KINDS, ProcessSamples, sample
 from perf.workloads import WORKLOADS
 
-_SAMPLES_PER_SECOND = "999"
+PAGE = REPOSITORY / "docs" / "performance.md"
+PROFILED = ("bulk", "transactions")
+_MOST_CALLS = 5
 
 
 def main(arguments: Sequence[str]) -> int:
     """The command line tool."""
     options = _parser().parse_args(arguments)
-    binlog = binlog_of(WORKLOADS[options.workload], options.scale)
-    print(f"batcher and decoder in one process, by their own time\n\n{_inside(binlog, options.lines)}")
-    if shutil.which("perf"):
-        print(f"a whole run, by process and library\n\n{_outside(binlog, options.workers, options.lines)}")
-    else:
-        print("for a whole run with all its processes install Linux's perf tool")
+    for name in options.workloads or PROFILED:
+        binlog = binlog_of(WORKLOADS[name], options.scale)
+        if options.inside:
+            print(
+                f"batcher and decoder in one process, by their own time\n\n{_inside(binlog, options.lines)}"
+            )
+            continue
+        try:
+            processes = profile_run(binlog, options.workers)
+        except PeerError as error:
+            print(f"perf: {error}; `--inside` needs no tool")
+            return 1
+        print(f"{name}: {binlog.size / 1e6:,.0f} MB, seconds of processor time by kind of work\n")
+        print("\n".join([*aligned(_kinds(processes)), "", *aligned(_calls(processes)), ""]))
+        for process, seen in processes.items():
+            print(f"{process}, hottest:")
+            print(
+                "".join(f"  {took:.3f}  {place}\n" for place, took in seen.hottest.most_common(options.lines))
+            )
+        if options.write:
+            write_profile(name, processes)
     return 0
+
+
+def profile_run(binlog: Binlog, workers: int = 0) -> dict[str, ProcessSamples]:
+    """What the processes of a whole run over a binlog did, once they were there. Raises PeerError."""
+    with tempfile.TemporaryDirectory() as folder, served(binlog) as subject:
+        out, report, samples = (Path(folder) / name for name in ("out", "report.json", "samples"))
+        environment = {"MYSQL_PWD": subject.server.password, "PYTHONPATH": str(REPOSITORY)}
+        found = sample(engine_command(subject, out, workers, report), environment, samples)
+    roles = ("network", "decoder", "sink")
+    return {name: found[name] for role in roles for name in sorted(found) if name.startswith(role)}
+
+
+def write_profile(name: str, processes: Mapping[str, ProcessSamples]) -> None:
+    """Put the tables into docs/performance.md."""
+    text = "\n".join([*markdown(_kinds(processes)), "", *markdown(_calls(processes))])
+    write_between_markers(PAGE, text, f"profile-{name}")
+
+
+def _kinds(processes: Mapping[str, ProcessSamples]) -> list[list[str]]:
+    """A line for each kind of work that took time, a column for each process."""
+    kinds = [kind for kind in KINDS if any(seen.seconds[kind] >= 0.001 for seen in processes.values())]
+    lines = [["seconds", *processes]]
+    lines += [[kind, *(f"{seen.seconds[kind]:.3f}" for seen in processes.values())] for kind in kinds]
+    lines.append(["in all", *(f"{seen.seconds.total():.3f}" for seen in processes.values())])
+    return lines
+
+
+def _calls(processes: Mapping[str, ProcessSamples]) -> list[list[str]]:
+    """How often each process called the system, and for what most."""
+    lines = [["", "system calls", ""]]
+    for name, seen in processes.items():
+        most = ", ".join(f"{call} {count:,}" for call, count in seen.calls.most_common(_MOST_CALLS))
+        lines.append([name, f"{seen.calls.total():,}", most])
+    return lines
 
 
 def _inside(binlog: Binlog, lines: int) -> str:
@@ -49,28 +100,14 @@ def _inside(binlog: Binlog, lines: int) -> str:
     return text.getvalue()
 
 
-def _outside(binlog: Binlog, workers: int, lines: int) -> str:
-    with tempfile.TemporaryDirectory() as folder, served(binlog) as subject:
-        out, report, samples = (Path(folder) / name for name in ("out", "report.json", "samples"))
-        recording = ["perf", "record", "--quiet", "--freq", _SAMPLES_PER_SECOND, "--output", str(samples)]
-        run_command(
-            [*recording, "--", *engine_command(subject, out, workers, report)],
-            environment={"MYSQL_PWD": subject.server.password, "PYTHONPATH": str(REPOSITORY)},
-        )
-        return "\n\n".join(_sampled(samples, by, lines) for by in ("comm", "comm,dso", "comm,dso,symbol"))
-
-
-def _sampled(samples: Path, by: str, lines: int) -> str:
-    command = ["perf", "report", "--stdio", "--input", str(samples), "--sort", by, "--percent-limit", "0.5"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    listed = [line.rstrip(" -") for line in told.splitlines() if line and not line.startswith("#")]
-    return "\n".join(listed[:lines])
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m perf profile", description=__doc__.split("\n\n")[0])
-    parser.add_argument("workload", nargs="?", default="bulk", choices=WORKLOADS, help="which binlog [bulk]")
+    parser.add_argument(
+        "workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(WORKLOADS)} [{' '.join(PROFILED)}]"
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="size of the workload [1]")
     parser.add_argument("--workers", type=int, default=0, help="decoder processes of the whole run")
-    parser.add_argument("--lines", type=int, default=25, help="of each table [25]")
+    parser.add_argument("--lines", type=int, default=12, help="of each list [12]")
+    parser.add_argument("--inside", action="store_true", help="batcher and decoder under cProfile instead")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
     return parser

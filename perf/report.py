@@ -73,32 +73,32 @@ def process_table(result: CaseResult) -> Table:
 
 def text_report(result: CaseResult) -> str:
     """The case for a terminal."""
-    lines = [f"{_heading(result)}; {result.group}", *_aligned(case_table(result))]
+    lines = [f"{_heading(result)}; {result.group}", *aligned(case_table(result))]
     processes = process_table(result)
     if len(processes) > 1:
         lines += [
             "",
             "where processor time and memory went (medians; start-up included but for extrapolated)",
         ]
-        lines += _aligned(processes)
+        lines += aligned(processes)
     return "\n".join(lines)
 
 
 def text_figures(results: Sequence[CaseResult]) -> str:
     """The figures for a terminal."""
-    return "\n".join(_aligned([[cell.strip("*") for cell in line] for line in figures_table(results)]))
+    return "\n".join(aligned([[cell.strip("*") for cell in line] for line in figures_table(results)]))
 
 
 def markdown_summary(records: Sequence[Record]) -> str:
     """For the README: the figures, and a line per case that compares."""
     results = [record.result for record in records]
-    parts = [_conditions(records), "", *_markdown(figures_table(results))]
+    parts = [_conditions(records), "", *markdown(figures_table(results))]
     for group, members in _groups(results).items():
         if members[0].compares:
-            parts += ["", f"**{group}**", "", *_markdown(overview_table(members))]
+            parts += ["", f"**{group}**", "", *markdown(overview_table(members))]
         else:
             for member in members:
-                parts += ["", f"**{_heading(member)}**", "", *_markdown(case_table(member))]
+                parts += ["", f"**{_heading(member)}**", "", *markdown(case_table(member))]
     return "\n".join(parts)
 
 
@@ -108,10 +108,10 @@ def markdown_details(records: Sequence[Record]) -> str:
     for group, members in _groups([record.result for record in records]).items():
         parts += ["", f"## {group[0].upper()}{group[1:]}"]
         for member in members:
-            parts += ["", f"### {_heading(member)}", "", *_markdown(case_table(member))]
+            parts += ["", f"### {_heading(member)}", "", *markdown(case_table(member))]
             processes = process_table(member)
             if len(processes) > 1:
-                parts += ["", *_markdown(processes)]
+                parts += ["", *markdown(processes)]
     return "\n".join(parts) + "\n"
 
 
@@ -224,7 +224,7 @@ def _texts(lines: Table) -> Sequence[bool]:
     return [place == 0 or heading in ("", "against") for place, heading in enumerate(lines[0])]
 
 
-def _aligned(lines: Table) -> list[str]:
+def aligned(lines: Table) -> list[str]:
     """Columns as wide as their widest cell; text to the left, numbers to the right."""
     texts = _texts(lines)
     widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
@@ -237,7 +237,7 @@ def _aligned(lines: Table) -> list[str]:
     ]
 
 
-def _markdown(lines: Table) -> list[str]:
+def markdown(lines: Table) -> list[str]:
     heading, *rest = (f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
     rule = "| " + " | ".join("---" if text else "---:" for text in _texts(lines)) + " |"
     return [heading, rule, *rest]

@@ -29,6 +29,7 @@ from perf.report import (
     write_between_markers,
 )
 from perf.runner import run_case
+from perf.sampling import by_process
 from perf.scaling import size_case
 from perf.workloads import BULK, DECODED, TRANSACTIONS
 from tests.servers import UnavailableError
@@ -187,6 +188,21 @@ def test_memory_of_a_command_and_its_children():
     ((_, usage),) = seen.items()
     assert usage.peak_memory >= usage.proportional_memory > 50_000_000
     assert watch.values()[RESIDENT] > 60
+
+
+def test_samples_fall_into_kinds_of_work():
+    script = """
+          python 40 cpu-clock/freq=1999/:  7f00 _PyEval_EvalFrameDefault (/usr/lib/libpython3.11.so.1.0)
+  binlog-network 40 cpu-clock/freq=1999/:  ffff8 _copy_to_iter ([kernel.kallsyms])
+  binlog-network 40 cpu-clock/freq=1999/:  7f01 [unknown] (/tmp/perf-40.map)
+      ZMQbg/IO/0 40 raw_syscalls:sys_enter: NR 45 (3, 30, 1, 2, 3, 0) ffff trace ([kernel.kallsyms])
+   binlog-dec-0 41 cpu-clock/freq=1999/:  ffff8 do_wp_page ([kernel.kallsyms])
+    """
+    seen = by_process(script.splitlines())
+    assert set(seen) == {"network", "decoder-0"}
+    assert set(seen["network"].seconds) == {"Python", "system: copies", "compiled kernels"}
+    assert seen["network"].calls == {"recvfrom": 1}
+    assert set(seen["decoder-0"].seconds) == {"system: pages"}
 
 
 def test_plots_of_what_there_is(result, tmp_path):

@@ -1,0 +1,172 @@
+"""Where the time of a command's processes goes: `perf` samples them, and every system call is counted.
+
+A sample falls into one kind of work by the library, or the part of the kernel, that it was taken in. Compiled
+kernels (numba's) stand in memory that belongs to no file.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perf.measurement import PeerError, run_command
+
+_SAMPLES_PER_SECOND = 1999
+_KERNEL_FORKED = re.compile(r"copy_mc|wp_page|wp_copy")
+"""A page that a child shares with its fork server is written to, and so copied."""
+_KERNEL_COPIES = re.compile(r"copy|rep_movs|memcpy|memmove|csum_partial")
+_KERNEL_PAGES = re.compile(
+    r"clear_page|fault|mmap|munmap|zap_|pte|folio|alloc_pages|free_unref|rmqueue|lru_|vma"
+)
+_KERNEL_NETWORK = re.compile(r"tcp|ip_|skb|sock|unix_|net_|inet|loopback|__release_sock|recv|send")
+_KERNEL_FILES = re.compile(r"ext4|xfs|btrfs|iomap|jbd2|block|writeback|bio_|submit|filemap|generic_perform")
+KINDS = (
+    "compiled kernels",
+    "Python",
+    "Arrow",
+    "ZeroMQ",
+    "TLS",
+    "copies in user space",
+    "other libraries",
+    "system: copies",
+    "system: pages",
+    "system: sockets",
+    "system: files",
+    "system: other",
+)
+_LIBRARIES = (
+    ("libpython", "Python"),
+    ("python3", "Python"),
+    ("libarrow", "Arrow"),
+    ("pyarrow", "Arrow"),
+    ("libzmq", "ZeroMQ"),
+    ("zmq", "ZeroMQ"),
+    ("libssl", "TLS"),
+    ("libcrypto", "TLS"),
+)
+_SYSTEM_CALLS = {
+    0: "read",
+    1: "write",
+    7: "poll",
+    9: "mmap",
+    10: "mprotect",
+    11: "munmap",
+    18: "pwrite64",
+    20: "writev",
+    24: "sched_yield",
+    28: "madvise",
+    39: "getpid",
+    44: "sendto",
+    45: "recvfrom",
+    46: "sendmsg",
+    47: "recvmsg",
+    74: "fsync",
+    75: "fdatasync",
+    202: "futex",
+    228: "clock_gettime",
+    230: "clock_nanosleep",
+    232: "epoll_wait",
+    233: "epoll_ctl",
+    257: "openat",
+    262: "newfstatat",
+    270: "pselect6",
+    271: "ppoll",
+    277: "sync_file_range",
+    281: "epoll_pwait",
+}
+"""Of x86-64; others are told by number."""
+
+
+@dataclass
+class ProcessSamples:
+    """What was seen of a process."""
+
+    seconds: Counter[str] = field(default_factory=Counter)
+    """By kind of work."""
+    hottest: Counter[str] = field(default_factory=Counter)
+    """Seconds by library and function."""
+    calls: Counter[str] = field(default_factory=Counter)
+    """System calls by name."""
+
+
+def sample(
+    command: Sequence[str | Path], environment: Mapping[str, str], samples: Path
+) -> dict[str, ProcessSamples]:
+    """Run a command; by name, what its processes did. Raises PeerError where that cannot be had."""
+    if shutil.which("perf") is None:
+        raise PeerError("this machine has no perf, Linux's profiler")
+    recording = [
+        *("perf", "record", "--quiet", "--output", str(samples)),
+        *("--event", f"cpu-clock/freq={_SAMPLES_PER_SECOND}/", "--event", "raw_syscalls:sys_enter"),
+    ]
+    run_command([*recording, "--", *command], environment=environment)
+    return by_process(_script(samples))
+
+
+_LINE = re.compile(
+    r"\s*(?P<comm>.+?)\s+(?P<pid>\d+)\s+(?P<event>cpu-clock|raw_syscalls:sys_enter)\S*:\s(?P<rest>.*)"
+)
+_PLACE = re.compile(r"\s*[0-9a-f]+\s+(?P<symbol>.*?)\s+\((?P<library>[^()]*(?:\([^()]*\))?)\)\s*$")
+
+
+def by_process(script: Iterable[str]) -> dict[str, ProcessSamples]:
+    """What the lines of `perf script` tell, by the process's name."""
+    names: dict[int, str] = {}
+    found: dict[int, ProcessSamples] = {}
+    for line in script:
+        parsed = _LINE.match(line)
+        if parsed is None:
+            continue
+        pid = int(parsed["pid"])
+        if pid not in names or parsed["comm"].startswith("binlog-"):
+            names[pid] = parsed["comm"]
+        seen = found.setdefault(pid, ProcessSamples())
+        if parsed["event"] == "cpu-clock":
+            place = _PLACE.match(parsed["rest"])
+            symbol, library = (place["symbol"], place["library"]) if place else ("", "")
+            seen.seconds[_kind(symbol, library)] += 1 / _SAMPLES_PER_SECOND
+            seen.hottest[f"{Path(library).name or library} {symbol}"] += 1 / _SAMPLES_PER_SECOND
+        else:
+            number = int(parsed["rest"].split()[1])
+            seen.calls[_SYSTEM_CALLS.get(number, f"call {number}")] += 1
+    return {_shown(names[pid], pid): seen for pid, seen in found.items()}
+
+
+def _script(samples: Path) -> Iterator[str]:
+    fields = "comm,pid,event,ip,sym,dso,trace"
+    command = ["perf", "script", "--input", str(samples), "--fields", fields]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as script:
+        assert script.stdout is not None
+        yield from script.stdout
+
+
+def _shown(comm: str, pid: int) -> str:
+    if comm == "binlog-engine":
+        return "supervisor"
+    if comm.startswith("binlog-"):
+        return comm.removeprefix("binlog-").replace("dec-", "decoder-")
+    return f"{comm} {pid}"
+
+
+def _kind(symbol: str, library: str) -> str:
+    if "kernel" in library:
+        kernel_kinds = (
+            (_KERNEL_FORKED, "system: pages"),
+            (_KERNEL_COPIES, "system: copies"),
+            (_KERNEL_PAGES, "system: pages"),
+            (_KERNEL_NETWORK, "system: sockets"),
+            (_KERNEL_FILES, "system: files"),
+        )
+        return next((kind for pattern, kind in kernel_kinds if pattern.search(symbol)), "system: other")
+    name = Path(library).name
+    for part, kind in _LIBRARIES:
+        if part in name:
+            return kind
+    if name.startswith(("libc.", "libc-", "ld-linux")) and re.search(r"mem(cpy|move|set)", symbol):
+        return "copies in user space"
+    return "other libraries" if ".so" in name else "compiled kernels"
