@@ -322,8 +322,8 @@ Each cell has the keys of tests, which stand below. Capitals: a server wrote it,
 what its `SELECT` or today's `mysqlbinlog` says. Small letters, under *bytes*: made after servers' sources.
 A dash: the server cannot write it; of servers of the past: no file at hand has it.
 
-The files of MySQL 4 to 8.0 and MariaDB 5.5 to 10.6 are those of MariaDB's own test suite. MySQL 9.7 was tried
-as a group of one: it no longer writes VIEW_CHANGE or TRANSACTION_CONTEXT events into its binlog.
+The files of MySQL 4 to 8.0 and MariaDB 5.5 to 10.6 are those of MariaDB's own test suite. VIEW_CHANGE and
+TRANSACTION_CONTEXT events are no longer written by a group of MySQL 9.7 servers (`test_group_replication.py`).
 """
 
 

@@ -154,6 +154,12 @@ def test_names_members_and_the_rest():
     assert shown["primary_key"] == [[8, 5], [0, 0]]
 
 
+def test_dimensions_of_vectors():
+    dimensions = field(13, b"\x03\xfc\x00\x04")
+    table_map = TableMap.parse(table_map_event([F.VECTOR, F.LONG, F.VECTOR], b"\x04\x04", dimensions), PLAIN)
+    assert [column.dimension for column in table_map.columns(None)] == [3, None, 1024]
+
+
 @pytest.mark.parametrize(
     ("optional", "reason"),
     [
