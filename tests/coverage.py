@@ -323,7 +323,7 @@ what its `SELECT` or today's `mysqlbinlog` says. Small letters, under *bytes*: m
 A dash: the server cannot write it; of servers of the past: no file at hand has it.
 
 The files of MySQL 4 to 8.0 and MariaDB 5.5 to 10.6 are those of MariaDB's own test suite. VIEW_CHANGE and
-TRANSACTION_CONTEXT events are no longer written by a group of MySQL 9.7 servers (`test_group_replication.py`).
+TRANSACTION_CONTEXT events are no longer written by a group of MySQL 9.7 (`test_group_replication.py`).
 """
 
 
