@@ -28,6 +28,7 @@ from engine.messages import Frame, Report
 
 _REPORT_SECONDS = 1.0
 _LINGER_MILLISECONDS = 2000
+_RECONNECT_MILLISECONDS = 2
 _PR_SET_PDEATHSIG = 1
 
 
@@ -43,6 +44,8 @@ class Child:
         self.context = zmq.Context()
         # Batches and results that a process leaves behind are nobody's: the run ends, or has been taken in.
         self.context.linger = 0
+        # Who connects before the other side has bound its socket comes back soon; by default that is 0.1 s.
+        self.context.reconnect_ivl = _RECONNECT_MILLISECONDS
         self._reports = self.context.socket(zmq.PUSH)
         self._reports.linger = _LINGER_MILLISECONDS
         self._reports.connect(reports_endpoint)

@@ -2,14 +2,14 @@
 
 Three flows: batches of raw events (network → decoder), decoded results (decoder → sink) and the two small
 ones back: acknowledgements (sink → network) and reports (every process → supervisor). Each message is a
-frozen dataclass whose fields travel as one msgpack frame; bulk bytes follow as frames of their own, so that
-they are never copied into a header.
+frozen dataclass whose fields travel as one msgpack frame. Bulk bytes stand in a slot of shared memory that
+the header names, or follow as frames of their own where they are few, or too many for a slot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import msgpack
@@ -41,10 +41,10 @@ def _pack_nested(value: Any) -> Any:
 class Batch(Message):
     """A run of raw events that any decoder can decode alone: a small binlog of its own.
 
-    It travels with two more frames. *index*: uint32[n, 2], a row per event: the offset of its header in
-    *data*, and its type code with `TRANSACTION_END` set where the event ends a transaction. *data*: the
-    bytes as they came, so there may be packet headers between events, or events that nobody wants; only the
-    index says where events are.
+    It travels with two more frames, the second of them only where `slot` is null. *index*: uint32[n, 2], a
+    row per event: the offset of its header in *data*, and its type code with `TRANSACTION_END` set where the
+    event ends a transaction. *data*: the bytes as they came, so there may be packet headers between events,
+    or events that nobody wants; only the index says where events are.
     The first `context_events` rows of the index repeat earlier events that the rest needs (the format
     description always; the GTID and the table maps in force when the batch starts inside a transaction):
     they are read, but nothing comes out for them.
@@ -75,6 +75,10 @@ class Batch(Message):
     """The source failed after the batches before this one: the sink commits those, then stops with it."""
     caught_up_us: int = 0
     """When the source said that it has nothing beyond this batch: our clock, µs since the epoch; else 0."""
+    slot: int | None = None
+    """The slot (`engine.shared_slots`) that holds *data* and takes the result; null where none does."""
+    data_bytes: int = 0
+    """Bytes of *data*."""
 
 
 TRANSACTION_END = 0x100
@@ -87,7 +91,7 @@ It stands before an event whose position in the file its header does not tell.""
 
 @dataclass(frozen=True, slots=True)
 class TableResult(Message):
-    """One record batch of one table, as one frame behind the `Result` header, in the order of `tables`."""
+    """One record batch of one table."""
 
     database: str
     table: str
@@ -102,7 +106,9 @@ class TableResult(Message):
 
 @dataclass(frozen=True, slots=True)
 class Result(Message):
-    """What one batch decoded to; followed by one frame per entry of `tables` (a record batch IPC message).
+    """What one batch decoded to: one record batch IPC message per entry of `tables`.
+
+    They stand in `slot`, or follow as frames where that is null.
 
     The `_seq` columns inside hold ordinals within the batch, 1…`ordinals`; the sink adds its own base.
     """
@@ -133,6 +139,9 @@ class Result(Message):
     """As in `Batch`."""
     file_created: int = 0
     """Server clock when `resume_file` was begun, in seconds; 0 if the batch does not tell."""
+    slot: int | None = None
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """Per entry of `tables` where its message starts in the slot, and how long it is."""
 
     @classmethod
     def unpack(cls, frame: Frame) -> Result:

@@ -26,10 +26,16 @@ from engine.decode.options import DecodeOptions, DecoderConfig
 from engine.messages import Report
 from engine.net.origins import FileSource, NetworkConfig, ServerSource
 from engine.sink.config import SinkConfig
+from engine.slot_file import SlotFile
 
 _SINK = "engine.sink.process:run_sink"
 _DECODER = "engine.decode.process:run_decoder"
 _NETWORK = "engine.net.process:run_network"
+_SLOTS = 4
+_SLOTS_PER_DECODER = 2
+"""Of shared memory: one that is decoded, one that waits; others are received into, written, or wait for that.
+
+More would be filled by whoever is ahead, and be cold in the processor's cache when used."""
 _POLL_MILLISECONDS = 200
 _STOP_SECONDS = 20.0
 _LAST_WORDS_SECONDS = 2.0
@@ -121,6 +127,7 @@ class Supervisor:
             f"ipc://{folder}/{name}" for name in ("batches", "results", "acks", "reports")
         )
         processes = multiprocessing.get_context("forkserver")
+        slots = SlotFile.create(_SLOTS + _SLOTS_PER_DECODER * plan.workers)
         sink = SinkConfig(
             out=str(plan.out),
             expected_commit=plan.expected_commit,
@@ -131,13 +138,15 @@ class Supervisor:
             commit_bytes=plan.commit_bytes,
             server_uuid=plan.server_uuid,
             flavor=plan.flavor,
+            slots=slots,
         )
         self._spawn(processes, "sink", _SINK, sink)
         for number in range(plan.workers):
-            decoder = DecoderConfig(f"decoder-{number}", batches, results, reports, plan.decode)
+            decoder = DecoderConfig(f"decoder-{number}", batches, results, reports, plan.decode, slots)
             self._spawn(processes, decoder.name, _DECODER, decoder)
-        network = NetworkConfig(plan.origin, batches, acks, reports, plan.decode)
+        network = NetworkConfig(plan.origin, batches, acks, reports, plan.decode, slots=slots)
         self._spawn(processes, "network", _NETWORK, network)
+        slots.close()
 
     def _spawn(self, processes: Any, name: str, function: str, config: Any) -> None:
         process = processes.Process(target=start_child, args=(function, config), name=name, daemon=True)

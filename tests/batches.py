@@ -12,6 +12,7 @@ import pyarrow as pa
 from engine.change_schema import to_file_batch, transit_schema
 from engine.decode.batch import BatchDecoder
 from engine.decode.options import DecodeOptions
+from engine.decode.record_messages import messages
 from engine.messages import Result
 from engine.net.batching import Batcher, OutgoingBatch
 from engine.net.files import read_events
@@ -72,9 +73,9 @@ def decode_all(batches: Sequence[OutgoingBatch], options: DecodeOptions | None =
     base = 0
     for batch in batches:
         data = np.array(batch.data)
-        result, frames = BatchDecoder(options or DecodeOptions()).decode(batch.header, batch.index, data)
+        result, tables = BatchDecoder(options or DecodeOptions()).decode(batch.header, batch.index, data)
         decoded.results.append(result)
-        for table, frame in zip(result.tables, frames, strict=True):
+        for table, frame in zip(result.tables, messages(tables), strict=True):
             schema = pa.ipc.read_schema(pa.py_buffer(table.schema))
             transit = pa.ipc.read_record_batch(frame, transit_schema(schema))
             transit.validate(full=True)

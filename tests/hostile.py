@@ -35,6 +35,7 @@ from engine.decode.events import decode_event
 from engine.decode.events.payload import inner_events
 from engine.decode.format_description import FormatDescription, has_checksum_field
 from engine.decode.options import DecodeOptions
+from engine.decode.record_messages import messages
 from engine.decode.warm import warm_kernels
 from engine.errors import BinlogError, EventError
 from engine.net.batching import Batcher, ServerErrorPacket
@@ -327,8 +328,8 @@ def check(case: Case, decoders: Decoders) -> str | None:
     for number, batch in enumerate(batches):
         assert batch.header.sequence == number
         # Nothing is behind the last event, so that no kernel reads beyond it unnoticed.
-        result, frames = decoders.decoder(case).decode(batch.header, batch.index, np.array(batch.data))
-        for table, frame in zip(result.tables, frames, strict=True):
+        result, tables = decoders.decoder(case).decode(batch.header, batch.index, np.array(batch.data))
+        for table, frame in zip(result.tables, messages(tables), strict=True):
             schema = pa.ipc.read_schema(pa.py_buffer(table.schema))
             pa.ipc.read_record_batch(frame, transit_schema(schema)).validate(full=True)
         if result.error is not None:

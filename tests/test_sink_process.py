@@ -8,22 +8,25 @@ import resource
 import select
 import signal
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import zmq
 
 from engine.messages import Ack, Report, Result, multipart
 from engine.reader import Changes
+from engine.shared_slots import Slots
 from engine.sink.commit_log import CommitLog
 from engine.sink.config import SinkConfig
 from engine.sink.files import OutputError
 from engine.sink.lock import output_lock
 from engine.sink.output import open_output, settled_output
 from engine.sink.process import run_sink
+from engine.slot_file import SlotFile
 from tests.results import Rows, end_of_stream, orders, result
 
 PATIENCE_MS = 30_000
@@ -305,3 +308,30 @@ def test_memory_does_not_grow_with_a_transaction(out, tmp_path):
     assert done["rows"] == count * 60_000
     assert done["peak_memory"] - before < 150_000_000
     assert CommitLog(out).latest().last_seq == count * 60_000
+
+
+def test_results_are_written_from_shared_memory(out, tmp_path):
+    with closing(SlotFile.create(2)) as file, running(out, tmp_path, slots=file) as sink:
+        slots = Slots(file)
+        stream = []
+        for number, slot in enumerate((1, 0)):
+            header, frames = result(number, [orders([number]), Rows("shop", "others", [7], [2])])
+            spans = [(64, len(frames[0])), (64 + len(frames[0]), len(frames[1]))]
+            for (start, size), frame in zip(spans, frames, strict=True):
+                slots.result(slot, start, size)[:] = np.frombuffer(frame, np.uint8)
+            stream.append((replace(header, slot=slot, spans=spans), []))
+        sink.send([stream[0], stream[1], end_of_stream(2)])
+        sink.report("done")
+        # What was acknowledged may be overwritten.
+        sink.wait_for_ack(lambda ack: ack.sequence == 2)
+    assert rows_of(out) == [(1, 0), (3, 1)]
+    assert Changes(out).read("shop", "others")["id"].to_pylist() == [7, 7]
+
+
+def test_a_slot_that_does_not_exist_ends_the_run(out, tmp_path):
+    header, frames = result(0, [orders([1])])
+    with closing(SlotFile.create(2)) as file, running(out, tmp_path, slots=file) as sink:
+        sink.send([(replace(header, slot=2, spans=[(0, len(frames[0]))]), [])])
+        assert "slot 2" in sink.report("error")["message"]
+        assert sink.exitcode() == 1
+    assert CommitLog(out).latest() is None

@@ -70,8 +70,8 @@ class BatchDecoder:
 
     def decode(
         self, batch: Batch, index: NDArray[np.uint32], data: Bytes
-    ) -> tuple[Result, Sequence[pa.Buffer]]:
-        """The result's header and its frames. Damage is reported in the header, never raised."""
+    ) -> tuple[Result, list[pa.RecordBatch]]:
+        """The result's header, and its tables' record batches. Damage is told in the header, never raised."""
         description = self._format(batch, index, data)
         events, error = open_events(
             batch.file,
@@ -124,7 +124,7 @@ class BatchDecoder:
             caught_up_us=batch.caught_up_us,
             file_created=_file_created(batch, index, data) if resume[0] == batch.file else 0,
         )
-        return header, [table.batch.serialize() for table in content.tables]
+        return header, [table.batch for table in content.tables]
 
     def _format(self, batch: Batch, index: NDArray[np.uint32], data: Bytes) -> FormatDescription | None:
         if not batch.context_events:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.slot_file import SlotFile
 from engine.table_filter import EVERY_TABLE, TableFilter
 
 
@@ -28,3 +29,5 @@ class DecoderConfig:
     results_endpoint: str
     reports_endpoint: str
     options: DecodeOptions
+    slots: SlotFile | None = None
+    """Shared with network process and sink."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import zmq
@@ -10,7 +12,9 @@ import zmq
 from engine.child import Child, run_child
 from engine.decode.batch import BatchDecoder
 from engine.decode.options import DecoderConfig
+from engine.decode.record_messages import messages, write_messages
 from engine.messages import Batch, Frame, Result, multipart
+from engine.shared_slots import Slots
 
 _QUEUED_BATCHES = 1
 """Few, so that no batch waits behind a busy decoder while another one is idle."""
@@ -28,6 +32,7 @@ def _decode_batches(child: Child, config: DecoderConfig) -> None:
     results = child.socket(zmq.PUSH, _QUEUED_BATCHES)
     results.connect(config.results_endpoint)
     decoder = BatchDecoder(config.options)
+    slots = Slots(config.slots)
     poller = zmq.Poller()
     poller.register(batches, zmq.POLLIN)
     for descriptor in child.leave_descriptors:
@@ -39,26 +44,33 @@ def _decode_batches(child: Child, config: DecoderConfig) -> None:
             return
         if batches in ready:
             frames = batches.recv_multipart(copy=False)
-            header, buffers = _decode(decoder, [frame.buffer for frame in frames])
-            child.send(results, multipart(header, *buffers))
+            child.send(results, _decode(decoder, slots, [frame.buffer for frame in frames]))
             decoded += 1
         child.progress(batches=decoded)
 
 
-def _decode(decoder: BatchDecoder, frames: list[memoryview]) -> tuple[Result, list[Frame]]:
+def _decode(decoder: BatchDecoder, slots: Slots, frames: list[memoryview]) -> Sequence[Frame]:
+    """The message for the sink."""
     batch = Batch.unpack(frames[0])
     index = np.frombuffer(frames[1], np.uint32).reshape(-1, 2)
-    data = np.frombuffer(frames[2], np.uint8)
+    room = None
+    if batch.slot is None:
+        data = np.frombuffer(frames[2], np.uint8)
+    else:
+        data, room = slots.batch(batch.slot, batch.data_bytes), slots.result(batch.slot)
     try:
-        header, buffers = decoder.decode(batch, index, data)
-        return header, list(buffers)
+        header, batches = decoder.decode(batch, index, data)
+        spans = None if room is None else write_messages(batches, room)
+        if spans is None:
+            return multipart(header, *messages(batches))
+        return multipart(replace(header, slot=batch.slot, spans=spans))
     except Exception as error:
         # A bug must not take the batches before this one with it: the sink commits those, then stops.
         traceback.print_exc()
         message = (
             f"{batch.file} behind position {batch.position}: decoding met a bug, please report it: {error!r}"
         )
-        return failed_result(batch, len(data), message), []
+        return multipart(failed_result(batch, len(data), message))
 
 
 def failed_result(batch: Batch, size: int, message: str) -> Result:

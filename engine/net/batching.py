@@ -56,8 +56,10 @@ from engine.net.framing import (
     TRANSACTION,
 )
 from engine.net.table_book import TableBook
+from engine.shared_slots import SlotPool, Slots
+from engine.slot_file import BATCH_ROOM
 
-BATCH_BYTES = 4 << 20
+BATCH_BYTES = BATCH_ROOM
 """Capacity of a buffer: what a batch holds at most, unless one event is larger."""
 
 _BELIEVED_BYTES = 64 << 20
@@ -79,6 +81,8 @@ class OutgoingBatch:
     header: Batch
     index: NDArray[np.uint32]
     data: Bytes
+    slot: int | None = None
+    """The slot that `data` stands in, if it does; whoever gets the batch gives it back."""
 
 
 class ServerErrorPacket(EngineError):
@@ -97,7 +101,7 @@ class Batcher:
     decoders do with the batches; what they would not look at is left out. `opens_compressed`: tables of
     compressed transactions are to be described, too.
     A crashed server's last file has no end; what else may have become of a file without one,
-    `left_unfinished` finds out.
+    `left_unfinished` finds out. `pool` lends the buffers.
     """
 
     def __init__(
@@ -113,9 +117,11 @@ class Batcher:
         decode: DecodeOptions = _EVERYTHING,
         opens_compressed: bool = False,
         left_unfinished: LeftUnfinished = lambda file, created: None,
+        pool: SlotPool | None = None,
     ) -> None:
         self._catalog = catalog
         self._left_unfinished = left_unfinished
+        self._pool = pool or SlotPool(Slots())
         self._marker = -1 if marker is None else marker
         self._batch_bytes = batch_bytes
         self._format = FormatDescription.assumed(checksum_algorithm)
@@ -135,6 +141,7 @@ class Batcher:
         self._state[POSITION] = self._state[TOLD_POSITION] = position
         self._state[GTID_ROW] = self._state[IDLE_CURSOR] = -1
         self._state[LOOKED_INSIDE] = -1 if opens_compressed else NEVER
+        self._slot: int | None = None
         self._open_buffer(batch_bytes, [])
 
     @property
@@ -411,7 +418,12 @@ class Batcher:
         )
         self._numbered()
         index, data = self._index[:count].copy(), self._data[:cursor]
-        return OutgoingBatch(header, index, data if self._filter.wants_all else close_up(data, index))
+        closed = data if self._filter.wants_all else close_up(data, index)
+        if closed is not data:
+            return OutgoingBatch(header, index, closed)
+        batch = OutgoingBatch(header, index, data, self._slot)
+        self._slot = None
+        return batch
 
     def _empty(self, header: Batch) -> OutgoingBatch:
         self._numbered()
@@ -460,7 +472,7 @@ class Batcher:
     # -- the buffer ----------------------------------------------------------------------------------------
 
     def _open_buffer(self, capacity: int, context: list[bytes]) -> None:
-        self._data = np.empty(capacity, np.uint8)
+        self._data, self._slot = self._pool.lend(capacity)
         self._index = np.empty((capacity // _SMALLEST_EVENT + len(context) + 2, 2), np.uint32)
         self._filled = 0
         for row, event in enumerate(context):
@@ -472,7 +484,8 @@ class Batcher:
 
     def _restart(self, context: list[bytes], cursor: int, count: int) -> None:
         """Go on in a new buffer: `context`, then the bytes from `cursor` and the index from `count` on."""
-        old_data, old_index, old_filled = self._data, self._index, self._filled
+        old_data, old_slot = self._data, self._slot
+        old_index, old_filled = self._index, self._filled
         position = self._batch_position
         tail = old_filled - cursor
         context_size = sum(map(len, context))
@@ -488,6 +501,7 @@ class Batcher:
             self._state[TOLD_POSITION] = self.position
         shift = self._filled - cursor
         self._data[self._filled : self._filled + tail] = old_data[cursor:old_filled]
+        self._pool.take_back(old_slot)
         kept = len(later)
         moved = np.where(later[:, 1] & LEFT_OUT, 0, np.uint32(shift & 0xFFFFFFFF))
         self._index[self._context : self._context + kept, 0] = later[:, 0] + moved

@@ -16,7 +16,9 @@ from engine.net.outlet import Outlet
 
 def follow_files(child: Child, outlet: Outlet, origin: FileSource, decode: DecodeOptions) -> None:
     """Stream the files into `outlet`; damage goes out as the last batch, behind all that is sound."""
-    batcher = Batcher(lambda table_map: None, marker=None, gtid_set=origin.gtid_set, decode=decode)
+    batcher = Batcher(
+        lambda table_map: None, marker=None, gtid_set=origin.gtid_set, decode=decode, pool=outlet.pool
+    )
     error = None
     try:
         for number, path in enumerate(origin.files):

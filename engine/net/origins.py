@@ -16,6 +16,7 @@ from engine.net.files import MAGIC_LENGTH
 from engine.net.secret import Secret
 from engine.net.tls import Tls
 from engine.net.wire import ProtocolError
+from engine.slot_file import SlotFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +124,5 @@ class NetworkConfig:
     decode: DecodeOptions
     """What the decoders will make of it: what they would leave out never goes to them."""
     window_bytes: int = WINDOW_BYTES
+    slots: SlotFile | None = None
+    """Shared with decoders and sink."""

@@ -10,27 +10,49 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 import zmq
 
 from engine.child import Child, Stopped
 from engine.messages import Ack, multipart
 from engine.net.batching import OutgoingBatch
+from engine.shared_slots import SlotPool, Slots
+from engine.slot_file import SlotFile
 
 _POLL_MILLISECONDS = 1000
-
+_FEW_BYTES = 64 << 10
+"""So few are copied into the message, rather than have them occupy a slot."""
 
 Place = tuple[str, int]
 """Binlog file, and position in it."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Outstanding:
+    """A batch that the sink has not taken yet."""
+
+    sequence: int
+    size: int
+    slot: int | None
+
+
 class Outlet:
     """Sends batches in order and keeps count of those that the sink has not taken yet."""
 
-    def __init__(self, child: Child, batches_endpoint: str, acks_endpoint: str, window_bytes: int) -> None:
+    def __init__(
+        self,
+        child: Child,
+        batches_endpoint: str,
+        acks_endpoint: str,
+        window_bytes: int,
+        slots: SlotFile | None = None,
+    ) -> None:
         self._child = child
         self._window = window_bytes
-        self._outstanding: deque[tuple[int, int]] = deque()
+        self.pool = SlotPool(Slots(slots))
+        """Lends the buffers of batches; a slot comes back when the sink has taken its batch."""
+        self._outstanding: deque[_Outstanding] = deque()
         self._outstanding_bytes = 0
         self._uncommitted: deque[tuple[int, Place]] = deque()
         self.committed: Place | None = None
@@ -56,15 +78,26 @@ class Outlet:
         """
         for batch in batches:
             header, size = batch.header, batch.data.nbytes + batch.index.nbytes
+            frames = [batch.index.data]
+            slot = batch.slot
+            if slot is None:
+                frames.append(batch.data.data)
+            elif batch.data.nbytes <= _FEW_BYTES:
+                frames.append(batch.data.copy().data)
+                self.pool.take_back(slot)
+                slot = None
             self.take_acks()
             while self._outstanding and self._outstanding_bytes + size > self._window:
                 self._wait(while_waiting)
-            self._outstanding.append((header.sequence, size))
+            self._outstanding.append(_Outstanding(header.sequence, size, slot))
             self._outstanding_bytes += size
             if header.ends_transaction:
                 place = header.resume_file, header.resume_position
                 self._uncommitted.append((header.sequence, place))
-            self._child.send(self._batches, multipart(header, batch.index.data, batch.data.data))
+            header = replace(header, slot=slot, data_bytes=batch.data.nbytes)
+            self._child.send(self._batches, multipart(header, *frames))
+            while self._outstanding and self.pool.exhausted:
+                self._wait(while_waiting)
 
     def drain(self) -> None:
         """Wait until the sink has taken everything."""
@@ -83,7 +116,9 @@ class Outlet:
         """Take in what the sink has told."""
         while self._acks.poll(0):
             ack = Ack.unpack(self._acks.recv())
-            while self._outstanding and self._outstanding[0][0] <= ack.sequence:
-                self._outstanding_bytes -= self._outstanding.popleft()[1]
+            while self._outstanding and self._outstanding[0].sequence <= ack.sequence:
+                taken = self._outstanding.popleft()
+                self._outstanding_bytes -= taken.size
+                self.pool.take_back(taken.slot)
             while self._uncommitted and self._uncommitted[0][0] <= ack.committed:
                 self.committed = self._uncommitted.popleft()[1]

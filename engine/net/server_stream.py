@@ -66,6 +66,7 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: De
             decode=decode,
             opens_compressed=facts.binlog_row_metadata != "FULL",
             left_unfinished=watch.left_unfinished,
+            pool=outlet.pool,
         )
         error: EngineError | None = None
         try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.slot_file import SlotFile
+
 ROLL_BYTES = 256 << 20
 """A data file that has reached this size is followed by another one."""
 
@@ -29,3 +31,5 @@ class SinkConfig:
     """Seconds."""
     commit_bytes: int = 256 << 20
     roll_bytes: int = ROLL_BYTES
+    slots: SlotFile | None = None
+    """Shared with network process and decoders."""

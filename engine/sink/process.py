@@ -22,6 +22,7 @@ import zmq
 from engine.child import Child, memory
 from engine.errors import EngineError
 from engine.messages import Ack, Frame, Result
+from engine.shared_slots import Slots
 from engine.sink.caught_up import write_caught_up
 from engine.sink.commit_log import CommitLog, Position
 from engine.sink.config import SinkConfig
@@ -70,6 +71,7 @@ class _Sink:
         self._child = child
         self._wake_up = wake_up
         self._out = Path(config.out)
+        self._slots = Slots(config.slots)
         self._reorder: Reorder[tuple[Result, list[Frame]]] = Reorder()
         self._progress_due = 0.0
         self._noted_us = 0
@@ -157,7 +159,7 @@ class _Sink:
             except zmq.Again:
                 break
             result = Result.unpack(header.buffer)
-            payload: list[Frame] = [frame.buffer for frame in frames]
+            payload = self._payload(result, [frame.buffer for frame in frames])
             for next_result, next_payload in self._reorder.push(result.sequence, (result, payload)):
                 self._writer.take(next_result, next_payload, time.monotonic())
                 if next_result.error is not None:
@@ -169,6 +171,11 @@ class _Sink:
                 self._writer.commit_if_due(time.monotonic())
                 self._acknowledge()
         return False
+
+    def _payload(self, result: Result, frames: list[Frame]) -> list[Frame]:
+        if result.slot is None:
+            return frames
+        return [self._slots.result(result.slot, start, size).data for start, size in result.spans]
 
     def _finish(self, last_word: str) -> None:
         self._writer.finish()
