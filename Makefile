@@ -60,7 +60,7 @@ fuzz: venv ## damaged binlogs, half of FUZZ_SECONDS (300) at random, then covera
 		$(PYTHON_IN_VENV) -m tests.$$how --seconds $$(($(FUZZ_SECONDS) / 2)) --seed $(FUZZ_SEED); \
 	done
 
-soak: setup ## the tests of a failing network for SECONDS (600) per server
+soak: setup ## a failing network between engine and server under load, SECONDS_EACH (600) per server
 	BINLOG_ENGINE_SOAK_SECONDS=$(or $(SECONDS_EACH),600) $(VENV)/bin/pytest tests/test_network_faults.py
 
 demo: venv java kernels ## sample binlogs through the whole engine into a Spark streaming query

@@ -79,13 +79,19 @@ def _fill(secured: Secured) -> Filled:
     return Filled(secured, starts)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("flavor", "method"), [(f, method) for f in FLAVORS for method in METHODS[f]])
+LOGINS = [
+    (flavor, method, mode)
+    for flavor in FLAVORS
+    for method in METHODS[flavor]
+    for mode in MODES
+    if not ((flavor, method) == NO_RSA and mode is TlsMode.DISABLED)
+]
+
+
+@pytest.mark.parametrize(("flavor", "method", "mode"), LOGINS)
 def test_every_start_with_every_login(
     filled_of: Callable[[str], Filled], flavor: str, method: str, mode: TlsMode
 ) -> None:
-    if (flavor, method) == NO_RSA and mode is TlsMode.DISABLED:
-        pytest.skip("this server cannot take this method's password without TLS")
     filled = filled_of(flavor)
     ((written,),) = filled.secured.server.query("SELECT COUNT(*) FROM started.rows")
 
@@ -117,9 +123,10 @@ def _is_ours(event: bytes) -> bool:
 
 
 RUNS = [
-    pytest.param(flavor, kind, METHODS[flavor][turn % len(METHODS[flavor])], MODES[(turn + at) % 5], turn % 3)
+    (flavor, kind, METHODS[flavor][turn % len(METHODS[flavor])], MODES[(turn + at) % 5], turn % 3)
     for at, flavor in enumerate(FLAVORS)
     for turn, kind in enumerate(KINDS)
+    if not (flavor == "mysql-5.6" and kind == "gtid:SET")
 ]
 GIVEN_BY = ("variable", "file", "option file")
 
@@ -135,8 +142,6 @@ def test_runs(
     given: int,
 ) -> None:
     filled = filled_of(flavor)
-    if kind not in filled.starts:
-        pytest.skip("this server has no GTIDs")
     if (flavor, method) == NO_RSA and mode is TlsMode.DISABLED:
         mode = TlsMode.REQUIRED
     secured, server = filled.secured, filled.secured.server

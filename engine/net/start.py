@@ -129,7 +129,13 @@ def _resume(
     if last.flavor == facts.flavor and last.gtid_set is not None and _has_gtids(facts):
         _check_history(connection, last.gtid_set, facts, same_server)
         if same_server and facts.server_uuid:
-            _check_file(connection, last, facts, connect)
+            # After a reset the same GTIDs are given out again.
+            try:
+                _check_file(connection, last, facts, connect)
+            except Refusal as refusal:
+                # That a file was purged is no loss in itself: the dump says so where it is one.
+                if refusal.code not in _NO_SUCH_FILE or _ends_before(connection, last.file):
+                    raise
         return StartPlace(last.file, last.position, last.gtid_set, by_gtid=True)
     if not same_server:
         raise EngineError(
@@ -144,27 +150,17 @@ def _resume(
 def _check_file(
     connection: Connection, last: LastPlace, facts: SourceFacts, connect: Callable[[], Connection]
 ) -> None:
-    """The server's file of that name must be the one that the output ends in, unless that was purged.
+    """The server's file of that name must be the one that the output ends in: a reset begins files anew.
 
-    A reset begins the files anew, and gives out the same GTIDs again.
+    Raises `Refusal` where there is no such file.
     """
     from engine.net.place_search import file_begun
 
-    if not last.file_created:
-        return
-    try:
-        if file_begun(connect, facts, last.file) == last.file_created:
-            return
-    except Refusal as refusal:
-        if refusal.code not in _NO_SUCH_FILE:
-            raise
-        # What was purged is missed by whoever needs it: the dump will say so.
-        if not _ends_before(connection, last.file):
-            return
-    raise EngineError(
-        f"{connection.endpoint} has another {last.file} than the one that the output folder goes on in, or "
-        "none yet: its binlogs were reset, so start again into an empty output folder"
-    )
+    if last.file_created and file_begun(connect, facts, last.file) != last.file_created:
+        raise EngineError(
+            f"{connection.endpoint} has another {last.file} than the one that the output folder goes on in: "
+            "its binlogs were reset, so start again into an empty output folder"
+        )
 
 
 def _ends_before(connection: Connection, file: str) -> bool:
