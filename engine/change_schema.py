@@ -23,15 +23,18 @@ def _runs(value_type: pa.DataType) -> pa.DataType:
 
 METADATA_FIELDS: tuple[pa.Field, ...] = (
     pa.field("_change_type", pa.dictionary(pa.int8(), pa.string()), nullable=False),
-    pa.field("_commit_timestamp", _runs(UTC_MICROSECONDS)),
+    pa.field("_commit_timestamp", _runs(UTC_MICROSECONDS), nullable=False),
     pa.field("_seq", pa.int64(), nullable=False),
     pa.field("_gtid", _runs(pa.string())),
-    pa.field("_file", _runs(pa.string())),
-    pa.field("_pos", _runs(pa.int64())),
+    pa.field("_file", _runs(pa.string()), nullable=False),
+    pa.field("_pos", _runs(pa.int64()), nullable=False),
     pa.field("_absent_columns", _runs(pa.list_(pa.string()))),
 )
 """The metadata columns as files hold them, behind the table's own columns."""
 METADATA_NAMES = frozenset(field.name for field in METADATA_FIELDS)
+ORIGIN_NAMES = ("_database", "_table")
+"""Columns that say where a row comes from; readers of several tables put them behind the others."""
+_TAKEN = METADATA_NAMES.union(ORIGIN_NAMES)
 
 EVENT_FEED_SCHEMA = pa.schema(
     [
@@ -49,6 +52,14 @@ EVENT_FEED_SCHEMA = pa.schema(
 """The events feed: what happened that is no row change."""
 
 _CHANGE_TYPE_VALUES = pa.array(CHANGE_TYPES, pa.string())
+
+
+def own_name(name: str) -> str:
+    """What a table's own column is called: it gets an underscore at its end if it would hide one of ours.
+
+    Spark ignores case. A name that has such an underscore already gets another one, so that names stay apart.
+    """
+    return f"{name}_" if name.lower().rstrip("_") in _TAKEN else name
 
 
 def transit_schema(file_schema: pa.Schema) -> pa.Schema:

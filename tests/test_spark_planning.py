@@ -156,6 +156,12 @@ def test_columns_are_chosen_in_the_order_asked_for(output: Output) -> None:
         Selection(options(output, columns="nothing")).schema(0, 3)
 
 
+def test_spark_learns_which_columns_are_never_null(output: Output) -> None:
+    schema = Selection(options(output, tables="shop.*")).schema(0, 3)
+    may_be_null = [field.name for field in schema if field.nullable]
+    assert may_be_null == ["id", "_gtid", "_absent_columns"]
+
+
 def test_offsets_are_commits_and_a_limit_never_splits_one(output: Output) -> None:
     reader = stream_reader(output, maxFilesPerTrigger="2")
     limit = reader.getDefaultReadLimit()

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from engine.decode import event_types as t
 from engine.decode.catalog import ColumnInfo, unpack
 from engine.decode.catalog_fit import declared_type, misfit
+from engine.decode.columns.base import Options
 from engine.decode.columns.field_types import FieldType as F
 from engine.decode.format_description import FormatDescription
 from engine.decode.table_map import CatalogMismatch, TableMap
+from engine.decode.tables import make_decoder
 from engine.errors import EventError
 from engine.net.connection import Connection
 from engine.net.describe import describe_table
@@ -361,3 +363,12 @@ def test_metadata_of_every_type_is_counted():
     metadata = b"".join(struct.pack("<H", 0x0102)[:size] for size in sizes.values())
     table_map = TableMap.parse(table_map_event(types, metadata), PLAIN)
     assert table_map.metadata == (0, *(0x0102 if size == 2 else 0x02 for size in sizes.values()), 0)
+
+
+def test_own_columns_hide_no_metadata_columns():
+    """Not even for Spark, which ignores case; and names stay apart."""
+    given = ["_SEQ", "_gtid_", "_table", "_Database", "seq", "_seqs_"]
+    content = b"".join(bytes([len(name)]) + name.encode() for name in given)
+    table_map = TableMap.parse(table_map_event([F.LONG] * len(given), optional=field(4, content)), PLAIN)
+    decoder = make_decoder(table_map, None, Options())
+    assert list(decoder.names) == ["_SEQ_", "_gtid__", "_table_", "_Database_", "seq", "_seqs_"]

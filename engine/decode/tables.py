@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.change_schema import METADATA_FIELDS, METADATA_NAMES
+from engine.change_schema import METADATA_FIELDS, own_name
 from engine.decode.catalog import ColumnInfo, unpack
 from engine.decode.columns import codec_for
 from engine.decode.columns.base import Codec, Column, Options
@@ -48,11 +48,6 @@ class TableDecoder:
     schema_bytes: bytes
 
 
-def _field_name(name: str) -> str:
-    """A table's own column never shadows a metadata column: it gets an underscore at its end."""
-    return f"{name}_" if name in METADATA_NAMES else name
-
-
 def _primary_key(
     table_map: TableMap, columns: tuple[Column, ...], catalog: tuple[ColumnInfo, ...] | None
 ) -> list[str]:
@@ -75,7 +70,7 @@ def make_decoder(
     """The decoder of a table map. Raises `EngineError` for columns that cannot be named or decoded."""
     columns = table_map.columns(catalog)
     codecs = tuple(codec_for(column, options) for column in columns)
-    names = tuple(_field_name(column.name) for column in columns)
+    names = tuple(own_name(column.name) for column in columns)
     fields = [
         pa.field(name, codec.arrow_type, metadata={"mysql_type": type_name(column)})
         for name, codec, column in zip(names, codecs, columns, strict=True)
@@ -83,7 +78,7 @@ def make_decoder(
     metadata = {"database": table_map.database, "table": table_map.table}
     key = _primary_key(table_map, columns, catalog)
     if key:
-        metadata["primary_key"] = json.dumps([_field_name(name) for name in key], ensure_ascii=False)
+        metadata["primary_key"] = json.dumps([own_name(name) for name in key], ensure_ascii=False)
     schema = pa.schema([*fields, *METADATA_FIELDS], metadata=metadata)
     return TableDecoder(
         database=table_map.database,

@@ -12,29 +12,31 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from engine.change_schema import METADATA_NAMES
+from engine.change_schema import METADATA_NAMES, ORIGIN_NAMES
 from engine.column_types import common_type, plain_type
 from engine.errors import EngineError
 from engine.reader import merged_schema
 from engine.sink.commit_log import SchemaKey, TableKey
 
-ORIGIN_NAMES = ("_database", "_table")
-"""Columns that say where a row comes from, behind the other metadata columns."""
 EVENTS: TableKey = ("", "")
 
 
 def query_schema(versions: Mapping[SchemaKey, pa.Schema], columns: Sequence[str] | None) -> pa.Schema:
     """What a query over these schema versions reads: all columns, or `columns` in their order.
 
-    Every column may be null, for a table without it may come. Raises `EngineError` for columns that are in
-    no table, or that tables have under one name with types that nothing holds.
+    The tables' own columns may all be null, for a table without it may come. Of the others Spark is told
+    which never are, since asking that of every value costs it as much as the value. Raises `EngineError` for
+    columns that are in no table, or that tables have under one name with types that nothing holds.
     """
     by_table: dict[TableKey, list[pa.Schema]] = {}
     for database, name, version in sorted(versions):
         by_table.setdefault((database, name), []).append(versions[database, name, version])
     found: dict[str, dict[pa.DataType, str]] = {}
+    nullable: set[str] = set()
     for table, schemas in by_table.items():
         for field in merged_schema(schemas):
+            if field.nullable or field.name not in METADATA_NAMES:
+                nullable.add(field.name)
             found.setdefault(field.name, {}).setdefault(field.type, ".".join(table))
     names = sorted(found, key=METADATA_NAMES.__contains__)
     if EVENTS not in by_table:
@@ -43,7 +45,8 @@ def query_schema(versions: Mapping[SchemaKey, pa.Schema], columns: Sequence[str]
     for name in columns or ():
         if name not in found:
             raise EngineError(f"there is no column `{name}` to read: there are {', '.join(names)}")
-    return _distinct(pa.schema([(name, _common(name, found[name])) for name in columns or names]))
+    fields = [pa.field(name, _common(name, found[name]), name in nullable) for name in columns or names]
+    return _distinct(pa.schema(fields))
 
 
 def _common(column: str, types: Mapping[pa.DataType, str]) -> pa.DataType:
