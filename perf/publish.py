@@ -25,7 +25,8 @@ def publish(folder: Path) -> None:
     records = read_records(folder, CASES)
     plots = draw_plots([record.result for record in records], RESULTS)
     shown = "\n".join(f"![{plot.title}]({plot.path.relative_to(_REPOSITORY)})" for plot in plots)
-    write_between_markers(_README, f"{markdown_summary(records)}\n\n{shown}")
+    more = "Every case with all its peers and processes: [perf/results](perf/results/README.md)."
+    write_between_markers(_README, f"{markdown_summary(records)}\n\n{more}\n\n{shown}")
     (RESULTS / "README.md").write_text(markdown_details(records), "utf-8")
 
 

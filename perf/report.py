@@ -90,15 +90,12 @@ def text_figures(results: Sequence[CaseResult]) -> str:
 
 
 def markdown_summary(records: Sequence[Record]) -> str:
-    """For the README: the figures, and a line per case that compares."""
+    """For the README: the figures, and a line for each case that compares."""
     results = [record.result for record in records]
     parts = [_conditions(records), "", *markdown(figures_table(results))]
     for group, members in _groups(results).items():
         if members[0].compares:
             parts += ["", f"**{group}**", "", *markdown(overview_table(members))]
-        else:
-            for member in members:
-                parts += ["", f"**{_heading(member)}**", "", *markdown(case_table(member))]
     return "\n".join(parts)
 
 

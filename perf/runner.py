@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -13,6 +16,8 @@ from tests.servers import UnavailableError
 
 Subject = TypeVar("Subject")
 Tell = Callable[[str], None]
+_ENOUGH_SECONDS = 12
+"""A peer that has taken more is not run again: it would take most of the time, and slow ones are steady."""
 Contender = tuple[Peer[Subject], PeerResult]
 
 
@@ -34,7 +39,7 @@ def run_case(case: Case[Subject], repetitions: int, tell: Tell) -> CaseResult:
         if binlog is not None:
             rows, size = binlog.rows, binlog.size
         with case.offer(binlog) as subject:
-            _measure(subject, contenders, repetitions, tell)
+            _measure(case, subject, contenders, repetitions, tell)
     except Exception as error:
         reason = _reason(error)
         tell(f"  {case.name} failed: {reason}")
@@ -45,19 +50,31 @@ def run_case(case: Case[Subject], repetitions: int, tell: Tell) -> CaseResult:
 
 
 def _measure(
-    subject: Subject, contenders: Sequence[Contender[Subject]], repetitions: int, tell: Tell
+    case: Case[Subject],
+    subject: Subject,
+    contenders: Sequence[Contender[Subject]],
+    repetitions: int,
+    tell: Tell,
 ) -> None:
     for peer, result in contenders:
         if result.skipped is None:
             with _left_out_if_it_fails(result, tell):
                 peer.warm_up(subject)
+    spared = contenders[1:] if case.compares else []
+    most_seconds = {peer.name: _ENOUGH_SECONDS for peer, _ in spared}
+    spent: Counter[str] = Counter()
     for repetition in range(repetitions):
         for peer, result in _rotated(contenders, repetition):
-            if result.skipped is None and repetition < (peer.most_runs or repetitions):
-                with _left_out_if_it_fails(result, tell):
-                    run = peer.measure(subject)
-                    result.runs.append(run)
-                    tell(f"  {peer.name}: {run.seconds:.3f} s")
+            often_enough = repetition >= (peer.most_runs or repetitions)
+            long_enough = spent[peer.name] > most_seconds.get(peer.name, math.inf)
+            if result.skipped or often_enough or long_enough:
+                continue
+            begun = time.monotonic()
+            with _left_out_if_it_fails(result, tell):
+                run = peer.measure(subject)
+                result.runs.append(run)
+                tell(f"  {peer.name}: {run.seconds:.3f} s")
+            spent[peer.name] += round(time.monotonic() - begun)
 
 
 @contextmanager
