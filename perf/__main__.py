@@ -15,7 +15,6 @@ from perf.binlog import binlog_of
 from perf.case import Settings
 from perf.cases import CASES
 from perf.machine import machine_facts
-from perf.measurement import PeerError
 from perf.records import Record
 from perf.report import text_figures, text_report
 from perf.runner import run_case
@@ -76,8 +75,8 @@ def _profile(workers: int) -> None:
     for name in profiling.PROFILED:
         try:
             processes = profiling.profile_run(binlog_of(WORKLOADS[name]), workers)
-        except (PeerError, UnavailableError) as error:
-            _tell(f"no profile of {name}: {error}")
+        except Exception as error:
+            _tell(f"no profile of {name}: {error!r}")
         else:
             profiling.write_profile(name, processes)
 

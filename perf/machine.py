@@ -8,7 +8,7 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-_PACKAGES = ("binlog-engine", "numba", "numpy", "pyarrow", "pyzmq", "mysql-replication")
+_PACKAGES = ("binlog-engine", "numba", "numpy", "pyarrow", "pyzmq", "mysql-replication", "pyspark")
 
 
 def machine_facts() -> dict[str, str | int]:
