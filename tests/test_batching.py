@@ -11,6 +11,7 @@ from engine.errors import BinlogError
 from engine.messages import TRANSACTION_END
 from engine.net.batching import Batcher, ServerErrorPacket
 from engine.samples import sample_binlogs
+from tests import made_events as made
 from tests.batches import Decoded, decode_all, events_of, feed, packets_of
 from tests.small_binlog import event, format_description
 
@@ -190,3 +191,19 @@ def test_table_maps_are_asked_about_once_until_a_definition_changes():
     )
     with_orders = [batch for batch in batches if "shop.orders" in batch.header.catalog]
     assert with_orders
+
+
+@pytest.mark.parametrize(("tables", "times"), [(3, 1), (100, 3)])
+def test_batches_about_many_tables_are_larger(tables: int, times: int):
+    parts: list[made.Part] = []
+    for number in range(2000):
+        table = number % tables
+        parts += made.gtid(number + 1), made.query("BEGIN")
+        parts.append(made.table_map(table, [made.SIGNED_INT], table=f"t{table}"))
+        parts.append(made.rows(types.WRITE_ROWS_EVENT, table, 1, [made.image([made.integer(number)])]))
+        parts.append(made.xid())
+    reader = Batcher(lambda table_map: None, file=SAMPLES[0].name, batch_bytes=20_000)
+    batches = list(feed(reader, packets_of(made.binlog(parts)), [1000]))
+    largest = max(batch.data.nbytes for batch in batches)
+    assert (times - 0.1) * 20_000 < largest <= times * 20_000
+    assert sum(table.rows for result in decode_all(batches).results for table in result.tables) == 2000

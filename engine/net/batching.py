@@ -62,6 +62,10 @@ from engine.slot_file import BATCH_ROOM
 BATCH_BYTES = BATCH_ROOM
 """Capacity of a buffer: what a batch holds at most, unless one event is larger."""
 
+TABLES_PER_BATCH = 32
+"""A batch about twice as many tables holds twice as much, and so on."""
+MOST_BATCH_BYTES = 16 << 20
+"""However many tables it is about, unless one event is larger."""
 _BELIEVED_BYTES = 64 << 20
 """An event that claims to be larger gets more room only when so much of it has come."""
 _ARTIFICIAL = 0x20
@@ -482,6 +486,11 @@ class Batcher:
         self._context = len(context)
         self._batch_position = self.position
 
+    def _usual_capacity(self) -> int:
+        """For a batch about as many tables as the last one: there is work to do per table and batch."""
+        times = self._tables.count_in_use(self._sequence) // TABLES_PER_BATCH
+        return max(self._batch_bytes, min(times * self._batch_bytes, MOST_BATCH_BYTES))
+
     def _restart(self, context: list[bytes], cursor: int, count: int) -> None:
         """Go on in a new buffer: `context`, then the bytes from `cursor` and the index from `count` on."""
         old_data, old_slot = self._data, self._slot
@@ -492,7 +501,7 @@ class Batcher:
         needed = int(self._state[CURSOR]) - cursor + int(self._state[NEEDED])
         # What the next event claims to take is believed in steps, as its bytes come.
         room = max(tail + _SMALLEST_EVENT, min(needed, 4 * tail + _BELIEVED_BYTES))
-        capacity = max(self._batch_bytes, context_size + room + _SMALLEST_EVENT)
+        capacity = max(self._usual_capacity(), context_size + room + _SMALLEST_EVENT)
         later = old_index[count : int(self._state[COUNT])]
         self._open_buffer(capacity, context)
         if len(later):

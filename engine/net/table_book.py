@@ -62,6 +62,10 @@ class TableBook:
         fresh = {name: description for name, description in self._in_use(stamp) if description is not None}
         return self._carried | fresh
 
+    def count_in_use(self, stamp: int) -> int:
+        """How many definitions the batch uses; only the last batch or the one to come may be asked about."""
+        return int(np.count_nonzero(self.used[: len(self._descriptions)] == stamp))
+
     def hand_over(self, catalog: dict[str, bytes]) -> None:
         """The next batch needs these as well: events that were indexed for the last one moved to it."""
         self._carried = catalog
