@@ -61,7 +61,7 @@ fuzz: venv ## damaged binlogs, half of FUZZ_SECONDS (300) at random, then covera
 	done
 
 soak: setup ## a failing network between engine and server under load, SECONDS_EACH (600) per server
-	BINLOG_ENGINE_SOAK_SECONDS=$(or $(SECONDS_EACH),600) $(VENV)/bin/pytest tests/test_network_faults.py
+	BINLOG_ENGINE_SOAK_SECONDS=$(or $(SECONDS_EACH),600) $(VENV)/bin/pytest -rP tests/test_network_faults.py
 
 demo: venv java kernels ## sample binlogs through the whole engine into a Spark streaming query
 	$(WITH_SPARK) $(VENV)/bin/binlog-engine demo
