@@ -23,6 +23,7 @@ from typing import Any
 
 import zmq
 
+from engine.allocator import keep_freed_memory
 from engine.errors import EngineError
 from engine.messages import Frame, Report
 
@@ -176,6 +177,7 @@ def start_child(function: str, config: Any) -> None:
 def run_child(name: str, reports_endpoint: str, body: Callable[[Child], None]) -> None:
     """Run `body` as a child process: whatever stops it is reported, and the exit code tells."""
     die_with_supervisor()
+    keep_freed_memory()
 
     # Ctrl-C reaches the whole process group; the supervisor alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.allocator import keep_freed_memory
 from engine.decode.batch import BatchDecoder
 from engine.decode.options import DecodeOptions
 from engine.decode.table_map import TableMap
@@ -93,6 +94,8 @@ def cut_file(path: Path, batch_bytes: int) -> Iterator[OutgoingBatch]:
 def main(arguments: Sequence[str]) -> int:
     """The command line tool."""
     options = _parser().parse_args(arguments)
+    # As every process of the engine does.
+    keep_freed_memory()
     path, rows = options.file, None
     if path is None:
         binlog = binlog_of(WORKLOADS[options.workload], options.scale)

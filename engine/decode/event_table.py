@@ -103,46 +103,45 @@ class EventTableError(BinlogError):
 def _open_events(
     data: Bytes,
     index: NDArray[np.uint32],
-    left_out: Int64s,
     context: int,
     position: int,
     checksum_size: int,
     starts: Int64s,
     ends: Int64s,
+    type_codes: Int64s,
     positions: Int64s,
+    transaction_ends: NDArray[np.bool_],
 ) -> tuple[int, int]:
+    """Fill the arrays; what stopped it, and how many events are sound."""
     expected = position
+    count = 0
     for i in range(index.shape[0]):
         start = np.int64(index[i, 0])
-        if start + 19 > len(data):
-            return _OUTSIDE, i
-        size = read_u32(data, start + 9)
-        starts[i] = start
-        positions[i] = expected
-        if start + size > len(data):
-            return _OUTSIDE, i
-        if size < 19 + checksum_size:
-            return _TOO_SHORT, i
-        ends[i] = start + size - checksum_size
-        if i < context:
+        mark = np.int64(index[i, 1])
+        if mark & LEFT_OUT:
+            expected += int(start)
             continue
-        positions[i] = start_position(data, start, size, expected + left_out[i])
-        expected = positions[i] + length_in_file(data, start, size)
-        if checksum_size != 0:
-            stored = read_u32(data, start + size - 4)
-            if np.int64(crc32(data, start, start + size - 4)) != stored:
-                return _BAD_CHECKSUM, i
-    return _OK, 0
-
-
-def _bytes_left_out(index: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Int64s]:
-    """The rows of an index that are events, and how many bytes of the file are missing before each."""
-    gaps = (index[:, 1] & LEFT_OUT) != 0
-    before = np.zeros(len(index), np.int64)
-    if not gaps.any():
-        return index, before
-    before[1:][gaps[:-1]] = index[:-1, 0][gaps[:-1]]
-    return index[~gaps], before[~gaps]
+        positions[count] = expected
+        if start + 19 > len(data):
+            return _OUTSIDE, count
+        size = read_u32(data, start + 9)
+        if start + size > len(data):
+            return _OUTSIDE, count
+        if size < 19 + checksum_size:
+            return _TOO_SHORT, count
+        starts[count] = start
+        ends[count] = start + size - checksum_size
+        type_codes[count] = mark & 0xFF
+        transaction_ends[count] = mark & TRANSACTION_END != 0
+        if count >= context:
+            positions[count] = start_position(data, start, size, expected)
+            expected = positions[count] + length_in_file(data, start, size)
+            if checksum_size != 0:
+                stored = read_u32(data, start + size - 4)
+                if np.int64(crc32(data, start, start + size - 4)) != stored:
+                    return _BAD_CHECKSUM, count
+        count += 1
+    return _OK, count
 
 
 def open_events(
@@ -153,23 +152,30 @@ def open_events(
     `index` is the batch's (see `engine.messages.Batch`), `position` the file position of the first event
     behind the `context` events, `checksum_size` 4 or 0 bytes at each event's end.
     """
-    index, left_out = _bytes_left_out(index)
-    count = len(index)
-    starts, ends, positions = (np.zeros(count, np.int64) for _ in range(3))
-    status, broken = _open_events(
-        data, index, left_out, context, position, checksum_size, starts, ends, positions
+    starts, ends, type_codes, positions = (np.empty(len(index), np.int64) for _ in range(4))
+    transaction_ends = np.empty(len(index), np.bool_)
+    status, count = _open_events(
+        data,
+        index,
+        context,
+        position,
+        checksum_size,
+        starts,
+        ends,
+        type_codes,
+        positions,
+        transaction_ends,
     )
     table = EventTable(
         file=file,
         data=data,
         starts=starts,
         ends=ends,
-        types=(index[:, 1] & 0xFF).astype(np.int64),
+        types=type_codes,
         positions=positions,
-        transaction_ends=(index[:, 1] & TRANSACTION_END) != 0,
-        places=np.arange(count),
+        transaction_ends=transaction_ends,
+        places=np.arange(len(index)),
         context=context,
     )
-    if status == _OK:
-        return table, None
-    return table.head(broken), table.error(broken, _REASONS[status])
+    error = None if status == _OK else table.error(count, _REASONS[status])
+    return table.head(count), error

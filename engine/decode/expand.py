@@ -1,11 +1,13 @@
 """Compressed events, opened: MySQL's compressed transactions and MariaDB's compressed rows.
 
 What is inside takes the compressed event's place in the event table, with its position in the file, as if
-the server had never compressed it. Everything is expanded into one array, behind the bytes of the batch, and
-a kernel looks there for the events. Everything that comes after this step knows plain events only.
+the server had never compressed it. Everything is expanded into one array, behind the batch's plain events,
+and a kernel looks there for the events. Everything that comes after this step knows plain events only.
 """
 
 from __future__ import annotations
+
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from engine.decode.events import decode_event
 from engine.decode.events.payload import ENDS_INSIDE, TransactionPayload, expand_into
 from engine.decode.events.rows import RowsHeader
 from engine.decode.format_description import FormatDescription
+from engine.decode.framing import open_event
 from engine.decode.plain_rows import plain_rows_event
 from engine.errors import EventError
 from engine.kernels import Bytes, Int64s, kernel, read_u32
@@ -24,7 +27,8 @@ MAX_EXPANDED = 1 << 30
 """Bytes that one compressed event may expand to."""
 
 _COMPRESSED_ROWS = (code for code, kind in types.ROWS_EVENTS.items() if kind.compressed)
-_EXPANDABLE = (types.TRANSACTION_PAYLOAD_EVENT, *_COMPRESSED_ROWS)
+_IS_COMPRESSED = np.zeros(256, np.bool_)
+_IS_COMPRESSED[[types.TRANSACTION_PAYLOAD_EVENT, *_COMPRESSED_ROWS]] = True
 
 _Spans = NDArray[np.int64]
 """[compressed event]: where in the data what it holds starts and ends."""
@@ -35,10 +39,13 @@ def expand_compressed(events: EventTable, description: FormatDescription) -> Eve
 
     Raises `EventTableError` for a compressed event that is damaged or claims too much.
     """
-    places = np.flatnonzero(np.isin(events.types, _EXPANDABLE))
-    if not len(places):
+    compressed = _IS_COMPRESSED[events.types]
+    if not compressed.any():
         return events
-    data, spans = _expanded(events, places, description)
+    places, kept = np.flatnonzero(compressed), np.flatnonzero(~compressed)
+    plain_starts, plain_ends = events.starts[kept], events.ends[kept]
+    data, spans = _expanded(events, places, int((plain_ends - plain_starts).sum()), description)
+    _close_up(events.data, plain_starts, plain_ends, data)
     counts = np.zeros(len(places), np.int64)
     broken = _count_events(data, spans, counts)
     if broken >= 0:
@@ -47,14 +54,13 @@ def expand_compressed(events: EventTable, description: FormatDescription) -> Eve
     _find_events(data, spans, starts, ends, codes)
     inside = np.repeat(places, counts)
     # A stable sort by place puts what came out of an event where the event was.
-    kept = np.setdiff1d(np.arange(len(events)), places)
     order = np.argsort(np.concatenate([kept, inside]), kind="stable")
     last = np.append(inside[1:] != inside[:-1], True) if len(inside) else np.zeros(0, np.bool_)
     return EventTable(
         file=events.file,
         data=data,
-        starts=np.concatenate([events.starts[kept], starts])[order],
-        ends=np.concatenate([events.ends[kept], ends])[order],
+        starts=np.concatenate([plain_starts, starts])[order],
+        ends=np.concatenate([plain_ends, ends])[order],
         types=np.concatenate([events.types[kept], codes])[order],
         positions=np.concatenate([events.positions[kept], events.positions[inside]])[order],
         transaction_ends=np.concatenate(
@@ -65,14 +71,16 @@ def expand_compressed(events: EventTable, description: FormatDescription) -> Eve
     )
 
 
-def _expanded(events: EventTable, places: Int64s, description: FormatDescription) -> tuple[Bytes, _Spans]:
-    """The batch's bytes with what the compressed events hold behind them, and where that is."""
+def _expanded(
+    events: EventTable, places: Int64s, room: int, description: FormatDescription
+) -> tuple[Bytes, _Spans]:
+    """`room` bytes with what the compressed events hold behind them, and where that is."""
     contents: list[TransactionPayload | bytes] = []
     spans = np.empty((len(places), 2), np.int64)
-    end = len(events.data)
+    end = room
     for number, place in enumerate(places):
         try:
-            content = _content(events.event(place).tobytes(), description)
+            content = _content(events, place, description)
             size = len(content) if isinstance(content, bytes) else content.claimed_size(MAX_EXPANDED)
             if end + size > LARGEST_DATA:
                 raise EventError(TOO_LARGE)
@@ -82,7 +90,6 @@ def _expanded(events: EventTable, places: Int64s, description: FormatDescription
         spans[number] = end, end + size
         end += size
     data = np.empty(end, np.uint8)
-    data[: len(events.data)] = events.data
     for place, content, span in zip(places, contents, spans, strict=True):
         out = data[span[0] : span[1]]
         if isinstance(content, bytes):
@@ -95,13 +102,30 @@ def _expanded(events: EventTable, places: Int64s, description: FormatDescription
     return data, spans
 
 
-def _content(event: bytes, description: FormatDescription) -> TransactionPayload | bytes:
+def _content(
+    events: EventTable, place: np.signedinteger, description: FormatDescription
+) -> TransactionPayload | bytes:
     """What a compressed event holds: many events, still to be expanded, or one."""
-    body = decode_event(event, description).body
-    if isinstance(body, TransactionPayload):
-        return body
+    event = events.event(place)
+    if events.types[place] == types.TRANSACTION_PAYLOAD_EVENT:
+        # Not copied, since such events may be most of the batch: slices of a view do as well as bytes.
+        header, reader = open_event(cast(bytes, event.data), description)
+        return TransactionPayload.decode(reader, header, description)
+    body = decode_event(event.tobytes(), description).body
     assert isinstance(body, RowsHeader)
-    return plain_rows_event(event, body, body.rows)
+    return plain_rows_event(event.tobytes(), body, body.rows)
+
+
+@kernel
+def _close_up(data: Bytes, starts: Int64s, ends: Int64s, out: Bytes) -> None:
+    """Put events one behind the other at the beginning of `out`; tells where they start and end there."""
+    to = 0
+    for event in range(len(starts)):
+        start, size = starts[event], ends[event] - starts[event]
+        out[to : to + size] = data[start : start + size]
+        starts[event] = to
+        to += size
+        ends[event] = to
 
 
 @kernel
