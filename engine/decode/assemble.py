@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.change_schema import UTC_MICROSECONDS, transit_schema
+from engine.change_schema import UTC_MICROSECONDS
 from engine.decode.columns.base import Codec, Counters
 from engine.decode.event_table import EventTable
 from engine.decode.gtids import gtid_texts
@@ -24,6 +24,9 @@ from engine.kernels import Bytes, Int64s
 
 TaggedGtid = Callable[[bytes], tuple[str, int]]
 """(`uuid:tag`, number) of a GTID_TAGGED_LOG_EVENT's bytes."""
+
+_NONE_ABSENT = pa.array([None], pa.list_(pa.string()))
+"""What `_absent_columns` says of a row that has all columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +72,16 @@ def absent_columns(rows: Rows, names: tuple[str, ...]) -> pa.Array:
 
 
 def _absent_runs(rows: Rows, names: tuple[str, ...]) -> tuple[NDArray[np.int32], pa.Array]:
-    list_type = pa.list_(pa.string())
     total = len(rows.images)
     if not len(rows.bitmaps):
-        return np.array([total], np.int32), pa.array([None], list_type)
+        return np.array([total], np.int32), _NONE_ABSENT
     lists: list[list[str] | None] = [None]
     for bitmap in rows.bitmaps:
         present = np.unpackbits(bitmap, bitorder="little")
         lists.append([name for name, bit in zip(names, present, strict=False) if not bit])
     starts = _run_starts(rows.images.astype(np.int64))
     ends = np.append(starts[1:], total).astype(np.int32)
-    return ends, pa.array(lists, list_type).take(pa.array(rows.images[starts]))
+    return ends, pa.array(lists, _NONE_ABSENT.type).take(pa.array(rows.images[starts]))
 
 
 def _ordinals(table: TableRows, row_ends: Int64s) -> NDArray[np.int64]:
@@ -124,4 +126,4 @@ def assemble(events: EventTable, table: TableRows, tagged: TaggedGtid, counters:
         _runs(pa.array(row_ends.astype(np.int32)), pa.array(events.positions[table.events])),
         _runs(pa.array(absent_ends), absent_lists),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=transit_schema(table.decoder.schema))
+    return pa.RecordBatch.from_arrays(columns, schema=table.decoder.transit_schema)

@@ -36,7 +36,8 @@ from engine.kernels import Bytes, Int64s, read_u32
 from engine.messages import Batch, Result, TableResult
 
 _FEED_SCHEMA_BYTES = EVENT_FEED_SCHEMA.serialize().to_pybytes()
-_STATE_EVENTS = (types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT)
+_TELLS_STATE = np.zeros(256, np.bool_)
+_TELLS_STATE[[types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT]] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +182,11 @@ class BatchDecoder:
         catalog: Mapping[str, bytes],
     ) -> list[TableDecoder | None]:
         """Per slot its decoder, null for tables without rows here and for those that nobody wants."""
-        used = set(np.unique(survey.rows_slots).tolist())
+        used = np.bincount(survey.rows_slots, minlength=len(survey.table_maps))
         decoders: list[TableDecoder | None] = []
         for slot, place in enumerate(survey.table_maps):
             decoder = None
-            if slot in used:
+            if used[slot]:
                 try:
                     decoder = self._tables.find(events.event(place).tobytes(), description, catalog)
                 except EngineError as error:
@@ -273,11 +274,16 @@ def _last_timestamp(events: EventTable) -> int:
 
 def _event_times(events: EventTable, places: Int64s, commit_times: Int64s) -> Int64s:
     """Commit times in µs; where a transaction has none, the event's own time."""
-    starts = events.starts[places]
+    untold = np.flatnonzero(commit_times <= 0)
+    if not len(untold):
+        return commit_times
+    starts = events.starts[places[untold]]
     seconds = np.zeros(len(starts), np.int64)
     for byte in range(4):
         seconds |= events.data[starts + byte].astype(np.int64) << (8 * byte)
-    return np.where(commit_times > 0, commit_times, seconds * 1_000_000)
+    times = commit_times.copy()
+    times[untold] = seconds * 1_000_000
+    return times
 
 
 def _walk_tables(
@@ -291,12 +297,10 @@ def _walk_tables(
     `differences`: by event the JSON cells that only list what changed.
     """
     order = np.argsort(survey.rows_slots, kind="stable")
-    slots, firsts = np.unique(survey.rows_slots[order], return_index=True)
-    members_of = np.split(order, firsts[1:]) if len(slots) else []
+    last = np.cumsum(np.bincount(survey.rows_slots, minlength=len(decoders)))
     walked = []
-    for slot, members in zip(slots, members_of, strict=True):
-        decoder = decoders[slot]
-        if decoder is None:
+    for decoder, members in zip(decoders, np.split(order, last[:-1]), strict=False):
+        if decoder is None or not len(members):
             continue
         rows = walk_rows(events, survey.rows_events[members], decoder.widths)
         if differences:
@@ -360,7 +364,7 @@ def _feed(
 
 def _known_gtid_set(events: EventTable, description: FormatDescription) -> str | None:
     """The executed GTID set that the events themselves tell, at the beginning of a binlog file."""
-    for place in np.flatnonzero(np.isin(events.types[events.context :], _STATE_EVENTS)) + events.context:
+    for place in np.flatnonzero(_TELLS_STATE[events.types[events.context :]]) + events.context:
         try:
             body = decode_event(events.event(place).tobytes(), description).body
         except EventError as error:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.change_schema import METADATA_FIELDS, own_name
+from engine.change_schema import METADATA_FIELDS, own_name, transit_schema
 from engine.decode.catalog import ColumnInfo, unpack
 from engine.decode.columns import codec_for
 from engine.decode.columns.base import Codec, Column, Options
@@ -46,6 +46,8 @@ class TableDecoder:
     schema: pa.Schema
     """The schema of its files: the table's columns, then the metadata columns."""
     schema_bytes: bytes
+    transit_schema: pa.Schema
+    """The same on its way to the sink (see `engine.change_schema`)."""
 
 
 def _primary_key(
@@ -89,6 +91,7 @@ def make_decoder(
         json_columns=json_columns(columns),
         schema=schema,
         schema_bytes=schema.serialize().to_pybytes(),
+        transit_schema=transit_schema(schema),
     )
 
 
