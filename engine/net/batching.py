@@ -146,6 +146,7 @@ class Batcher:
         self._state[GTID_ROW] = self._state[IDLE_CURSOR] = -1
         self._state[LOOKED_INSIDE] = -1 if opens_compressed else NEVER
         self._slot: int | None = None
+        self._index = self._other_index = np.empty((0, 2), np.uint32)
         self._open_buffer(batch_bytes, [])
 
     @property
@@ -477,7 +478,11 @@ class Batcher:
 
     def _open_buffer(self, capacity: int, context: list[bytes]) -> None:
         self._data, self._slot = self._pool.lend(capacity)
-        self._index = np.empty((capacity // _SMALLEST_EVENT + len(context) + 2, 2), np.uint32)
+        # Two take turns, as the one before is needed a little longer: fresh memory would have to be cleared.
+        self._index, self._other_index = self._other_index, self._index
+        rows = capacity // _SMALLEST_EVENT + len(context) + 2
+        if len(self._index) < rows:
+            self._index = np.empty((rows, 2), np.uint32)
         self._filled = 0
         for row, event in enumerate(context):
             self._data[self._filled : self._filled + len(event)] = np.frombuffer(event, np.uint8)

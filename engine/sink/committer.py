@@ -1,7 +1,6 @@
 """Makes commits durable in the background, one at a time, while the next one is being written.
 
-Data files and their folders are flushed to disk first, several at once since a journal flushes them
-together; then the log takes the entry. What fails shows where the result is asked for.
+Data files and their folders are flushed to disk first, all at once since a journal flushes them together; then the log takes the entry. What fails shows where the result is asked for.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from engine.sink.commit_log import Commit, CommitLog
-from engine.sink.files import sync_folder, writing
+from engine.sink.files import writing
 
 _FLUSHES_AT_ONCE = 8
 
@@ -57,8 +56,7 @@ class Committer:
 
     def _commit(self, commit: Commit) -> Commit:
         files = [self._log.out / file.path for file in commit.files]
-        list(self._flushes.map(_sync_file, files))
-        list(self._flushes.map(_sync_folder, {file.parent for file in files}))
+        list(self._flushes.map(_sync, [*files, *{file.parent for file in files}]))
         with writing(self._log.folder):
             self._log.append(commit)
             if self._log.segment_is_complete:
@@ -66,15 +64,10 @@ class Committer:
         return commit
 
 
-def _sync_file(path: Path) -> None:
+def _sync(path: Path) -> None:
     with writing(path):
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    with writing(folder):
-        sync_folder(folder)
