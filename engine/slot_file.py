@@ -16,10 +16,10 @@ from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import Any
 
-BATCH_ROOM = 2 << 20
-"""Bytes of a batch that fit into a slot."""
-RESULT_ROOM = 6 << 20
-"""Bytes of its result. Memory that is never touched costs nothing."""
+BATCH_ROOM = 16 << 20
+"""Bytes of a batch that fit into a slot; most are smaller, and memory that nobody touches costs nothing."""
+RESULT_ROOM = 32 << 20
+"""Bytes of its result."""
 SLOT_BYTES = BATCH_ROOM + RESULT_ROOM
 
 

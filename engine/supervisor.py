@@ -13,6 +13,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -127,26 +128,25 @@ class Supervisor:
             f"ipc://{folder}/{name}" for name in ("batches", "results", "acks", "reports")
         )
         processes = multiprocessing.get_context("forkserver")
-        slots = SlotFile.create(_SLOTS + _SLOTS_PER_DECODER * plan.workers)
-        sink = SinkConfig(
-            out=str(plan.out),
-            expected_commit=plan.expected_commit,
-            results_endpoint=results,
-            acks_endpoint=acks,
-            reports_endpoint=reports,
-            commit_interval=plan.commit_interval,
-            commit_bytes=plan.commit_bytes,
-            server_uuid=plan.server_uuid,
-            flavor=plan.flavor,
-            slots=slots,
-        )
-        self._spawn(processes, "sink", _SINK, sink)
-        for number in range(plan.workers):
-            decoder = DecoderConfig(f"decoder-{number}", batches, results, reports, plan.decode, slots)
-            self._spawn(processes, decoder.name, _DECODER, decoder)
-        network = NetworkConfig(plan.origin, batches, acks, reports, plan.decode, slots=slots)
-        self._spawn(processes, "network", _NETWORK, network)
-        slots.close()
+        with closing(SlotFile.create(_SLOTS + _SLOTS_PER_DECODER * plan.workers)) as slots:
+            sink = SinkConfig(
+                out=str(plan.out),
+                expected_commit=plan.expected_commit,
+                results_endpoint=results,
+                acks_endpoint=acks,
+                reports_endpoint=reports,
+                commit_interval=plan.commit_interval,
+                commit_bytes=plan.commit_bytes,
+                server_uuid=plan.server_uuid,
+                flavor=plan.flavor,
+                slots=slots,
+            )
+            self._spawn(processes, "sink", _SINK, sink)
+            for number in range(plan.workers):
+                decoder = DecoderConfig(f"decoder-{number}", batches, results, reports, plan.decode, slots)
+                self._spawn(processes, decoder.name, _DECODER, decoder)
+            network = NetworkConfig(plan.origin, batches, acks, reports, plan.decode, slots=slots)
+            self._spawn(processes, "network", _NETWORK, network)
 
     def _spawn(self, processes: Any, name: str, function: str, config: Any) -> None:
         process = processes.Process(target=start_child, args=(function, config), name=name, daemon=True)

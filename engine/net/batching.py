@@ -59,12 +59,12 @@ from engine.net.table_book import TableBook
 from engine.shared_slots import SlotPool, Slots
 from engine.slot_file import BATCH_ROOM
 
-BATCH_BYTES = BATCH_ROOM
+BATCH_BYTES = 2 << 20
 """Capacity of a buffer: what a batch holds at most, unless one event is larger."""
 
 TABLES_PER_BATCH = 32
 """A batch about twice as many tables holds twice as much, and so on."""
-MOST_BATCH_BYTES = 16 << 20
+MOST_BATCH_BYTES = BATCH_ROOM
 """However many tables it is about, unless one event is larger."""
 _BELIEVED_BYTES = 64 << 20
 """An event that claims to be larger gets more room only when so much of it has come."""

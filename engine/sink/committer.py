@@ -1,6 +1,7 @@
 """Makes commits durable in the background, one at a time, while the next one is being written.
 
-Data files and their folders are flushed to disk first, all at once since a journal flushes them together; then the log takes the entry. What fails shows where the result is asked for.
+Data files and their folders are flushed to disk first, all at once since a journal flushes them
+together; then the log takes the entry. What fails shows where the result is asked for.
 """
 
 from __future__ import annotations
