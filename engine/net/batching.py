@@ -62,7 +62,7 @@ from engine.slot_file import BATCH_ROOM
 BATCH_BYTES = 2 << 20
 """Capacity of a buffer: what a batch holds at most, unless one event is larger."""
 
-TABLES_PER_BATCH = 32
+TABLES_PER_BATCH = 16
 """A batch about twice as many tables holds twice as much, and so on."""
 MOST_BATCH_BYTES = BATCH_ROOM
 """However many tables it is about, unless one event is larger."""
