@@ -193,7 +193,7 @@ def test_table_maps_are_asked_about_once_until_a_definition_changes():
     assert with_orders
 
 
-@pytest.mark.parametrize(("tables", "times"), [(3, 1), (100, 3)])
+@pytest.mark.parametrize(("tables", "times"), [(3, 1), (100, 6)])
 def test_batches_about_many_tables_are_larger(tables: int, times: int):
     parts: list[made.Part] = []
     for number in range(2000):
