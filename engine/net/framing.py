@@ -371,6 +371,8 @@ def index_events(
         if told != expected and start_position(data, start, size, told) != position:
             index[state[COUNT], 0] = expected - told
             index[state[COUNT], 1] = LEFT_OUT
+            # This event's own row comes behind.
+            state[GTID_ROW] += state[GTID_ROW] == state[COUNT]
             state[COUNT] += 1
         state[TOLD_POSITION] = state[POSITION]
         index[state[COUNT], 0] = start
