@@ -97,6 +97,13 @@ PIPELINE = (
         "temporal", str, "arrow", "temporal columns as Arrow types or as text", choices=("arrow", "text")
     ),
     Setting("bookkeeping_events", bool, False, "GTIDs, BEGINs and table maps in the events feed, too"),
+    Setting(
+        "on_corrupt",
+        str,
+        "stop",
+        "at a corrupt event: stop, or skip its whole transaction and record that in the events feed",
+        choices=("stop", "skip"),
+    ),
 )
 START = (
     Setting(

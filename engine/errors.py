@@ -6,28 +6,38 @@ traceback and exits with a code other than 0. No message ever holds a secret.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class EngineError(Exception):
     """What went wrong, in one sentence that a user can act on."""
 
     passing = False
     """Whether the same thing may succeed later without anybody doing anything."""
+    corrupt = False
+    """Whether an event's bytes are to blame, so that a stream may go on behind it."""
 
 
 class BinlogError(EngineError):
     """Bytes that are no valid binlog, with the place where they are.
 
-    `file` and `position` name the start of the offending event; `reason` is the bare reason.
+    `file` and `position` name the start of the offending event; `reason` is the bare reason. Not `corrupt`
+    are those that are sound, but more than we can read.
     """
 
-    def __init__(self, file: str, position: int, reason: str) -> None:
+    def __init__(
+        self, file: str, position: int, reason: str, corrupt: bool = True, fingerprint: str = ""
+    ) -> None:
         super().__init__(f"{file} at position {position}: {reason}")
         self.file = file
         self.position = position
         self.reason = reason
+        self.corrupt = corrupt
+        self.fingerprint = fingerprint
+        """Of the event's bytes (`engine.fingerprint`), where it is known which bytes these are."""
 
-    def __reduce__(self) -> tuple[type[BinlogError], tuple[str, int, str]]:
-        return type(self), (self.file, self.position, self.reason)
+    def __reduce__(self) -> tuple[type[BinlogError], tuple[Any, ...]]:
+        return type(self), (self.file, self.position, self.reason, self.corrupt, self.fingerprint)
 
 
 class EventError(EngineError):
@@ -37,6 +47,8 @@ class EventError(EngineError):
     (or the payload) where the decoder gave up. Callers turn it into a `BinlogError`.
     """
 
+    corrupt = True
+
     def __init__(self, reason: str, offset: int = 0) -> None:
         super().__init__(f"{reason} (byte {offset} of the event)")
         self.reason = reason
@@ -44,3 +56,9 @@ class EventError(EngineError):
 
     def __reduce__(self) -> tuple[type[EventError], tuple[str, int]]:
         return type(self), (self.reason, self.offset)
+
+
+class UnsupportedError(EventError):
+    """An event that may well be sound, but says what nobody here understands, or more than is allowed."""
+
+    corrupt = False

@@ -38,6 +38,37 @@ def _pack_nested(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class Corruption(Message):
+    """A corrupt event that ended a run, as the next run is told of it."""
+
+    file: str
+    position: int
+    """Where the event starts."""
+    reason: str
+    fingerprint: str
+    """Of the event's bytes; empty where nobody knows which bytes are the event's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped(Message):
+    """What was dropped with a corrupt event."""
+
+    position: int
+    """Where the corrupt event starts."""
+    reason: str
+    what: str
+    """`event`, `transaction` or `rest of the file`."""
+    start: int
+    """Position of the first byte that was dropped."""
+    end: int
+    """Position behind the last one."""
+    hides_gtids: bool
+    """Transactions may have been dropped whose GTIDs nobody knows."""
+    doubts_gtid: bool
+    """The GTID event in the batch's context is itself the corrupt one."""
+
+
+@dataclass(frozen=True, slots=True)
 class Batch(Message):
     """A run of raw events that any decoder can decode alone: a small binlog of its own.
 
@@ -79,6 +110,17 @@ class Batch(Message):
     """The slot (`engine.shared_slots`) that holds *data* and takes the result; null where none does."""
     data_bytes: int = 0
     """Bytes of *data*."""
+    corruption: Corruption | None = None
+    """The corrupt event that `error` is about, if it is about one."""
+    dropped: Dropped | None = None
+    """The batch stands for what was dropped here, and has nothing but context (a GTID, where it is known)."""
+
+    @classmethod
+    def unpack(cls, frame: Frame) -> Batch:
+        values = msgpack.unpackb(frame, use_list=True, strict_map_key=False)
+        values[-2] = values[-2] and Corruption(*values[-2])
+        values[-1] = values[-1] and Dropped(*values[-1])
+        return cls(*values)
 
 
 TRANSACTION_END = 0x100
@@ -87,6 +129,10 @@ LEFT_OUT = 0x200
 """In place of a type code: no event, but so many bytes (in place of an offset) of events that are left out.
 
 It stands before an event whose position in the file its header does not tell."""
+
+
+SKIPPED = "skipped_corrupt_events"
+"""The counter of those that a run went past."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +188,20 @@ class Result(Message):
     slot: int | None = None
     spans: list[tuple[int, int]] = field(default_factory=list)
     """Per entry of `tables` where its message starts in the slot, and how long it is."""
+    hides_gtids: bool = False
+    """As in `Dropped`: the executed set is not known any more."""
+    doubtful_gtids: list[tuple[str, int, int, int]] = field(default_factory=list)
+    """What a corrupt GTID event says, like `gtids`: only to be believed where it follows what came before."""
+    corruption: Corruption | None = None
+    """The corrupt event that `error` is about, if it is about one."""
 
     @classmethod
     def unpack(cls, frame: Frame) -> Result:
         values = msgpack.unpackb(frame, use_list=True, strict_map_key=False)
         values[1] = [TableResult(*table) for table in values[1]]
         values[5] = [tuple(entry) for entry in values[5]]
+        values[-2] = [tuple(entry) for entry in values[-2]]
+        values[-1] = values[-1] and Corruption(*values[-1])
         return cls(*values)
 
 

@@ -72,6 +72,8 @@ def summary(outcome: Outcome, *, verbose: bool) -> str:
         f"{totals.get('rows', 0):,} rows of {totals.get('transactions', 0):,} transactions in "
         f"{totals.get('commits', 0):,} commits, {outcome.seconds:.2f} s{where}"
     ]
+    if skipped := totals.get("skipped_corrupt_events"):
+        lines.append(f"{skipped:,} corrupt events skipped, recorded in the events feed")
     if verbose:
         lines += [
             f"  {name}: {usage['peak_memory'] / 1e6:.0f} MB at most, "

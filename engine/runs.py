@@ -11,6 +11,7 @@ import signal
 import socket
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from engine.progress import Display
 from engine.retry import Retries
 from engine.sink.commit import Position
 from engine.sink.output import OutputState, settled_output
+from engine.skips import Skips
 from engine.supervisor import Outcome, RunPlan, Supervisor, decoder_count
 from engine.table_filter import TableFilter
 
@@ -46,20 +48,26 @@ def run_server(values: Mapping[str, Any], login: Login, display: Display) -> Out
     """
     addresses = _addresses(values, login)
     retries = Retries(values["retry_seconds"])
+    skips = Skips(values["on_corrupt"] == "skip", display)
+    before = Outcome()
     turn = 0
     begun = False
     while True:
         try:
-            outcome = _run_once(values, addresses[turn % len(addresses)], display)
+            outcome = _run_once(values, addresses[turn % len(addresses)], skips, display)
             begun = True
         except EngineError as error:
             # Where no address has worked yet, most likely there is a mistake in them.
             if not error.passing or not (begun or turn + 1 < len(addresses)):
                 raise
             outcome = Outcome(error=str(error), passing=True)
+        worked = bool(outcome.totals.get("commits")) or outcome.seconds >= _LASTING_SECONDS
+        before = outcome.add(before)
+        if skips.take(outcome):
+            continue
         if not outcome.passing or outcome.stopped:
             return outcome
-        if outcome.totals.get("commits") or outcome.seconds >= _LASTING_SECONDS:
+        if worked:
             retries.succeeded()
         else:
             turn += 1
@@ -94,7 +102,7 @@ def _addresses(values: Mapping[str, Any], login: Login) -> list[ServerAddress]:
     return addresses
 
 
-def _run_once(values: Mapping[str, Any], address: ServerAddress, display: Display) -> Outcome:
+def _run_once(values: Mapping[str, Any], address: ServerAddress, skips: Skips, display: Display) -> Outcome:
     """From the last commit until the stream ends, fails, or is stopped."""
     out = Path(values["out"])
     state = settled_output(out)
@@ -120,6 +128,7 @@ def _run_once(values: Mapping[str, Any], address: ServerAddress, display: Displa
         heartbeat_seconds=values["heartbeat_seconds"],
         semi_sync=values["semi_sync"],
         name_unknown_columns=values["unknown_columns"] == "number",
+        skips=skips.places,
     )
     plan = _plan(values, origin, state, facts.server_uuid or "", facts.flavor)
     return Supervisor(plan, display.progress).run()
@@ -127,12 +136,18 @@ def _run_once(values: Mapping[str, Any], address: ServerAddress, display: Displa
 
 def decode_files(values: Mapping[str, Any], files: Sequence[Path], display: Display) -> Outcome:
     """Decode local binlog files into the output folder, from where it ends if it has some of them already."""
-    state = settled_output(Path(values["out"]))
     flavor = _flavor(files[0])
     for path in files[1:]:
         open_binlog(path).close()
-    origin = _remaining(files, state.position)
-    return Supervisor(_plan(values, origin, state, "", flavor), display.progress).run()
+    skips = Skips(values["on_corrupt"] == "skip", display)
+    before = Outcome()
+    while True:
+        state = settled_output(Path(values["out"]))
+        origin = replace(_remaining(files, state.position), skips=skips.places)
+        outcome = Supervisor(_plan(values, origin, state, "", flavor), display.progress).run()
+        before = outcome.add(before)
+        if not skips.take(outcome):
+            return outcome
 
 
 def _plan(

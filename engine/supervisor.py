@@ -24,7 +24,7 @@ import zmq
 
 from engine.child import USAGE_KEYS, memory, start_child
 from engine.decode.options import DecodeOptions, DecoderConfig
-from engine.messages import Report
+from engine.messages import Corruption, Report
 from engine.net.origins import FileSource, NetworkConfig, ServerSource
 from engine.sink.config import SinkConfig
 from engine.slot_file import SlotFile
@@ -39,6 +39,8 @@ _SLOTS_PER_DECODER = 2
 More would be filled by whoever is ahead, and be cold in the processor's cache when used."""
 _POLL_MILLISECONDS = 200
 _STOP_SECONDS = 20.0
+_COUNTED = ("commits", "rows", "bytes", "transactions", "dropped_rows", "skipped_corrupt_events")
+"""Of the totals, those that add up over the runs of a command."""
 _LAST_WORDS_SECONDS = 2.0
 """How long a report may take to arrive after its process is gone."""
 
@@ -69,6 +71,8 @@ class Outcome:
     """The error may pass: the same run, started again, may go on."""
     stopped: bool = False
     """A signal asked for the end."""
+    corruption: Corruption | None = None
+    """The corrupt event that the error is about, if it is about one."""
     traceback: str | None = None
     totals: dict[str, Any] = field(default_factory=dict)
     """The sink's last word on rows, commits and position."""
@@ -77,6 +81,15 @@ class Outcome:
     seconds: float = 0.0
     """From the dump command (or the first byte of a file) to the last commit on disk, or to the error; 0
     where it did not come to that command."""
+
+    def add(self, before: Outcome) -> Outcome:
+        """Count in what the command did in the runs `before` this one; returns itself."""
+        self.seconds += before.seconds
+        sums = {
+            name: before.totals[name] + self.totals.get(name, 0) for name in _COUNTED if name in before.totals
+        }
+        self.totals = before.totals | self.totals | sums
+        return self
 
 
 Progress = Callable[[Report], None]
@@ -191,6 +204,8 @@ class Supervisor:
                 self._outcome.error = report.body["message"]
                 self._outcome.passing = report.body.get("passing") or report.body["message"] == self._lost
                 self._outcome.traceback = report.body.get("traceback")
+                corruption = report.body.get("corruption")
+                self._outcome.corruption = None if corruption is None else Corruption(*corruption)
 
     def _measure(self) -> None:
         if self._dumping_since is not None:

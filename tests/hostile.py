@@ -16,6 +16,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
@@ -38,6 +39,7 @@ from engine.decode.options import DecodeOptions
 from engine.decode.record_messages import messages
 from engine.decode.warm import warm_kernels
 from engine.errors import BinlogError, EventError
+from engine.messages import Corruption
 from engine.net.batching import Batcher, ServerErrorPacket
 from engine.samples import sample_binlogs
 from engine.table_filter import EVERY_TABLE, TableFilter
@@ -50,6 +52,8 @@ from tests.test_transactions import PICTURES, parts_of
 FILE = "hostile.000001"
 LOCATED = re.compile(r".* at position \d+: .+", re.DOTALL)
 CASE_SECONDS = 60
+MOST_CORRUPT = 40
+"""Events of a case are fewer."""
 STATE = Path(tempfile.gettempdir()) / "binlog-engine-hostile.case"
 SPARE_MEMORY = 4 << 30
 """Bytes that one case may ask for beyond what the process has: sizes that lie must not be believed."""
@@ -303,7 +307,23 @@ class Decoders:
 
 
 def check(case: Case, decoders: Decoders) -> str | None:
-    """Put the case through the engine; returns the error that came out, which is a located one, or raises."""
+    """Put the case through the engine; returns the error that came out, which is a located one, or raises.
+
+    Then once more for each corrupt event, to go past it, as with `--on-corrupt skip`.
+    """
+    first, met = _run_through(case, decoders, ())
+    skips: tuple[Corruption, ...] = ()
+    while met is not None and met.position not in [place.position for place in skips]:
+        skips += (met,)
+        assert len(skips) <= MOST_CORRUPT, skips
+        _, met = _run_through(case, decoders, skips)
+    return first
+
+
+def _run_through(
+    case: Case, decoders: Decoders, skips: tuple[Corruption, ...]
+) -> tuple[str | None, Corruption | None]:
+    """One run, as far as it goes: its error, and the corrupt event that this is about."""
     batcher = Batcher(
         lambda table_map: None,
         file=FILE,
@@ -312,6 +332,7 @@ def check(case: Case, decoders: Decoders) -> str | None:
         gtid_set="",
         decode=decoders.options(case),
         opens_compressed=True,
+        skips=skips,
     )
     batches, error, at = [], None, 0
     try:
@@ -320,10 +341,14 @@ def check(case: Case, decoders: Decoders) -> str | None:
             taken = min(case.chunk, len(space), len(case.stream) - at)
             space[:taken] = case.stream[at : at + taken]
             at += taken
-            batches += batcher.received(taken)
+            batches += batcher.received(taken, last=at == len(case.stream))
     except (BinlogError, ServerErrorPacket) as failure:
         assert isinstance(failure, ServerErrorPacket) or LOCATED.fullmatch(str(failure)), str(failure)
-        error = str(failure)
+        error = failure
+    if isinstance(error, BinlogError) and not case.packets:
+        with suppress(BinlogError):
+            batches += batcher.abandon_file(error, len(case.stream) + 4, None)
+            error = None
     batches += batcher.finish(error)
     for number, batch in enumerate(batches):
         assert batch.header.sequence == number
@@ -333,9 +358,9 @@ def check(case: Case, decoders: Decoders) -> str | None:
             schema = pa.ipc.read_schema(pa.py_buffer(table.schema))
             pa.ipc.read_record_batch(frame, transit_schema(schema)).validate(full=True)
         if result.error is not None:
-            assert result.error == error or LOCATED.fullmatch(result.error), result.error
-            return result.error
-    return None
+            assert result.error == str(error) or LOCATED.fullmatch(result.error), result.error
+            return result.error, result.corruption
+    return None, None
 
 
 def save(case: Case, path: Path) -> None:

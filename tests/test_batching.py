@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.decode import event_types as types
-from engine.errors import BinlogError
+from engine.errors import BinlogError, EngineError
 from engine.messages import TRANSACTION_END
 from engine.net.batching import Batcher, ServerErrorPacket
 from engine.samples import sample_binlogs
@@ -133,7 +133,7 @@ def test_an_error_packet_keeps_what_came_before():
         for batch in feed(reader, stream, []):
             batches.append(batch)
     assert refused.value.payload == payload
-    batches += reader.finish("the server hung up")
+    batches += reader.finish(EngineError("the server hung up"))
     decoded = decode_all(batches)
     assert len(decoded.rows["orders"]) == 200
     assert decoded.results[-1].error == "the server hung up"

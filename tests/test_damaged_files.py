@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import pytest
 from engine.reader import Changes
 from engine.sink.commit_log import CommitLog
 from tests.binlog_listing import Listed, listed_events
-from tests.committed import assert_sound
-from tests.engine_run import Ended, assert_one_sentence, command_line, run_command
+from tests.committed import assert_same_changes, assert_sound
+from tests.engine_run import Ended, assert_one_sentence, command_line, drain, follow, run_command
 from tests.servers import Server, get_server
 
 pytestmark = pytest.mark.server
@@ -52,6 +53,35 @@ def out(tmp_path: Path) -> Path:
 
 def decode(path: Path, out: Path) -> Ended:
     return run_command("decode", str(path), "--out", str(out), "--workers=2")
+
+
+def decode_past(path: Path, out: Path) -> Ended:
+    ended = run_command("decode", str(path), "--out", str(out), "--workers=2", "--on-corrupt=skip")
+    assert ended.status == 0, ended
+    assert_sound(out)
+    return ended
+
+
+def skipped(out: Path) -> list[dict]:
+    """The events feed's records of what was dropped."""
+    feed = [row for row in Changes(out).events().to_pylist() if row["type"] == "CORRUPT_EVENT"]
+    assert all(row["_file"] for row in feed)
+    return [{"_pos": row["_pos"], "_gtid": row["_gtid"], **json.loads(row["data"])} for row in feed]
+
+
+def flip(data: bytes, *offsets: int) -> bytes:
+    damaged = bytearray(data)
+    for offset in offsets:
+        damaged[offset] ^= 0x10
+    return bytes(damaged)
+
+
+def values(out: Path, *, but: range = range(0)) -> list[dict]:
+    """The rows of all transactions, `_seq` left out, but for those at these positions."""
+    if not Changes(out).tables():
+        return []
+    rows = Changes(out).read("damaged", "t").drop_columns("_seq").to_pylist()
+    return [row for row in rows if row["_pos"] not in but]
 
 
 def failed(ended: Ended, *fragments: str) -> None:
@@ -103,6 +133,55 @@ def test_a_file_that_was_cut_off(binlog, path: Path, out: Path, into_event: int)
     assert ids(out) == list(range(4 * ROWS_EACH))
 
 
+def begin_of(listed: list[Listed], transaction: int) -> int:
+    """Position of the GTID event of one of the transactions that insert rows."""
+    rows = rows_event(listed, transaction)
+    return max(event.position for event in listed if "tid" in event.type.lower() and event.position < rows)
+
+
+def test_transactions_with_a_corrupt_event_are_skipped(binlog, path: Path, tmp_path: Path) -> None:
+    """In the middle of one, and at the beginning of another; all others are the same as ever."""
+    data, listed = binlog
+    path.write_bytes(data)
+    whole = tmp_path / "whole"
+    assert decode(path, whole).status == 0
+    first, behind = begin_of(listed, 2), begin_of(listed, 4)
+    out = tmp_path / "out"
+    path.write_bytes(flip(data, rows_event(listed, 2) + 40, begin_of(listed, 3) + 30))
+    ended = decode_past(path, out)
+    assert "2 corrupt events skipped" in ended.stderr
+    assert values(out) == values(whole, but=range(first, behind))
+    one, two = skipped(out)
+    assert (one["_pos"], one["start"], one["end"]) == (rows_event(listed, 2), first, begin_of(listed, 3))
+    assert (two["_pos"], two["start"], two["end"]) == (begin_of(listed, 3), begin_of(listed, 3), behind)
+    assert "checksum" in one["reason"] and one["dropped"] == two["dropped"] == "transaction"
+    assert one["gtid"] == one["_gtid"] is not None and two["gtid"] is None
+    state = json.loads(run_command("status", str(out), "--json").stdout)
+    assert state["counters"]["skipped_corrupt_events"] == 2
+
+
+def test_the_rest_of_a_file_is_given_up_for_the_next_one(binlog, path: Path, out: Path) -> None:
+    """Where the damage is in an event's size, nobody knows where the next one starts."""
+    data, listed = binlog
+    damaged = bytearray(data)
+    damaged[rows_event(listed, 3) + 10] = 0x7F
+    path.write_bytes(damaged)
+    following = path.with_name("binlog.000008")
+    following.write_bytes(data)
+    files = str(path), str(following)
+    ended = run_command("decode", *files, "--out", str(out), "--workers=2", "--on-corrupt=skip")
+    assert ended.status == 0, ended
+    assert ids(out) == [*range(3 * ROWS_EACH), *range(TRANSACTIONS * ROWS_EACH)]
+    (record,) = skipped(out)
+    assert (record["dropped"], record["end"]) == ("rest of the file", len(data))
+    # What may only not be there yet is no damage.
+    following.write_bytes(data[: rows_event(listed, 4) + 10])
+    another = out.with_name("another")
+    ended = run_command("decode", *files, "--out", str(another), "--workers=2", "--on-corrupt=skip")
+    assert ended.status == 1 and "cut off, or is still being written" in ended.sentence, ended
+    assert ids(another) == [*range(3 * ROWS_EACH), *range(4 * ROWS_EACH)]
+
+
 def test_files_that_are_no_binlogs(path: Path, out: Path) -> None:
     for content in (b"", b"\xfe", b"-- MySQL dump 10.13", b"\xfdbin" + bytes(500), b"\xfebin" + bytes(500)):
         path.write_bytes(content)
@@ -113,16 +192,40 @@ def test_files_that_are_no_binlogs(path: Path, out: Path) -> None:
 
 
 def test_a_server_whose_file_is_damaged(tmp_path: Path, out: Path) -> None:
+    """It sends what it has on disk; the engine stops there, or goes past it, however often it is killed."""
     with get_server("mysql-9.7") as server:
         server.execute("CREATE DATABASE damaged", "CREATE TABLE damaged.t (id INT PRIMARY KEY)")
-        server.execute(*(f"INSERT INTO damaged.t VALUES ({number})" for number in range(5)))
+        server.execute(*(f"INSERT INTO damaged.t VALUES ({number})" for number in range(9)))
         binlog = server.flush_binlog()
-        position = rows_event(listed_events(server, binlog), 2)
+        listed = listed_events(server, binlog)
+        position = rows_event(listed, 2)
         server.stop()
-        damaged = bytearray(binlog.read_bytes())
-        damaged[position + 30] ^= 0x01
-        binlog.write_bytes(damaged)
+        # One more event of a transaction, and what begins another, whose GTID nobody can be sure of then.
+        data = flip(binlog.read_bytes(), position + 30, rows_event(listed, 4) + 30, begin_of(listed, 6) + 19)
+        binlog.write_bytes(data)
         server.start()
         ended = run_command(*command_line(server, out, "--stop-at-end"))
-    failed(ended, f"{binlog.name} at position {position}", "checksum")
-    assert ids(out) == [0, 1]
+        failed(ended, f"{binlog.name} at position {position}", "checksum")
+        assert ids(out) == [0, 1]
+        # The same folder goes on from there.
+        drain(server, out, "--on-corrupt=skip")
+        assert ids(out) == [0, 1, 3, 5, 7, 8]
+        assert [record["_pos"] for record in skipped(out)] == [
+            *(position, rows_event(listed, 4), begin_of(listed, 6))
+        ]
+        killed = tmp_path / "killed"
+        for commits in (1, 2):
+            with follow(server, killed, "--on-corrupt=skip", commit_interval=0) as engine:
+                engine.wait_for_commits(commits)
+                engine.kill("supervisor")
+                engine.wait()
+                engine.wait_until_gone()
+        server.execute("INSERT INTO damaged.t VALUES (9)")
+        for folder in (killed, out):
+            drain(server, folder, "--on-corrupt=skip")
+        assert_same_changes(out, killed)
+        assert_sound(killed)
+        # All that was dropped counts as executed.
+        (executed,) = server.query("SELECT @@GLOBAL.gtid_executed")[0]
+        position = CommitLog(killed).latest().position
+        assert (position.gtid_set or "").replace(",", ",\n") == executed

@@ -210,6 +210,30 @@ def test_gtids_grow_with_transactions_that_end(tmp_path):
     assert again.position.gtid_set == f"{UUID}:1-9:11-12"
 
 
+def test_gtids_of_what_was_dropped(tmp_path):
+    """One that nobody is sure of counts if it is the next one; else the set is not known for a while."""
+    loaded = UUID.replace("3", "4")
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, gtid_set=f"{UUID}:1-4,{loaded}:1-3"), now=0.0)
+    writer.take(*result(1, doubtful_gtids=[(UUID, 5, 5, 0)]), now=0.0)
+    assert writer.position.gtid_set == f"{UUID}:1-5,{loaded}:1-3"
+    for sequence, unknown in enumerate(
+        (
+            {"doubtful_gtids": [(UUID, 5, 5, 0)]},
+            {"doubtful_gtids": [(UUID, 12, 12, 0)]},
+            {"doubtful_gtids": [(UUID.replace("3", "5"), 6, 6, 0)]},
+            {"hides_gtids": True},
+        ),
+        2,
+    ):
+        writer.take(*result(2 * sequence, **unknown), now=0.0)
+        writer.take(*result(2 * sequence + 1, gtids=[(UUID, 9, 9, 0)]), now=0.0)
+        assert writer.position.gtid_set is None
+        # What the next file's beginning says, and what it cannot know of.
+        writer.take(*result(2 * sequence + 1, gtid_set=f"{UUID}:1-9"), now=0.0)
+        assert writer.position.gtid_set == f"{UUID}:1-9,{loaded}:1-3"
+
+
 def test_schema_versions_are_found_again(tmp_path):
     for sequence, columns in enumerate([COLUMNS, WIDER_COLUMNS, COLUMNS]):
         writer = open_writer(tmp_path)

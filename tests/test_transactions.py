@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from engine.decode import event_types as types
-from engine.errors import BinlogError
+from engine.errors import BinlogError, EngineError
 from engine.messages import TRANSACTION_END
 from engine.net.batching import Batcher
 from tests.batches import decode_all, feed, packets_of
@@ -228,7 +228,7 @@ def test_wherever_the_stream_breaks_off_only_whole_transactions_count(name):
     for count in range(1, len(events)):
         reader = batcher()
         batches = list(feed_without_end(reader, packets_of(events[:count])))
-        batches += reader.finish("the connection was lost")
+        batches += reader.finish(EngineError("the connection was lost"))
         last = [batch.header for batch in batches if batch.header.ends_transaction and len(batch.index)]
         reached = 4 + sum(map(len, events[:count]))
         expected = max(boundary for boundary in boundaries if boundary <= reached)
@@ -250,7 +250,7 @@ def test_a_gtid_alone_is_no_transaction_yet():
     reader = batcher(gtid_set="")
     batches = list(feed_without_end(reader, packets_of(events)))
     assert reader.inside_transaction
-    batches += reader.finish("the connection was lost")
+    batches += reader.finish(EngineError("the connection was lost"))
     decoded = decode_all(batches)
     assert [entry for result in decoded.results for entry in result.gtids] == [(str(SOURCE), 1, 1, 0)]
     assert batches[-2].header.resume_position == 4 + sum(map(len, events[:-1]))

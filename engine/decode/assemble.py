@@ -100,7 +100,7 @@ def build_columns(
         try:
             columns.append(codec.build(data, rows.cells[:, place], counters))
         except EventError as error:
-            raise EventError(f"column {name}: {error.reason}", error.offset) from error
+            raise type(error)(f"column {name}: {error.reason}", error.offset) from error
         except EngineError as error:
             raise EngineError(f"column {name}: {error}") from error
     return columns

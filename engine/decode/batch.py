@@ -18,6 +18,7 @@ from engine.change_schema import EVENT_FEED_SCHEMA, UTC_MICROSECONDS
 from engine.decode import event_types as types
 from engine.decode.assemble import TableRows, assemble
 from engine.decode.columns.base import Counters, Options
+from engine.decode.dropped import dropped_entry
 from engine.decode.event_table import EventTable, EventTableError, open_events
 from engine.decode.events import decode_event, feed_entry
 from engine.decode.events.mariadb import GtidList
@@ -32,8 +33,9 @@ from engine.decode.survey import Survey, feed_table, survey_events
 from engine.decode.tables import TableDecoder, TableDecoders
 from engine.decode.walk import walk_rows
 from engine.errors import EngineError, EventError
+from engine.fingerprint import fingerprint
 from engine.kernels import Bytes, Int64s, read_u32
-from engine.messages import Batch, Result, TableResult
+from engine.messages import LEFT_OUT, SKIPPED, Batch, Corruption, Dropped, Result, TableResult
 
 _FEED_SCHEMA_BYTES = EVENT_FEED_SCHEMA.serialize().to_pybytes()
 _TELLS_STATE = np.zeros(256, np.bool_)
@@ -59,6 +61,7 @@ class _Content:
     gtids: list[tuple[str, int, int, int]]
     gtid_set: str | None
     counters: dict[str, int]
+    doubtful_gtids: Sequence[tuple[str, int, int, int]] = ()
 
 
 class BatchDecoder:
@@ -84,6 +87,8 @@ class BatchDecoder:
         )
         whole = events
         content = _Content([], 0, [], None, {})
+        if batch.dropped is not None:
+            content = self._dropped(events, description, batch.file, batch.dropped)
         while description is not None and len(events) > events.context:
             if error is not None:
                 events = _sound_part(events, error.event)
@@ -124,6 +129,9 @@ class BatchDecoder:
             error=str(error) if error is not None else batch.error,
             caught_up_us=batch.caught_up_us,
             file_created=_file_created(batch, index, data) if resume[0] == batch.file else 0,
+            hides_gtids=batch.dropped is not None and batch.dropped.hides_gtids,
+            doubtful_gtids=list(content.doubtful_gtids),
+            corruption=batch.corruption if error is None else _corruption(error, index, data),
         )
         return header, [table.batch for table in content.tables]
 
@@ -174,6 +182,39 @@ class BatchDecoder:
             counters=counters.values,
         )
 
+    def _dropped(
+        self, events: EventTable, description: FormatDescription | None, file: str, dropped: Dropped
+    ) -> _Content:
+        """The record of what was dropped, and its transaction's GTID, which counts as executed."""
+        description = (description or FormatDescription.assumed()).without_checksums()
+        tagged = _TaggedGtids(description)
+        try:
+            survey = survey_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
+            tagged.tell_times(events, survey)
+        except EventTableError:
+            # The GTID event is not sound either: then nobody knows the GTID.
+            events = events.head(1)
+            survey = survey_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
+        gtid_events = survey.transaction_gtids
+        gtid, time = None, None
+        if len(gtid_events):
+            gtid = gtid_texts(events, gtid_events, tagged.split)[0].as_py()
+            time = int(_event_times(events, events.places[-1:], survey.transaction_times)[0])
+        sure = not dropped.doubts_gtid
+        entry = dropped_entry(file, dropped, gtid if sure else None, time if sure else None)
+        ranges = gtid_ranges(events, gtid_events[gtid_events >= 0], tagged.split)
+        # Where no transaction has a time, the file's beginning bounds it.
+        begun = int(read_u32(events.data, int(events.starts[0]))) * 1_000_000 if len(events) else 0
+        extent = (sure and time) or begun
+        return _Content(
+            tables=[DecodedTable("", "", _FEED_SCHEMA_BYTES, entry, extent, extent)],
+            ordinals=1,
+            gtids=ranges if sure else [],
+            gtid_set=None,
+            counters={SKIPPED: 1},
+            doubtful_gtids=[] if sure else ranges,
+        )
+
     def _decoders(
         self,
         events: EventTable,
@@ -190,7 +231,7 @@ class BatchDecoder:
                 try:
                     decoder = self._tables.find(events.event(place).tobytes(), description, catalog)
                 except EngineError as error:
-                    raise events.error(int(place), _reason(error)) from error
+                    raise events.error(int(place), _reason(error), error.corrupt) from error
             decoders.append(decoder)
         return decoders
 
@@ -203,9 +244,10 @@ class BatchDecoder:
         except EventError as error:
             inside = (events.starts <= error.offset) & (error.offset < events.ends)
             place = int(np.flatnonzero(inside)[0]) if inside.any() else int(table.events[0])
-            raise events.error(place, f"in a row of {name}, {error.reason}") from error
+            raise events.error(place, f"in a row of {name}, {error.reason}", error.corrupt) from error
         except EngineError as error:
-            raise events.error(int(table.events[0]), f"in rows of {name}, {error}") from error
+            reason = f"in rows of {name}, {error}"
+            raise events.error(int(table.events[0]), reason, error.corrupt) from error
         return DecodedTable(
             table.decoder.database,
             table.decoder.table,
@@ -236,7 +278,7 @@ class _TaggedGtids:
             try:
                 body = self._body(events.event(place).tobytes())
             except EventError as error:
-                raise events.error(place, str(error)) from error
+                raise events.error(place, str(error), error.corrupt) from error
             time = body.original_commit_timestamp or body.immediate_commit_timestamp or 0
             survey.transaction_times[transaction] = time
 
@@ -270,6 +312,15 @@ def _file_created(batch: Batch, index: NDArray[np.uint32], data: Bytes) -> int:
 
 def _last_timestamp(events: EventTable) -> int:
     return int(read_u32(events.data, int(events.starts[-1]))) if len(events) > events.context else 0
+
+
+def _corruption(error: EventTableError, index: NDArray[np.uint32], data: Bytes) -> Corruption | None:
+    """What the next run needs to know to skip the event; null where its bytes are not to blame."""
+    if not error.corrupt:
+        return None
+    start = int(index[(index[:, 1] & LEFT_OUT) == 0][error.event, 0])
+    event = data[start : start + int(read_u32(data, start + 9))]
+    return Corruption(error.file, error.position, error.reason, fingerprint(event.data))
 
 
 def _event_times(events: EventTable, places: Int64s, commit_times: Int64s) -> Int64s:
@@ -338,7 +389,7 @@ def _feed(
         try:
             entries.append(feed_entry(decode_event(events.event(place).tobytes(), description)))
         except EventError as error:
-            raise events.error(int(place), str(error)) from error
+            raise events.error(int(place), str(error), error.corrupt) from error
     inside = transactions >= 0
     known = np.where(inside, transactions, 0)
     commit_times = np.where(inside, survey.transaction_times[known], 0) if inside.any() else 0 * places
@@ -368,7 +419,7 @@ def _known_gtid_set(events: EventTable, description: FormatDescription) -> str |
         try:
             body = decode_event(events.event(place).tobytes(), description).body
         except EventError as error:
-            raise events.error(int(place), str(error)) from error
+            raise events.error(int(place), str(error), error.corrupt) from error
         if isinstance(body, PreviousGtids):
             return body.gtid_set
         if isinstance(body, GtidList):

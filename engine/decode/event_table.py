@@ -81,21 +81,21 @@ class EventTable:
             starts[place], ends[place], type_codes[place] = end, end + len(event), event[_TYPE_AT]
             end += len(event)
             if end > LARGEST_DATA:
-                raise self.error(place, TOO_LARGE)
+                raise self.error(place, TOO_LARGE, corrupt=False)
         added = np.frombuffer(b"".join(content.values()), np.uint8)
         data = np.concatenate([self.data, added])
         return replace(self, data=data, starts=starts, ends=ends, types=type_codes)
 
-    def error(self, i: int, reason: str) -> EventTableError:
-        """An error at event `i`."""
-        return EventTableError(self.file, int(self.positions[i]), reason, int(self.places[i]))
+    def error(self, i: int, reason: str, corrupt: bool = True) -> EventTableError:
+        """An error at event `i`; not `corrupt` if the event may be sound, but cannot be decoded."""
+        return EventTableError(self.file, int(self.positions[i]), reason, int(self.places[i]), corrupt)
 
 
 class EventTableError(BinlogError):
     """A broken event; `event` is its number in the batch."""
 
-    def __init__(self, file: str, position: int, reason: str, event: int) -> None:
-        super().__init__(file, position, reason)
+    def __init__(self, file: str, position: int, reason: str, event: int, corrupt: bool) -> None:
+        super().__init__(file, position, reason, corrupt)
         self.event = event
 
 

@@ -20,7 +20,7 @@ from engine.decode.events.rows import RowsHeader
 from engine.decode.format_description import FormatDescription
 from engine.decode.framing import open_event
 from engine.decode.plain_rows import plain_rows_event
-from engine.errors import EventError
+from engine.errors import EventError, UnsupportedError
 from engine.kernels import Bytes, Int64s, kernel, read_u32
 
 MAX_EXPANDED = 1 << 30
@@ -83,9 +83,9 @@ def _expanded(
             content = _content(events, place, description)
             size = len(content) if isinstance(content, bytes) else content.claimed_size(MAX_EXPANDED)
             if end + size > LARGEST_DATA:
-                raise EventError(TOO_LARGE)
+                raise UnsupportedError(TOO_LARGE)
         except EventError as error:
-            raise events.error(int(place), str(error)) from error
+            raise events.error(int(place), str(error), error.corrupt) from error
         contents.append(content)
         spans[number] = end, end + size
         end += size
@@ -98,7 +98,7 @@ def _expanded(
         try:
             span[1] = span[0] + expand_into(content, out.data)
         except EventError as error:
-            raise events.error(int(place), str(error)) from error
+            raise events.error(int(place), str(error), error.corrupt) from error
     return data, spans
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from engine.decode import event_types as t
 from engine.decode.reader import EventReader
-from engine.errors import EventError
+from engine.errors import EventError, UnsupportedError
 
 CHECKSUM_OFF = 0
 CHECKSUM_CRC32 = 1
@@ -121,7 +121,7 @@ class FormatDescription:
         header_length = reader.uint(1)
         if binlog_version != 4 or header_length < t.HEADER_LENGTH:
             reason = f"binlog version {binlog_version} with headers of {header_length} bytes is unknown"
-            raise EventError(reason, t.HEADER_LENGTH)
+            raise UnsupportedError(reason, t.HEADER_LENGTH)
         checksum_algorithm = CHECKSUM_OFF
         if has_checksum_field(server_version):
             lengths = reader.take(reader.remaining - 1 - checksum_length)
@@ -129,7 +129,7 @@ class FormatDescription:
         else:
             lengths = reader.rest()
         if checksum_algorithm not in (CHECKSUM_OFF, CHECKSUM_CRC32, CHECKSUM_UNDEFINED):
-            raise EventError(f"checksum algorithm {checksum_algorithm} is unknown", reader.offset - 1)
+            raise UnsupportedError(f"checksum algorithm {checksum_algorithm} is unknown", reader.offset - 1)
         checksum_algorithm %= CHECKSUM_UNDEFINED
         return cls(4, server_version, created, header_length, lengths, checksum_algorithm)
 
@@ -139,7 +139,7 @@ class FormatDescription:
         reader = EventReader(data, min(header_length, len(data)))
         binlog_version, server_version, created = _read_start(reader)
         if binlog_version not in (1, 2, 3):
-            raise EventError(f"binlog version {binlog_version} is unknown", header_length)
+            raise UnsupportedError(f"binlog version {binlog_version} is unknown", header_length)
         lengths = _OLD_POST_HEADERS if binlog_version > 1 else _OLD_POST_HEADERS | {t.ROTATE_EVENT: 0}
         return cls(
             binlog_version, server_version, created, header_length, _post_headers(lengths), CHECKSUM_OFF

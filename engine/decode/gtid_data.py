@@ -10,7 +10,7 @@ from uuid import UUID
 
 from engine.decode.reader import EventReader, text
 from engine.decode.serialization import string
-from engine.errors import EventError
+from engine.errors import EventError, UnsupportedError
 from engine.gtid import GtidError, MysqlGtidSet
 
 _TAGGED_SET = 1
@@ -27,7 +27,7 @@ def read_gtid_set(reader: EventReader) -> str:
     head = reader.uint(8)
     tagged = head >> 56
     if tagged > _TAGGED_SET:
-        raise EventError(f"GTID set encoding {tagged} is unknown", start)
+        raise UnsupportedError(f"GTID set encoding {tagged} is unknown", start)
     gtid_set = MysqlGtidSet()
     for _ in range(head >> 8 & 0xFFFF_FFFF_FFFF if tagged else head):
         source = str(UUID(bytes=reader.take(_UUID_LENGTH)))

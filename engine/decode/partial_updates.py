@@ -153,7 +153,7 @@ def plain_updates(
             content[place] = plain_rows_event(event, body, plain.images)
         except EventError as error:
             name = f"{decoder.database}.{decoder.table}"
-            raise events.error(place, f"in a row of {name}, {error.reason}") from error
+            raise events.error(place, f"in a row of {name}, {error.reason}", error.corrupt) from error
         lists[place] = tuple(update for update in plain.updates if not update.applied)
     return (events.with_content(content) if content else events), lists
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.decode.reader import EventReader
-from engine.errors import EventError
+from engine.errors import UnsupportedError
 
 _FORMAT_VERSION = 1
 
@@ -27,7 +27,7 @@ def read_message(reader: EventReader, fields: Mapping[int, tuple[str, FieldReade
     start = reader.offset
     version = unsigned(reader)
     if version != _FORMAT_VERSION:
-        raise EventError(f"serialization format {version} is unknown", start)
+        raise UnsupportedError(f"serialization format {version} is unknown", start)
     message = reader.part(unsigned(reader) - (reader.offset - start))
     must_know = unsigned(message)
     values: dict[str, Any] = {}
@@ -39,7 +39,7 @@ def read_message(reader: EventReader, fields: Mapping[int, tuple[str, FieldReade
         elif field > must_know:
             break
         else:
-            raise EventError(f"field {field} is unknown, but must not be ignored", message.offset)
+            raise UnsupportedError(f"field {field} is unknown, but must not be ignored", message.offset)
     return values
 
 

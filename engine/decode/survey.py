@@ -272,7 +272,7 @@ def survey_events(events: EventTable, query_post_header: int, feed: NDArray[np.b
         feed_rows,
     )
     if status != _OK:
-        raise events.error(broken, _REASONS[status])
+        raise events.error(broken, _REASONS[status], corrupt=status != _FRAGMENT)
     return Survey(
         transaction_gtids=transaction_gtids[:transactions],
         transaction_times=transaction_times[:transactions],

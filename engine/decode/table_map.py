@@ -23,7 +23,7 @@ from engine.decode.framing import open_event, read_table_id
 from engine.decode.optional_metadata import OptionalMetadata
 from engine.decode.reader import EventReader, text
 from engine.decode.texts import decode_text
-from engine.errors import EngineError, EventError
+from engine.errors import EngineError, EventError, UnsupportedError
 
 MAX_COLUMNS = 4096
 """What the servers allow per table."""
@@ -192,7 +192,7 @@ def _read_metadata(reader: EventReader, codes: bytes) -> tuple[tuple[int, ...], 
     types, metadata = [], []
     for code in codes:
         if code not in _KNOWN_TYPES:
-            raise EventError(f"column type {code} is unknown", reader.offset)
+            raise UnsupportedError(f"column type {code} is unknown", reader.offset)
         packed = reader.take(_METADATA_BYTES.get(FieldType(code), 0))
         if code in _REAL_TYPE_AND_LENGTH and packed[0]:
             real_type = packed[0] | _LENGTH_BITS

@@ -222,7 +222,9 @@ def walk_rows(events: EventTable, rows_events: Int64s, widths: Int32s) -> Rows:
     if len(not_plain):
         place = int(rows_events[not_plain[0]])
         kind = types.ROWS_EVENTS[int(events.types[place])]
-        raise events.error(place, "the rows event is not plain" if kind.version else VERSION_0)
+        if kind.version:
+            raise events.error(place, "the rows event is not plain")
+        raise events.error(place, VERSION_0, corrupt=False)
     columns = len(widths)
     # Exact for rows without NULLs and with empty strings; where there are more rows, the matrix grows.
     smallest = (columns + 7) // 8 + int(np.where(widths > 0, widths, -widths).sum())

@@ -8,7 +8,7 @@ the next one behind a copy of its context. Sans-IO: no socket, no file, no clock
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,12 +20,26 @@ from engine.decode.events.payload import TransactionPayload, inner_events
 from engine.decode.expand import MAX_EXPANDED
 from engine.decode.format_description import FormatDescription, verify_checksum
 from engine.decode.options import DecodeOptions
+from engine.decode.positions import length_in_file, start_position
 from engine.decode.rollbacks import takes_rows_back
 from engine.decode.table_map import TableMap
-from engine.errors import BinlogError, EngineError, EventError
+from engine.errors import BinlogError, EngineError, EventError, UnsupportedError
+from engine.fingerprint import fingerprint
 from engine.kernels import Bytes
-from engine.messages import LEFT_OUT, TRANSACTION_END, Batch
+from engine.messages import LEFT_OUT, TRANSACTION_END, Batch, Corruption
 from engine.net import framing
+from engine.net.dropping import (
+    BEFORE,
+    FORMAT_EVENTS,
+    LAST,
+    WITHIN,
+    Drop,
+    SkipList,
+    corruption_of,
+    is_sound,
+    length_is_sure,
+    reach,
+)
 from engine.net.files import MAGIC_LENGTH
 from engine.net.filtering import (
     FIRST_TABLE_IDS,
@@ -52,6 +66,7 @@ from engine.net.framing import (
     OUTSIDE,
     PENDING,
     POSITION,
+    STOP_AT,
     TOLD_POSITION,
     TRANSACTION,
 )
@@ -103,7 +118,7 @@ class Batcher:
     `marker`: bytes between a packet's header and its event (1; 3 with semi-synchronous replication), or
     None for the bare bytes of binlog files. `file`, `position`: where the stream starts. `decode`: what the
     decoders do with the batches; what they would not look at is left out. `opens_compressed`: tables of
-    compressed transactions are to be described, too.
+    compressed transactions are to be described, too. `skips`: corrupt events to go past.
     A crashed server's last file has no end; what else may have become of a file without one,
     `left_unfinished` finds out. `pool` lends the buffers.
     """
@@ -120,6 +135,7 @@ class Batcher:
         batch_bytes: int = BATCH_BYTES,
         decode: DecodeOptions = _EVERYTHING,
         opens_compressed: bool = False,
+        skips: Sequence[Corruption] = (),
         left_unfinished: LeftUnfinished = lambda file, created: None,
         pool: SlotPool | None = None,
     ) -> None:
@@ -147,7 +163,12 @@ class Batcher:
         self._state[LOOKED_INSIDE] = -1 if opens_compressed else NEVER
         self._slot: int | None = None
         self._index = self._other_index = np.empty((0, 2), np.uint32)
+        self._skips = SkipList(skips)
+        self._unsure: Corruption | None = None
+        self._drop: Drop | None = None
+        self._open_position = position
         self._open_buffer(batch_bytes, [])
+        self._set_stop()
 
     @property
     def ended(self) -> bool:
@@ -186,12 +207,22 @@ class Batcher:
         pending = self._filled - int(self._state[CURSOR])
         return max(1, int(self._state[NEEDED]) - pending) if pending else 0
 
+    @property
+    def contradicts_itself(self) -> bool:
+        """Whether the next event of a file, of which bytes are missing, has a header that cannot be true."""
+        start = int(self._state[CURSOR])
+        if self._filled - start < types.HEADER_LENGTH or self._format.binlog_version < 4:
+            return False
+        header = types.EventHeader.parse(self._data[start : start + types.HEADER_LENGTH].tobytes())
+        return header.next_position not in (0, (self.position + header.size) & 0xFFFFFFFF)
+
     def space(self) -> memoryview:
         """The room that the next bytes go into; never empty."""
         return self._data[self._filled :].data
 
     def begin_file(self, name: str) -> Iterator[OutgoingBatch]:
         """The next bytes are those of another binlog file, from behind its magic number."""
+        yield from self._end_drop()
         yield from self._leave_file()
         self._enter_file(name, 4)
 
@@ -199,8 +230,8 @@ class Batcher:
         """The next bytes are those at a later position of the same file."""
         self._state[POSITION] = self._state[TOLD_POSITION] = self._batch_position = position
 
-    def received(self, size: int) -> Iterator[OutgoingBatch]:
-        """`size` more bytes stand in the space; yields the batches that are full.
+    def received(self, size: int, *, last: bool = False) -> Iterator[OutgoingBatch]:
+        """`size` more bytes stand in the space, of a file perhaps the `last` ones; yields full batches.
 
         Raises `BinlogError` for damage and `ServerErrorPacket` for an ERR packet; what came before stays,
         and `finish` yields it.
@@ -229,13 +260,21 @@ class Batcher:
                 self._table_ids = larger_table_ids(self._table_ids)
             elif status == framing.MORE:
                 break
+            elif status == framing.AT_STOP:
+                if self._awaits_proof(last):
+                    break
+                yield from self._stopped()
             elif status == framing.END:
                 self._ended = True
                 return
             elif status == framing.SERVER_ERROR:
                 raise ServerErrorPacket(self._event_bytes())
+            elif status == framing.BAD_QUERY:
+                raise self._error(framing.REASONS[status], self._event_bytes())
             else:
-                raise self._error(framing.REASONS[status])
+                # What a server sends so is no binlog; in a file, an event is not what it says.
+                corrupt = self._marker < 0 and status != framing.ENCRYPTED
+                raise BinlogError(self._file, self.position, framing.REASONS[status], corrupt)
         fits = self._state[CURSOR] + self._state[NEEDED] <= len(self._data)
         if self._filled == len(self._data) or (not fits and self._state[COUNT] > self._context):
             yield from self._cut()
@@ -247,17 +286,35 @@ class Batcher:
 
     def caught_up(self, moment_us: int) -> Iterator[OutgoingBatch]:
         """What is finished, and a batch that says when the server had no more than that; while `idle`."""
+        yield from self._end_drop()
         yield from self.flush()
         self._state[IDLE_CURSOR] = -1
         # Heartbeats may have moved it past transactions that the server left out.
         self._batch_position = self._state[TOLD_POSITION] = self.position
         yield self._empty(replace(self._header(0, self.position, ends=True), caught_up_us=moment_us))
 
-    def finish(self, error: str | None = None) -> Iterator[OutgoingBatch]:
+    def abandon_file(self, error: BinlogError, size: int, following: str | None) -> Iterator[OutgoingBatch]:
+        """Drop the rest of a file of `size` bytes, if `error` is one to skip; else raises it.
+
+        For damage behind which nobody knows where events start. `following`: the file that comes next.
+        """
+        corruption = self._unsure or self._skips.at(error.file, error.position)
+        if corruption is None:
+            raise error
+        if self._drop is None:
+            yield from self._begin_drop(corruption, b"")
+        self._unsure = None
+        self._state[CURSOR] = self._filled
+        self._state[POSITION] = size
+        yield from self._end_drop(rest_of_file=True, following=following)
+
+    def finish(self, error: EngineError | None = None) -> Iterator[OutgoingBatch]:
         """The rest of the stream, and a last batch that ends it (with an error, or in good order).
 
         A transaction that is still open is left out: what is there of it is no change yet.
         """
+        if error is None:
+            yield from self._end_drop()
         if error is None and not self.inside_transaction:
             self._mark_boundary()
             if self._sequence == 0 and not self.has_boundary:
@@ -268,7 +325,8 @@ class Batcher:
             self._header(0, self.position, ends=True),
             aborts_transaction=self._aborts or self._open_sent,
             end_of_stream=True,
-            error=error,
+            error=None if error is None else str(error),
+            corruption=corruption_of(error),
         )
         yield self._empty(header)
 
@@ -289,7 +347,13 @@ class Batcher:
             else:
                 yield from self._learn_compressed_tables(event)
         except EventError as error:
-            raise self._error(str(error)) from error
+            raise self._special_error(event, error) from error
+
+    def _special_error(self, event: bytes, error: EventError) -> BinlogError:
+        if event[4] in FORMAT_EVENTS:
+            # Without it no event of the file can be read, so that it is not skipped alone.
+            return BinlogError(self._file, self.position, str(error), error.corrupt and self._marker < 0)
+        return self._error(str(error), event, error.corrupt)
 
     def _learn_compressed_tables(self, event: bytes) -> Iterator[OutgoingBatch]:
         body = decode_event(event, self._format).body
@@ -345,7 +409,7 @@ class Batcher:
         description = FormatDescription.parse(event)
         verify_checksum(event, description)
         if description.header_length != types.HEADER_LENGTH:
-            raise EventError(
+            raise UnsupportedError(
                 f"events with headers of {description.header_length} bytes, as MySQL 3.23 and some patched "
                 "servers write them, can be looked at with `events` only"
             )
@@ -378,6 +442,124 @@ class Batcher:
         self._state[TRANSACTION] = OUTSIDE
         self._state[GTID_ROW] = -1
         self._restart(self._format_context(), int(self._state[CURSOR]), int(self._state[COUNT]))
+        self._set_stop()
+
+    # -- corrupt events to skip ----------------------------------------------------------------------------
+
+    def _set_stop(self) -> None:
+        """Have the kernel stop at the next event to skip; while something is dropped, at every event."""
+        self._state[STOP_AT] = self._skips.next_stop(self._file) if self._drop is None else 0
+
+    def _stopped_at(self) -> tuple[Bytes, int]:
+        """The event at the cursor, and the position that its header tells."""
+        start = int(self._state[EVENT_START])
+        event = self._data[start : start + int(self._state[EVENT_SIZE])]
+        return event, start_position(event, 0, len(event), self.position)
+
+    def _awaits_proof(self, last: bool) -> bool:
+        """Whether it takes more of a file's bytes to tell if the event to skip is as long as it says.
+
+        From a server it is: the packet has that length, too.
+        """
+        if self._marker >= 0 or self._drop is not None:
+            return False
+        event, _ = self._stopped_at()
+        corruption = self._skips.find(self._file, event)
+        if corruption is None:
+            return False
+        rest = self._data[self._state[EVENT_NEXT] : self._filled]
+        sure, needed = length_is_sure(event, rest, self.position, self._format, last)
+        self._state[NEEDED] = len(event) + needed
+        self._unsure = None if sure else corruption
+        return needed > 0
+
+    def _stopped(self) -> Iterator[OutgoingBatch]:
+        """Pass the event at the cursor, if it is one to skip or is dropped with it.
+
+        Raises `BinlogError` where nobody can tell what comes behind it.
+        """
+        if self._unsure is not None:
+            raise BinlogError(self._unsure.file, self._unsure.position, self._unsure.reason)
+        event, position = self._stopped_at()
+        passed = int(self._state[EVENT_NEXT] - self._state[CURSOR])
+        if self._drop is None:
+            corruption = self._skips.take(self._file, event, position)
+            if corruption is None:
+                self._set_stop()
+                return
+            if self._is_format(event):
+                self._unsure = corruption
+                raise BinlogError(corruption.file, corruption.position, corruption.reason)
+            yield from self._begin_drop(corruption, event.tobytes())
+            sound, ends_behind = False, False
+        else:
+            sound = is_sound(event.tobytes(), self._format)
+            where = reach(event, self._format) if sound else WITHIN
+            if where == BEFORE:
+                yield from self._end_drop()
+                return
+            self._drop.take(sound)
+            ends_behind = where == LAST
+        self._state[CURSOR] += passed
+        if sound:
+            self._state[POSITION] = position + length_in_file(event, 0, len(event))
+        else:
+            # Its header may be damaged; where the server left out events before it, the next one's tells.
+            self._state[POSITION] += len(event)
+        if ends_behind:
+            yield from self._end_drop()
+
+    def _is_format(self, event: Bytes) -> bool:
+        """Whether it is the event without which no other of the file can be read."""
+        return self.position == MAGIC_LENGTH or int(event[4]) in FORMAT_EVENTS
+
+    def _begin_drop(self, corruption: Corruption, event: bytes) -> Iterator[OutgoingBatch]:
+        """Send what is finished before the corrupt event, and let go of what is not."""
+        if self.has_boundary:
+            yield self._cut_at_boundary()
+        if self._state[TRANSACTION] == OUTSIDE:
+            # In a file the event is where we are, whatever its header says.
+            start = self.position if self._marker < 0 else corruption.position
+            self._drop = Drop.between(corruption, self._format, start, event)
+        else:
+            start, gtid_event = (self._open_position if self._open_sent else self._batch_position), None
+            if self._state[GTID_ROW] >= 0:
+                gtid_event = self._bytes_at(int(self._index[self._state[GTID_ROW], 0]))
+                start = start_position(
+                    np.frombuffer(bytearray(gtid_event), np.uint8), 0, len(gtid_event), start
+                )
+            self._drop = Drop.within(corruption, self._format, start, gtid_event)
+        self._aborts = self._aborts or self._open_sent
+        self._open_sent = False
+        self._state[COUNT] = self._state[BOUNDARY_COUNT] = self._context
+        self._state[TRANSACTION] = OUTSIDE
+        self._state[GTID_ROW] = -1
+        self._set_stop()
+
+    def _end_drop(
+        self, *, rest_of_file: bool = False, following: str | None = None
+    ) -> Iterator[OutgoingBatch]:
+        """Send the record of what was dropped, if something was, and go on behind it, or in another file."""
+        if self._drop is None:
+            return
+        context = self._format_context()
+        if self._drop.gtid_event is not None:
+            context.append(self._drop.gtid_event)
+        header = replace(
+            self._header(len(context), self.position, ends=True),
+            dropped=self._drop.record(self.position, rest_of_file),
+        )
+        if following is not None:
+            header = replace(header, resume_file=following, resume_position=MAGIC_LENGTH)
+        self._numbered()
+        starts = np.cumsum([0, *map(len, context)])[:-1]
+        index = np.array([(start, event[4]) for start, event in zip(starts, context, strict=True)], np.uint32)
+        yield OutgoingBatch(header, index.reshape(-1, 2), np.frombuffer(b"".join(context), np.uint8))
+        self._drop = None
+        # Nobody knows what has become of any table.
+        self._tables.doubt_all()
+        self._restart(self._format_context(), int(self._state[CURSOR]), int(self._state[COUNT]))
+        self._set_stop()
 
     # -- cutting -------------------------------------------------------------------------------------------
 
@@ -407,6 +589,8 @@ class Batcher:
 
     def _cut_inside(self) -> OutgoingBatch:
         count, cursor = int(self._state[COUNT]), int(self._state[CURSOR])
+        if not self._open_sent:
+            self._open_position = self._batch_position
         batch = self._outgoing(count, cursor, (self._file, self.position), ends=False)
         self._tables.hand_over(batch.header.catalog)
         self._batch_position = self.position
@@ -552,5 +736,6 @@ class Batcher:
         size = int.from_bytes(self._data[start + 9 : start + 13].tobytes(), "little")
         return self._data[start : start + size].tobytes()
 
-    def _error(self, reason: str) -> BinlogError:
-        return BinlogError(self._file, self.position, reason)
+    def _error(self, reason: str, event: bytes, corrupt: bool = True) -> BinlogError:
+        """An error about a whole event at the cursor."""
+        return BinlogError(self._file, self.position, reason, corrupt, fingerprint(event))

@@ -47,10 +47,12 @@ from engine.net.filtering import DROP, KEEP, is_unwanted, note_table
     NO_FORMAT,
     ENCRYPTED,
     IDS_FULL,
-) = range(12)
+    AT_STOP,
+) = range(13)
 """Why the kernel stopped. MORE: the next event is not complete. SPECIAL: a format description, a rotation, an
 unknown table map or a compressed transaction stands at the cursor. END and SERVER_ERROR: an EOF or ERR packet
-does. INDEX_FULL, IDS_FULL: there is no room for the event at the cursor. The rest is damage."""
+does. INDEX_FULL, IDS_FULL: there is no room for the event at the cursor. AT_STOP: the event at the cursor
+starts at STOP_AT or behind. The rest is damage."""
 
 REASONS = {
     BAD_PACKET: "the packet is no part of a binlog stream",
@@ -78,8 +80,9 @@ REASONS = {
     TOLD_POSITION,
     TABLE_IDS,
     LOOKED_INSIDE,
+    STOP_AT,
     STATE_SIZE,
-) = range(17)
+) = range(18)
 """Places in the state that goes from call to call.
 
 CURSOR: where the next packet (or event) starts. COUNT: rows in the index. TRANSACTION: see below.
@@ -89,6 +92,7 @@ open transaction's GTID event in the index, or -1. EVENT_*: start, size and end 
 IDLE_CURSOR: cursor behind the last heartbeat that said that the server has nothing more; -1 before one.
 TOLD_POSITION: POSITION as the index tells it, which lacks what was left out. TABLE_IDS: ids in `table_ids`.
 LOOKED_INSIDE: cursor of the compressed transaction whose table maps are known, -1 before one; or NEVER.
+STOP_AT: file position from which on every event stops the kernel; or NOWHERE.
 """
 
 OUTSIDE, PENDING, INSIDE = range(3)
@@ -97,6 +101,9 @@ the transaction unless it opens one; in a transaction that XID, COMMIT or the li
 
 NEVER = -2
 """LOOKED_INSIDE: the table maps of compressed transactions need not be known."""
+
+NOWHERE = (1 << 63) - 1
+"""STOP_AT: no event stops the kernel."""
 
 UNKNOWN_FORMAT = -1
 """As `query_header`: no format description came yet, so that no event can be read."""
@@ -333,9 +340,13 @@ def index_events(
         end = start + size - checksum_size
         kind = np.int64(data[start + 4])
         role = EVENT_ROLES[kind]
-        if role == HEARTBEAT:
+        if role == HEARTBEAT and marker >= 0:
             _take_heartbeat(data, state)
             continue
+        expected = state[POSITION]
+        position = start_position(data, start, size, expected)
+        if position >= state[STOP_AT]:
+            return AT_STOP
         if role == FORMAT or role == ROTATE:
             return SPECIAL
         if query_header == UNKNOWN_FORMAT:
@@ -361,8 +372,6 @@ def index_events(
             return BAD_QUERY
         if step & 2:
             tables[:, 1] = -1
-        expected = state[POSITION]
-        position = start_position(data, start, size, expected)
         state[POSITION] = position + length_in_file(data, start, size)
         if treatments[kind] != KEEP and _is_left_out(data, start, end, treatments[kind], table_ids):
             state[CURSOR] = state[EVENT_NEXT]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from engine.decode.options import DecodeOptions
 from engine.errors import EngineError
+from engine.messages import Corruption
 from engine.net.auth import check_public_key
 from engine.net.connection import NO_TLS, Connection
 from engine.net.files import MAGIC_LENGTH
@@ -98,6 +99,8 @@ class ServerSource:
     """Acknowledge to the server what is safe on disk."""
     name_unknown_columns: bool = False
     """Give columns that nobody can name any more the names @1, @2…, instead of stopping."""
+    skips: tuple[Corruption, ...] = ()
+    """Corrupt events to go past."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,8 @@ class FileSource:
     files: tuple[Path, ...]
     position: int = MAGIC_LENGTH
     gtid_set: str | None = None
+    skips: tuple[Corruption, ...] = ()
+    """Corrupt events to go past."""
 
 
 WINDOW_BYTES = 64 << 20

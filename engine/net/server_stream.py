@@ -65,6 +65,7 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: De
             checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0,
             decode=decode,
             opens_compressed=facts.binlog_row_metadata != "FULL",
+            skips=origin.skips,
             left_unfinished=watch.left_unfinished,
             pool=outlet.pool,
         )
@@ -85,7 +86,7 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: De
     if error is not None and error.passing:
         # The error itself goes the way of the batches, so that everything before it is committed first.
         child.report("lost", message=str(error))
-    outlet.send(batcher.finish(None if error is None else str(error)))
+    outlet.send(batcher.finish(error))
 
 
 def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> None:

@@ -74,6 +74,11 @@ class TableBook:
         """The next description of that name takes the place of the one that was handed over."""
         self._carried = {other: entry for other, entry in self._carried.items() if other != name}
 
+    def doubt_all(self) -> None:
+        """Every definition is unknown again: a table may have been altered since it was described."""
+        self.places[:, 1] = -1
+        self.hand_over({})
+
     def forget_many(self) -> None:
         """Begin anew where there have been so many definitions that they take too much memory."""
         if len(self._descriptions) > MOST_DESCRIPTIONS:

@@ -21,7 +21,7 @@ import zmq
 
 from engine.child import Child, memory
 from engine.errors import EngineError
-from engine.messages import Ack, Frame, Result
+from engine.messages import Ack, Corruption, Frame, Result
 from engine.shared_slots import Slots
 from engine.sink.caught_up import write_caught_up
 from engine.sink.commit_log import CommitLog, Position
@@ -55,12 +55,21 @@ def run_sink(config: SinkConfig) -> None:
         except Exception as error:
             known = isinstance(error, EngineError)
             sentence = str(error) if known else f"the sink process met a bug: {error!r}; please report it"
-            child.report("error", message=sentence, traceback=traceback.format_exc())
+            corruption = error.corruption if isinstance(error, _StreamError) else None
+            child.report("error", message=sentence, traceback=traceback.format_exc(), corruption=corruption)
             raise SystemExit(1) from None
         finally:
             # The supervisor answers an error with a SIGTERM, and by then there is no one left to wake up.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             child.close()
+
+
+class _StreamError(EngineError):
+    """What ended the stream of results, behind all that is sound."""
+
+    def __init__(self, sentence: str, corruption: Corruption | None) -> None:
+        super().__init__(sentence)
+        self.corruption = corruption
 
 
 class _Sink:
@@ -164,7 +173,7 @@ class _Sink:
                 self._writer.take(next_result, next_payload, time.monotonic())
                 if next_result.error is not None:
                     self._finish("progress")
-                    raise EngineError(next_result.error)
+                    raise _StreamError(next_result.error, next_result.corruption)
                 if next_result.end_of_stream:
                     self._finish("done")
                     return True

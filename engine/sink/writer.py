@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.errors import EngineError
-from engine.gtid import GtidSet, parse_gtid_set
-from engine.messages import Frame, Result
+from engine.gtid import GtidSet, MysqlGtidSet, parse_gtid_set
+from engine.messages import SKIPPED, Frame, Result
 from engine.sink.commit_log import Commit, CommitLog, Position
 from engine.sink.committer import Committer
 from engine.sink.config import ROLL_BYTES
@@ -37,6 +37,8 @@ class Totals:
     """Ended, and so committed or about to be."""
     dropped_rows: int = 0
     """Written for transactions that never ended, and removed again."""
+    skipped_corrupt_events: int = 0
+    """With their transactions; like `transactions`."""
 
 
 class Writer:
@@ -73,6 +75,7 @@ class Writer:
         position = state.position
         self._resume = (position.file, position.position) if position else None
         gtid_set = position.gtid_set if position else None
+        self._set_before_gap: GtidSet | None = None
         self._gtid_set: GtidSet | None = None if gtid_set is None else parse_gtid_set(gtid_set, flavor)
         # Another server's file of the same name was begun at another time.
         same_server = position is not None and position.server_uuid == server_uuid
@@ -169,6 +172,7 @@ class Writer:
             self._source_timestamp = taken.last_timestamp or self._source_timestamp
             for name, amount in taken.counters.items():
                 self._count(name, amount)
+            self.totals.skipped_corrupt_events += taken.counters.get(SKIPPED, 0)
         self._open.clear()
         before, self._resume = self._resume, (result.resume_file, result.resume_position)
         if result.file_created or before is None or before[0] != result.resume_file:
@@ -188,12 +192,23 @@ class Writer:
 
     def _advance_gtid_set(self, result: Result) -> None:
         """Ranges count only from a set that is known to be complete."""
+        if result.hides_gtids or not all(self._follows(*entry) for entry in result.doubtful_gtids):
+            self._gtid_set, self._set_before_gap = None, self._gtid_set or self._set_before_gap
         # Once the set is known, ranges keep it complete; on resume, what a file's beginning says is older.
         if result.gtid_set is not None and self._gtid_set is None:
-            self._gtid_set = parse_gtid_set(result.gtid_set, self._flavor)
+            # Only what was never in a binlog of the server may be missing in what it says.
+            before = "" if self._set_before_gap is None else f"{self._set_before_gap},"
+            self._gtid_set = parse_gtid_set(before + result.gtid_set, self._flavor)
         if self._gtid_set is not None:
-            for source, first, last, _ in result.gtids:
+            for source, first, last, _ in (*result.gtids, *result.doubtful_gtids):
                 self._gtid_set.add(source, first, last)
+
+    def _follows(self, source: str, first: int, last: int, _: int) -> bool:
+        """Whether the next transaction of a source may have such GTIDs: then it most surely had them."""
+        known = self._gtid_set
+        if not isinstance(known, MysqlGtidSet):
+            return False
+        return known.contains(source, first - 1) and not known.contains(source, first)
 
     def _abort(self) -> None:
         """The server never finished the transaction that is open."""

@@ -34,7 +34,7 @@ from engine.decode.columns.kernels import (
     store_word,
     variable,
 )
-from engine.errors import EngineError, EventError
+from engine.errors import EngineError, EventError, UnsupportedError
 
 _BOUNDS = types.Array(types.int32, 1, "C", readonly=True)
 
@@ -175,7 +175,7 @@ class MembersCodec:
         """The error of a value that the members do not reach: most likely they are those of a later table."""
         number = int.from_bytes(data[cell : cell + self.width].tobytes(), "little")
         kind, known = ("SET", self.bounds.size - 1) if self.is_set else ("ENUM", self.bounds.size - 2)
-        return EventError(
+        return UnsupportedError(
             f"{kind} value {number} lies beyond the {known} members of the definition at hand: where that is "
             "the catalog's, the table was altered after this event was written; set binlog_row_metadata=FULL "
             "on the server, or leave the table out with --exclude-tables",

@@ -26,7 +26,7 @@ from engine.decode.columns.json_twin import (
     UINT32,
     UINT64,
 )
-from engine.errors import EventError
+from engine.errors import EventError, UnsupportedError
 
 _SIZES = {LITERAL: 1, INT16: 2, UINT16: 2, INT32: 4, UINT32: 4, INT64: 8, UINT64: 8, DOUBLE: 8}
 _LARGEST_SMALL = 0xFFFF
@@ -161,7 +161,7 @@ def _packed(node: Node, depth: int) -> tuple[int, bytes]:
         return small, content
     content = _layout(names, children, 4)
     if len(content) > _LARGEST:
-        raise EventError(f"a JSON document takes more than {_LARGEST} bytes")
+        raise UnsupportedError(f"a JSON document takes more than {_LARGEST} bytes")
     return large, content
 
 

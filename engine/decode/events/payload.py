@@ -18,7 +18,7 @@ from engine.decode.event_body import HIDDEN, EventBody
 from engine.decode.event_types import HEADER_LENGTH, EventHeader
 from engine.decode.format_description import FormatDescription
 from engine.decode.reader import EventReader
-from engine.errors import EventError
+from engine.errors import EventError, UnsupportedError
 
 MAX_UNCOMPRESSED = 1 << 32
 """Bytes of a transaction's events in all, unless the caller says otherwise."""
@@ -55,14 +55,16 @@ class TransactionPayload(EventBody):
                 values[field_type] = value.length_encoded()
         algorithm = values.get(_COMPRESSION)
         if algorithm not in _ALGORITHMS or _PAYLOAD_SIZE not in values:
-            raise EventError(f"transaction compression {algorithm} is unknown", reader.offset)
+            raise UnsupportedError(f"transaction compression {algorithm} is unknown", reader.offset)
         size = values[_PAYLOAD_SIZE]
         return cls(_ALGORITHMS[algorithm], size, values.get(_UNCOMPRESSED_SIZE, size), reader.take(size))
 
     def claimed_size(self, limit: int) -> int:
         """Bytes that it claims to expand to; `EventError` for more than `limit`."""
         if self.uncompressed_size > limit:
-            raise EventError(f"the transaction claims {self.uncompressed_size} bytes; {limit} are the most")
+            raise UnsupportedError(
+                f"the transaction claims {self.uncompressed_size} bytes; {limit} are the most"
+            )
         return self.uncompressed_size
 
 
