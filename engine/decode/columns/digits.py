@@ -10,11 +10,17 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from engine.decode.columns.kernels import store_word
 
 _EIGHT = np.uint64(10**8)
 _ZEROS = np.uint64(0x3030303030303030)
+
+POWERS_OF_TEN = np.array([10**power for power in range(20)], np.uint64)
+"""All that 64 bits can hold."""
 
 
 @numba.njit
@@ -53,17 +59,25 @@ def write_digits(text: int, to: int, number: Any, digits: int) -> Any:
     return end
 
 
+@intrinsic
+def _bits_of(typing_context: Any, number: Any) -> Any:
+    """Bits of a uint64 up to its highest that is set; of zero, 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64)
+        zeros = builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 0))
+        return builder.sub(ir.Constant(word, 64), zeros)
+
+    return types.int64(types.uint64), generate
+
+
 @numba.njit
 def digits_of(number: Any) -> Any:
     """How many digits `number` (uint64) has, at least one."""
-    digits = 1
-    while number >= _EIGHT:
-        number //= _EIGHT
-        digits += 8
-    while number >= np.uint64(10):
-        number //= np.uint64(10)
-        digits += 1
-    return digits
+    number |= np.uint64(1)
+    # 1233 / 4096 is the decimal logarithm of 2, nearly enough for 64 bits.
+    digits = _bits_of(number) * 1233 >> 12
+    return digits + (number >= POWERS_OF_TEN[digits])
 
 
 @numba.njit

@@ -18,7 +18,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from engine.decode.columns.digits import digits_of, write_digits, write_number
+from engine.decode.columns.digits import POWERS_OF_TEN, digits_of, write_digits, write_number
 from engine.decode.columns.kernels import load_word, store_byte
 
 _SMALLEST_POWER, _LARGEST_POWER = -292, 324
@@ -122,7 +122,7 @@ def write_double(powers: int, text: int, to: int, bits: Any) -> Any:
         # One digit before the point, the others after it, then the exponent.
         end = write_number(text, to + (count > 1), digits)
         if count > 1:
-            store_byte(text, to, np.int64(digits // np.uint64(10) ** np.uint64(count - 1)) + 48)
+            store_byte(text, to, np.int64(digits // POWERS_OF_TEN[count - 1]) + 48)
             store_byte(text, to + 1, 46)
         store_byte(text, end, 101)
         if point < 1:
@@ -140,7 +140,7 @@ def write_double(powers: int, text: int, to: int, bits: Any) -> Any:
         store_byte(text, to, 46)
         store_byte(text, to + 1, 48)
         return to + 2
-    scale = np.uint64(10) ** np.uint64(count - point)
+    scale = POWERS_OF_TEN[count - point]
     to = write_digits(text, to, digits // scale, point)
     store_byte(text, to, 46)
     return write_digits(text, to + 1, digits % scale, count - point)
