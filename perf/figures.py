@@ -17,6 +17,7 @@ from perf.start_up import WARM
 from perf.workloads import DECODED
 
 CONNECTOR = "mysql-binlog-connector-java"
+CONNECTOR_TEXT = "connector-java with text"
 REPLICATION = "mysql-replication"
 RAW = "mysqlbinlog --raw"
 DEBEZIUM = "Debezium embedded"
@@ -105,6 +106,10 @@ FIGURES = (
         Figure(f"decode, {workload.name}", CONNECTOR, 2, ratio(f"decode-{workload.name}", CONNECTOR))
         for workload in DECODED
         if workload.name not in ("bulk", "transactions")
+    ),
+    *(
+        Figure(f"decode, {name}, all as text", CONNECTOR_TEXT, 2, ratio(f"decode-{name}", CONNECTOR_TEXT))
+        for name in ("long-strings", "json")
     ),
     Figure("decode, the least of all cases", REPLICATION, 150, least_ratio(REPLICATION, "decode-")),
     Figure("end to end, bulk", RAW, 0.8, ratio("bulk", RAW)),
