@@ -33,7 +33,7 @@ class EventReader:
 
     def skip(self, length: int) -> None:
         """Step over `length` bytes."""
-        if not 0 <= length <= self.remaining:
+        if not 0 <= length <= self.end - self.offset:
             raise EventError(f"{max(length, 1)} bytes expected, {self.remaining} left", self.offset)
         self.offset += length
 
@@ -55,7 +55,9 @@ class EventReader:
 
     def uint(self, length: int) -> int:
         """A little-endian unsigned integer of `length` bytes."""
-        return int.from_bytes(self.take(length), "little")
+        start = self.offset
+        self.skip(length)
+        return int.from_bytes(self.data[start : self.offset], "little")
 
     def sint(self, length: int) -> int:
         """A little-endian signed integer of `length` bytes."""

@@ -34,6 +34,9 @@ _ZSTD, _NONE = 0, 255
 _ALGORITHMS = {_ZSTD: "ZSTD", _NONE: "NONE"}
 _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
 
+_DECOMPRESSOR = zstandard.ZstdDecompressor()
+"""For what is expanded at once, so that not every transaction sets one up."""
+
 
 @dataclass(frozen=True, slots=True)
 class TransactionPayload(EventBody):
@@ -74,7 +77,7 @@ def inner_events(body: TransactionPayload, limit: int = MAX_UNCOMPRESSED) -> Ite
     Raises `EventError` where the payload is damaged, or larger than it claims or than `limit` bytes.
     """
     allowed = body.claimed_size(limit)
-    with _open(body) as stream:
+    with _open(body, zstandard.ZstdDecompressor()) as stream:
         while head := _read(stream, HEADER_LENGTH):
             size = int.from_bytes(head[_SIZE_AT : _SIZE_AT + 4], "little")
             allowed -= size
@@ -92,7 +95,7 @@ def expand_into(body: TransactionPayload, out: memoryview) -> int:
     `out` has the bytes that the event claims. Raises `EventError` where the payload is damaged or holds more.
     """
     taken = 0
-    with _open(body) as stream:
+    with _open(body, _DECOMPRESSOR) as stream:
         try:
             while taken < len(out) and (piece := stream.readinto(out[taken:])):
                 taken += piece
@@ -103,10 +106,12 @@ def expand_into(body: TransactionPayload, out: memoryview) -> int:
     return taken
 
 
-def _open(body: TransactionPayload) -> io.BufferedIOBase | zstandard.ZstdDecompressionReader:
+def _open(
+    body: TransactionPayload, decompressor: zstandard.ZstdDecompressor
+) -> io.BufferedIOBase | zstandard.ZstdDecompressionReader:
     if body.compression == _ALGORITHMS[_NONE]:
         return io.BytesIO(body.payload)
-    return zstandard.ZstdDecompressor().stream_reader(body.payload, read_across_frames=True)
+    return decompressor.stream_reader(body.payload, read_across_frames=True)
 
 
 def _read(stream: io.BufferedIOBase | zstandard.ZstdDecompressionReader, length: int) -> bytes:
