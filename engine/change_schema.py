@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.messages import Frame
 
 CHANGE_TYPES = ("insert", "update_preimage", "update_postimage", "delete", "snapshot")
 """`_change_type` by its transit code."""
@@ -68,6 +71,36 @@ def transit_schema(file_schema: pa.Schema) -> pa.Schema:
     if index < 0:
         return file_schema
     return file_schema.set(index, pa.field("_change_type", pa.int8(), nullable=False))
+
+
+def to_file_message(
+    message: Frame, transit: pa.Schema, sequence_base: int
+) -> tuple[Frame, NDArray[np.int64]]:
+    """A message in transit as the file holds it, and its `_seq` = base + ordinal.
+
+    Only those numbers differ, since the codes of `_change_type` are the file's dictionary indices: they are
+    changed in place, unless the message is read-only.
+    """
+    source = pa.py_buffer(message)
+    sequence = pa.ipc.read_record_batch(source, transit).column(transit.get_field_index("_seq"))
+    start = sequence.buffers()[1].address - source.address
+    if not source.is_mutable:
+        message = bytearray(message)
+    numbers = np.frombuffer(message, np.int64, len(sequence), start)
+    numbers += sequence_base
+    return message, numbers
+
+
+def empty_file_batch(file_schema: pa.Schema) -> pa.RecordBatch:
+    """A batch without rows as a file holds it."""
+    transit = transit_schema(file_schema)
+    columns = [
+        pa.RunEndEncodedArray.from_arrays(pa.array([], kind.run_end_type), pa.array([], kind.value_type))
+        if pa.types.is_run_end_encoded(kind)
+        else pa.array([], kind)
+        for kind in transit.types
+    ]
+    return to_file_batch(pa.RecordBatch.from_arrays(columns, schema=transit), file_schema, 0)
 
 
 def to_file_batch(batch: pa.RecordBatch, file_schema: pa.Schema, sequence_base: int) -> pa.RecordBatch:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from engine.change_schema import to_file_batch, transit_schema
+from engine.change_schema import to_file_message, transit_schema
 from engine.messages import Frame, TableResult
 from engine.sink.commit import DataFile, SchemaVersion, TableKey
 from engine.sink.config import ROLL_BYTES
 from engine.sink.files import make_folder, table_folder, writing
+from engine.sink.ipc_file import Template
 from engine.sink.table_file import Extent, TableFile
 
 MOST_OPEN_FILES = 256
@@ -27,7 +28,7 @@ class SchemaBook:
 
     def __init__(self, logged: Iterable[SchemaVersion]) -> None:
         self._versions: dict[TableKey, dict[bytes, SchemaVersion]] = {}
-        self._shapes: dict[bytes, tuple[pa.Schema, pa.Schema]] = {}
+        self._shapes: dict[bytes, tuple[pa.Schema, Template]] = {}
         self._logged: set[SchemaVersion] = set()
         for version in logged:
             self._versions.setdefault((version.database, version.table), {})[version.arrow] = version
@@ -41,11 +42,11 @@ class SchemaBook:
             versions[arrow] = SchemaVersion(database, table, number, arrow)
         return versions[arrow]
 
-    def shapes(self, arrow: bytes) -> tuple[pa.Schema, pa.Schema]:
-        """The schema in files, and the one of record batches on their way from a decoder."""
+    def shapes(self, arrow: bytes) -> tuple[pa.Schema, Template]:
+        """The schema of record batches on their way from a decoder, and what their files have in common."""
         if arrow not in self._shapes:
             schema = pa.ipc.read_schema(pa.py_buffer(arrow))
-            self._shapes[arrow] = schema, transit_schema(schema)
+            self._shapes[arrow] = transit_schema(schema), Template(schema)
         return self._shapes[arrow]
 
     def log(self, versions: Iterable[SchemaVersion]) -> tuple[SchemaVersion, ...]:
@@ -85,19 +86,18 @@ class Staging:
         """Write one record batch of a table; `sequence_base` is added to its `_seq`."""
         if not result.rows:
             return
-        schema, transit = self._schemas.shapes(result.schema)
-        batch = to_file_batch(pa.ipc.read_record_batch(pa.py_buffer(frame), transit), schema, sequence_base)
-        sequence = batch.column(schema.get_field_index("_seq"))
+        transit, _ = self._schemas.shapes(result.schema)
+        message, numbers = to_file_message(frame, transit, sequence_base)
         extent = Extent(
             batches=1,
-            rows=batch.num_rows,
-            first_seq=sequence[0].as_py(),
-            last_seq=sequence[-1].as_py(),
+            rows=len(numbers),
+            first_seq=int(numbers[0]),
+            last_seq=int(numbers[-1]),
             min_timestamp_us=result.min_timestamp,
             max_timestamp_us=result.max_timestamp,
         )
         version = self._schemas.version(result.database, result.table, result.schema)
-        self._write(version, [batch], extent, len(frame))
+        self._write(version, [message], extent)
 
     def keep(self) -> None:
         """What was written so far ends at a transaction boundary."""
@@ -130,14 +130,13 @@ class Staging:
         files = tuple(file.data_file() for file in self._files)
         return files, self._schemas.log(file.version for file in self._files)
 
-    def _write(
-        self, version: SchemaVersion, batches: Iterable[pa.RecordBatch], extent: Extent, size: int
-    ) -> None:
+    def _write(self, version: SchemaVersion, messages: Iterable[Frame], extent: Extent) -> None:
         file = self._file(version)
-        file.write(batches, extent, size)
+        before = file.bytes
+        file.write(messages, extent)
         self._written_since_kept.add(file)
         self.rows += extent.rows
-        self.bytes += size
+        self.bytes += file.bytes - before
 
     def _file(self, version: SchemaVersion) -> TableFile:
         key = version.database, version.table
@@ -153,12 +152,12 @@ class Staging:
         return file
 
     def _create(self, key: TableKey, version: SchemaVersion) -> TableFile:
-        schema, _ = self._schemas.shapes(version.arrow)
+        _, template = self._schemas.shapes(version.arrow)
         folder = table_folder(*key)
         with writing(self._out / folder):
             make_folder(self._out / folder)
         number = self._created.get(key, 0)
         self._created[key] = number + 1
-        file = TableFile(self._out, f"{folder}/{self._commit:020d}-{number}.arrow", version, schema)
+        file = TableFile(self._out, f"{folder}/{self._commit:020d}-{number}.arrow", version, template)
         self._files.append(file)
         return file

@@ -1,24 +1,22 @@
 """One data file while it is written: record batches of one table and schema version, in order of `_seq`.
 
 Rows of a transaction go to disk before anyone knows whether the transaction will end, so a file remembers
-how far it held whole transactions, and can give back what came after. That is rare: it costs a copy then,
-and nothing as long as it does not happen.
+how far it held whole transactions, and can give back what came after.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
-import pyarrow as pa
-
+from engine.messages import Frame
 from engine.sink.commit import DataFile, SchemaVersion
-from engine.sink.files import FILE_MODE, TEMPORARY_SUFFIX, start_writeback, writing
+from engine.sink.files import FILE_MODE, start_writeback, writing
+from engine.sink.ipc_file import Block, Template
 
-_BUFFER_BYTES = 1 << 16
-"""A record batch has dozens of small buffers; large ones go past this."""
 _WRITEBACK_BYTES = 16 << 20
 """After so many more bytes the kernel is told to begin writing them."""
 
@@ -38,54 +36,52 @@ class Extent:
 class TableFile:
     """A new Arrow IPC file at `out / path`; methods raise `OutputError`."""
 
-    def __init__(self, out: Path, path: str, version: SchemaVersion, schema: pa.Schema) -> None:
+    def __init__(self, out: Path, path: str, version: SchemaVersion, template: Template) -> None:
         self.version = version
-        self.bytes = 0
-        """About what has been written so far."""
-        self._schema = schema
+        self._template = template
         self._path = path
         self._full_path = out / path
+        self._blocks: list[Block] = []
         self._kept: Extent | None = None
         self._open: Extent | None = None
-        self._open_bytes = 0
         self._written_back = 0
         with writing(self._full_path):
-            os.close(os.open(self._full_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE))
-            self._file = pa.OSFile(str(self._full_path), "wb")
-            self._sink = pa.BufferedOutputStream(self._file, _BUFFER_BYTES)
-            self._writer = pa.ipc.new_file(self._sink, schema)
+            self._file = open(self._full_path, "xb", buffering=0, opener=_private)  # noqa: SIM115
+            _write(self._file, template.head)
 
-    def write(self, batches: Iterable[pa.RecordBatch], extent: Extent, size: int) -> None:
-        """Append record batches of about `size` bytes that hold `extent`; `keep` or `drop_open` follows."""
+    @property
+    def bytes(self) -> int:
+        """What record batches have been written so far take."""
+        return self._blocks[-1].end - len(self._template.head) if self._blocks else 0
+
+    def write(self, messages: Iterable[Frame], extent: Extent) -> None:
+        """Append record batches that hold `extent`; `keep` or `drop_open` follows."""
         with writing(self._full_path):
-            for batch in batches:
-                self._writer.write_batch(batch)
+            for message in messages:
+                self._blocks.append(Block.of(message, self._file.tell()))
+                _write(self._file, message)
+            if self.bytes - self._written_back >= _WRITEBACK_BYTES:
+                self._written_back = self.bytes
+                start_writeback(self._file.fileno())
         self._open = _joined(self._open, extent)
-        self._open_bytes += size
-        self.bytes += size
-        if self.bytes - self._written_back >= _WRITEBACK_BYTES:
-            self._written_back = self.bytes
-            start_writeback(self._file.fileno())
 
     def keep(self) -> None:
         """All that was written so far ends with a transaction."""
         if self._open:
             self._kept = _joined(self._kept, self._open)
-            self._open, self._open_bytes = None, 0
+            self._open = None
 
     def close(self) -> None:
         """No more is written; harmless when done before."""
-        if not self._sink.closed:
-            with writing(self._full_path):
-                self._writer.close()
-                self._sink.close()
+        if not self._file.closed:
+            with writing(self._full_path), self._file:
+                _write(self._file, self._template.end(self._blocks))
 
-    def take_open(self) -> tuple[Iterator[pa.RecordBatch], Extent, int]:
+    def take_open(self) -> tuple[Iterator[Frame], Extent]:
         """Close the file; what was written since the last `keep`, as another file's `write` takes it."""
         assert self._open is not None
         self.close()
-        first = self._kept.batches if self._kept else 0
-        return self._read(first, first + self._open.batches), self._open, self._open_bytes
+        return self._read(self._blocks[self._kept_batches :]), self._open
 
     def drop_open(self) -> bool:
         """Close the file, without what was written since the last `keep`; false if then nothing is left."""
@@ -94,23 +90,23 @@ class TableFile:
             if self._kept is None:
                 self._full_path.unlink()
             elif self._open is not None:
-                self._rewrite(self._read(0, self._kept.batches))
-        self._open, self._open_bytes = None, 0
+                with self._full_path.open("r+b", buffering=0) as file:
+                    file.truncate(self._blocks[self._kept_batches].offset)
+                    file.seek(0, os.SEEK_END)
+                    del self._blocks[self._kept_batches :]
+                    _write(file, self._template.end(self._blocks))
+        self._open = None
         return self._kept is not None
 
-    def _read(self, first: int, end: int) -> Iterator[pa.RecordBatch]:
-        with pa.memory_map(str(self._full_path)) as source:
-            reader = pa.ipc.open_file(source)
-            for index in range(first, end):
-                yield reader.get_batch(index)
+    @property
+    def _kept_batches(self) -> int:
+        return self._kept.batches if self._kept else 0
 
-    def _rewrite(self, batches: Iterable[pa.RecordBatch]) -> None:
-        temporary = self._full_path.with_name(self._full_path.name + TEMPORARY_SUFFIX)
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE))
-        with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, self._schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-        temporary.rename(self._full_path)
+    def _read(self, blocks: Sequence[Block]) -> Iterator[Frame]:
+        with self._full_path.open("rb") as file:
+            for block in blocks:
+                file.seek(block.offset)
+                yield file.read(block.end - block.offset)
 
     def data_file(self) -> DataFile:
         """What the log says about the closed file."""
@@ -144,3 +140,13 @@ def _joined(first: Extent | None, then: Extent) -> Extent:
         min(first.min_timestamp_us, then.min_timestamp_us),
         max(first.max_timestamp_us, then.max_timestamp_us),
     )
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, FILE_MODE)
+
+
+def _write(file: FileIO, content: Frame) -> None:
+    rest = memoryview(content)
+    while len(rest):
+        rest = rest[file.write(rest) :]

@@ -1,0 +1,80 @@
+"""Arrow IPC files out of record batch messages that are ready: each is written as it is, with one call.
+
+Arrow's own writer would take every batch apart and write it buffer by buffer. What else a file has comes from
+a template that Arrow makes once per schema, a file of one empty batch: the head (schema, dictionaries) as it
+is, the footer with another list of record batches.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from engine.change_schema import empty_file_batch
+from engine.messages import Frame
+
+_TAIL = 10
+"""Bytes behind a footer: its length, and a magic word."""
+_PREFIX = 8
+"""Bytes before a message's metadata: a marker, and the metadata's length."""
+_END_OF_MESSAGES = b"\xff\xff\xff\xff\0\0\0\0"
+_RECORD_BATCHES = 3
+"""Place of the list in the footer's table."""
+_BLOCK = struct.Struct("<qi4xq")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Where a message stands in a file."""
+
+    offset: int
+    metadata: int
+    """Bytes before the body, the prefix included."""
+    body: int
+
+    @classmethod
+    def of(cls, message: Frame, offset: int) -> Block:
+        """The block of a message that is written at `offset`."""
+        metadata = _PREFIX + int.from_bytes(message[4:_PREFIX], "little")
+        return cls(offset, metadata, len(message) - metadata)
+
+    @property
+    def end(self) -> int:
+        """The offset behind it."""
+        return self.offset + self.metadata + self.body
+
+
+class Template:
+    """What all files of one schema have in common."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, schema) as writer:
+            writer.write_batch(empty_file_batch(schema))
+        content = sink.getvalue().to_pybytes()
+        self._tail = content[-_TAIL + 4 :]
+        (size,) = struct.unpack_from("<i", content, len(content) - _TAIL)
+        self._footer = content[-_TAIL - size : -_TAIL]
+        # A flatbuffer: the table's place, in the table the place of its vtable, and there the field's.
+        (table,) = struct.unpack_from("<I", self._footer, 0)
+        (vtable,) = struct.unpack_from("<i", self._footer, table)
+        (field,) = struct.unpack_from("<H", self._footer, table - vtable + 4 + 2 * _RECORD_BATCHES)
+        self._list_field = table + field
+        (blocks,) = struct.unpack_from("<I", self._footer, self._list_field)
+        offset, _, _ = _BLOCK.unpack_from(self._footer, self._list_field + blocks + 4)
+        self.head = content[:offset]
+        """All before the first record batch."""
+
+    def end(self, blocks: Sequence[Block]) -> bytes:
+        """All behind the last record batch."""
+        footer = bytearray(self._footer)
+        # The list's entries, behind its length, stand at multiples of eight.
+        footer += bytes(-(len(footer) + 4) % 8)
+        struct.pack_into("<I", footer, self._list_field, len(footer) - self._list_field)
+        footer += struct.pack("<I", len(blocks))
+        for block in blocks:
+            footer += _BLOCK.pack(block.offset, block.metadata, block.body)
+        return _END_OF_MESSAGES + footer + struct.pack("<i", len(footer)) + self._tail
