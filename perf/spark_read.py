@@ -1,7 +1,8 @@
 """What Spark reads a second: our data source beside Spark's own Parquet source, over the same rows.
 
-Both in one session, one after the other, into the sink that takes every column of every row and keeps none.
-The Parquet files are written by Spark from what our source reads: the same rows, columns and types.
+All in one session, one after the other, into the sink that takes every column of every row and keeps none.
+The Parquet files are written by Spark from what our source reads: the same rows, columns and types. A batch
+is measured with a source that has nothing to do (`perf.spark_limit`), too.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from perf.workloads import BULK
 
 ENGINE = "binlog source"
 PARQUET = "Spark's Parquet source"
+LIMIT = "a Python source with nothing to do"
 BATCH, STREAM = "spark-batch", "spark-stream"
 _TABLE = f"{DATABASE}.bulk"
 _WARM_UPS = 3
@@ -48,13 +50,16 @@ def spark_case(name: str, settings: Settings) -> Case[Readable]:
     """A batch or a streaming read (AvailableNow) of all change rows of a bulk load."""
     read = {BATCH: _read_batch, STREAM: _read_stream}[name]
     told = {BATCH: "a batch read", STREAM: "a streaming read (AvailableNow)"}[name]
+    peers = [SparkRead(ENGINE, read, _binlog_source), SparkRead(PARQUET, read, _parquet_source)]
+    if name == BATCH:
+        peers.append(SparkRead(LIMIT, read, _repeating_source))
     return Case(
         name=name,
         title=f"{told} of the bulk load's change rows, all columns, metadata included",
-        group="Spark: rows of a batch and of a streaming read",
+        group=f"Spark: {told}",
         binlog=partial(binlog_of, BULK, settings.scale),
         offer=partial(_readable, settings),
-        peers=[SparkRead(ENGINE, read, _binlog_source), SparkRead(PARQUET, read, _parquet_source)],
+        peers=peers,
     )
 
 
@@ -96,6 +101,11 @@ def _parquet_source(subject: Readable, reader: Any) -> Any:
     return reader.format("parquet").load(str(subject.parquet))
 
 
+def _repeating_source(subject: Readable, reader: Any) -> Any:
+    repeating = reader.format("repeating").option("tables", _TABLE).option("rows", subject.rows)
+    return repeating.load(str(subject.changes))
+
+
 def _read_batch(subject: Readable, source: Callable[[Readable, Any], Any]) -> None:
     source(subject, subject.spark.read).write.format("noop").mode("overwrite").save()
 
@@ -119,6 +129,7 @@ def _read_stream(subject: Readable, source: Callable[[Readable, Any], Any]) -> N
 def _readable(settings: Settings, binlog: Binlog) -> Iterator[Readable]:
     if find_spec("pyspark") is None:
         raise PeerError("PySpark is not installed: make venv")
+    from perf.spark_limit import RepeatingSource
     from tests.spark_session import start_spark
 
     with tempfile.TemporaryDirectory(dir=settings.work) as folder:
@@ -129,6 +140,7 @@ def _readable(settings: Settings, binlog: Binlog) -> Iterator[Readable]:
         try:
             readable = Readable(spark, changes, parquet, binlog.change_rows, Path(folder))
             _binlog_source(readable, spark.read).write.parquet(str(parquet))
+            spark.dataSource.register(RepeatingSource)
             yield readable
         finally:
             spark.stop()
