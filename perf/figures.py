@@ -12,7 +12,7 @@ from perf.case import CaseResult
 from perf.latency import ALLOWED_SECONDS, INTERVALS, condition
 from perf.memory import PROPORTIONAL
 from perf.scaling import size_name
-from perf.spark_read import BATCH, PARQUET, STREAM
+from perf.spark_read import BATCH, PARQUET
 from perf.start_up import WARM
 from perf.workloads import DECODED
 
@@ -129,7 +129,6 @@ FIGURES = (
         for interval in INTERVALS
     ),
     Figure("Spark, batch read", PARQUET, 0.8, ratio(BATCH, PARQUET)),
-    Figure("Spark, streaming read", PARQUET, 0.8, ratio(STREAM, PARQUET)),
     Figure(
         "time for a byte, 5 GB of binlog",
         "1 GB of binlog",
