@@ -16,7 +16,7 @@ from tests.servers import UnavailableError
 
 Subject = TypeVar("Subject")
 Tell = Callable[[str], None]
-_ENOUGH_SECONDS = 12
+_ENOUGH_SECONDS = 10
 """A peer that has taken more is not run again: it would take most of the time, and slow ones are steady."""
 Contender = tuple[Peer[Subject], PeerResult]
 

@@ -65,7 +65,9 @@ def size_name(gigabytes: float) -> str:
 
 
 class EngineWithWorkers(Engine):
-    """With a number of decoder processes, and the processor time that all of it took."""
+    """With a number of decoder processes, and the processor time that they took."""
+
+    most_runs = _MOST_RUNS
 
     def __init__(self, work: Path, workers: int) -> None:
         super().__init__(work, workers)
