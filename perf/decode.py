@@ -16,12 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from engine.allocator import keep_freed_memory
 from engine.decode.batch import BatchDecoder
 from engine.decode.options import DecodeOptions
+from engine.decode.record_messages import write_messages
 from engine.decode.table_map import TableMap
 from engine.net.batching import BATCH_BYTES, Batcher, OutgoingBatch
 from engine.net.files import open_binlog
+from engine.slot_file import RESULT_ROOM
 from perf.binlog import binlog_of, catalog_of
 from perf.measurement import PeerError
 from perf.workloads import WORKLOADS
@@ -54,6 +58,7 @@ def decode_passes(path: Path, passes: int, batch_bytes: int = BATCH_BYTES) -> It
     Raises PeerError where the decoder does.
     """
     decoder = BatchDecoder(DecodeOptions())
+    room = np.empty(RESULT_ROOM, np.uint8)
     for _ in range(passes):
         batching = decoding = 0.0
         changes = count = 0
@@ -66,7 +71,8 @@ def decode_passes(path: Path, passes: int, batch_bytes: int = BATCH_BYTES) -> It
             batching += cut - begun
             if batch is None:
                 break
-            result, _ = decoder.decode(batch.header, batch.index, batch.data)
+            result, tables = decoder.decode(batch.header, batch.index, batch.data)
+            write_messages(tables, room)
             decoding += time.perf_counter() - cut
             if result.error is not None:
                 raise PeerError(result.error)
