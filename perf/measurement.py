@@ -57,7 +57,7 @@ def run_command(
     command: Sequence[str | Path],
     *,
     environment: Mapping[str, str] | None = None,
-    timeout: float = 900,
+    timeout: float = 300,
     look: Callable[[int], None] = lambda pid: None,
 ) -> Finished:
     """Run a command to its end and measure it; `look` is called again and again with its process id.
