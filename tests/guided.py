@@ -94,7 +94,7 @@ class Guide:
         if error is not None:
             self.refused += 1
             self.reasons.add(re.sub(r"\d+", "#", error.partition(" at position ")[2]))
-        if len(self.coverage.pairs) + len(self.reasons) > before and len(source.events) <= MOST_EVENTS:
+        if len(self.coverage.pairs) + len(self.reasons) > before and 1 < len(source.events) <= MOST_EVENTS:
             self.kept.append(source)
 
 
