@@ -23,7 +23,8 @@ from engine.decode.batch import BatchDecoder
 from engine.decode.options import DecodeOptions
 from engine.decode.record_messages import write_messages
 from engine.decode.table_map import TableMap
-from engine.net.batching import BATCH_BYTES, Batcher, OutgoingBatch
+from engine.net.batching import BATCH_BYTES, Batcher
+from engine.net.cutting import OutgoingBatch
 from engine.net.files import open_binlog
 from engine.slot_file import RESULT_ROOM
 from perf.binlog import binlog_of, catalog_of

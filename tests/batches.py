@@ -14,7 +14,8 @@ from engine.decode.batch import BatchDecoder
 from engine.decode.options import DecodeOptions
 from engine.decode.record_messages import messages
 from engine.messages import Result
-from engine.net.batching import Batcher, OutgoingBatch
+from engine.net.batching import Batcher
+from engine.net.cutting import OutgoingBatch
 from engine.net.files import read_events
 from engine.reader import decode_batch, merged_schema
 

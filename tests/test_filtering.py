@@ -15,7 +15,8 @@ from engine.decode.options import DecodeOptions
 from engine.gtid import parse_gtid_set
 from engine.messages import LEFT_OUT
 from engine.net.archive import Archive
-from engine.net.batching import Batcher, OutgoingBatch
+from engine.net.batching import Batcher
+from engine.net.cutting import OutgoingBatch
 from engine.net.serve import ReplicationSource
 from engine.reader import Changes
 from engine.samples import sample_binlogs

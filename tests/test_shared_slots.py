@@ -19,7 +19,8 @@ from engine.child import Child
 from engine.decode.record_messages import messages, write_messages
 from engine.errors import EngineError
 from engine.messages import Ack, Batch
-from engine.net.batching import Batcher, OutgoingBatch
+from engine.net.batching import Batcher
+from engine.net.cutting import OutgoingBatch
 from engine.net.outlet import Outlet
 from engine.samples import sample_binlogs
 from engine.shared_slots import SlotPool, Slots

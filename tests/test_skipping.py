@@ -19,7 +19,8 @@ from engine.decode import event_types as types
 from engine.decode.options import DecodeOptions
 from engine.errors import BinlogError, EngineError
 from engine.messages import Corruption
-from engine.net.batching import Batcher, OutgoingBatch
+from engine.net.batching import Batcher
+from engine.net.cutting import OutgoingBatch
 from engine.progress import Display
 from engine.skips import Skips
 from engine.supervisor import Outcome

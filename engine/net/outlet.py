@@ -16,7 +16,7 @@ import zmq
 
 from engine.child import Child, Stopped
 from engine.messages import Ack, multipart
-from engine.net.batching import OutgoingBatch
+from engine.net.cutting import OutgoingBatch
 from engine.shared_slots import SlotPool, Slots
 from engine.slot_file import SlotFile
 

@@ -27,8 +27,9 @@ from engine.errors import EngineError
 from engine.gtid import MysqlGtidSet
 from engine.kernels import Int64s
 from engine.net import source
-from engine.net.batching import Batcher, OutgoingBatch, ServerErrorPacket
+from engine.net.batching import Batcher, ServerErrorPacket
 from engine.net.connection import Connection
+from engine.net.cutting import OutgoingBatch
 from engine.net.endpoint import ConnectionFailed
 from engine.net.files import file_order
 from engine.net.packets import parse_err
