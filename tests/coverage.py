@@ -297,8 +297,18 @@ FORMS = (
 """Every type code, and every declaration of the differential test."""
 
 FUZZING = (
-    "| when | inputs | seconds | what it did | findings | what became of them |",
-    "| --- | --- | --- | --- | --- | --- |",
+    "`make fuzz`, every access to memory checked, on 2026-11-20:",
+    "",
+    "| run | inputs | refused | seconds | findings | what became of them |",
+    "| --- | --: | --: | --: | --- | --- |",
+    "| at random, 1st | not counted | | ends at a finding | an `IndexError` in the batcher: behind a gap "
+    "that no header tells, a transaction of several batches took the gap's row for its GTID | fixed; "
+    "`test_batching.py::test_a_transaction_behind_a_gap_that_its_gtid_does_not_tell` |",
+    "| at random, 2nd, same seed | 8,500 | 3,149 | 150 | none | |",
+    "| coverage-guided, 1st | not counted | | ends at a finding | it kept a binlog of nothing but its format "
+    "description, and had nothing to damage | fixed in `guided.py` |",
+    "| coverage-guided, 2nd, same seed | 36,353 | 19,440 | 150 | none; 463 kept, 2,764 pairs of lines, "
+    "370 kinds of errors | |",
 )
 
 
