@@ -170,6 +170,8 @@ def _peak_memory() -> int | None:
 
 def start_child(function: str, config: Any) -> None:
     """Run a process's main function, named `module:function`, so that the supervisor need not import it."""
+    # The fork server ignores it.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     module, _, name = function.partition(":")
     getattr(importlib.import_module(module), name)(config)
 

@@ -13,7 +13,7 @@ from multiprocessing import forkserver
 
 from engine.errors import EngineError
 
-_PRELOADED = ["engine.without_pandas", "engine.preload"]
+_PRELOADED = ["engine.stop_signals", "engine.without_pandas", "engine.preload"]
 _LONGEST_SOCKET_PATH = 107
 _SOCKET_NAME_BYTES = 32
 """What a folder for sockets, and a name in it, add to the folder for temporary files."""

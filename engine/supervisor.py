@@ -231,13 +231,14 @@ class Supervisor:
     def _stop_all(self, reports: zmq.Socket[bytes]) -> None:
         """Stop the source first and the sink last, so that what is finished is committed."""
         sink = self._processes.get("sink")
-        for process in self._processes.values():
-            if process is not sink and process.is_alive():
-                process.terminate()
-        if sink is not None and sink.is_alive():
-            sink.terminate()
         deadline = time.monotonic() + _STOP_SECONDS
-        while any(process.is_alive() for process in self._processes.values()) and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            alive = [process for process in self._processes.values() if process.is_alive()]
+            if not alive:
+                break
+            # Again and again, as one that was just forked from the fork server does not listen yet.
+            for process in sorted(alive, key=lambda one: one is sink):
+                process.terminate()
             reports.poll(_POLL_MILLISECONDS)
             self._take_reports(reports)
         for process in self._processes.values():

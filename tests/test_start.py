@@ -15,7 +15,7 @@ from engine.errors import EngineError
 from engine.gtid import MysqlGtidSet
 from engine.net import source
 from engine.net.connection import Connection
-from engine.net.place_search import file_begun, place_at
+from engine.net.place_search import executed_before, file_begun, place_at
 from engine.net.source import FIRST_POSITION
 from engine.net.start import LastPlace, start_place
 from engine.reader import Changes
@@ -105,6 +105,13 @@ def test_each_second_leads_to_its_transaction(history: History) -> None:
         found = place_at(history.connect, facts, _utc(step.second))
         assert (found.file, found.gtid_set) == (step.file, step.gtid_set)
         assert step.earliest <= found.position <= step.position
+
+
+def test_what_was_executed_before_a_position_and_before_a_file(history: History) -> None:
+    facts = history.facts()
+    for step in history.steps:
+        for position in {step.earliest, step.position}:
+            assert executed_before(history.connect, facts, step.file, position) == step.gtid_set
 
 
 def test_a_time_between_leads_to_what_came_next(history: History) -> None:

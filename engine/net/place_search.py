@@ -134,7 +134,9 @@ class _Search:
         )
         if header.aborts_transaction:
             self._open = None
-        late = np.flatnonzero(self._reached(events)[events.context :]) + events.context
+        # What a file says at its beginning is about what came before it, and so before any place in it.
+        reached = self._reached(events) & (events.types != PREVIOUS_GTIDS_LOG_EVENT)
+        late = np.flatnonzero(reached[events.context :]) + events.context
         first_late = int(late[0]) if len(late) else len(events)
         ends = np.flatnonzero(events.transaction_ends[:first_late])
         # The late event's transaction begins behind the last one that ended, maybe in an earlier batch.
