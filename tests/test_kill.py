@@ -115,4 +115,5 @@ def test_killing_any_process_loses_and_doubles_nothing(
     for table, columns in TABLES.items():
         assert_replays(spark, out, mysql97, table, ["id"], columns)
     drain(mysql97, undisturbed, start=start)
-    assert_same_changes(out, undisturbed)
+    # A server that is asked by GTID begins behind a rotation that comes after the last transaction we have.
+    assert_same_changes(out, undisturbed, rotations=False)
