@@ -85,7 +85,8 @@ def run_command(
         output.seek(0)
         errors.seek(0)
         if process.returncode:
-            told = (errors.read() or output.read()).strip()[-1500:]
+            # The last line: what comes before it, such as a traceback, names paths of this machine.
+            told = "".join((errors.read() or output.read()).strip().splitlines()[-1:])
             raise PeerError(f"{Path(command[0]).name} ended with status {process.returncode}: {told}")
         return Finished(seconds, output.read(), Usage(usage.ru_utime, usage.ru_stime, peak_memory))
 
