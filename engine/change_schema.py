@@ -74,19 +74,16 @@ def transit_schema(file_schema: pa.Schema) -> pa.Schema:
 
 
 def to_file_message(
-    message: Frame, transit: pa.Schema, sequence_base: int
+    message: Frame, sequence_at: int, rows: int, sequence_base: int
 ) -> tuple[Frame, NDArray[np.int64]]:
     """A message in transit as the file holds it, and its `_seq` = base + ordinal.
 
-    Only those numbers differ, since the codes of `_change_type` are the file's dictionary indices: they are
-    changed in place, unless the message is read-only.
+    Only those numbers, at `sequence_at`, differ, since the codes of `_change_type` are the file's dictionary
+    indices: they are changed in place, unless the message is read-only.
     """
-    source = pa.py_buffer(message)
-    sequence = pa.ipc.read_record_batch(source, transit).column(transit.get_field_index("_seq"))
-    start = sequence.buffers()[1].address - source.address
-    if not source.is_mutable:
+    if memoryview(message).readonly:
         message = bytearray(message)
-    numbers = np.frombuffer(message, np.int64, len(sequence), start)
+    numbers = np.frombuffer(message, np.int64, rows, sequence_at)
     numbers += sequence_base
     return message, numbers
 

@@ -148,13 +148,15 @@ class TableResult(Message):
     min_timestamp: int
     """Smallest and largest `_commit_timestamp`, µs since the epoch."""
     max_timestamp: int
+    sequence_at: int
+    """Where in the message the numbers of `_seq` stand, 64 bits each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result(Message):
     """What one batch decoded to: one record batch IPC message per entry of `tables`.
 
-    They stand in `slot`, or follow as frames where that is null.
+    They stand in `slot`; those that do not, or all where that is null, follow as frames.
 
     The `_seq` columns inside hold ordinals within the batch, 1…`ordinals`; the sink adds its own base.
     """
@@ -186,8 +188,8 @@ class Result(Message):
     file_created: int = 0
     """Server clock when `resume_file` was begun, in seconds; 0 if the batch does not tell."""
     slot: int | None = None
-    spans: list[tuple[int, int]] = field(default_factory=list)
-    """Per entry of `tables` where its message starts in the slot, and how long it is."""
+    spans: list[tuple[int, int] | None] = field(default_factory=list)
+    """Per entry of `tables` where its message starts in the slot, and how long it is; null for a frame."""
     hides_gtids: bool = False
     """As in `Dropped`: the executed set is not known any more."""
     doubtful_gtids: list[tuple[str, int, int, int]] = field(default_factory=list)

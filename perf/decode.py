@@ -21,7 +21,6 @@ import numpy as np
 from engine.allocator import keep_freed_memory
 from engine.decode.batch import BatchDecoder
 from engine.decode.options import DecodeOptions
-from engine.decode.record_messages import write_messages
 from engine.decode.table_map import TableMap
 from engine.net.batching import BATCH_BYTES, Batcher
 from engine.net.cutting import OutgoingBatch
@@ -72,8 +71,7 @@ def decode_passes(path: Path, passes: int, batch_bytes: int = BATCH_BYTES) -> It
             batching += cut - begun
             if batch is None:
                 break
-            result, tables = decoder.decode(batch.header, batch.index, batch.data)
-            write_messages(tables, room)
+            result, _ = decoder.decode(batch.header, batch.index, batch.data, room)
             decoding += time.perf_counter() - cut
             if result.error is not None:
                 raise PeerError(result.error)

@@ -12,7 +12,6 @@ import pyarrow as pa
 from engine.change_schema import to_file_batch, transit_schema
 from engine.decode.batch import BatchDecoder
 from engine.decode.options import DecodeOptions
-from engine.decode.record_messages import messages
 from engine.messages import Result
 from engine.net.batching import Batcher
 from engine.net.cutting import OutgoingBatch
@@ -20,6 +19,8 @@ from engine.net.files import read_events
 from engine.reader import decode_batch, merged_schema
 
 LARGEST_PACKET = 0xFFFFFF
+ROOM = 1 << 16
+"""Too small for large batches, which then take memory of their own."""
 
 
 def events_of(path: Path) -> list[bytes]:
@@ -74,11 +75,12 @@ def decode_all(batches: Sequence[OutgoingBatch], options: DecodeOptions | None =
     base = 0
     for batch in batches:
         data = np.array(batch.data)
-        result, tables = BatchDecoder(options or DecodeOptions()).decode(batch.header, batch.index, data)
+        decoder = BatchDecoder(options or DecodeOptions())
+        result, messages = decoder.decode(batch.header, batch.index, data, np.empty(ROOM, np.uint8))
         decoded.results.append(result)
-        for table, frame in zip(result.tables, messages(tables), strict=True):
+        for table, frame in zip(result.tables, messages, strict=True):
             schema = pa.ipc.read_schema(pa.py_buffer(table.schema))
-            transit = pa.ipc.read_record_batch(frame, transit_schema(schema))
+            transit = pa.ipc.read_record_batch(pa.py_buffer(frame), transit_schema(schema))
             transit.validate(full=True)
             plain = decode_batch(to_file_batch(transit, schema, base), merged_schema([schema]))
             decoded.rows.setdefault(table.table, []).extend(plain.to_pylist())

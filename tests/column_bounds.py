@@ -1,7 +1,7 @@
 """Decodes random cells of every column type between pages that must not be touched; run as a program.
 
-The batch lies right behind one such page or right before another, and every buffer that a codec fills ends
-right before one, so that a kernel that reads or writes out of bounds kills the process.
+The batch lies right behind one such page or right before another, and the room that a codec fills ends right
+before one, so that a kernel that reads or writes out of bounds kills the process.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ctypes
 import mmap
 import random
 import sys
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -17,9 +18,11 @@ import numpy as np
 import numpy.ma
 
 from engine.decode.columns import codec_for
-from engine.decode.columns.base import Column, Counters, Options
+from engine.decode.columns.base import Codec, Column, Counters, Options
 from engine.decode.columns.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
 from engine.decode.columns.field_types import FieldType
+from engine.decode.record_message import read_arrays
+from engine.decode.room import ArrayParts, Room, in_own_room
 from engine.errors import EngineError
 from tests.column_cells import lay_out, prefixed
 from tests.test_columns_json import encode
@@ -116,6 +119,10 @@ def random_content(column: Column, width: int, choose: random.Random) -> bytes:
     return content[: column.metadata] if column.type_code == FieldType.STRING else content
 
 
+def _build(codec: Codec, batch: np.ndarray, cells: np.ndarray, room: Room) -> ArrayParts:
+    return codec.build(batch, cells, room, Counters())
+
+
 def main(rounds: int) -> None:
     """Decode `rounds` batches of each column type in each position and kind of rendering."""
     choose = random.Random(1)
@@ -129,8 +136,12 @@ def main(rounds: int) -> None:
                 for _ in range(choose.choice((1, 1, 2, 9)))
             ]
             data, cells = lay_out([prefixed(codec, content) for content in contents], gap=b"")
+            batch = guarded(data.tobytes(), at_end=at_end)
+
             try:
-                array = codec.build(guarded(data.tobytes(), at_end=at_end), cells, Counters())
+                # In rooms that are too small at first.
+                in_own_room(choose.randrange(600), partial(_build, codec, batch, cells))
+                (array,) = read_arrays(batch, [cells], [codec], Counters())
             except EngineError:
                 continue
             array.validate(full=True)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from engine.decode.columns import codec_for
 from engine.decode.columns.base import ABSENT_CELL, NULL_CELL, Codec, Column, Counters, Options
+from engine.decode.record_message import read_arrays
 
 JUNK = b"\xff\x00\x80"
 
@@ -50,7 +51,7 @@ def decode(
     """The array of a column whose cells hold `contents` (without length prefixes)."""
     codec = codec_for(column, options or Options())
     data, cells = lay_out([prefixed(codec, content) for content in contents])
-    array = codec.build(data, cells, counters if counters is not None else Counters())
+    (array,) = read_arrays(data, [cells], [codec], counters if counters is not None else Counters())
     assert array.type == codec.arrow_type
     assert len(array) == len(contents)
     array.validate(full=True)

@@ -36,7 +36,6 @@ from engine.decode.events import decode_event
 from engine.decode.events.payload import inner_events
 from engine.decode.format_description import FormatDescription, has_checksum_field
 from engine.decode.options import DecodeOptions
-from engine.decode.record_messages import messages
 from engine.decode.warm import warm_kernels
 from engine.errors import BinlogError, EventError
 from engine.messages import Corruption
@@ -287,6 +286,10 @@ def _finished(rng: Random, event: bytes, checksum: bool) -> bytes:
     return event + zlib.crc32(event).to_bytes(4, "little") if checksum else event
 
 
+_ROOM = 1 << 12
+"""Enough for some of the messages, so that others need memory of their own."""
+
+
 class Decoders:
     """A decoder for all tables, and one for some."""
 
@@ -353,10 +356,14 @@ def _run_through(
     for number, batch in enumerate(batches):
         assert batch.header.sequence == number
         # Nothing is behind the last event, so that no kernel reads beyond it unnoticed.
-        result, tables = decoders.decoder(case).decode(batch.header, batch.index, np.array(batch.data))
-        for table, frame in zip(result.tables, messages(tables), strict=True):
+        decoder, memory = decoders.decoder(case), np.empty(_ROOM, np.uint8)
+        result, frames = decoder.decode(batch.header, batch.index, np.array(batch.data), memory)
+        for table, frame in zip(result.tables, frames, strict=True):
             schema = pa.ipc.read_schema(pa.py_buffer(table.schema))
-            pa.ipc.read_record_batch(frame, transit_schema(schema)).validate(full=True)
+            read = pa.ipc.read_record_batch(pa.py_buffer(frame), transit_schema(schema))
+            read.validate(full=True)
+            numbers = np.frombuffer(frame, np.int64, table.rows, table.sequence_at)
+            assert read.column("_seq").to_pylist() == numbers.tolist()
         if result.error is not None:
             assert result.error == str(error) or LOCATED.fullmatch(result.error), result.error
             return result.error, result.corruption

@@ -89,6 +89,7 @@ def result(
     for rows in tables:
         batch = _change_batch(rows, sequence) if rows.table else _event_batch(rows, sequence)
         schema = change_schema(rows.database, rows.table, rows.columns) if rows.table else EVENT_FEED_SCHEMA
+        frame = batch.serialize().to_pybytes()
         headers.append(
             TableResult(
                 rows.database,
@@ -97,9 +98,10 @@ def result(
                 batch.num_rows,
                 timestamp,
                 timestamp,
+                _sequence_at(frame, batch.schema),
             )
         )
-        frames.append(batch.serialize().to_pybytes())
+        frames.append(frame)
     header = Result(
         sequence=sequence,
         tables=headers,
@@ -117,6 +119,13 @@ def result(
         counters={},
     )
     return replace(header, **fields), frames
+
+
+def _sequence_at(message: bytes, schema: pa.Schema) -> int:
+    """Where the numbers of `_seq` stand in a message."""
+    source = pa.py_buffer(message)
+    numbers = pa.ipc.read_record_batch(source, schema).column("_seq").buffers()[1]
+    return numbers.address - source.address
 
 
 def end_of_stream(sequence: int, **fields: object) -> tuple[Result, list[bytes]]:

@@ -28,8 +28,8 @@ def test_arrow_reads_back_what_was_put_together(rows: Rows, count: int):
     template = Template(schema)
     file = bytearray(template.head)
     blocks, expected = [], []
-    for base, (_, frame) in enumerate(messages):
-        message, numbers = to_file_message(frame, transit_schema(schema), base)
+    for base, (table, frame) in enumerate(messages):
+        message, numbers = to_file_message(frame, table.sequence_at, table.rows, base)
         transit = pa.ipc.read_record_batch(pa.py_buffer(frame), transit_schema(schema))
         expected.append(to_file_batch(transit, schema, base))
         assert numbers.tolist() == [base + ordinal for ordinal in rows.ordinals]
@@ -48,8 +48,7 @@ def test_arrow_reads_back_what_was_put_together(rows: Rows, count: int):
 
 def test_a_message_that_can_be_changed_is_not_copied():
     table, frame = sent(0, orders([1, 2]))
-    transit = transit_schema(pa.ipc.read_schema(pa.py_buffer(table.schema)))
     shared = bytearray(frame)
-    message, numbers = to_file_message(memoryview(shared), transit, 40)
+    message, numbers = to_file_message(memoryview(shared), table.sequence_at, table.rows, 40)
     assert numbers.tolist() == [41, 42]
     assert bytes(message) == shared != frame

@@ -11,12 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import zmq
 
 from engine.child import Child
-from engine.decode.record_messages import messages, write_messages
 from engine.errors import EngineError
 from engine.messages import Ack, Batch
 from engine.net.batching import Batcher
@@ -162,21 +160,3 @@ def test_a_slot_comes_back_with_the_acknowledgement(child: Child, file: SlotFile
     sink.send(Ack(3, -1).pack())
     outlet.drain()
     assert {outlet.pool.lend(1)[1] for _ in range(3)} == {sent[2], sent[3], None}
-
-
-@pytest.mark.parametrize("rows", [[3], [100_000], [3, 100_000, 5, 50_000]])
-def test_record_batches_stand_in_the_room_as_messages(rows):
-    batches = [
-        pa.record_batch({"number": range(count), "text": [f"{n}" for n in range(count)]}) for count in rows
-    ]
-    sizes = [message.size for message in messages(batches)]
-    room = np.zeros(sum(sizes) + 1000 * len(sizes), np.uint8)
-    spans = write_messages(batches, room)
-    assert spans is not None
-    assert [size for _, size in spans] == sizes
-    for batch, (start, size) in zip(batches, spans, strict=True):
-        assert start % 8 == 0
-        message = pa.py_buffer(room[start : start + size])
-        assert pa.ipc.read_record_batch(message, batch.schema).equals(batch)
-    for less in (100, sum(sizes) // 2, sum(sizes) - 100):
-        assert write_messages(batches, room[:less]) is None

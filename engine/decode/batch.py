@@ -7,56 +7,59 @@ last transaction end before it is decoded again without the rest, and the error 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.change_schema import EVENT_FEED_SCHEMA, UTC_MICROSECONDS
 from engine.decode import event_types as types
-from engine.decode.assemble import TableRows, assemble
+from engine.decode.assemble import TableMessage, assemble
 from engine.decode.columns.base import Counters, Options
 from engine.decode.dropped import dropped_entry
 from engine.decode.event_table import EventTable, EventTableError, open_events
-from engine.decode.events import decode_event, feed_entry
+from engine.decode.events import decode_event
 from engine.decode.events.mariadb import GtidList
 from engine.decode.events.transactions import Gtid, PreviousGtids
 from engine.decode.expand import expand_compressed
+from engine.decode.feed import event_times, feed_batch, feed_message
 from engine.decode.format_description import FormatDescription
 from engine.decode.gtids import gtid_ranges, gtid_texts
+from engine.decode.metadata_columns import TableRows, Transactions
 from engine.decode.options import DecodeOptions
 from engine.decode.partial_updates import JsonUpdate, flag_differences, plain_updates
 from engine.decode.rollbacks import without_undone_rows
+from engine.decode.room import Built, Room, RoomFull, in_own_room
 from engine.decode.survey import Survey, feed_table, survey_events
 from engine.decode.tables import TableDecoder, TableDecoders
-from engine.decode.walk import walk_rows
+from engine.decode.walk import walk_tables
 from engine.errors import EngineError, EventError
 from engine.fingerprint import fingerprint
 from engine.kernels import Bytes, Int64s, read_u32
 from engine.messages import LEFT_OUT, SKIPPED, Batch, Corruption, Dropped, Result, TableResult
 
-_FEED_SCHEMA_BYTES = EVENT_FEED_SCHEMA.serialize().to_pybytes()
+_SMALL_ROOM = 1 << 16
 _TELLS_STATE = np.zeros(256, np.bool_)
 _TELLS_STATE[[types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT]] = True
 
 
-@dataclass(frozen=True, slots=True)
-class DecodedTable:
-    """One record batch in transit shape, and what the sink wants to know of it."""
+Place = tuple[int, int]
+"""Where in a room something starts, and its bytes."""
 
-    database: str
-    table: str
-    schema: bytes
-    batch: pa.RecordBatch
-    min_timestamp: int
-    max_timestamp: int
+
+@dataclass(frozen=True, slots=True)
+class PlacedTable:
+    """A table's message, and where it is in the room that it was meant for: null where that was too small."""
+
+    table: TableMessage
+    place: Place | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    tables: list[DecodedTable]
+    tables: list[PlacedTable]
     ordinals: int
     gtids: list[tuple[str, int, int, int]]
     gtid_set: str | None
@@ -73,9 +76,12 @@ class BatchDecoder:
         self._formats: dict[bytes, FormatDescription] = {}
 
     def decode(
-        self, batch: Batch, index: NDArray[np.uint32], data: Bytes
-    ) -> tuple[Result, list[pa.RecordBatch]]:
-        """The result's header, and its tables' record batches. Damage is told in the header, never raised."""
+        self, batch: Batch, index: NDArray[np.uint32], data: Bytes, memory: Bytes
+    ) -> tuple[Result, list[Bytes]]:
+        """The result's header, and its tables' messages, in `memory` as far as there is room.
+
+        Damage is told in the header, never raised.
+        """
         description = self._format(batch, index, data)
         events, error = open_events(
             batch.file,
@@ -88,12 +94,12 @@ class BatchDecoder:
         whole = events
         content = _Content([], 0, [], None, {})
         if batch.dropped is not None:
-            content = self._dropped(events, description, batch.file, batch.dropped)
+            content = self._dropped(events, description, batch.file, batch.dropped, Room(memory))
         while description is not None and len(events) > events.context:
             if error is not None:
                 events = _sound_part(events, error.event)
             try:
-                content = self._content(events, description, batch)
+                content = self._content(events, description, batch, Room(memory))
                 break
             except EventTableError as broken:
                 error = broken
@@ -101,6 +107,7 @@ class BatchDecoder:
         if error is not None:
             ends = len(events) > events.context
             resume = (batch.file, _end_position(events, batch.position))
+        tables = [placed.table for placed in content.tables]
         header = Result(
             sequence=batch.sequence,
             tables=[
@@ -108,12 +115,14 @@ class BatchDecoder:
                     table.database,
                     table.table,
                     table.schema,
-                    table.batch.num_rows,
+                    table.message.rows,
                     table.min_timestamp,
                     table.max_timestamp,
+                    table.sequence,
                 )
-                for table in content.tables
+                for table in tables
             ],
+            spans=[placed.place for placed in content.tables],
             ordinals=content.ordinals,
             transactions=int(np.count_nonzero(events.transaction_ends[events.context :])),
             source_bytes=len(data),
@@ -133,7 +142,7 @@ class BatchDecoder:
             doubtful_gtids=list(content.doubtful_gtids),
             corruption=batch.corruption if error is None else _corruption(error, index, data),
         )
-        return header, [table.batch for table in content.tables]
+        return header, [table.message.content for table in tables]
 
     def _format(self, batch: Batch, index: NDArray[np.uint32], data: Bytes) -> FormatDescription | None:
         if not batch.context_events:
@@ -144,7 +153,9 @@ class BatchDecoder:
             self._formats[event] = FormatDescription.parse(event)
         return self._formats[event]
 
-    def _content(self, events: EventTable, description: FormatDescription, batch: Batch) -> _Content:
+    def _content(
+        self, events: EventTable, description: FormatDescription, batch: Batch, room: Room
+    ) -> _Content:
         counters = Counters()
         # From here on no event has a checksum: it was cut off, or (in a compressed transaction) never there.
         description = description.without_checksums()
@@ -161,16 +172,21 @@ class BatchDecoder:
         counters.add("json_differences", sum(map(len, differences.values())))
         walked = _walk_tables(events, survey, decoders, differences)
         counts = np.zeros(len(events) + 1, np.int64)
-        for table in walked:
-            counts[table.events] = table.rows.counts
+        for _, rows in walked:
+            counts[rows.events] = rows.rows.counts
         counts[survey.feed_events] = 1
         before = np.cumsum(counts) - counts
-        tables = []
-        for table in walked:
-            table.ordinals[:] = before[table.events]
-            tables.append(self._table(events, table, tagged, counters))
+        gtids = gtid_texts(events, survey.transaction_gtids, tagged.split)
+        transactions = Transactions.of(survey.transaction_times, gtids)
+        tables = [
+            self._table(events, decoder, rows, transactions, before, room, counters)
+            for decoder, rows in walked
+        ]
         if len(survey.feed_events):
-            tables.append(_feed(events, survey, before, description, tagged))
+            entries = feed_batch(events, survey, before, description, tagged.split)
+            times = entries.column("_commit_timestamp").cast(pa.int64()).to_numpy()
+            message = partial(feed_message, entries, int(times.min()), int(times.max()))
+            tables.append(_placed(message, room))
         # Where earlier batches are dropped because their transaction was rolled back, its GTID still counts.
         first = 0 if batch.aborts_transaction else events.context
         gtid_events = survey.transaction_gtids[survey.transaction_gtids >= first]
@@ -183,7 +199,12 @@ class BatchDecoder:
         )
 
     def _dropped(
-        self, events: EventTable, description: FormatDescription | None, file: str, dropped: Dropped
+        self,
+        events: EventTable,
+        description: FormatDescription | None,
+        file: str,
+        dropped: Dropped,
+        room: Room,
     ) -> _Content:
         """The record of what was dropped, and its transaction's GTID, which counts as executed."""
         description = (description or FormatDescription.assumed()).without_checksums()
@@ -199,7 +220,7 @@ class BatchDecoder:
         gtid, time = None, None
         if len(gtid_events):
             gtid = gtid_texts(events, gtid_events, tagged.split)[0].as_py()
-            time = int(_event_times(events, events.places[-1:], survey.transaction_times)[0])
+            time = int(event_times(events, events.places[-1:], survey.transaction_times)[0])
         sure = not dropped.doubts_gtid
         entry = dropped_entry(file, dropped, gtid if sure else None, time if sure else None)
         ranges = gtid_ranges(events, gtid_events[gtid_events >= 0], tagged.split)
@@ -207,7 +228,7 @@ class BatchDecoder:
         begun = int(read_u32(events.data, int(events.starts[0]))) * 1_000_000 if len(events) else 0
         extent = (sure and time) or begun
         return _Content(
-            tables=[DecodedTable("", "", _FEED_SCHEMA_BYTES, entry, extent, extent)],
+            tables=[_placed(partial(feed_message, entry, extent, extent), room)],
             ordinals=1,
             gtids=ranges if sure else [],
             gtid_set=None,
@@ -236,26 +257,31 @@ class BatchDecoder:
         return decoders
 
     def _table(
-        self, events: EventTable, table: TableRows, tagged: _TaggedGtids, counters: Counters
-    ) -> DecodedTable:
-        name = f"{table.decoder.database}.{table.decoder.table}"
+        self,
+        events: EventTable,
+        decoder: TableDecoder,
+        rows: TableRows,
+        transactions: Transactions,
+        before: Int64s,
+        room: Room,
+        counters: Counters,
+    ) -> PlacedTable:
+        def build(room: Room) -> tuple[TableMessage, Counters]:
+            # Counted anew where it is built anew.
+            counted = Counters()
+            return assemble(events, decoder, rows, transactions, before, room, counted), counted
+
+        name = f"{decoder.database}.{decoder.table}"
         try:
-            batch = assemble(events, table, tagged.split, counters)
+            (message, counted), place = _built(build, room)
         except EventError as error:
             inside = (events.starts <= error.offset) & (error.offset < events.ends)
-            place = int(np.flatnonzero(inside)[0]) if inside.any() else int(table.events[0])
-            raise events.error(place, f"in a row of {name}, {error.reason}", error.corrupt) from error
+            at = int(np.flatnonzero(inside)[0]) if inside.any() else int(rows.events[0])
+            raise events.error(at, f"in a row of {name}, {error.reason}", error.corrupt) from error
         except EngineError as error:
-            reason = f"in rows of {name}, {error}"
-            raise events.error(int(table.events[0]), reason, error.corrupt) from error
-        return DecodedTable(
-            table.decoder.database,
-            table.decoder.table,
-            table.decoder.schema_bytes,
-            batch,
-            int(table.times.min()),
-            int(table.times.max()),
-        )
+            raise events.error(int(rows.events[0]), f"in rows of {name}, {error}", error.corrupt) from error
+        counters.add_all(counted)
+        return PlacedTable(message, place)
 
 
 class _TaggedGtids:
@@ -286,6 +312,21 @@ class _TaggedGtids:
         body = decode_event(event, self._description).body
         assert isinstance(body, Gtid)
         return body
+
+
+def _built(build: Callable[[Room], Built], room: Room) -> tuple[Built, Place | None]:
+    """What `build` makes in the room, and where; in memory of its own, and null, if the room is too small."""
+    start = room.end
+    try:
+        built = build(room)
+    except RoomFull as full:
+        room.end = start
+        return in_own_room(2 * (full.size + _SMALL_ROOM), build), None
+    return built, (start, room.end - start)
+
+
+def _placed(build: Callable[[Room], TableMessage], room: Room) -> PlacedTable:
+    return PlacedTable(*_built(build, room))
 
 
 def _reason(error: EngineError) -> str:
@@ -323,94 +364,33 @@ def _corruption(error: EventTableError, index: NDArray[np.uint32], data: Bytes) 
     return Corruption(error.file, error.position, error.reason, fingerprint(event.data))
 
 
-def _event_times(events: EventTable, places: Int64s, commit_times: Int64s) -> Int64s:
-    """Commit times in µs; where a transaction has none, the event's own time."""
-    untold = np.flatnonzero(commit_times <= 0)
-    if not len(untold):
-        return commit_times
-    starts = events.starts[places[untold]]
-    seconds = np.zeros(len(starts), np.int64)
-    for byte in range(4):
-        seconds |= events.data[starts + byte].astype(np.int64) << (8 * byte)
-    times = commit_times.copy()
-    times[untold] = seconds * 1_000_000
-    return times
-
-
 def _walk_tables(
     events: EventTable,
     survey: Survey,
     decoders: Sequence[TableDecoder | None],
     differences: Mapping[int, Sequence[JsonUpdate]],
-) -> list[TableRows]:
+) -> list[tuple[TableDecoder, TableRows]]:
     """The rows of every wanted table, tables in the order of their first table maps.
 
     `differences`: by event the JSON cells that only list what changed.
     """
-    order = np.argsort(survey.rows_slots, kind="stable")
-    last = np.cumsum(np.bincount(survey.rows_slots, minlength=len(decoders)))
-    walked = []
-    for decoder, members in zip(decoders, np.split(order, last[:-1]), strict=False):
-        if decoder is None or not len(members):
-            continue
-        rows = walk_rows(events, survey.rows_events[members], decoder.widths)
+    wanted = np.array([decoder is not None for decoder in decoders], np.bool_)[survey.rows_slots]
+    if not wanted.any():
+        return []
+    order = np.flatnonzero(wanted)
+    order = order[np.argsort(survey.rows_slots[order], kind="stable")]
+    slots, first = np.unique(survey.rows_slots[order], return_index=True)
+    ends = [*first[1:].tolist(), len(order)]
+    found = [decoder for slot in slots.tolist() if (decoder := decoders[slot]) is not None]
+    places, transactions = survey.rows_events[order], survey.rows_transactions[order]
+    walked = walk_tables(events, places, ends, [decoder.widths for decoder in found])
+    tables = []
+    for decoder, rows, start, end in zip(found, walked, first.tolist(), ends, strict=True):
         if differences:
-            rows = flag_differences(rows, survey.rows_events[members], differences)
-        full = rows.counts > 0
-        if not full.any():
-            continue
-        members = members[full]
-        places, transactions = survey.rows_events[members], survey.rows_transactions[members]
-        walked.append(
-            TableRows(
-                decoder=decoder,
-                rows=rows.with_counts(rows.counts[full]),
-                events=places,
-                transactions=transactions,
-                gtid_events=survey.transaction_gtids[transactions],
-                times=_event_times(events, places, survey.transaction_times[transactions]),
-                ordinals=np.zeros(len(places), np.int64),
-            )
-        )
-    return walked
-
-
-def _feed(
-    events: EventTable,
-    survey: Survey,
-    before: Int64s,
-    description: FormatDescription,
-    tagged: _TaggedGtids,
-) -> DecodedTable:
-    """The entries of the events feed, as one record batch."""
-    places, transactions = survey.feed_events, survey.feed_transactions
-    entries = []
-    for place in places:
-        try:
-            entries.append(feed_entry(decode_event(events.event(place).tobytes(), description)))
-        except EventError as error:
-            raise events.error(int(place), str(error), error.corrupt) from error
-    inside = transactions >= 0
-    known = np.where(inside, transactions, 0)
-    commit_times = np.where(inside, survey.transaction_times[known], 0) if inside.any() else 0 * places
-    gtid_events = np.where(inside, survey.transaction_gtids[known], -1) if inside.any() else -1 + 0 * places
-    times = _event_times(events, places, commit_times)
-    names, databases, statements, texts = zip(*entries, strict=True)
-    batch = pa.RecordBatch.from_arrays(
-        [
-            pa.array(before[places] + 1),
-            pa.array([events.file] * len(places)),
-            pa.array(events.positions[places]),
-            gtid_texts(events, gtid_events, tagged.split),
-            pa.array(times, UTC_MICROSECONDS),
-            pa.array(names, pa.string()),
-            pa.array(databases, pa.string()),
-            pa.array(statements, pa.string()),
-            pa.array(texts, pa.string()),
-        ],
-        schema=EVENT_FEED_SCHEMA,
-    )
-    return DecodedTable("", "", _FEED_SCHEMA_BYTES, batch, int(times.min()), int(times.max()))
+            rows = flag_differences(rows, places[start:end], differences)
+        if len(rows.images):
+            tables.append((decoder, TableRows(rows, places[start:end], transactions[start:end])))
+    return tables
 
 
 def _known_gtid_set(events: EventTable, description: FormatDescription) -> str | None:

@@ -23,6 +23,9 @@ _UUID = 36
 _LONGEST = 64
 """Bytes of the longest untagged GTID text, 36 + 1 + 20, and those behind it that writing numbers changes."""
 
+TaggedGtid = Callable[[bytes], tuple[str, int]]
+"""(`uuid:tag`, number) of a GTID_TAGGED_LOG_EVENT's bytes."""
+
 GtidRange = tuple[str, int, int, int]
 """As `engine.messages.Result.gtids` has it."""
 
@@ -108,12 +111,10 @@ def _split(events: EventTable, gtid_events: Int64s) -> tuple[NDArray[np.bool_], 
     return roles == TAGGED_GTID, bool(np.any(roles == MARIADB_GTID))
 
 
-def gtid_texts(
-    events: EventTable, gtid_events: Int64s, tagged: Callable[[bytes], tuple[str, int]]
-) -> pa.Array:
+def gtid_texts(events: EventTable, gtid_events: Int64s, tagged: TaggedGtid) -> pa.Array:
     """The GTIDs of `gtid_events` (indexes into `events`, -1 for none) as strings, null where there is none.
 
-    `tagged` gives (`uuid:tag`, number) of a GTID_TAGGED_LOG_EVENT.
+    `tagged` knows those that are read one by one.
     """
     missing = gtid_events < 0
     is_tagged, mariadb = _split(events, gtid_events)
@@ -137,9 +138,7 @@ def gtid_texts(
     return pa.array(values, pa.string())
 
 
-def gtid_ranges(
-    events: EventTable, gtid_events: Int64s, tagged: Callable[[bytes], tuple[str, int]]
-) -> list[GtidRange]:
+def gtid_ranges(events: EventTable, gtid_events: Int64s, tagged: TaggedGtid) -> list[GtidRange]:
     """The transactions of `gtid_events` (indexes into `events`) as ranges, in stream order."""
     if not len(gtid_events):
         return []

@@ -12,13 +12,13 @@ import zmq
 from engine.child import Child, run_child
 from engine.decode.batch import BatchDecoder
 from engine.decode.options import DecoderConfig
-from engine.decode.record_messages import messages, write_messages
 from engine.messages import Batch, Frame, Result, multipart
 from engine.shared_slots import Slots
 
 _QUEUED_BATCHES = 1
 """Few, so that no batch waits behind a busy decoder while another one is idle."""
 _POLL_MILLISECONDS = 1000
+_SMALL_ROOM = 1 << 15
 
 
 def run_decoder(config: DecoderConfig) -> None:
@@ -53,17 +53,18 @@ def _decode(decoder: BatchDecoder, slots: Slots, frames: list[memoryview]) -> Se
     """The message for the sink."""
     batch = Batch.unpack(frames[0])
     index = np.frombuffer(frames[1], np.uint32).reshape(-1, 2)
-    room = None
     if batch.slot is None:
         data = np.frombuffer(frames[2], np.uint8)
+        memory = np.empty(_SMALL_ROOM + 4 * len(data), np.uint8)
     else:
-        data, room = slots.batch(batch.slot, batch.data_bytes), slots.result(batch.slot)
+        data, memory = slots.batch(batch.slot, batch.data_bytes), slots.result(batch.slot)
     try:
-        header, batches = decoder.decode(batch, index, data)
-        spans = None if room is None else write_messages(batches, room)
-        if spans is None:
-            return multipart(header, *messages(batches))
-        return multipart(replace(header, slot=batch.slot, spans=spans))
+        header, contents = decoder.decode(batch, index, data, memory)
+        if batch.slot is None:
+            return multipart(replace(header, spans=[]), *(content.data for content in contents))
+        parts = zip(contents, header.spans, strict=True)
+        elsewhere = [content.data for content, span in parts if span is None]
+        return multipart(replace(header, slot=batch.slot), *elsewhere)
     except Exception as error:
         # A bug must not take the batches before this one with it: the sink commits those, then stops.
         traceback.print_exc()

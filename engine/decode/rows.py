@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from engine.change_schema import CHANGE_TYPES
-from engine.decode.assemble import absent_columns, build_columns
 from engine.decode.columns import codec_for
 from engine.decode.columns.base import Column, Counters, Options
 from engine.decode.event_table import EventTable, EventTableError
 from engine.decode.format_description import FormatDescription
-from engine.decode.walk import walk_rows
+from engine.decode.metadata_columns import absent_names
+from engine.decode.record_message import read_arrays
+from engine.decode.walk import Rows, walk_rows
 from engine.errors import EventError
 
 
@@ -45,9 +46,14 @@ def decode_rows(
     except EventTableError as error:
         raise EventError(error.reason) from error
     names = [column.name for column in columns]
-    arrays = build_columns(events.data, rows, names, codecs, Counters())
+    arrays = read_arrays(events.data, list(rows.cells.T), codecs, Counters())
     change_types = pa.array([CHANGE_TYPES[code] for code in rows.change_types], pa.string())
-    absent = absent_columns(rows, tuple(names))
+    absent = pa.array(_absent_columns(rows, tuple(names)), pa.list_(pa.string()))
     return pa.RecordBatch.from_arrays(
         [*arrays, change_types, absent], [*names, "_change_type", "_absent_columns"]
     )
+
+
+def _absent_columns(rows: Rows, names: tuple[str, ...]) -> list[list[str] | None]:
+    lists = absent_names(rows, names)
+    return [lists[image] for image in rows.images.tolist()]

@@ -23,6 +23,7 @@ from engine.decode.columns.field_types import FieldType
 from engine.decode.columns.type_names import type_name
 from engine.decode.event_types import HEADER_LENGTH
 from engine.decode.format_description import FormatDescription
+from engine.decode.record_message import MessageTemplate
 from engine.decode.table_map import TableMap
 from engine.errors import EngineError
 from engine.table_filter import TableFilter
@@ -46,8 +47,8 @@ class TableDecoder:
     schema: pa.Schema
     """The schema of its files: the table's columns, then the metadata columns."""
     schema_bytes: bytes
-    transit_schema: pa.Schema
-    """The same on its way to the sink (see `engine.change_schema`)."""
+    template: MessageTemplate
+    """Of its record batches on their way to the sink (see `engine.change_schema`)."""
 
 
 def _primary_key(
@@ -91,7 +92,7 @@ def make_decoder(
         json_columns=json_columns(columns),
         schema=schema,
         schema_bytes=schema.serialize().to_pybytes(),
-        transit_schema=transit_schema(schema),
+        template=MessageTemplate(transit_schema(schema)),
     )
 
 

@@ -12,6 +12,7 @@ from engine.decode.columns.base import Counters
 from engine.decode.columns.charsets import BINARY, collation_charset
 from engine.decode.columns.strings import text_codec
 from engine.decode.columns.wide import WIDE_CHARSETS
+from engine.decode.record_message import read_arrays
 
 _UTF8 = ("utf8mb4", "utf8mb3", BINARY)
 """`binary` statements are what their client made them: most likely UTF-8."""
@@ -32,7 +33,8 @@ def decode_text(value: bytes, collation: int | None) -> tuple[str, bool]:
     counters = Counters()
     data = bytes(_PADDING) + len(value).to_bytes(_PREFIX, "little") + value
     cells = np.array([_PADDING], np.int32)
-    text = text_codec(charset, -_PREFIX, "").build(np.frombuffer(data, np.uint8), cells, counters)
+    codec = text_codec(charset, -_PREFIX, "")
+    (text,) = read_arrays(np.frombuffer(data, np.uint8), [cells], [codec], counters)
     if counters.values:
         return value.decode("ascii", "backslashreplace"), False
     return str(text[0].as_py()), True

@@ -7,7 +7,9 @@ without fear. The result is a matrix of offsets, one line per row image.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,10 +62,6 @@ class Rows:
     bitmaps: Bytes
     """[number - 1, byte]: the distinct column bitmaps that leave columns out, numbers 1, 2…"""
 
-    def with_counts(self, counts: Int64s) -> Rows:
-        """The same rows, for rows events of which some were left out."""
-        return replace(self, counts=counts)
-
 
 @kernel
 def _count_bits(data: Bytes, at: int, columns: int) -> int:
@@ -74,12 +72,15 @@ def _count_bits(data: Bytes, at: int, columns: int) -> int:
 
 
 @kernel
-def _bitmap_number(data: Bytes, at: int, size: int, bitmaps: Int64s, known: int) -> int:
-    """The number of the bitmap at `at` among the latest known ones, else the next number (= known + 1)."""
+def _bitmap_number(data: Bytes, at: int, size: int, bitmaps: Int64s, base: int, known: int) -> int:
+    """The number of the bitmap at `at` among the latest of a table's `known` ones, else the next number.
+
+    `base`: where the table's are in `bitmaps`.
+    """
     for b in range(max(0, known - _BITMAPS_COMPARED), known):
         same = True
         for k in range(size):
-            if data[bitmaps[b] + k] != data[at + k]:
+            if data[bitmaps[base + b] + k] != data[at + k]:
                 same = False
                 break
         if same:
@@ -88,102 +89,105 @@ def _bitmap_number(data: Bytes, at: int, size: int, bitmaps: Int64s, known: int)
 
 
 @kernel
-def _walk(
+def _walk_table(
     data: Bytes,
     starts: Int64s,
     ends: Int64s,
     type_codes: Int64s,
+    first_event: int,
+    last_event: int,
     widths: Int32s,
-    cells: NDArray[np.int32],
+    cells: Int32s,
     change_types: NDArray[np.int8],
     images: Int32s,
     counts: Int64s,
     bitmaps: Int64s,
-    progress: Int64s,
-) -> int:
-    """Walk on from `progress` = [event, row, known bitmaps]; _FULL: `cells` is too short for that event."""
+    row: int,
+    cell: int,
+    bitmap_base: int,
+) -> tuple[int, int, int, int, int]:
+    """Walk the events of one table; what stopped it, at which event, and the rows, cells and bitmaps then.
+
+    `row`, `cell` and `bitmap_base` are where it begins to write.
+    """
     columns = len(widths)
     bitmap_size = (columns + 7) >> 3
-    row = progress[1]
-    known = progress[2]
-    for e in range(progress[0], len(starts)):
-        progress[0] = e
-        progress[1] = row
-        progress[2] = known
+    known = 0
+    for e in range(first_event, last_event):
         end = ends[e]
         kind = type_codes[e]
         at = starts[e] + 19 + 8
         if _HAS_EXTRA[kind]:
             if at + 2 > end:
-                return _TRUNCATED
+                return _TRUNCATED, e, row, cell, known
             extra = read_u16(data, at)
             if extra < 2:
-                return _TRUNCATED
+                return _TRUNCATED, e, row, cell, known
             at += extra
         if at >= end:
-            return _TRUNCATED
+            return _TRUNCATED, e, row, cell, known
         count = np.int64(data[at])
         at += 1
         if count == 0xFC:
             if at + 2 > end:
-                return _TRUNCATED
+                return _TRUNCATED, e, row, cell, known
             count = read_u16(data, at)
             at += 2
         if count != columns:
-            return _COLUMN_COUNT
+            return _COLUMN_COUNT, e, row, cell, known
         update = _IS_UPDATE[kind]
         first_bitmap = at
         second_bitmap = at + bitmap_size if update else at
         at = second_bitmap + bitmap_size
         if at > end:
-            return _TRUNCATED
+            return _TRUNCATED, e, row, cell, known
         first_present = _count_bits(data, first_bitmap, columns)
         second_present = _count_bits(data, second_bitmap, columns)
         first_number = 0
         second_number = 0
         if first_present < columns:
-            first_number = _bitmap_number(data, first_bitmap, bitmap_size, bitmaps, known)
+            first_number = _bitmap_number(data, first_bitmap, bitmap_size, bitmaps, bitmap_base, known)
             if first_number > known:
-                bitmaps[known] = first_bitmap
+                bitmaps[bitmap_base + known] = first_bitmap
                 known += 1
         if second_present < columns:
-            second_number = _bitmap_number(data, second_bitmap, bitmap_size, bitmaps, known)
+            second_number = _bitmap_number(data, second_bitmap, bitmap_size, bitmaps, bitmap_base, known)
             if second_number > known:
-                bitmaps[known] = second_bitmap
+                bitmaps[bitmap_base + known] = second_bitmap
                 known += 1
 
         # A row without any column in its images has no bytes at all: such an event holds one row.
         empty = first_present == 0 and (not update or second_present == 0)
         if empty and at < end:
-            return _NO_PROGRESS
+            return _NO_PROGRESS, e, row, cell, known
         first_row = row
         second = False
         while at < end or (second and second_present == 0) or (row == first_row and first_present == 0):
-            if row >= cells.shape[0]:
-                return _FULL
+            if row >= len(images) or cell + columns > len(cells):
+                return _FULL, e, row, cell, known
             present = second_present if second else first_present
             bitmap = second_bitmap if second else first_bitmap
             nulls = at
             at += (present + 7) >> 3
             if at > end:
-                return _TRUNCATED
+                return _TRUNCATED, e, row, cell, known
             bit = 0
             for c in range(columns):
                 if present < columns and not (data[bitmap + (c >> 3)] >> (c & 7)) & 1:
-                    cells[row, c] = ABSENT_CELL
+                    cells[cell + c] = ABSENT_CELL
                     continue
                 if (data[nulls + (bit >> 3)] >> (bit & 7)) & 1:
-                    cells[row, c] = NULL_CELL
+                    cells[cell + c] = NULL_CELL
                     bit += 1
                     continue
                 bit += 1
-                cells[row, c] = at
+                cells[cell + c] = at
                 width = widths[c]
                 if width > 0:
                     at += width
                 else:
                     if at - width > end:
-                        return _CELL
+                        return _CELL, e, row, cell, known
                     if width == -1:
                         at += 1 + np.int64(data[at])
                     elif width == -2:
@@ -194,7 +198,7 @@ def _walk(
                         at += 4 + read_u32(data, at)
                 # Checked cell by cell: the next one's length prefix must not be read beyond the end.
                 if at > end:
-                    return _CELL
+                    return _CELL, e, row, cell, known
             images[row] = second_number if second else first_number
             if update:
                 change_types[row] = UPDATE_POSTIMAGE if second else UPDATE_PREIMAGE
@@ -202,13 +206,63 @@ def _walk(
             else:
                 change_types[row] = _FIRST_IMAGE[kind]
             row += 1
+            cell += columns
         if second:
-            return _TRUNCATED
+            return _TRUNCATED, e, row, cell, known
         counts[e] = row - first_row
-    progress[0] = len(starts)
-    progress[1] = row
-    progress[2] = known
-    return _OK
+    return _OK, last_event, row, cell, known
+
+
+@kernel
+def _walk(
+    data: Bytes,
+    starts: Int64s,
+    ends: Int64s,
+    type_codes: Int64s,
+    table_ends: Int64s,
+    all_widths: Int32s,
+    column_ends: Int64s,
+    cells: Int32s,
+    change_types: NDArray[np.int8],
+    images: Int32s,
+    counts: Int64s,
+    bitmaps: Int64s,
+    extents: Int64s,
+) -> tuple[int, int]:
+    """Walk table by table; what stopped it, and at which event.
+
+    `extents` has a line per table, and one before them: events, rows, cells and bitmaps up to its end. Those
+    of tables that are not finished are -1: called again, once there is more room, the walk goes on with them.
+    """
+    first_table = 0
+    while first_table < len(table_ends) and extents[first_table + 1, 0] >= 0:
+        first_table += 1
+    for table in range(first_table, len(table_ends)):
+        first_column = 0 if table == 0 else column_ends[table - 1]
+        status, event, row, cell, known = _walk_table(
+            data,
+            starts,
+            ends,
+            type_codes,
+            extents[table, 0],
+            table_ends[table],
+            all_widths[first_column : column_ends[table]],
+            cells,
+            change_types,
+            images,
+            counts,
+            bitmaps,
+            extents[table, 1],
+            extents[table, 2],
+            extents[table, 3],
+        )
+        if status != _OK:
+            return status, event
+        extents[table + 1, 0] = table_ends[table]
+        extents[table + 1, 1] = row
+        extents[table + 1, 2] = cell
+        extents[table + 1, 3] = extents[table, 3] + known
+    return _OK, 0
 
 
 def walk_rows(events: EventTable, rows_events: Int64s, widths: Int32s) -> Rows:
@@ -217,46 +271,77 @@ def walk_rows(events: EventTable, rows_events: Int64s, widths: Int32s) -> Rows:
     `widths` holds `Codec.width` per column. Compressed rows and partial updates must have been made plain.
     Raises `EventTableError` for an event that does not add up, and for one of version 0.
     """
+    return walk_tables(events, rows_events, [len(rows_events)], [widths])[0]
+
+
+def walk_tables(
+    events: EventTable, rows_events: Int64s, table_ends: Sequence[int], widths: Sequence[Int32s]
+) -> list[Rows]:
+    """`walk_rows` for several tables: the rows events of one behind those of another, each up to an end."""
     starts, ends, type_codes = events.starts[rows_events], events.ends[rows_events], events.types[rows_events]
-    not_plain = np.flatnonzero(~_IS_PLAIN[type_codes])
-    if len(not_plain):
-        place = int(rows_events[not_plain[0]])
-        kind = types.ROWS_EVENTS[int(events.types[place])]
-        if kind.version:
-            raise events.error(place, "the rows event is not plain")
-        raise events.error(place, VERSION_0, corrupt=False)
-    columns = len(widths)
-    # Exact for rows without NULLs and with empty strings; where there are more rows, the matrix grows.
-    smallest = (columns + 7) // 8 + int(np.where(widths > 0, widths, -widths).sum())
-    capacity = max(16, int((ends - starts).sum()) // max(1, smallest) + 2)
-    cells = np.empty((capacity, columns), np.int32)
-    change_types = np.empty(capacity, np.int8)
-    images = np.empty(capacity, np.int32)
+    _check_plain(events, rows_events, type_codes)
+    columns = [len(table) for table in widths]
+    # Exact for rows without NULLs and with empty strings; where there are more, there will be more room.
+    smallest = np.array([_smallest_image(table) for table in widths])
+    sizes = np.add.reduceat(ends - starts, [0, *table_ends[:-1]])
+    most_rows = sizes // smallest + 2
+    capacity = int(most_rows.sum())
+    cells = np.empty(int((most_rows * columns).sum()), np.int32)
     counts = np.zeros(len(starts), np.int64)
     bitmaps = np.empty(2 * len(starts), np.int64)
-    progress = np.zeros(3, np.int64)
+    extents = np.full((len(table_ends) + 1, 4), -1, np.int64)
+    extents[0] = 0
+    all_widths = np.concatenate(widths)
+    column_ends = np.cumsum(columns)
+    change_types = np.empty(capacity, np.int8)
+    images = np.empty(capacity, np.int32)
     while True:
-        status = _walk(
+        status, event = _walk(
             events.data,
             starts,
             ends,
             type_codes,
-            widths,
+            np.array(table_ends, np.int64),
+            all_widths,
+            column_ends,
             cells,
             change_types,
             images,
             counts,
             bitmaps,
-            progress,
+            extents,
         )
         if status != _FULL:
             break
         capacity *= 2
-        cells = np.resize(cells, (capacity, columns))
-        change_types = np.resize(change_types, capacity)
-        images = np.resize(images, capacity)
+        cells = np.resize(cells, 2 * len(cells))
+        change_types, images = np.resize(change_types, capacity), np.resize(images, capacity)
     if status != _OK:
-        raise events.error(int(rows_events[progress[0]]), _REASONS[status])
-    total, distinct = int(progress[1]), bitmaps[: int(progress[2])]
-    absent = events.data[distinct[:, None] + np.arange((columns + 7) // 8)]
-    return Rows(cells[:total], change_types[:total], counts, images[:total], absent)
+        raise events.error(int(rows_events[event]), _REASONS[status])
+    return [
+        Rows(
+            cells[before[2] : after[2]].reshape(-1, count),
+            change_types[before[1] : after[1]],
+            counts[before[0] : after[0]],
+            images[before[1] : after[1]],
+            events.data[bitmaps[before[3] : after[3], None] + np.arange((count + 7) // 8)]
+            if after[3] > before[3]
+            else np.empty((0, (count + 7) // 8), np.uint8),
+        )
+        for count, (before, after) in zip(columns, pairwise(extents.tolist()), strict=True)
+    ]
+
+
+def _check_plain(events: EventTable, rows_events: Int64s, type_codes: Int64s) -> None:
+    not_plain = np.flatnonzero(~_IS_PLAIN[type_codes])
+    if len(not_plain):
+        place = int(rows_events[not_plain].min())
+        kind = types.ROWS_EVENTS[int(events.types[place])]
+        if kind.version:
+            raise events.error(place, "the rows event is not plain")
+        raise events.error(place, VERSION_0, corrupt=False)
+
+
+def _smallest_image(widths: Int32s) -> int:
+    """Bytes of an image without NULLs, in which whatever has a length is empty."""
+    return max(1, (len(widths) + 7) // 8 + int(np.abs(widths).sum()))

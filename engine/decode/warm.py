@@ -22,6 +22,8 @@ from engine.net.files import open_binlog
 from engine.samples import sample_binlogs
 from engine.table_filter import EVERY_TABLE, TableFilter
 
+_ROOM = 1 << 20
+
 
 def kernels_are_warm() -> bool:
     """Whether `warm_kernels` would find everything compiled."""
@@ -52,8 +54,9 @@ def _decode(path: Path, options: DecodeOptions) -> None:
             batches += batcher.received(size)
     batches += batcher.finish()
     decoder = BatchDecoder(options)
+    room = np.empty(_ROOM, np.uint8)
     for batch in batches:
-        result, _ = decoder.decode(batch.header, batch.index, np.array(batch.data))
+        result, _ = decoder.decode(batch.header, batch.index, np.array(batch.data), room)
         if result.error is not None:
             raise EngineError(result.error)
 

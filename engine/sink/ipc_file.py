@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from engine.change_schema import empty_file_batch
+from engine.flatbuffer import field, follow, vector
 from engine.messages import Frame
 
 _TAIL = 10
@@ -58,13 +59,9 @@ class Template:
         self._tail = content[-_TAIL + 4 :]
         (size,) = struct.unpack_from("<i", content, len(content) - _TAIL)
         self._footer = content[-_TAIL - size : -_TAIL]
-        # A flatbuffer: the table's place, in the table the place of its vtable, and there the field's.
-        (table,) = struct.unpack_from("<I", self._footer, 0)
-        (vtable,) = struct.unpack_from("<i", self._footer, table)
-        (field,) = struct.unpack_from("<H", self._footer, table - vtable + 4 + 2 * _RECORD_BATCHES)
-        self._list_field = table + field
-        (blocks,) = struct.unpack_from("<I", self._footer, self._list_field)
-        offset, _, _ = _BLOCK.unpack_from(self._footer, self._list_field + blocks + 4)
+        self._list_field = field(self._footer, follow(self._footer, 0), _RECORD_BATCHES)
+        blocks, _ = vector(self._footer, self._list_field)
+        offset, _, _ = _BLOCK.unpack_from(self._footer, blocks)
         self.head = content[:offset]
         """All before the first record batch."""
 

@@ -184,7 +184,11 @@ class _Sink:
     def _payload(self, result: Result, frames: list[Frame]) -> list[Frame]:
         if result.slot is None:
             return frames
-        return [self._slots.result(result.slot, start, size).data for start, size in result.spans]
+        rest = iter(frames)
+        return [
+            next(rest) if span is None else self._slots.result(result.slot, *span).data
+            for span in result.spans
+        ]
 
     def _finish(self, last_word: str) -> None:
         self._writer.finish()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from engine.change_schema import to_file_message, transit_schema
+from engine.change_schema import to_file_message
 from engine.messages import Frame, TableResult
 from engine.sink.commit import DataFile, SchemaVersion, TableKey
 from engine.sink.config import ROLL_BYTES
@@ -28,7 +28,7 @@ class SchemaBook:
 
     def __init__(self, logged: Iterable[SchemaVersion]) -> None:
         self._versions: dict[TableKey, dict[bytes, SchemaVersion]] = {}
-        self._shapes: dict[bytes, tuple[pa.Schema, Template]] = {}
+        self._templates: dict[bytes, Template] = {}
         self._logged: set[SchemaVersion] = set()
         for version in logged:
             self._versions.setdefault((version.database, version.table), {})[version.arrow] = version
@@ -42,12 +42,11 @@ class SchemaBook:
             versions[arrow] = SchemaVersion(database, table, number, arrow)
         return versions[arrow]
 
-    def shapes(self, arrow: bytes) -> tuple[pa.Schema, Template]:
-        """The schema of record batches on their way from a decoder, and what their files have in common."""
-        if arrow not in self._shapes:
-            schema = pa.ipc.read_schema(pa.py_buffer(arrow))
-            self._shapes[arrow] = transit_schema(schema), Template(schema)
-        return self._shapes[arrow]
+    def template(self, arrow: bytes) -> Template:
+        """What the files of that schema have in common."""
+        if arrow not in self._templates:
+            self._templates[arrow] = Template(pa.ipc.read_schema(pa.py_buffer(arrow)))
+        return self._templates[arrow]
 
     def log(self, versions: Iterable[SchemaVersion]) -> tuple[SchemaVersion, ...]:
         """Those of `versions` that no commit has listed yet; from now on they count as listed."""
@@ -86,8 +85,7 @@ class Staging:
         """Write one record batch of a table; `sequence_base` is added to its `_seq`."""
         if not result.rows:
             return
-        transit, _ = self._schemas.shapes(result.schema)
-        message, numbers = to_file_message(frame, transit, sequence_base)
+        message, numbers = to_file_message(frame, result.sequence_at, result.rows, sequence_base)
         extent = Extent(
             batches=1,
             rows=len(numbers),
@@ -152,7 +150,7 @@ class Staging:
         return file
 
     def _create(self, key: TableKey, version: SchemaVersion) -> TableFile:
-        _, template = self._schemas.shapes(version.arrow)
+        template = self._schemas.template(version.arrow)
         folder = table_folder(*key)
         with writing(self._out / folder):
             make_folder(self._out / folder)

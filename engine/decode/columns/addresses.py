@@ -12,7 +12,6 @@ import numba
 import numpy as np
 import pyarrow as pa
 from numba import types
-from numpy.typing import NDArray
 
 from engine.decode.columns.base import Codec, Column, Counters, Options
 from engine.decode.columns.digits import write_number
@@ -22,7 +21,6 @@ from engine.decode.columns.kernels import (
     OFFSETS,
     OUT,
     address_of,
-    content_buffer,
     count_nulls,
     kernel,
     little_endian,
@@ -31,7 +29,9 @@ from engine.decode.columns.kernels import (
     variable,
 )
 from engine.decode.columns.widths import length_bytes
+from engine.decode.room import ArrayParts, Room
 from engine.errors import EventError
+from engine.kernels import Bytes, Int32s
 
 _UUID, _INET4, _INET6 = range(3)
 _FORMS = {"uuid": (_UUID, 16, 36), "inet4": (_INET4, 4, 15), "inet6": (_INET6, 16, 45)}
@@ -145,14 +145,14 @@ class AddressCodec:
     length: int
     longest_text: int
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        offsets = np.empty(cells.size + 1, np.int32)
-        content = content_buffer(cells.size * self.longest_text)
+        place, offsets = room.take_offsets(cells.size)
+        content = room.open(cells.size * self.longest_text)
         broken = _texts(data, cells, -self.width, self.form, self.length, offsets, content)
         if broken:
             raise EventError(f"a value of {self.length} bytes is longer than that", ~broken)
-        return variable(self.arrow_type, cells, offsets, content, count_nulls(cells))
+        return variable(room, cells, place, int(offsets[-1]), count_nulls(cells))
 
 
 def address_codec(column: Column, options: Options) -> Codec:

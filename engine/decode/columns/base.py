@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+
+from engine.decode.room import ArrayParts, Room
+from engine.kernels import Bytes, Int32s
 
 NULL_CELL = -1
 """In `cells`: the value is NULL."""
@@ -70,6 +71,11 @@ class Counters:
         if amount:
             self.values[name] = self.values.get(name, 0) + int(amount)
 
+    def add_all(self, other: Counters) -> None:
+        """Count what the other has counted."""
+        for name, amount in other.values.items():
+            self.add(name, amount)
+
 
 class Codec(Protocol):
     """How one column's cells become one Arrow array."""
@@ -84,12 +90,12 @@ class Codec(Protocol):
         """Bytes of a cell: > 0 fixed; < 0: a little-endian length of -width (1 to 4) bytes, then content."""
         ...
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
-        """The column's array, one value per cell.
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
+        """Build the column's array in `room`, one value per cell.
 
         `data` is the batch; `cells` (maybe strided) holds the offset of each cell's first byte (of its
         length prefix where `width` < 0), or `NULL_CELL`, or `ABSENT_CELL`, which both give null. The walk
         has checked that each cell, prefix and content, lies inside its event. Raises `EventError` with
-        `offset` counted in `data` for content that is not valid.
+        `offset` counted in `data` for content that is not valid, `RoomFull` where the room is too small.
         """
         ...

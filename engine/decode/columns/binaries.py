@@ -11,27 +11,29 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numba import types
-from numpy.typing import NDArray
 
 from engine.decode.columns.base import Codec, Column, Counters, Options
 from engine.decode.columns.field_types import FieldType
 from engine.decode.columns.kernels import (
     CELLS,
     DATA,
+    FULL,
     OFFSETS,
     OUT,
     address_of,
-    content_buffer,
-    content_offsets,
+    check_content_size,
     copy_content,
     copy_padded,
-    count_nulls,
     kernel,
     little_endian,
+    open_content,
+    refuse_content,
     variable,
 )
 from engine.decode.columns.widths import length_bytes
+from engine.decode.room import ArrayParts, Room
 from engine.errors import EventError
+from engine.kernels import Bytes, Int32s
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,13 @@ class BinaryCodec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        offsets = np.empty(cells.size + 1, np.int32)
-        content = content_buffer(content_offsets(data, cells, -self.width, offsets))
-        copy_content(data, cells, -self.width, offsets, content)
-        return variable(self.arrow_type, cells, offsets, content, count_nulls(cells))
+        place, offsets = room.take_offsets(cells.size)
+        size, nulls = copy_content(data, cells, -self.width, 0, offsets, open_content(room))
+        if size == FULL:
+            refuse_content(data, cells, -self.width, room)
+        return variable(room, cells, place, size, nulls)
 
 
 @kernel(types.int64, DATA, CELLS, types.int64, types.int64, OFFSETS, OUT)
@@ -79,14 +82,15 @@ class PaddedBinaryCodec:
     width: int
     length: int
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        offsets = np.empty(cells.size + 1, np.int32)
-        content = content_buffer(cells.size * self.length)
+        place, offsets = room.take_offsets(cells.size)
+        check_content_size(cells.size * self.length)
+        content = room.open(cells.size * self.length)
         nulls = _pad(data, cells, -self.width, self.length, offsets, content)
         if nulls < 0:
             raise EventError(f"a BINARY({self.length}) value is longer than that", ~nulls)
-        return variable(self.arrow_type, cells, offsets, content, nulls)
+        return variable(room, cells, place, int(offsets[-1]), nulls)
 
 
 def binary_codec(column: Column, options: Options) -> Codec:

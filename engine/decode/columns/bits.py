@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numba import types
-from numpy.typing import NDArray
 
 from engine.decode.columns.base import Codec, Column, Counters, Options
 from engine.decode.columns.integers import UNSIGNED_BIGINT
@@ -20,7 +19,6 @@ from engine.decode.columns.kernels import (
     CELLS,
     DATA,
     OUT,
-    PADDING,
     address_of,
     big_endian,
     fixed,
@@ -28,7 +26,9 @@ from engine.decode.columns.kernels import (
     store_word,
     validity,
 )
+from engine.decode.room import ArrayParts, Room
 from engine.errors import EngineError
+from engine.kernels import Bytes, Int32s
 
 
 @kernel(types.int64, DATA, CELLS, types.int64, types.int64, OUT)
@@ -43,6 +43,8 @@ def _numbers(data: Any, cells: Any, size: int, item: int, out: Any) -> Any:
         else:
             number = big_endian(batch, cell, size)
         store_word(items, index * item, number)
+        if item > 8:
+            store_word(items, index * item + 8, np.uint64(0))
     return nulls
 
 
@@ -69,12 +71,11 @@ class BitCodec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         item = self.arrow_type.bit_width // 8
-        values = np.zeros(cells.size * item + PADDING, np.uint8)
-        nulls = _numbers(data, cells, self.width, item, values)
-        return fixed(self.arrow_type, cells, values, item, nulls)
+        nulls = _numbers(data, cells, self.width, item, room.open(cells.size * item))
+        return fixed(room, cells, item, nulls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +85,12 @@ class BooleanCodec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        bitmap = np.empty((cells.size + 7) // 8, np.uint8)
-        nulls = _booleans(data, cells, bitmap)
-        buffers = [validity(cells, nulls), pa.py_buffer(bitmap)]
-        return pa.Array.from_buffers(self.arrow_type, cells.size, buffers, nulls)
+        size = (cells.size + 7) // 8
+        nulls = _booleans(data, cells, room.open(size)[:size])
+        values = room.keep(size)
+        return ArrayParts((cells.size, nulls), (*validity(room, cells, nulls), *values))
 
 
 def bit_codec(column: Column, options: Options) -> Codec:

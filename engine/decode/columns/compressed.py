@@ -20,7 +20,9 @@ from engine.decode.columns.field_types import FieldType
 from engine.decode.columns.kernels import LARGEST_CONTENT, check_content_size
 from engine.decode.columns.strings import UNTOLD, text_codec
 from engine.decode.columns.widths import length_bytes
+from engine.decode.room import ArrayParts, Room
 from engine.errors import EventError
+from engine.kernels import Bytes, Int32s
 
 _PLAIN = 0
 _ZLIB = 0x80
@@ -44,7 +46,7 @@ class CompressedCodec:
         """The inner codec's type."""
         return self.inner.arrow_type
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         plain = bytearray()
         plain_cells = np.full(cells.size, NULL_CELL, np.int32)
@@ -54,7 +56,7 @@ class CompressedCodec:
                 plain_cells[index] = len(plain)
                 plain += len(value).to_bytes(_PREFIX, "little") + value
                 check_content_size(len(plain))
-        return self.inner.build(np.frombuffer(plain, np.uint8), plain_cells, counters)
+        return self.inner.build(np.frombuffer(plain, np.uint8), plain_cells, room, counters)
 
     def _uncompressed(self, data: NDArray[np.uint8], cell: int) -> bytes:
         start = cell - self.width

@@ -27,12 +27,13 @@ from engine.decode.columns.kernels import (
     OUT,
     address_of,
     big_endian,
-    content_buffer,
     fixed,
     kernel,
     variable,
 )
+from engine.decode.room import ArrayParts, Room
 from engine.errors import EngineError, EventError
+from engine.kernels import Bytes, Int32s
 
 _GROUP_DIGITS = 9
 _GROUP_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
@@ -184,22 +185,23 @@ class DecimalCodec:
     integers: int
     """How many of the groups stand before the point."""
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        return self._text(data, cells) if pa.types.is_string(self.arrow_type) else self._decimal(data, cells)
+        build = self._text if pa.types.is_string(self.arrow_type) else self._decimal
+        return build(data, cells, room)
 
-    def _decimal(self, data: NDArray[np.uint8], cells: NDArray[np.int32]) -> pa.Array:
-        values = np.empty((cells.size, 2), np.uint64)
+    def _decimal(self, data: Bytes, cells: Int32s, room: Room) -> ArrayParts:
+        values = room.open(16 * cells.size)[: 16 * cells.size].view(np.uint64).reshape(-1, 2)
         nulls = _decimals(data, cells, self.sizes, self.powers, self.folds, values)
         _check(nulls)
-        return fixed(self.arrow_type, cells, values.reshape(-1).view(np.uint8), 16, nulls)
+        return fixed(room, cells, 16, nulls)
 
-    def _text(self, data: NDArray[np.uint8], cells: NDArray[np.int32]) -> pa.Array:
-        offsets = np.empty(cells.size + 1, np.int32)
-        content = content_buffer(cells.size * (self.precision + 3))
+    def _text(self, data: Bytes, cells: Int32s, room: Room) -> ArrayParts:
+        place, offsets = room.take_offsets(cells.size)
+        content = room.open(cells.size * (self.precision + 3))
         nulls = _texts(data, cells, self.sizes, self.powers, self.digits, self.integers, offsets, content)
         _check(nulls)
-        return variable(self.arrow_type, cells, offsets, content, nulls)
+        return variable(room, cells, place, int(offsets[-1]), nulls)
 
 
 def _check(result: int) -> None:

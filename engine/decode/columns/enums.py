@@ -23,18 +23,19 @@ from engine.decode.columns.kernels import (
     DATA,
     OFFSETS,
     OUT,
-    PADDING,
     address_of,
-    content_buffer,
+    check_content_size,
     copy_padded,
     count_nulls,
-    fixed,
     kernel,
     little_endian,
     store_word,
+    texts,
     variable,
 )
+from engine.decode.room import PADDING, ArrayParts, Room
 from engine.errors import EngineError, EventError, UnsupportedError
+from engine.kernels import Bytes, Int32s
 
 _BOUNDS = types.Array(types.int32, 1, "C", readonly=True)
 
@@ -142,12 +143,14 @@ class UnnamedCodec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         numbers = np.empty(8 * cells.size + PADDING, np.uint8)
         nulls = _numbers(data, cells, self.width, numbers)
         counters.add("unnamed_members", cells.size - nulls)
-        return fixed(pa.uint64(), cells, numbers, 8, nulls).cast(self.arrow_type)
+        values = numbers[: 8 * cells.size].view(np.uint64).tolist()
+        shown = [b"" if cell < 0 else b"%d" % value for cell, value in zip(cells, values, strict=True)]
+        return texts(room, cells, shown)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,16 +163,16 @@ class MembersCodec:
     bounds: NDArray[np.int32]
     blob: NDArray[np.uint8]
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         measure, fill = (_set_offsets, _set_copy) if self.is_set else (_enum_offsets, _enum_copy)
-        offsets = np.empty(cells.size + 1, np.int32)
+        place, offsets = room.take_offsets(cells.size)
         total = measure(data, cells, self.width, self.bounds, offsets)
         if total < 0:
             raise self._beyond(data, ~total)
-        content = content_buffer(total)
-        fill(data, cells, self.width, self.bounds, self.blob, offsets, content)
-        return variable(self.arrow_type, cells, offsets, content, count_nulls(cells))
+        check_content_size(total)
+        fill(data, cells, self.width, self.bounds, self.blob, offsets, room.open(total))
+        return variable(room, cells, place, total, count_nulls(cells))
 
     def _beyond(self, data: NDArray[np.uint8], cell: int) -> EventError:
         """The error of a value that the members do not reach: most likely they are those of a later table."""

@@ -11,34 +11,33 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numba import types
-from numpy.typing import NDArray
 
 from engine.decode.columns.base import Codec, Column, Counters, Options
 from engine.decode.columns.kernels import (
     CELLS,
     DATA,
-    OFFSETS,
+    FULL,
     address_of,
-    content_buffer,
     copy_content,
-    count_nulls,
     kernel,
     little_endian,
+    open_content,
+    refuse_content,
     validity,
 )
 from engine.decode.columns.widths import length_bytes
+from engine.decode.room import NO_BUFFER, ArrayParts, Room
 from engine.errors import EventError
+from engine.kernels import Bytes, Int32s
 
 GEOMETRY = pa.struct([pa.field("srid", pa.int32()), pa.field("wkb", pa.binary())])
 _SRID_BYTES = 4
 
 
-@kernel(types.int64, DATA, CELLS, types.int64, types.int32[::1], OFFSETS)
-def _srids(data: Any, cells: Any, prefix: int, srids: Any, offsets: Any) -> Any:
-    """Fill SRIDs and offsets of the WKBs; their total size, or the complement of a broken cell's offset."""
+@kernel(types.int64, DATA, CELLS, types.int64, types.int32[::1])
+def _srids(data: Any, cells: Any, prefix: int, srids: Any) -> Any:
+    """Fill the SRIDs; the complement of a broken cell's offset, or 0."""
     batch = address_of(data)
-    total = np.int64(0)
-    offsets[0] = 0
     for index in range(cells.size):
         cell = np.int64(cells[index])
         srids[index] = 0
@@ -48,9 +47,7 @@ def _srids(data: Any, cells: Any, prefix: int, srids: Any, offsets: Any) -> Any:
                 return ~cell
             if size:
                 srids[index] = np.int32(little_endian(batch, cell + prefix, _SRID_BYTES))
-                total += size - _SRID_BYTES
-        offsets[index + 1] = total
-    return total
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +57,20 @@ class GeometryCodec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         prefix, count = -self.width, cells.size
-        srids, offsets = np.empty(count, np.int32), np.empty(count + 1, np.int32)
-        total = _srids(data, cells, prefix, srids, offsets)
-        if total < 0:
-            raise EventError("a geometry is too short to hold its SRID", ~total)
-        content = content_buffer(total)
-        copy_content(data, cells, prefix + _SRID_BYTES, offsets, content)
-        wkb = [None, pa.py_buffer(offsets), pa.py_buffer(content[:total])]
-        children = [
-            pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(srids)], 0),
-            pa.Array.from_buffers(pa.binary(), count, wkb, 0),
-        ]
-        nulls = count_nulls(cells)
-        return pa.Array.from_buffers(
-            self.arrow_type, count, [validity(cells, nulls)], nulls, children=children
-        )
+        broken = _srids(data, cells, prefix, room.open(4 * count).view(np.int32))
+        if broken < 0:
+            raise EventError("a geometry is too short to hold its SRID", ~broken)
+        srids = room.keep(4 * count)
+        place, offsets = room.take_offsets(count)
+        size, nulls = copy_content(data, cells, prefix, _SRID_BYTES, offsets, open_content(room))
+        if size == FULL:
+            refuse_content(data, cells, prefix, room)
+        content = room.keep(size)
+        buffers = (*validity(room, cells, nulls), *NO_BUFFER, *srids, *NO_BUFFER, *place, *content)
+        return ArrayParts((count, nulls, count, 0, count, 0), buffers)
 
 
 def geometry_codec(column: Column, options: Options) -> Codec:

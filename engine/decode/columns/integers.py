@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numba import types
-from numpy.typing import NDArray
 
 from engine.decode.columns.base import Codec, Column, Counters, Options
 from engine.decode.columns.field_types import FieldType
@@ -20,13 +19,14 @@ from engine.decode.columns.kernels import (
     CELLS,
     DATA,
     OUT,
-    PADDING,
     address_of,
     fixed,
     kernel,
     little_endian,
     store_word,
 )
+from engine.decode.room import ArrayParts, Room
+from engine.kernels import Bytes, Int32s
 
 UNSIGNED_BIGINT = pa.decimal128(20, 0)
 
@@ -50,8 +50,7 @@ _UNSIGNED = {
 def extend_numbers(data: Any, cells: Any, size: int, signed: bool, item: int, out: Any) -> Any:
     """Extend numbers of `size` bytes to items of `item` bytes (1 to 16) and return the number of nulls.
 
-    Every item is written as a whole word, over which the next one goes; `out` is padded, and zeroed where
-    items are larger than a word.
+    Every item is written as a whole word, over which the next one goes; `out` is padded.
     """
     batch, items = address_of(data), address_of(out)
     nulls = 0
@@ -66,6 +65,8 @@ def extend_numbers(data: Any, cells: Any, size: int, signed: bool, item: int, ou
             if signed:
                 number = np.uint64(np.int64(number << np.uint64(shift)) >> np.int64(shift))
         store_word(items, index * item, number)
+        if item > 8:
+            store_word(items, index * item + 8, np.uint64(0))
     return nulls
 
 
@@ -77,13 +78,12 @@ class NumberCodec:
     width: int
     signed: bool
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         item = self.arrow_type.bit_width // 8
-        allocate = np.zeros if item > 8 else np.empty
-        values = allocate(cells.size * item + PADDING, np.uint8)
+        values = room.open(cells.size * item)
         nulls = extend_numbers(data, cells, self.width, self.signed, item, values)
-        return fixed(self.arrow_type, cells, values, item, nulls)
+        return fixed(room, cells, item, nulls)
 
 
 @kernel(types.int64, DATA, CELLS, types.int16[::1])
@@ -106,11 +106,10 @@ class YearCodec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        values = np.empty(cells.size, np.int16)
-        nulls = _years(data, cells, values)
-        return fixed(self.arrow_type, cells, values.view(np.uint8), 2, nulls)
+        nulls = _years(data, cells, room.open(2 * cells.size).view(np.int16))
+        return fixed(room, cells, 2, nulls)
 
 
 def integer_codec(column: Column, options: Options) -> Codec:

@@ -23,7 +23,6 @@ from engine.decode.columns.kernels import (
     DATA,
     OFFSETS,
     OUT,
-    PADDING,
     address_of,
     check_content_size,
     content_offsets,
@@ -34,7 +33,9 @@ from engine.decode.columns.kernels import (
 )
 from engine.decode.columns.utf8 import is_ascii, is_utf8
 from engine.decode.columns.widths import length_bytes
+from engine.decode.room import ArrayParts, Room
 from engine.errors import EventError
+from engine.kernels import Bytes, Int32s
 
 _GROWTH, _SHORTEST_LIMIT = twin.GROWTH, twin.SHORTEST_LIMIT
 
@@ -88,22 +89,23 @@ class JsonCodec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         prefix = -self.width
-        offsets = np.empty(cells.size + 1, np.int32)
+        place, offsets = room.take_offsets(cells.size)
         stored = content_offsets(data, cells, prefix, offsets)
-        content = np.empty(_GROWTH * stored + _SHORTEST_LIMIT * cells.size + PADDING, np.uint8)
+        content = room.open(_GROWTH * stored + _SHORTEST_LIMIT * cells.size)
         left = np.empty(cells.size, np.int32)
         stack = np.empty(STACK_WORDS, np.uint64)
         size, leftovers = _documents(data, cells, prefix, stack, powers_of_ten(), offsets, content, left)
-        check_content_size(size)
         if leftovers:
             texts = {
                 index: self._text(data, int(cells[index]), counters) for index in left[:leftovers].tolist()
             }
-            offsets, content = _insert(offsets, content, texts)
-        return variable(self.arrow_type, cells, offsets, content, count_nulls(cells))
+            joined = _insert(offsets, content, texts)
+            size = len(joined)
+            room.open(size)[:size] = np.frombuffer(joined, np.uint8)
+        return variable(room, cells, place, size, count_nulls(cells))
 
     def _text(self, data: NDArray[np.uint8], cell: int, counters: Counters) -> bytes:
         """A document's text by the twin."""
@@ -119,10 +121,8 @@ class JsonCodec:
         return text.encode()
 
 
-def _insert(
-    offsets: NDArray[np.int32], content: NDArray[np.uint8], texts: dict[int, bytes]
-) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """The offsets and content with the texts (by index, ascending) in their empty places."""
+def _insert(offsets: Int32s, content: Bytes, texts: dict[int, bytes]) -> bytes:
+    """The content with the texts (by index, ascending) in their empty places; the offsets become its own."""
     lengths = np.diff(offsets.astype(np.int64))
     lengths[list(texts)] = [len(text) for text in texts.values()]
     pieces: list[bytes] = []
@@ -133,7 +133,8 @@ def _insert(
     pieces.append(content[done : offsets[-1]].tobytes())
     joined = b"".join(pieces)
     check_content_size(len(joined))
-    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int32), np.frombuffer(joined, np.uint8)
+    offsets[1:] = np.cumsum(lengths)
+    return joined
 
 
 def json_codec(column: Column, options: Options) -> Codec:

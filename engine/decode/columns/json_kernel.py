@@ -18,13 +18,7 @@ from engine.decode.columns import json_twin as twin
 from engine.decode.columns.digits import write_number
 from engine.decode.columns.doubles import write_double
 from engine.decode.columns.json_opaque import LEFT, write_opaque
-from engine.decode.columns.kernels import (
-    little_endian,
-    load_byte,
-    load_word,
-    store_byte,
-    store_word,
-)
+from engine.decode.columns.kernels import little_endian, load_byte, load_word, store_byte, store_word
 
 _SMALL_OBJECT, _LARGE_OBJECT, _LARGE_ARRAY = twin.SMALL_OBJECT, twin.LARGE_OBJECT, twin.LARGE_ARRAY
 _LITERAL, _INT16, _UINT16, _INT32, _UINT32 = twin.LITERAL, twin.INT16, twin.UINT16, twin.INT32, twin.UINT32

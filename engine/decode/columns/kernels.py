@@ -8,21 +8,21 @@ eight bytes that end where a cell's bytes end, wherever the batch has eight byte
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import numba
 import numpy as np
-import pyarrow as pa
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from engine.bounds import CHECKS_BOUNDS, check_range
+from engine.decode.room import NO_BUFFER, PADDING, ArrayParts, Room, RoomFull
 from engine.errors import EngineError
 from engine.kernel_cache import keep_compiled
+from engine.kernels import Bytes, Int32s
 
 DATA = types.Array(types.uint8, 1, "C", readonly=True)
 """The batch; also every other byte array that a kernel only reads."""
@@ -33,9 +33,6 @@ OFFSETS = types.int32[::1]
 
 _BYTE = ir.IntType(8)
 _WORD = ir.IntType(64)
-
-PADDING = 16
-"""Bytes that kernels may write past the end of content: whole words are cheaper than exact ends."""
 
 
 class Kernel:
@@ -202,40 +199,47 @@ def big_endian(data: int, start: int, size: int) -> Any:
 @kernel(types.void, CELLS, OUT)
 def _fill_validity(cells: Any, bitmap: Any) -> None:
     size = cells.size
-    for byte in range(bitmap.size):
+    for byte in range((size + 7) >> 3):
         bits = 0
         for bit in range(min(8, size - 8 * byte)):
             bits |= (cells[8 * byte + bit] >= 0) << bit
         bitmap[byte] = bits
 
 
-def validity(cells: NDArray[np.int32], nulls: int) -> pa.Buffer | None:
+def validity(room: Room, cells: Int32s, nulls: int) -> tuple[int, int]:
     """The validity bitmap of an array with `nulls` nulls: a bit per cell, set where there is a value."""
     if not nulls:
-        return None
-    bitmap = np.empty((cells.size + 7) // 8, np.uint8)
-    _fill_validity(cells, bitmap)
-    return pa.py_buffer(bitmap)
+        return NO_BUFFER
+    size = (cells.size + 7) // 8
+    _fill_validity(cells, room.open(size))
+    return room.keep(size)
 
 
-def fixed(
-    arrow_type: pa.DataType, cells: NDArray[np.int32], values: NDArray[np.uint8], size: int, nulls: int
-) -> pa.Array:
-    """An array of fixed-size values (of `size` bytes each) out of a buffer that may be padded."""
-    buffer = pa.py_buffer(values[: cells.size * size])
-    return pa.Array.from_buffers(arrow_type, cells.size, [validity(cells, nulls), buffer], nulls)
+def fixed(room: Room, cells: Int32s, size: int, nulls: int) -> ArrayParts:
+    """An array of fixed-size values (of `size` bytes each), which the room was opened for last."""
+    values = room.keep(cells.size * size)
+    return ArrayParts((cells.size, nulls), (*validity(room, cells, nulls), *values))
 
 
-def variable(
-    arrow_type: pa.DataType,
-    cells: NDArray[np.int32],
-    offsets: NDArray[np.int32],
-    content: NDArray[np.uint8],
-    nulls: int,
-) -> pa.Array:
-    """A string or binary array out of its offsets and a content buffer that may be padded."""
-    buffers = [validity(cells, nulls), pa.py_buffer(offsets), pa.py_buffer(content[: offsets[-1]])]
-    return pa.Array.from_buffers(arrow_type, cells.size, buffers, nulls)
+def variable(room: Room, cells: Int32s, offsets: tuple[int, int], size: int, nulls: int) -> ArrayParts:
+    """A string or binary array: `offsets` stand there, for `size` bytes of content the room was opened last.
+
+    `EngineError` for more content than Arrow can hold.
+    """
+    check_content_size(size)
+    content = room.keep(size)
+    return ArrayParts((cells.size, nulls), (*validity(room, cells, nulls), *offsets, *content))
+
+
+def texts(room: Room, cells: Int32s, values: Sequence[bytes]) -> ArrayParts:
+    """A string or binary array of values that are there already, one per cell."""
+    content = b"".join(values)
+    check_content_size(len(content))
+    place, offsets = room.take_offsets(cells.size)
+    offsets[0] = 0
+    offsets[1:] = np.cumsum([len(value) for value in values])
+    room.open(len(content))[: len(content)] = np.frombuffer(content, np.uint8)
+    return variable(room, cells, place, len(content), count_nulls(cells))
 
 
 @kernel(types.int64, CELLS)
@@ -261,15 +265,39 @@ def content_offsets(data: Any, cells: Any, prefix: int, offsets: Any) -> Any:
     return total
 
 
-@kernel(types.void, DATA, CELLS, types.int64, OFFSETS, OUT)
-def copy_content(data: Any, cells: Any, prefix: int, offsets: Any, out: Any) -> None:
-    """Copy each cell's content to its place; `out` is padded by `PADDING`."""
+SIZE_AND_NULLS = types.UniTuple(types.int64, 2)
+"""What a kernel returns that puts content behind one another: its bytes, and how many cells have none."""
+FULL = -1
+"""In place of the size: the content does not fit."""
+
+
+@kernel(SIZE_AND_NULLS, DATA, CELLS, types.int64, types.int64, OFFSETS, OUT)
+def copy_content(data: Any, cells: Any, prefix: int, skipped: int, offsets: Any, out: Any) -> Any:
+    """Copy each cell's content without its first `skipped` bytes; `SIZE_AND_NULLS`."""
     batch, content = address_of(data), address_of(out)
+    room = out.size - PADDING
+    nulls = 0
+    to = np.int64(0)
+    offsets[0] = 0
     for index in range(cells.size):
-        start = np.int64(cells[index]) + prefix
-        if start >= prefix:
-            to, end = np.int64(offsets[index]), np.int64(offsets[index + 1])
-            copy_padded(content, to, batch, start, end - to, data.size)
+        cell = np.int64(cells[index])
+        if cell < 0:
+            nulls += 1
+        else:
+            size = max(np.int64(0), np.int64(little_endian(batch, cell, prefix)) - skipped)
+            if size > room - to:
+                return FULL, nulls
+            copy_padded(content, to, batch, cell + prefix + skipped, size, data.size)
+            to += size
+        offsets[index + 1] = to
+    return to, nulls
+
+
+def refuse_content(data: Bytes, cells: Int32s, prefix: int, room: Room) -> NoReturn:
+    """What to do about content that did not fit: `EngineError` if Arrow cannot hold it, else `RoomFull`."""
+    size = content_offsets(data, cells, prefix, np.empty(cells.size + 1, np.int32))
+    check_content_size(size)
+    raise RoomFull(size)
 
 
 LARGEST_CONTENT = 2**31 - 1
@@ -285,7 +313,6 @@ def check_content_size(size: int) -> None:
         )
 
 
-def content_buffer(size: int) -> NDArray[np.uint8]:
-    """An uninitialised padded buffer for `size` bytes; `EngineError` where Arrow cannot hold as many."""
-    check_content_size(size)
-    return np.empty(size + PADDING, np.uint8)
+def open_content(room: Room) -> Bytes:
+    """All the room that content can take."""
+    return room.open_rest(LARGEST_CONTENT)

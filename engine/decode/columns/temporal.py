@@ -25,9 +25,7 @@ from engine.decode.columns.kernels import (
     DATA,
     OFFSETS,
     OUT,
-    PADDING,
     address_of,
-    content_buffer,
     count_nulls,
     fixed,
     kernel,
@@ -36,7 +34,9 @@ from engine.decode.columns.kernels import (
     variable,
 )
 from engine.decode.columns.temporal_forms import BROKEN, SECOND, WIDTHS, Form, duration, moment, timestamp
+from engine.decode.room import ArrayParts, Room
 from engine.errors import EngineError, EventError
+from engine.kernels import Bytes, Int32s
 
 _DATE = int(Form.DATE)
 _FIRST_TIMESTAMP, _LAST_TIMESTAMP = int(Form.TIMESTAMP), int(Form.TIMESTAMP_NUMBER)
@@ -168,26 +168,23 @@ class TemporalCodec:
     form: Form
     precision: int
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         stored = int(self.form), self.width, self.precision
         if pa.types.is_string(self.arrow_type):
-            return self._text(data, cells, stored)
+            return self._text(data, cells, room, stored)
         item = self.arrow_type.bit_width // 8
-        values = np.empty(cells.size * item + PADDING, np.uint8)
+        values = room.open(cells.size * item)
         kept = np.empty(cells.size, np.int32)
         zero_dates = _values(data, cells, *stored, *_calendar(), item, values, kept)
         _check(zero_dates)
         counters.add("zero_dates", zero_dates)
-        return fixed(self.arrow_type, kept, values, item, count_nulls(kept))
+        return fixed(room, kept, item, count_nulls(kept))
 
-    def _text(
-        self, data: NDArray[np.uint8], cells: NDArray[np.int32], stored: tuple[int, int, int]
-    ) -> pa.Array:
-        offsets = np.empty(cells.size + 1, np.int32)
-        content = content_buffer(cells.size * _LONGEST_TEXT)
-        _check(_texts(data, cells, *stored, offsets, content))
-        return variable(self.arrow_type, cells, offsets, content, count_nulls(cells))
+    def _text(self, data: Bytes, cells: Int32s, room: Room, stored: tuple[int, int, int]) -> ArrayParts:
+        place, offsets = room.take_offsets(cells.size)
+        _check(_texts(data, cells, *stored, offsets, room.open(cells.size * _LONGEST_TEXT)))
+        return variable(room, cells, place, int(offsets[-1]), count_nulls(cells))
 
 
 def _check(result: int) -> None:

@@ -14,17 +14,11 @@ import numba
 import numpy as np
 import pyarrow as pa
 from numba import types
-from numpy.typing import NDArray
 
 from engine.decode.columns.base import Counters
-from engine.decode.columns.kernels import (
-    PADDING,
-    check_content_size,
-    content_offsets,
-    count_nulls,
-    store_word,
-    variable,
-)
+from engine.decode.columns.kernels import content_offsets, count_nulls, store_word, variable
+from engine.decode.room import ArrayParts, Room
+from engine.kernels import Bytes, Int32s
 
 TRANSCODED = types.UniTuple(types.int64, 2)
 """What a transcoding kernel returns: bytes written, and characters that Unicode has no equal of."""
@@ -46,15 +40,14 @@ class TranscodingCodec:
     growth: int
     """Bytes of UTF-8 for each stored byte, at most."""
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        offsets = np.empty(cells.size + 1, np.int32)
+        place, offsets = room.take_offsets(cells.size)
         stored = content_offsets(data, cells, -self.width, offsets)
-        content = np.empty(stored * self.growth + PADDING, np.uint8)
+        content = room.open(stored * self.growth)
         size, invalid = self.transcode(data, cells, -self.width, offsets, content)
-        check_content_size(size)
         counters.add("invalid_characters", invalid)
-        return variable(self.arrow_type, cells, offsets, content, count_nulls(cells))
+        return variable(room, cells, place, size, count_nulls(cells))
 
 
 def packed_utf8(character: str) -> int:

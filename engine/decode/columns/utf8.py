@@ -7,6 +7,7 @@ Bytes that are no UTF-8 become U+FFFD, counted as `invalid_characters`: Arrow st
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numba
@@ -19,20 +20,23 @@ from engine.decode.columns.base import Counters
 from engine.decode.columns.kernels import (
     CELLS,
     DATA,
+    FULL,
     OFFSETS,
     OUT,
-    PADDING,
     address_of,
-    content_buffer,
-    content_offsets,
     copy,
-    count_nulls,
     kernel,
+    little_endian,
     load_byte,
     load_word,
+    open_content,
+    refuse_content,
     store_word,
+    texts,
     variable,
 )
+from engine.decode.room import PADDING, ArrayParts, Room
+from engine.kernels import Bytes, Int32s
 
 _HIGH_BITS = 0x8080808080808080
 
@@ -147,18 +151,28 @@ def copy_ascii(text: int, to: int, batch: int, start: int, size: int, batch_size
     return high & np.uint64(_HIGH_BITS) | word & _HIGH_BITS_OF[size - at + 8] == 0
 
 
-@kernel(types.int64, DATA, CELLS, types.int64, OFFSETS, OUT)
+@kernel(types.UniTuple(types.int64, 3), DATA, CELLS, types.int64, OFFSETS, OUT)
 def _copy_text(data: Any, cells: Any, prefix: int, offsets: Any, out: Any) -> Any:
-    """Copy each cell's content to its place; how many cells are not valid UTF-8."""
+    """Copy each cell's content; `SIZE_AND_NULLS`, and how many cells are not valid UTF-8."""
     batch, text = address_of(data), address_of(out)
+    room = out.size - PADDING
+    nulls = 0
     invalid = 0
+    to = np.int64(0)
+    offsets[0] = 0
     for index in range(cells.size):
-        start = np.int64(cells[index]) + prefix
-        if start >= prefix:
-            to, end = np.int64(offsets[index]), np.int64(offsets[index + 1])
-            if not copy_ascii(text, to, batch, start, end - to, data.size):
-                invalid += not is_utf8(text, to, end)
-    return invalid
+        cell = np.int64(cells[index])
+        if cell < 0:
+            nulls += 1
+        else:
+            size = np.int64(little_endian(batch, cell, prefix))
+            if size > room - to:
+                return FULL, nulls, invalid
+            if not copy_ascii(text, to, batch, cell + prefix, size, data.size):
+                invalid += not is_utf8(text, to, to + size)
+            to += size
+        offsets[index + 1] = to
+    return to, nulls, invalid
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,23 +182,24 @@ class Utf8Codec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        prefix = -self.width
-        offsets = np.empty(cells.size + 1, np.int32)
-        content = content_buffer(content_offsets(data, cells, prefix, offsets))
-        if _copy_text(data, cells, prefix, offsets, content):
-            return _repair(offsets, content, cells, counters)
-        return variable(self.arrow_type, cells, offsets, content, count_nulls(cells))
+        place, offsets = room.take_offsets(cells.size)
+        content = open_content(room)
+        size, nulls, invalid = _copy_text(data, cells, -self.width, offsets, content)
+        if size == FULL:
+            refuse_content(data, cells, -self.width, room)
+        if invalid:
+            return texts(room, cells, _repaired(offsets, content, counters))
+        return variable(room, cells, place, size, nulls)
 
 
-def _repair(
-    offsets: NDArray[np.int32], content: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters
-) -> pa.Array:
+def _repaired(offsets: Int32s, content: Bytes, counters: Counters) -> list[bytes]:
     """The same text with U+FFFD for what is not valid; slow, and rare enough to be."""
-    texts: list[str | None] = []
-    for index, cell in enumerate(cells.tolist()):
-        raw = content[offsets[index] : offsets[index + 1]].tobytes()
-        texts.append(raw.decode("utf-8", "replace") if cell >= 0 else None)
-        counters.add("invalid_characters", (texts[-1] or "").count("\ufffd") - raw.count(b"\xef\xbf\xbd"))
-    return pa.array(texts, pa.string())
+    repaired = []
+    for start, end in pairwise(offsets.tolist()):
+        raw = content[start:end].tobytes()
+        text = raw.decode("utf-8", "replace")
+        counters.add("invalid_characters", text.count("\ufffd") - raw.count(b"\xef\xbf\xbd"))
+        repaired.append(text.encode())
+    return repaired

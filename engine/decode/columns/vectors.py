@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numba import types
-from numpy.typing import NDArray
 
 from engine.decode.columns.base import Codec, Column, Counters, Options
 from engine.decode.columns.kernels import (
@@ -20,7 +19,7 @@ from engine.decode.columns.kernels import (
     OFFSETS,
     OUT,
     address_of,
-    content_buffer,
+    check_content_size,
     content_offsets,
     copy,
     count_nulls,
@@ -28,7 +27,9 @@ from engine.decode.columns.kernels import (
     validity,
 )
 from engine.decode.columns.widths import length_bytes
+from engine.decode.room import NO_BUFFER, ArrayParts, Room
 from engine.errors import EventError
+from engine.kernels import Bytes, Int32s
 
 _FLOAT_BYTES = 4
 
@@ -56,20 +57,20 @@ class VectorCodec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: NDArray[np.uint8], cells: NDArray[np.int32], counters: Counters) -> pa.Array:
+    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         prefix, count = -self.width, cells.size
-        offsets = np.empty(count + 1, np.int32)
+        place, offsets = room.take_offsets(count)
         total = content_offsets(data, cells, prefix, offsets)
-        content = content_buffer(total)
+        check_content_size(total)
+        content = room.open(total)
         broken = _floats(data, cells, prefix, offsets, content)
         if broken >= 0:
             raise EventError("a VECTOR value ends inside a number", int(cells[broken]))
-        floats = [None, pa.py_buffer(content[:total])]
-        values = pa.Array.from_buffers(pa.float32(), total // _FLOAT_BYTES, floats, 0)
+        floats = room.keep(total)
         nulls = count_nulls(cells)
-        buffers = [validity(cells, nulls), pa.py_buffer(offsets)]
-        return pa.Array.from_buffers(self.arrow_type, count, buffers, nulls, children=[values])
+        buffers = (*validity(room, cells, nulls), *place, *NO_BUFFER, *floats)
+        return ArrayParts((count, nulls, total // _FLOAT_BYTES, 0), buffers)
 
 
 def vector_codec(column: Column, options: Options) -> Codec:

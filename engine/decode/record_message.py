@@ -1,0 +1,131 @@
+"""Record batches as IPC messages, built where the sink will read them.
+
+Arrow would collect finished arrays into a batch and copy them into a message, which for a small batch takes
+longer than decoding it. Here the arrays are built in the message's body, behind metadata that comes from a
+template: Arrow makes it once per schema, and from batch to batch only its numbers differ (rows, nulls, places
+of buffers).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from engine.decode.columns.base import Codec, Counters
+from engine.decode.room import NO_BUFFER, ArrayParts, Room, in_own_room
+from engine.flatbuffer import field, follow, vector
+from engine.kernels import Bytes, Int32s
+
+_PREFIX = 8
+"""Bytes before a message's metadata: a marker, and the metadata's length."""
+_HEADER, _BODY_LENGTH = 2, 3
+"""Fields of a `Message`."""
+_LENGTH, _NODES, _BUFFERS = range(3)
+"""Fields of a `RecordBatch`."""
+_SMALL_ROOM = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class RecordMessage:
+    """A record batch in a room."""
+
+    content: Bytes
+    rows: int
+
+
+class MessageTemplate:
+    """What the messages of all record batches of one schema have in common."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        # With a row, so that no number has its default value, which would be left out.
+        row = pa.RecordBatch.from_arrays([pa.nulls(1, kind) for kind in schema.types], schema=schema)
+        message = row.serialize().to_pybytes()
+        size = _PREFIX + int.from_bytes(message[4:_PREFIX], "little")
+        metadata = message[_PREFIX:size]
+        table = follow(metadata, 0)
+        batch = follow(metadata, field(metadata, table, _HEADER))
+        self._metadata = bytearray(message[:size])
+        self._rows = _PREFIX + field(metadata, batch, _LENGTH)
+        self._body_length = _PREFIX + field(metadata, table, _BODY_LENGTH)
+        nodes, node_count = vector(metadata, field(metadata, batch, _NODES))
+        buffers, buffer_count = vector(metadata, field(metadata, batch, _BUFFERS))
+        self._nodes, self._buffers = _PREFIX + nodes, _PREFIX + buffers
+        # A node and a buffer are two numbers each.
+        self._node_numbers = struct.Struct(f"<{2 * node_count}q")
+        self._buffer_numbers = struct.Struct(f"<{2 * buffer_count}q")
+
+    @property
+    def body(self) -> int:
+        """Where a message's body starts, which the places of buffers are counted from."""
+        return len(self._metadata)
+
+    def begin(self, room: Room) -> int:
+        """Leave room for the metadata, which `finish` fills in; where the message starts; or `RoomFull`."""
+        start = room.end
+        room.open(self.body)
+        room.keep(self.body)
+        room.base = room.end
+        return start
+
+    def finish(self, room: Room, start: int, rows: int, arrays: Iterable[ArrayParts]) -> RecordMessage:
+        """The message that began at `start` and has had all its arrays built behind that."""
+        nodes: list[int] = []
+        buffers: list[int] = []
+        for array in arrays:
+            nodes += array.nodes
+            buffers += array.buffers
+        metadata = self._metadata
+        struct.pack_into("<q", metadata, self._rows, rows)
+        struct.pack_into("<q", metadata, self._body_length, room.end - room.base)
+        self._node_numbers.pack_into(metadata, self._nodes, *nodes)
+        self._buffer_numbers.pack_into(metadata, self._buffers, *buffers)
+        room.memory[start : start + self.body] = np.frombuffer(metadata, np.uint8)
+        return RecordMessage(room.memory[start : room.end], rows)
+
+
+def copy_array(room: Room, array: pa.Array) -> ArrayParts:
+    """A finished array without children, copied into the room. Raises `RoomFull`."""
+    assert array.offset == 0
+    assert array.type.num_fields == 0
+    places: list[int] = []
+    for number, buffer in enumerate(array.buffers()):
+        unneeded = buffer is None or not buffer.size or (number == 0 and not array.null_count)
+        places += NO_BUFFER if unneeded else room.put(np.frombuffer(buffer, np.uint8))
+    return ArrayParts((len(array), array.null_count), tuple(places))
+
+
+def write_batch(
+    room: Room, template: MessageTemplate, batch: pa.RecordBatch
+) -> tuple[RecordMessage, list[int]]:
+    """A finished record batch, copied into the room, and where in the message each column's last buffer is.
+
+    Raises `RoomFull`.
+    """
+    start = template.begin(room)
+    arrays = [copy_array(room, array) for array in batch.columns]
+    last_buffers = [template.body + array.buffers[-2] for array in arrays]
+    return template.finish(room, start, batch.num_rows, arrays), last_buffers
+
+
+def read_arrays(
+    data: Bytes, cells: Sequence[Int32s], codecs: Sequence[Codec], counters: Counters
+) -> list[pa.Array]:
+    """What codecs make of columns of cells, in memory of their own: for looking at, not for speed."""
+    if not codecs:
+        return []
+    schema = pa.schema([pa.field("", codec.arrow_type) for codec in codecs])
+    template = MessageTemplate(schema)
+
+    def build(room: Room) -> tuple[RecordMessage, Counters]:
+        start, counted = template.begin(room), Counters()
+        columns = zip(codecs, cells, strict=True)
+        arrays = [codec.build(data, column, room, counted) for codec, column in columns]
+        return template.finish(room, start, len(cells[0]), arrays), counted
+
+    message, counted = in_own_room(_SMALL_ROOM, build)
+    counters.add_all(counted)
+    return pa.ipc.read_record_batch(pa.py_buffer(message.content), schema).columns

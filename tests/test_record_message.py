@@ -1,0 +1,87 @@
+"""Messages that are built in place are what Arrow reads, however little room there is at first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from engine.decode.columns.base import Counters
+from engine.decode.columns.binaries import BinaryCodec
+from engine.decode.columns.utf8 import Utf8Codec
+from engine.decode.record_message import MessageTemplate, read_arrays, write_batch
+from engine.decode.room import ALIGNMENT, NO_BUFFER, PADDING, ArrayParts, Room, RoomFull, in_own_room
+from tests.column_cells import lay_out
+
+
+def batch_of(rows: int) -> pa.RecordBatch:
+    columns = {
+        "number": range(rows),
+        "text": [f"{n}" for n in range(rows)],
+        "gaps": [None if n % 3 else n / 2 for n in range(rows)],
+        "nothing": pa.nulls(rows, pa.string()),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+@pytest.mark.parametrize("counts", [[1], [3], [100_000], [3, 70_000, 1]])
+def test_messages_stand_one_behind_another(counts):
+    batches = [batch_of(rows) for rows in counts]
+    room = Room(np.full(20_000_000, 0xA5, np.uint8))
+    template = MessageTemplate(batches[0].schema)
+    starts = []
+    for batch in batches:
+        starts.append(room.end)
+        message, places = write_batch(room, template, batch)
+        assert message.rows == batch.num_rows
+        read = pa.ipc.read_record_batch(pa.py_buffer(message.content), batch.schema)
+        read.validate(full=True)
+        assert read.equals(batch)
+        numbers = np.frombuffer(message.content, np.int64, batch.num_rows, places[0])
+        assert numbers.tolist() == list(range(batch.num_rows))
+    assert all(start % ALIGNMENT == 0 for start in starts)
+
+
+def test_a_room_that_is_too_small_is_refused_and_a_larger_one_found():
+    batch = batch_of(1000)
+    template = MessageTemplate(batch.schema)
+    for size in (8, 200, 2000, 20_000):
+        with pytest.raises(RoomFull):
+            write_batch(Room(np.empty(size, np.uint8)), template, batch)
+        message, _ = in_own_room(size, lambda room: write_batch(room, template, batch))
+        assert pa.ipc.read_record_batch(pa.py_buffer(message.content), batch.schema).equals(batch)
+
+
+def test_buffers_that_are_not_there_take_nothing():
+    schema = pa.schema([("a", pa.int64())])
+    template = MessageTemplate(schema)
+    room = Room(np.empty(1000, np.uint8))
+    start = template.begin(room)
+    place, numbers = room.take_numbers(2)
+    numbers[:] = 7, 8
+    message = template.finish(room, start, 2, [ArrayParts((2, 0), (*NO_BUFFER, *place))])
+    assert len(message.content) == template.body + 16
+    assert pa.ipc.read_record_batch(pa.py_buffer(message.content), schema).to_pydict() == {"a": [7, 8]}
+
+
+def test_a_room_hands_out_no_byte_twice():
+    room = Room(np.empty(PADDING + 64, np.uint8))
+    opened = room.open(64)
+    assert len(opened) == 64 + PADDING
+    assert room.keep(5) == (0, 5)
+    assert room.put(np.arange(9, dtype=np.uint8)) == (8, 9)
+    assert room.end == 24
+    with pytest.raises(RoomFull) as full:
+        room.open(41)
+    assert full.value.size == 41
+    assert len(room.open_rest(1000)) == 40 + PADDING
+    assert len(room.open_rest(10)) == 10 + PADDING
+
+
+@pytest.mark.parametrize("codec", [Utf8Codec(pa.string(), -2), BinaryCodec(pa.binary(), -2)])
+@pytest.mark.parametrize("size", [0, 1, 7, 200, 5000])
+def test_content_that_needs_more_room_than_expected(codec, size):
+    contents = [bytes([size]) + b"\0" + b"a" * size if size < 256 else b"\x88\x13" + b"b" * 5000, None] * 3
+    data, cells = lay_out(contents)
+    (array,) = read_arrays(data, [cells], [codec], Counters())
+    assert [value if value is None else len(value) for value in array.to_pylist()] == [size, None] * 3
