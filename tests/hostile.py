@@ -336,6 +336,7 @@ def _run_through(
         decode=decoders.options(case),
         opens_compressed=True,
         skips=skips,
+        foresight=dict.fromkeys,
     )
     batches, error, at = [], None, 0
     try:

@@ -11,7 +11,7 @@ from engine.decode.catalog import ColumnInfo, unpack
 from engine.errors import EngineError
 from engine.net import packets, source
 from engine.net.connection import Connection
-from engine.net.describe import describe_table
+from engine.net.describe import describe_table, describe_tables
 from engine.net.refusals import Refusal, explain
 from tests.servers import get_server
 
@@ -241,6 +241,9 @@ def test_columns(server, connection):
     if virtual:
         assert (columns["twice"].generated, columns["kept"].generated) == ("virtual", "stored")
     assert describe_table(connection, "described", "no such table") is None
+    assert describe_tables(connection, "described", ["no such table", "it's", "IT'S"]) == {
+        "it's": describe_table(connection, "described", "it's")
+    }
 
 
 HIDDEN = {
@@ -273,6 +276,10 @@ def test_the_columns_are_those_of_the_binlog(shared_server, flavor):
             logged = columns_logged(server)
             described = unpack(describe_table(connection, "hidden", table))
             assert len(described) == logged, (table, [column.name for column in described])
+        tables = [table for (table,) in server.query("SHOW TABLES FROM hidden")]
+        assert describe_tables(connection, "hidden", tables) == {
+            table: describe_table(connection, "hidden", table) for table in tables
+        }
 
 
 def columns_logged(server):

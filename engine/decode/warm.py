@@ -47,7 +47,7 @@ def warm_kernels() -> float:
 
 
 def _decode(path: Path, options: DecodeOptions) -> None:
-    batcher = Batcher(lambda table_map: None, marker=None, decode=options)
+    batcher = Batcher(lambda table_map: None, marker=None, decode=options, foresight=dict.fromkeys)
     batches = list(batcher.begin_file(path.name))
     with open_binlog(path) as file:
         while size := file.readinto(batcher.space()):

@@ -8,7 +8,7 @@ file, no clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -53,6 +53,7 @@ from engine.net.framing import (
 )
 from engine.net.receive_buffer import ReceiveBuffer
 from engine.net.table_book import TableBook
+from engine.net.tables_ahead import table_hash, tables_ahead
 from engine.shared_slots import SlotPool, Slots
 
 BATCH_BYTES = 2 << 20
@@ -63,6 +64,8 @@ _EVERYTHING = DecodeOptions()
 
 Catalog = Callable[[TableMap], bytes | None]
 """Describes a table whose table map leaves things out; null where it need not, or nobody can."""
+Foresight = Callable[[Mapping[int, TableMap]], Mapping[int, bytes | None]]
+"""Describes many tables as `Catalog` does, with one question; leaves those out that it cannot describe."""
 LeftUnfinished = Callable[[str, int], None]
 """Told of each file that the stream leaves without its end: its name, and when it was begun; may raise."""
 
@@ -83,7 +86,8 @@ class Batcher:
     decoders do with the batches; what they would not look at is left out. `opens_compressed`: tables of
     compressed transactions are to be described, too. `skips`: corrupt events to go past.
     A crashed server's last file has no end; what else may have become of a file without one,
-    `left_unfinished` finds out. `pool` lends the buffers.
+    `left_unfinished` finds out. `pool` lends the buffers. `foresight`: asked for tables whose events are in
+    the buffer already, so that not every one of them needs a question of its own.
     """
 
     def __init__(
@@ -101,8 +105,10 @@ class Batcher:
         skips: Sequence[Corruption] = (),
         left_unfinished: LeftUnfinished = lambda file, created: None,
         pool: SlotPool | None = None,
+        foresight: Foresight | None = None,
     ) -> None:
         self._catalog = catalog
+        self._foresight = foresight
         self._left_unfinished = left_unfinished
         self._marker = -1 if marker is None else marker
         self._filter = decode.tables
@@ -298,6 +304,7 @@ class Batcher:
                 yield from self._rotate(event)
             elif kind == types.TABLE_MAP_EVENT:
                 yield from self._learn_table(event[: len(event) - self._format.checksum_length])
+                self._look_ahead()
             else:
                 yield from self._learn_compressed_tables(event)
         except EventError as error:
@@ -319,7 +326,7 @@ class Batcher:
 
     def _learn_table(self, event: bytes) -> Iterator[OutgoingBatch]:
         """Take in a table map (without checksum), unless it is known."""
-        value = framing.table_map_hash(np.frombuffer(bytearray(event), np.uint8), 0, len(event))
+        value = table_hash(event)
         if self._tables.meets_known(value, self._stamp):
             return
         table_map = TableMap.parse(event, self._format.without_checksums())
@@ -331,6 +338,25 @@ class Batcher:
             yield from self._cutter.finished()
             self._tables.drop(name)
         self._tables.learn(value, name, description, wanted, self._stamp)
+
+    def _look_ahead(self) -> None:
+        """Describe the tables whose table maps are in the buffer already, with one question for all.
+
+        What cannot be described, or not now, has its turn when the kernel gets there.
+        """
+        if self._foresight is None:
+            return
+        wanted = {
+            value: each
+            for value, each in tables_ahead(
+                self._buffer, self._tables.places, self._format, self._marker
+            ).items()
+            if self._filter.wants(each.database, each.table)
+        }
+        if wanted:
+            described = self._foresight(wanted)
+            names = {value: f"{wanted[value].database}.{wanted[value].table}" for value in described}
+            self._tables.learn_ahead(names, described, self._stamp)
 
     def _rotate(self, event: bytes) -> Iterator[OutgoingBatch]:
         header = types.EventHeader.parse(event)

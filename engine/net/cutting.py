@@ -154,9 +154,10 @@ class Cutter:
                 self.format.post_header_length(types.QUERY_EVENT),
                 self.format.checksum_length,
             )
+        # The events behind the boundary were indexed for this batch; the next one needs their tables as well.
+        later = self._tables.used_catalog(self.sequence + 1) if has_later else {}
         batch = self._outgoing(count, cursor, next_file or (self.file, position), ends=True)
-        # The events behind the boundary were indexed for this batch's catalog; the next one needs it as well.
-        self._tables.hand_over(batch.header.catalog if has_later else {})
+        self._tables.hand_over(later)
         self._open_sent = False
         self._batch_position = position
         self._move_on(self.format_context, cursor, count)

@@ -7,23 +7,28 @@ unique keys, always last). MySQL's hidden columns of functional indexes are in n
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
 from engine.decode.catalog import ColumnInfo, pack, parse_members
 from engine.net.connection import Connection
 from engine.net.source import explained
 
 _THE_TABLE = "TABLE_SCHEMA = {database} AND TABLE_NAME = {table}"
+_THE_TABLES = "TABLE_SCHEMA = {database} AND TABLE_NAME {condition}"
 _COLUMNS = (
-    "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, EXTRA "
-    f"FROM information_schema.COLUMNS WHERE {_THE_TABLE} ORDER BY ORDINAL_POSITION"
+    "SELECT {told}, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, "
+    f"EXTRA FROM information_schema.COLUMNS WHERE {_THE_TABLES} ORDER BY ORDINAL_POSITION"
 )
-_PRIMARY_KEY = (
-    "SELECT COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS "
-    f"WHERE {_THE_TABLE} AND INDEX_NAME = 'PRIMARY'"
+_PRIMARY_KEYS = (
+    "SELECT {told}, COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS "
+    f"WHERE {_THE_TABLES} AND INDEX_NAME = 'PRIMARY'"
 )
 _SHOW_GENERATED_PRIMARY_KEY = "SET SESSION show_gipk_in_create_table_and_information_schema = ON"
 _GENERATED_PRIMARY_KEY_SINCE = (8, 0, 30)
 _MARIADB_HIDDEN = (
-    f"SELECT (SELECT COUNT(*) FROM information_schema.TABLES WHERE {_THE_TABLE} "
+    "SELECT {table}, "
+    f"(SELECT COUNT(*) FROM information_schema.TABLES WHERE {_THE_TABLE} "
     "AND TABLE_TYPE = 'SYSTEM VERSIONED'), "
     f"(SELECT COUNT(*) FROM information_schema.COLUMNS WHERE {_THE_TABLE} "
     "AND GENERATION_EXPRESSION = 'ROW START'), "
@@ -41,24 +46,51 @@ def describe_table(connection: Connection, database: str, table: str) -> bytes |
     A member of an ENUM or SET with characters beyond Unicode's first plane comes with `?` in their place: all
     servers keep these texts so. Raises `Refusal` where the server refuses the question.
     """
-    names = {"database": connection.quote(database), "table": connection.quote(table)}
+    name = connection.quote(table)
+    # Under the name that was asked for: some servers know the table by that one in capitals, too.
+    return _describe(connection, database, [table], told=name, condition=f"= {name}").get(table)
+
+
+def describe_tables(connection: Connection, database: str, tables: Collection[str]) -> dict[str, bytes]:
+    """The same for many tables of a database: name → packed columns, for those that we see by these names.
+
+    One question for all of them is many times faster, but for a single one: that a server can look up, where
+    for several it may read through all names of the database.
+    """
+    names = ", ".join(connection.quote(table) for table in tables)
+    return _describe(connection, database, tables, told="TABLE_NAME", condition=f"IN ({names})")
+
+
+def _describe(
+    connection: Connection, database: str, tables: Collection[str], *, told: str, condition: str
+) -> dict[str, bytes]:
+    schema = connection.quote(database)
     greeting = connection.greeting
+    primary_keys: defaultdict[str | None, dict[str | None, int]] = defaultdict(dict)
+    described: dict[str, list[ColumnInfo]] = {}
     with explained(connection):
         if greeting.flavor == "mysql" and greeting.version >= _GENERATED_PRIMARY_KEY_SINCE:
             connection.execute(_SHOW_GENERATED_PRIMARY_KEY)
-        rows = connection.query(_COLUMNS.format(**names))
+        rows = connection.query(_COLUMNS.format(told=told, database=schema, condition=condition))
         if not rows:
-            return None
-        primary_key = {
-            name: int(place or 0) for name, place in connection.query(_PRIMARY_KEY.format(**names))
-        }
-        columns = [_column(row, primary_key) for row in rows]
+            return {}
+        keys = connection.query(_PRIMARY_KEYS.format(told=told, database=schema, condition=condition))
+        for table, name, place in keys:
+            primary_keys[table][name] = int(place or 0)
+        for table, *row in rows:
+            # Old servers compare names without regard to case, and tell more than they were asked for.
+            if table is not None and table in tables:
+                described.setdefault(table, []).append(_column(row, primary_keys[table]))
         if greeting.flavor == "mariadb" and greeting.version >= _MARIADB_HIDDEN_SINCE:
-            columns += _hidden(connection.query(_MARIADB_HIDDEN.format(**names))[0])
-    return pack(columns)
+            questions = (
+                _MARIADB_HIDDEN.format(database=schema, table=connection.quote(table)) for table in described
+            )
+            for table, *counts in connection.query(" UNION ALL ".join(questions)):
+                described[table or ""] += _hidden(counts)
+    return {table: pack(columns) for table, columns in described.items()}
 
 
-def _column(row: tuple[str | None, ...], primary_key: dict[str | None, int]) -> ColumnInfo:
+def _column(row: Sequence[str | None], primary_key: Mapping[str | None, int]) -> ColumnInfo:
     name, data_type, column_type, charset, collation, nullable, extra = (cell or "" for cell in row)
     words = extra.upper().split()
     return ColumnInfo(
@@ -76,7 +108,7 @@ def _column(row: tuple[str | None, ...], primary_key: dict[str | None, int]) -> 
     )
 
 
-def _hidden(counts: tuple[str | None, ...]) -> list[ColumnInfo]:
+def _hidden(counts: Sequence[str | None]) -> list[ColumnInfo]:
     """MariaDB's hidden columns: row versions that nobody declared, then one hash per long unique key."""
     versioned, declared, hashes, in_memory = (int(count or 0) for count in counts)
     hidden: list[ColumnInfo] = []

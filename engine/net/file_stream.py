@@ -23,6 +23,7 @@ def follow_files(child: Child, outlet: Outlet, origin: FileSource, decode: Decod
         decode=decode,
         skips=origin.skips,
         pool=outlet.pool,
+        foresight=dict.fromkeys,
     )
     error: EngineError | None = None
     followers = [path.name for path in origin.files[1:]]

@@ -303,6 +303,59 @@ def first_rolls_back(data: Bytes, index: NDArray[np.uint32], query_header: int, 
 
 
 @kernel
+def unknown_tables(
+    data: Bytes,
+    filled: int,
+    state: Int64s,
+    tables: Int64s,
+    marker: int,
+    query_header: int,
+    checksum_size: int,
+    found: Int64s,
+) -> int:
+    """Look ahead from the cursor for table maps that are not known: start and size of each go to `found`.
+
+    Returns how many there are, each once. What comes behind a statement that may define a table is not looked
+    at, nor is anything behind an event of several packets, or one that needs a thought. Arguments as below;
+    `state` stays as it is.
+    """
+    ahead = state.copy()
+    hashes = np.empty(found.shape[0], np.int64)
+    count = 0
+    while count < found.shape[0]:
+        cursor = ahead[CURSOR]
+        if marker >= 0:
+            if filled - cursor < 5 or read_u24(data, cursor) == _MAX_PACKET:
+                break
+            status = _locate_packet(data, filled, ahead, marker)
+        else:
+            status = _locate_bare(data, filled, ahead)
+        start, size = ahead[EVENT_START], ahead[EVENT_SIZE]
+        if status != SPECIAL or size < _HEADER + checksum_size:
+            break
+        end = start + size - checksum_size
+        kind = np.int64(data[start + 4])
+        role = EVENT_ROLES[kind]
+        if role == FORMAT or role == ROTATE:
+            break
+        if role == TABLE_MAP:
+            if size < _HEADER + 8 + checksum_size:
+                break
+            value = table_map_hash(data, start, end)
+            if tables[find_table(tables, value), 1] == -1 and not (hashes[:count] == value).any():
+                hashes[count] = value
+                found[count, 0] = start
+                found[count, 1] = size
+                count += 1
+        else:
+            step = _step_transaction(data, start, end, role, kind, query_header, ahead)
+            if step < 0 or step & 2:
+                break
+        ahead[CURSOR] = ahead[EVENT_NEXT]
+    return count
+
+
+@kernel
 def index_events(
     data: Bytes,
     filled: int,

@@ -56,8 +56,9 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: De
         watch = HistoryWatch(origin, facts, side)
         if origin.semi_sync:
             pending = read_beginning(stream, pending)
+        catalog = TableCatalog(origin, facts.flavor, side)
         batcher = Batcher(
-            TableCatalog(origin, facts.flavor, side).describe,
+            catalog.describe,
             file=file,
             position=position,
             marker=marker_length(pending) if origin.semi_sync else 1,
@@ -68,6 +69,7 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: De
             skips=origin.skips,
             left_unfinished=watch.left_unfinished,
             pool=outlet.pool,
+            foresight=catalog.foresee,
         )
         error: EngineError | None = None
         try:

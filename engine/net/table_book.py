@@ -7,6 +7,8 @@ for a name.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from engine.kernels import Int64s
@@ -47,6 +49,25 @@ class TableBook:
 
     def learn(self, value: int, name: str, description: Description, wanted: bool, stamp: int) -> None:
         """Take in a definition, which the batch uses."""
+        self.used[self._add(value, name, description, wanted)] = stamp
+
+    def learn_ahead(
+        self, names: Mapping[int, str], descriptions: Mapping[int, Description], stamp: int
+    ) -> None:
+        """Take in definitions, by hash, of tables that are wanted and that the stream will come to.
+
+        Not those that are described otherwise under the same name: a batch has one description for a name,
+        and where to cut it turns out when the stream gets there.
+        """
+        in_force = [self._descriptions[slot] for slot in self.places[self.places[:, 1] >= 0, 1]]
+        seen: dict[str, set[Description]] = {}
+        for name, description in [*in_force, *self._in_use(stamp), *self._carried.items()]:
+            seen.setdefault(name, set()).add(description)
+        for value, description in descriptions.items():
+            if seen.setdefault(names[value], {description}) == {description}:
+                self._add(value, names[value], description, wanted=True)
+
+    def _add(self, value: int, name: str, description: Description, wanted: bool) -> int:
         slot = self._slots.setdefault((value, description), len(self._descriptions))
         if slot == len(self._descriptions):
             self._descriptions.append((name, description))
@@ -55,12 +76,15 @@ class TableBook:
         if 2 * np.count_nonzero(self.places[:, 1] >= 0) >= len(self.places):
             self._grow()
         self.places[find_table(self.places, value)] = (value, slot, wanted)
-        self.used[slot] = stamp
+        return slot
 
     def catalog(self, stamp: int) -> dict[str, bytes]:
         """Name → description of the tables that the batch uses or was handed over."""
-        fresh = {name: description for name, description in self._in_use(stamp) if description is not None}
-        return self._carried | fresh
+        return self._carried | self.used_catalog(stamp)
+
+    def used_catalog(self, stamp: int) -> dict[str, bytes]:
+        """The same without what was handed over: of the table maps that were indexed for this batch."""
+        return {name: description for name, description in self._in_use(stamp) if description is not None}
 
     def count_in_use(self, stamp: int) -> int:
         """How many definitions the batch uses; only the last batch or the one to come may be asked about."""

@@ -6,10 +6,13 @@ column by column against the table map.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Collection, Mapping
+
 from engine.decode.catalog import unpack
 from engine.decode.table_map import TableMap
 from engine.errors import EngineError
-from engine.net.describe import describe_table
+from engine.net.describe import describe_table, describe_tables
 from engine.net.origins import ServerSource
 from engine.net.side_connection import SideConnection
 
@@ -26,9 +29,8 @@ class TableCatalog:
         """The packed columns, null where the binlog tells all.
 
         Raises `EngineError` for columns that nobody can name.
-        MariaDB is always asked: its UUID, INET4 and INET6 columns look like BINARY in the binlog.
         """
-        if not (table_map.needs_catalog or self._flavor == "mariadb"):
+        if not self._is_asked(table_map):
             return None
         database, table = table_map.database, table_map.table
         packed = self._side.ask(lambda connection: describe_table(connection, database, table))
@@ -45,3 +47,30 @@ class TableCatalog:
                 "server prevents this"
             )
         return None
+
+    def foresee(self, table_maps: Mapping[int, TableMap]) -> dict[int, bytes | None]:
+        """The same for many tables with one question per database, by the keys given.
+
+        Tables whose columns on the server are others than these, or that nobody can be asked about, are left
+        out.
+        """
+        asked = {key: each for key, each in table_maps.items() if self._is_asked(each)}
+        described: dict[int, bytes | None] = dict.fromkeys(table_maps.keys() - asked.keys())
+        for database in {each.database for each in asked.values()}:
+            maps = {key: each for key, each in asked.items() if each.database == database}
+            columns = self._columns(database, {each.table for each in maps.values()})
+            for key, each in maps.items():
+                packed = columns.get(each.table)
+                if packed is not None and each.misfit(unpack(packed)) is None:
+                    described[key] = packed
+        return described
+
+    def _columns(self, database: str, tables: Collection[str]) -> dict[str, bytes]:
+        """By table, as far as the server tells."""
+        with contextlib.suppress(EngineError):
+            return self._side.ask(lambda connection: describe_tables(connection, database, tables))
+        return {}
+
+    def _is_asked(self, table_map: TableMap) -> bool:
+        """MariaDB always: its UUID, INET4 and INET6 columns look like BINARY in the binlog."""
+        return table_map.needs_catalog or self._flavor == "mariadb"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from engine.errors import EngineError
 
 NULL_MARKER = 0xFB
+_NULL = bytes([NULL_MARKER])
 _LENENC_WIDTH = {0xFC: 2, 0xFD: 3, 0xFE: 8}
 
 
@@ -63,11 +64,18 @@ class Reader:
 
     def lenenc_bytes(self) -> bytes:
         """A string behind its length-encoded length."""
+        start = self.offset + 1
+        if start <= len(self._data) and self._data[start - 1] < NULL_MARKER:
+            # Nearly all are short, and there are many: no calls for them.
+            end = start + self._data[start - 1]
+            if end <= len(self._data):
+                self.offset = end
+                return self._data[start:end]
         return self.take(self.lenenc_int())
 
     def lenenc_bytes_or_null(self) -> bytes | None:
         """A cell of a text row: a length-encoded string, or the one byte that stands for NULL."""
-        if self.peek() == NULL_MARKER:
+        if self._data[self.offset : self.offset + 1] == _NULL:
             self.offset += 1
             return None
         return self.lenenc_bytes()

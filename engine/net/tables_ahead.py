@@ -1,0 +1,58 @@
+"""Tables whose table maps were received but not reached: the server can be asked about all of them at once.
+
+A stream usually names most of its tables within its first megabyte, and a question takes as long for one
+table as for ten.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.decode.event_types import QUERY_EVENT
+from engine.decode.format_description import FormatDescription, verify_checksum
+from engine.decode.table_map import TableMap
+from engine.errors import EngineError
+from engine.kernels import Int64s
+from engine.net import framing
+from engine.net.receive_buffer import ReceiveBuffer
+
+_MOST_TABLES = 256
+"""To ask about at once."""
+
+
+def table_hash(event: bytes) -> int:
+    """The receive kernel's hash of a table map (without checksum)."""
+    return framing.table_map_hash(np.frombuffer(bytearray(event), np.uint8), 0, len(event))
+
+
+def tables_ahead(
+    buffer: ReceiveBuffer, places: Int64s, description: FormatDescription, marker: int
+) -> dict[int, TableMap]:
+    """By hash the table maps from the cursor on that `places` (of a `TableBook`) does not know.
+
+    No statement that may define a table comes before them, so they mean what they would at the cursor.
+    Damaged ones are left out.
+    """
+    found = np.empty((_MOST_TABLES, 2), np.int64)
+    count = framing.unknown_tables(
+        buffer.data,
+        buffer.filled,
+        buffer.state,
+        places,
+        marker,
+        description.post_header_length(QUERY_EVENT),
+        description.checksum_length,
+        found,
+    )
+    bare = description.without_checksums()
+    ahead: dict[int, TableMap] = {}
+    for start, size in found[:count].tolist():
+        event = buffer.data[start : start + size].tobytes()
+        try:
+            verify_checksum(event, description)
+            event = event[: size - description.checksum_length]
+            ahead[table_hash(event)] = TableMap.parse(event, bare)
+        except EngineError:
+            # Whoever gets there will say so.
+            continue
+    return ahead
