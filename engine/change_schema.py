@@ -55,6 +55,7 @@ EVENT_FEED_SCHEMA = pa.schema(
 """The events feed: what happened that is no row change."""
 
 _CHANGE_TYPE_VALUES = pa.array(CHANGE_TYPES, pa.string())
+_NO_CHANGE_TYPES = pa.DictionaryArray.from_arrays(pa.array([], pa.int8()), _CHANGE_TYPE_VALUES)
 
 
 def own_name(name: str) -> str:
@@ -90,14 +91,11 @@ def to_file_message(
 
 def empty_file_batch(file_schema: pa.Schema) -> pa.RecordBatch:
     """A batch without rows as a file holds it."""
-    transit = transit_schema(file_schema)
+    # `pa.nulls`, since `pa.array([])` makes a converter per column: with many tables that was felt.
     columns = [
-        pa.RunEndEncodedArray.from_arrays(pa.array([], kind.run_end_type), pa.array([], kind.value_type))
-        if pa.types.is_run_end_encoded(kind)
-        else pa.array([], kind)
-        for kind in transit.types
+        _NO_CHANGE_TYPES if pa.types.is_dictionary(kind) else pa.nulls(0, kind) for kind in file_schema.types
     ]
-    return to_file_batch(pa.RecordBatch.from_arrays(columns, schema=transit), file_schema, 0)
+    return pa.RecordBatch.from_arrays(columns, schema=file_schema)
 
 
 def to_file_batch(batch: pa.RecordBatch, file_schema: pa.Schema, sequence_base: int) -> pa.RecordBatch:

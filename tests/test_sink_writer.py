@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from pathlib import Path
 
@@ -291,6 +292,43 @@ def test_a_full_disk_is_one_sentence_and_commits_nothing(tmp_path):
     again.finish()
     assert rows_of(tmp_path) == [(1, 1), (2, 2)]
     assert data_files(tmp_path) == listed_files(tmp_path)
+
+
+def test_files_and_folders_are_durable_before_the_log_names_them(tmp_path, monkeypatch):
+    flushed: dict[Path, int] = {}
+    before_the_log: list[dict[Path, int]] = []
+    fsync = os.fsync
+
+    def noting(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        if path.suffix == ".tmp":
+            assert path.parent.name == "_log"
+            before_the_log.append(dict(flushed))
+        flushed[path] = os.fstat(descriptor).st_size
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    writer = open_writer(tmp_path)
+    for number, tables in enumerate((["orders", "items"], ["orders"], ["orders", "prices"])):
+        flushed.clear()
+        writer.take(*result(number, [Rows("shop", table, [1], [1]) for table in tables]), now=0.0)
+        writer.finish()
+        for file in CommitLog(tmp_path).latest().files:
+            path = tmp_path / file.path
+            assert before_the_log[number][path] == file.bytes
+            assert path.parent in before_the_log[number]
+        makes_a_folder = number != 1
+        assert (tmp_path in before_the_log[number]) == makes_a_folder
+
+
+def test_a_write_that_is_cut_short_goes_on(tmp_path, monkeypatch):
+    writev = os.writev
+    monkeypatch.setattr(os, "writev", lambda descriptor, parts: writev(descriptor, [parts[0][:1000]]))
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders(range(500))]), now=0.0)
+    writer.take(*result(1, [orders(range(500, 1000))]), now=0.0)
+    writer.finish()
+    assert [value for _, value in rows_of(tmp_path)] == list(range(1000))
 
 
 def test_only_what_a_crash_left_is_removed(tmp_path):

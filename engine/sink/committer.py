@@ -7,7 +7,7 @@ together; then the log takes the entry. What fails shows where the result is ask
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,6 +26,8 @@ class Committer:
         self._commits = ThreadPoolExecutor(1, "commit")
         self._flushes = ThreadPoolExecutor(_FLUSHES_AT_ONCE, "flush")
         self._under_way: Future[Commit] | None = None
+        self._durable_folders: set[Path] = set()
+        """Tables' folders that are there for good."""
 
     @property
     def busy(self) -> bool:
@@ -57,18 +59,28 @@ class Committer:
 
     def _commit(self, commit: Commit) -> Commit:
         files = [self._log.out / file.path for file in commit.files]
-        list(self._flushes.map(_sync, [*files, *{file.parent for file in files}]))
+        folders = {file.parent for file in files}
+        # What may be a new folder is a name in the output folder.
+        parents = [] if folders <= self._durable_folders else [self._log.out]
+        self._flush([*files, *folders, *parents])
+        self._durable_folders |= folders
         with writing(self._log.folder):
             self._log.append(commit)
             if self._log.segment_is_complete:
                 self._log.consolidate()
         return commit
 
+    def _flush(self, paths: Sequence[Path]) -> None:
+        # A share for each thread, since to hand over each path took longer than many a flush.
+        shares = [paths[first::_FLUSHES_AT_ONCE] for first in range(_FLUSHES_AT_ONCE)]
+        list(self._flushes.map(_sync, filter(None, shares)))
 
-def _sync(path: Path) -> None:
-    with writing(path):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+
+def _sync(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with writing(path):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)

@@ -6,13 +6,11 @@ must appear whole is written under a temporary name first. Everything is created
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from engine.errors import EngineError
@@ -23,6 +21,8 @@ TEMPORARY_SUFFIX = ".tmp"
 EVENTS_FOLDER = "_events"
 
 _LONGEST_FOLDER_NAME = 200
+_C_LIBRARY = ctypes.CDLL(None)
+_FROM_ITS_START = _TO_ITS_END = ctypes.c_int64(0)
 _SYNC_FILE_RANGE_WRITE = 2
 _UNSAFE_BYTE = re.compile(rb"[^A-Za-z0-9_$-]|^_")
 
@@ -31,25 +31,28 @@ class OutputError(EngineError):
     """The output could not be written, or is not ours to write."""
 
 
-@contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
+class writing:  # A class and no generator, since it stands around every single write.
     """Turns what the file system refuses into an `OutputError` that names `path`."""
-    try:
-        yield
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise OutputError(
-            f"writing {path} failed: {reason}; see to that and start again: what was committed is safe, "
-            "and the rest is fetched anew"
-        ) from error
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, OSError):
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise OutputError(
+                f"writing {self._path} failed: {reason}; see to that and start again: what was committed is "
+                "safe, and the rest is fetched anew"
+            ) from error
 
 
 def start_writeback(descriptor: int) -> None:
     """Have the kernel begin to write a file's pages, so that a later fsync finds little left; Linux only."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).sync_file_range(
-            descriptor, ctypes.c_int64(0), ctypes.c_int64(0), _SYNC_FILE_RANGE_WRITE
-        )
+        _C_LIBRARY.sync_file_range(descriptor, _FROM_ITS_START, _TO_ITS_END, _SYNC_FILE_RANGE_WRITE)
 
 
 def sync_folder(folder: Path) -> None:

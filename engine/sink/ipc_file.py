@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -27,8 +27,7 @@ _RECORD_BATCHES = 3
 _BLOCK = struct.Struct("<qi4xq")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """Where a message stands in a file."""
 
     offset: int
@@ -73,5 +72,5 @@ class Template:
         struct.pack_into("<I", footer, self._list_field, len(footer) - self._list_field)
         footer += struct.pack("<I", len(blocks))
         for block in blocks:
-            footer += _BLOCK.pack(block.offset, block.metadata, block.body)
+            footer += _BLOCK.pack(*block)
         return _END_OF_MESSAGES + footer + struct.pack("<i", len(footer)) + self._tail

@@ -15,7 +15,7 @@ from engine.change_schema import to_file_message
 from engine.messages import Frame, TableResult
 from engine.sink.commit import DataFile, SchemaVersion, TableKey
 from engine.sink.config import ROLL_BYTES
-from engine.sink.files import make_folder, table_folder, writing
+from engine.sink.files import table_folder
 from engine.sink.ipc_file import Template
 from engine.sink.table_file import Extent, TableFile
 
@@ -139,7 +139,7 @@ class Staging:
     def _file(self, version: SchemaVersion) -> TableFile:
         key = version.database, version.table
         file = self._open.pop(key, None)
-        if file and (file.version != version or file.bytes >= self._roll_bytes):
+        if file and (file.version is not version or file.bytes >= self._roll_bytes):
             file.close()
             file = None
         if not file:
@@ -152,8 +152,6 @@ class Staging:
     def _create(self, key: TableKey, version: SchemaVersion) -> TableFile:
         template = self._schemas.template(version.arrow)
         folder = table_folder(*key)
-        with writing(self._out / folder):
-            make_folder(self._out / folder)
         number = self._created.get(key, 0)
         self._created[key] = number + 1
         file = TableFile(self._out, f"{folder}/{self._commit:020d}-{number}.arrow", version, template)

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from typing import NamedTuple
 
 from engine.messages import Frame
 from engine.sink.commit import DataFile, SchemaVersion
-from engine.sink.files import FILE_MODE, start_writeback, writing
+from engine.sink.files import FILE_MODE, FOLDER_MODE, start_writeback, writing
 from engine.sink.ipc_file import Block, Template
 
 _WRITEBACK_BYTES = 16 << 20
 """After so many more bytes the kernel is told to begin writing them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """How much a file holds: record batches, rows, and the range of what is in them."""
 
     batches: int
@@ -34,32 +33,35 @@ class Extent:
 
 
 class TableFile:
-    """A new Arrow IPC file at `out / path`; methods raise `OutputError`."""
+    """A new Arrow IPC file at `out / path`; methods raise `OutputError`.
+
+    Its folder is made where it is missing, but not durably: whoever commits the file sees to that.
+    """
 
     def __init__(self, out: Path, path: str, version: SchemaVersion, template: Template) -> None:
         self.version = version
+        self.bytes = 0
+        """What record batches have been written so far take."""
         self._template = template
         self._path = path
         self._full_path = out / path
         self._blocks: list[Block] = []
         self._kept: Extent | None = None
         self._open: Extent | None = None
+        self._size = 0
         self._written_back = 0
         with writing(self._full_path):
-            self._file = open(self._full_path, "xb", buffering=0, opener=_private)  # noqa: SIM115
-            _write(self._file, template.head)
-
-    @property
-    def bytes(self) -> int:
-        """What record batches have been written so far take."""
-        return self._blocks[-1].end - len(self._template.head) if self._blocks else 0
+            self._file = _create(self._full_path)
 
     def write(self, messages: Iterable[Frame], extent: Extent) -> None:
         """Append record batches that hold `extent`; `keep` or `drop_open` follows."""
         with writing(self._full_path):
             for message in messages:
-                self._blocks.append(Block.of(message, self._file.tell()))
-                _write(self._file, message)
+                # Only with the first message, since each call has its price where there are many tables.
+                head = b"" if self._size else self._template.head
+                self._blocks.append(Block.of(message, self._size + len(head)))
+                self._append(head, message)
+                self.bytes += len(message)
             if self.bytes - self._written_back >= _WRITEBACK_BYTES:
                 self._written_back = self.bytes
                 start_writeback(self._file.fileno())
@@ -75,7 +77,8 @@ class TableFile:
         """No more is written; harmless when done before."""
         if not self._file.closed:
             with writing(self._full_path), self._file:
-                _write(self._file, self._template.end(self._blocks))
+                self._append(self._template.end(self._blocks))
+                start_writeback(self._file.fileno())
 
     def take_open(self) -> tuple[Iterator[Frame], Extent]:
         """Close the file; what was written since the last `keep`, as another file's `write` takes it."""
@@ -90,17 +93,32 @@ class TableFile:
             if self._kept is None:
                 self._full_path.unlink()
             elif self._open is not None:
-                with self._full_path.open("r+b", buffering=0) as file:
-                    file.truncate(self._blocks[self._kept_batches].offset)
-                    file.seek(0, os.SEEK_END)
-                    del self._blocks[self._kept_batches :]
-                    _write(file, self._template.end(self._blocks))
+                self._cut_off(self._kept_batches)
         self._open = None
         return self._kept is not None
 
     @property
     def _kept_batches(self) -> int:
         return self._kept.batches if self._kept else 0
+
+    def _cut_off(self, batches: int) -> None:
+        """Keep no more than so many batches in the closed file."""
+        self._size = self._blocks[batches].offset
+        del self._blocks[batches:]
+        with FileIO(self._full_path, "r+b") as self._file:
+            self._file.truncate(self._size)
+            self._file.seek(0, os.SEEK_END)
+            self._append(self._template.end(self._blocks))
+
+    def _append(self, *parts: Frame) -> None:
+        rest = [memoryview(part) for part in parts]
+        while rest:
+            written = os.writev(self._file.fileno(), rest)
+            self._size += written
+            while rest and written >= len(rest[0]):
+                written -= len(rest.pop(0))
+            if rest:
+                rest[0] = rest[0][written:]
 
     def _read(self, blocks: Sequence[Block]) -> Iterator[Frame]:
         with self._full_path.open("rb") as file:
@@ -113,15 +131,13 @@ class TableFile:
         assert self._kept is not None
         assert self._open is None
         extent = self._kept
-        with writing(self._full_path):
-            size = self._full_path.stat().st_size
         return DataFile(
             self._path,
             self.version.database,
             self.version.table,
             self.version.schema_version,
             extent.rows,
-            size,
+            self._size,
             extent.first_seq,
             extent.last_seq,
             extent.min_timestamp_us,
@@ -142,11 +158,13 @@ def _joined(first: Extent | None, then: Extent) -> Extent:
     )
 
 
+def _create(path: Path) -> FileIO:
+    try:
+        return FileIO(path, "xb", opener=_private)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        return FileIO(path, "xb", opener=_private)
+
+
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, FILE_MODE)
-
-
-def _write(file: FileIO, content: Frame) -> None:
-    rest = memoryview(content)
-    while len(rest):
-        rest = rest[file.write(rest) :]
