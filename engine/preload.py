@@ -7,6 +7,7 @@ and no kernel is compiled in the middle of a stream.
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 
 import engine.decode.process
@@ -19,3 +20,6 @@ if not kernels_are_warm():
     print("binlog-engine: compiling kernels, once per version; this may take a minute", file=sys.stderr)
 with contextlib.suppress(EngineError):
     warm_kernels()
+# What all of them share is no garbage: looking through it again and again would take time in every child, and
+# copy the pages that it stands in.
+gc.freeze()

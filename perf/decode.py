@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import resource
@@ -101,6 +102,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     # As every process of the engine does.
     keep_freed_memory()
+    gc.freeze()
     path, rows = options.file, None
     if path is None:
         binlog = binlog_of(WORKLOADS[options.workload], options.scale)

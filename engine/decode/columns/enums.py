@@ -17,43 +17,46 @@ from numba import types
 from numpy.typing import NDArray
 
 from engine.decode.columns.base import Codec, Column, Counters, Options
+from engine.decode.columns.digits import write_number
 from engine.decode.columns.field_types import FieldType
 from engine.decode.columns.kernels import (
     CELLS,
     DATA,
     OFFSETS,
     OUT,
+    SIZE_AND_NULLS,
     address_of,
     check_content_size,
     copy_padded,
     count_nulls,
     kernel,
     little_endian,
-    store_word,
-    texts,
     variable,
 )
 from engine.decode.room import PADDING, ArrayParts, Room
 from engine.errors import EngineError, EventError, UnsupportedError
 from engine.kernels import Bytes, Int32s
 
+_LONGEST_NUMBER = 20
+"""Digits of the largest number of 64 bits."""
 _BOUNDS = types.Array(types.int32, 1, "C", readonly=True)
 
 
-@kernel(types.int64, DATA, CELLS, types.int64, OUT)
-def _numbers(data: Any, cells: Any, size: int, out: Any) -> Any:
-    """Every cell's number as a uint64; the number of nulls."""
-    batch, items = address_of(data), address_of(out)
+@kernel(SIZE_AND_NULLS, DATA, CELLS, types.int64, OFFSETS, OUT)
+def _number_texts(data: Any, cells: Any, size: int, offsets: Any, out: Any) -> Any:
+    """Write every cell's number as text; `SIZE_AND_NULLS`."""
+    batch, text = address_of(data), address_of(out)
     nulls = 0
+    to = np.int64(0)
+    offsets[0] = 0
     for index in range(cells.size):
         cell = np.int64(cells[index])
-        number = np.uint64(0)
         if cell < 0:
             nulls += 1
         else:
-            number = little_endian(batch, cell, size)
-        store_word(items, 8 * index, number)
-    return nulls
+            to = write_number(text, to, little_endian(batch, cell, size))
+        offsets[index + 1] = to
+    return to, nulls
 
 
 @numba.njit
@@ -145,12 +148,11 @@ class UnnamedCodec:
 
     def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        numbers = np.empty(8 * cells.size + PADDING, np.uint8)
-        nulls = _numbers(data, cells, self.width, numbers)
+        place, offsets = room.take_offsets(cells.size)
+        content = room.open(cells.size * _LONGEST_NUMBER)
+        size, nulls = _number_texts(data, cells, self.width, offsets, content)
         counters.add("unnamed_members", cells.size - nulls)
-        values = numbers[: 8 * cells.size].view(np.uint64).tolist()
-        shown = [b"" if cell < 0 else b"%d" % value for cell, value in zip(cells, values, strict=True)]
-        return texts(room, cells, shown)
+        return variable(room, cells, place, size, nulls)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
