@@ -10,6 +10,8 @@ import contextlib
 import gc
 import sys
 
+# Every child runs the command's script up to its main function, which imports this one.
+import engine.cli
 import engine.decode.process
 import engine.net.process
 import engine.sink.process  # noqa: F401
