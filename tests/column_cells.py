@@ -15,21 +15,21 @@ JUNK = b"\xff\x00\x80"
 
 
 def lay_out(contents: Sequence[bytes | None], gap: bytes = JUNK) -> tuple[np.ndarray, np.ndarray]:
-    """A read-only batch and a strided column of cells; nulls alternate between NULL and absent.
+    """A read-only batch and a column of cells; nulls alternate between NULL and absent.
 
     The first cell stands at the batch's first byte and the last one ends with it, so that a kernel that reads
     outside of its cells reads outside of the batch.
     """
     data = bytearray()
-    cells = np.full((len(contents), 2), 12345, np.int32)
+    cells = np.empty(len(contents), np.int32)
     for index, content in enumerate(contents):
         if content is None:
-            cells[index, 1] = NULL_CELL if index % 2 else ABSENT_CELL
+            cells[index] = NULL_CELL if index % 2 else ABSENT_CELL
         else:
             data += gap if data else b""
-            cells[index, 1] = len(data)
+            cells[index] = len(data)
             data += content
-    return np.frombuffer(bytes(data), np.uint8), cells[:, 1]
+    return np.frombuffer(bytes(data), np.uint8), cells
 
 
 def prefixed(codec: Codec, content: bytes | None) -> bytes | None:

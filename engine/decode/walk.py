@@ -2,7 +2,7 @@
 
 The walk knows of a column only how many bytes a cell takes (`Codec.width`); what they mean is the column
 families' affair. Every length is checked here against the event's end, so that the families may read
-without fear. The result is a matrix of offsets, one line per row image.
+without fear. The result is a matrix of offsets, each column's side by side, as the families read them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Rows:
     """The row images of one table in a run of rows events."""
 
     cells: NDArray[np.int32]
-    """[row, column]: offset of the cell in the data, or `NULL_CELL` or `ABSENT_CELL`."""
+    """[row, column]: offset of the cell in the data, or `NULL_CELL` or `ABSENT_CELL`; columns lie together."""
     change_types: NDArray[np.int8]
     """Per row its transit code of `_change_type`."""
     counts: Int64s
@@ -72,15 +72,12 @@ def _count_bits(data: Bytes, at: int, columns: int) -> int:
 
 
 @kernel
-def _bitmap_number(data: Bytes, at: int, size: int, bitmaps: Int64s, base: int, known: int) -> int:
-    """The number of the bitmap at `at` among the latest of a table's `known` ones, else the next number.
-
-    `base`: where the table's are in `bitmaps`.
-    """
+def _bitmap_number(data: Bytes, at: int, size: int, bitmaps: Int64s, known: int) -> int:
+    """The number of the bitmap at `at` among the latest known ones, else the next number (= known + 1)."""
     for b in range(max(0, known - _BITMAPS_COMPARED), known):
         same = True
         for k in range(size):
-            if data[bitmaps[base + b] + k] != data[at + k]:
+            if data[bitmaps[b] + k] != data[at + k]:
                 same = False
                 break
         if same:
@@ -102,16 +99,15 @@ def _walk_table(
     images: Int32s,
     counts: Int64s,
     bitmaps: Int64s,
-    row: int,
-    cell: int,
-    bitmap_base: int,
-) -> tuple[int, int, int, int, int]:
-    """Walk the events of one table; what stopped it, at which event, and the rows, cells and bitmaps then.
+) -> tuple[int, int, int, int]:
+    """Walk the events of one table; what stopped it, at which event, and how many rows and bitmaps there are.
 
-    `row`, `cell` and `bitmap_base` are where it begins to write.
+    All arrays but those of the events are the table's own; `cells` has one column behind the other.
     """
     columns = len(widths)
     bitmap_size = (columns + 7) >> 3
+    capacity = len(images)
+    row = 0
     known = 0
     for e in range(first_event, last_event):
         end = ends[e]
@@ -119,75 +115,75 @@ def _walk_table(
         at = starts[e] + 19 + 8
         if _HAS_EXTRA[kind]:
             if at + 2 > end:
-                return _TRUNCATED, e, row, cell, known
+                return _TRUNCATED, e, row, known
             extra = read_u16(data, at)
             if extra < 2:
-                return _TRUNCATED, e, row, cell, known
+                return _TRUNCATED, e, row, known
             at += extra
         if at >= end:
-            return _TRUNCATED, e, row, cell, known
+            return _TRUNCATED, e, row, known
         count = np.int64(data[at])
         at += 1
         if count == 0xFC:
             if at + 2 > end:
-                return _TRUNCATED, e, row, cell, known
+                return _TRUNCATED, e, row, known
             count = read_u16(data, at)
             at += 2
         if count != columns:
-            return _COLUMN_COUNT, e, row, cell, known
+            return _COLUMN_COUNT, e, row, known
         update = _IS_UPDATE[kind]
         first_bitmap = at
         second_bitmap = at + bitmap_size if update else at
         at = second_bitmap + bitmap_size
         if at > end:
-            return _TRUNCATED, e, row, cell, known
+            return _TRUNCATED, e, row, known
         first_present = _count_bits(data, first_bitmap, columns)
         second_present = _count_bits(data, second_bitmap, columns)
         first_number = 0
         second_number = 0
         if first_present < columns:
-            first_number = _bitmap_number(data, first_bitmap, bitmap_size, bitmaps, bitmap_base, known)
+            first_number = _bitmap_number(data, first_bitmap, bitmap_size, bitmaps, known)
             if first_number > known:
-                bitmaps[bitmap_base + known] = first_bitmap
+                bitmaps[known] = first_bitmap
                 known += 1
         if second_present < columns:
-            second_number = _bitmap_number(data, second_bitmap, bitmap_size, bitmaps, bitmap_base, known)
+            second_number = _bitmap_number(data, second_bitmap, bitmap_size, bitmaps, known)
             if second_number > known:
-                bitmaps[bitmap_base + known] = second_bitmap
+                bitmaps[known] = second_bitmap
                 known += 1
 
         # A row without any column in its images has no bytes at all: such an event holds one row.
         empty = first_present == 0 and (not update or second_present == 0)
         if empty and at < end:
-            return _NO_PROGRESS, e, row, cell, known
+            return _NO_PROGRESS, e, row, known
         first_row = row
         second = False
         while at < end or (second and second_present == 0) or (row == first_row and first_present == 0):
-            if row >= len(images) or cell + columns > len(cells):
-                return _FULL, e, row, cell, known
+            if row >= capacity:
+                return _FULL, e, row, known
             present = second_present if second else first_present
             bitmap = second_bitmap if second else first_bitmap
             nulls = at
             at += (present + 7) >> 3
             if at > end:
-                return _TRUNCATED, e, row, cell, known
+                return _TRUNCATED, e, row, known
             bit = 0
             for c in range(columns):
                 if present < columns and not (data[bitmap + (c >> 3)] >> (c & 7)) & 1:
-                    cells[cell + c] = ABSENT_CELL
+                    cells[c * capacity + row] = ABSENT_CELL
                     continue
                 if (data[nulls + (bit >> 3)] >> (bit & 7)) & 1:
-                    cells[cell + c] = NULL_CELL
+                    cells[c * capacity + row] = NULL_CELL
                     bit += 1
                     continue
                 bit += 1
-                cells[cell + c] = at
+                cells[c * capacity + row] = at
                 width = widths[c]
                 if width > 0:
                     at += width
                 else:
                     if at - width > end:
-                        return _CELL, e, row, cell, known
+                        return _CELL, e, row, known
                     if width == -1:
                         at += 1 + np.int64(data[at])
                     elif width == -2:
@@ -198,7 +194,7 @@ def _walk_table(
                         at += 4 + read_u32(data, at)
                 # Checked cell by cell: the next one's length prefix must not be read beyond the end.
                 if at > end:
-                    return _CELL, e, row, cell, known
+                    return _CELL, e, row, known
             images[row] = second_number if second else first_number
             if update:
                 change_types[row] = UPDATE_POSTIMAGE if second else UPDATE_PREIMAGE
@@ -206,11 +202,10 @@ def _walk_table(
             else:
                 change_types[row] = _FIRST_IMAGE[kind]
             row += 1
-            cell += columns
         if second:
-            return _TRUNCATED, e, row, cell, known
+            return _TRUNCATED, e, row, known
         counts[e] = row - first_row
-    return _OK, last_event, row, cell, known
+    return _OK, last_event, row, known
 
 
 @kernel
@@ -219,49 +214,41 @@ def _walk(
     starts: Int64s,
     ends: Int64s,
     type_codes: Int64s,
-    table_ends: Int64s,
+    places: Int64s,
     all_widths: Int32s,
-    column_ends: Int64s,
-    cells: Int32s,
-    change_types: NDArray[np.int8],
-    images: Int32s,
+    all_cells: Int32s,
+    all_change_types: NDArray[np.int8],
+    all_images: Int32s,
     counts: Int64s,
-    bitmaps: Int64s,
-    extents: Int64s,
+    all_bitmaps: Int64s,
+    found: Int64s,
 ) -> tuple[int, int]:
     """Walk table by table; what stopped it, and at which event.
 
-    `extents` has a line per table, and one before them: events, rows, cells and bitmaps up to its end. Those
-    of tables that are not finished are -1: called again, once there is more room, the walk goes on with them.
+    `places` has a line per table, and one behind them: where its events, columns, rows and cells start.
+    `found` gets how many rows and bitmaps there are.
     """
-    first_table = 0
-    while first_table < len(table_ends) and extents[first_table + 1, 0] >= 0:
-        first_table += 1
-    for table in range(first_table, len(table_ends)):
-        first_column = 0 if table == 0 else column_ends[table - 1]
-        status, event, row, cell, known = _walk_table(
+    for table in range(len(found)):
+        first_event, first_column, first_row, first_cell = places[table]
+        last_event, last_column, last_row, last_cell = places[table + 1]
+        status, event, rows, bitmaps = _walk_table(
             data,
             starts,
             ends,
             type_codes,
-            extents[table, 0],
-            table_ends[table],
-            all_widths[first_column : column_ends[table]],
-            cells,
-            change_types,
-            images,
+            first_event,
+            last_event,
+            all_widths[first_column:last_column],
+            all_cells[first_cell:last_cell],
+            all_change_types[first_row:last_row],
+            all_images[first_row:last_row],
             counts,
-            bitmaps,
-            extents[table, 1],
-            extents[table, 2],
-            extents[table, 3],
+            all_bitmaps[2 * first_event : 2 * last_event],
         )
         if status != _OK:
             return status, event
-        extents[table + 1, 0] = table_ends[table]
-        extents[table + 1, 1] = row
-        extents[table + 1, 2] = cell
-        extents[table + 1, 3] = extents[table, 3] + known
+        found[table, 0] = rows
+        found[table, 1] = bitmaps
     return _OK, 0
 
 
@@ -280,56 +267,51 @@ def walk_tables(
     """`walk_rows` for several tables: the rows events of one behind those of another, each up to an end."""
     starts, ends, type_codes = events.starts[rows_events], events.ends[rows_events], events.types[rows_events]
     _check_plain(events, rows_events, type_codes)
-    columns = [len(table) for table in widths]
+    columns = np.array([len(table) for table in widths])
     # Exact for rows without NULLs and with empty strings; where there are more, there will be more room.
     smallest = np.array([_smallest_image(table) for table in widths])
-    sizes = np.add.reduceat(ends - starts, [0, *table_ends[:-1]])
-    most_rows = sizes // smallest + 2
-    capacity = int(most_rows.sum())
-    cells = np.empty(int((most_rows * columns).sum()), np.int32)
+    capacities = np.add.reduceat(ends - starts, [0, *table_ends[:-1]]) // smallest + 2
+    all_widths = np.concatenate(widths)
     counts = np.zeros(len(starts), np.int64)
     bitmaps = np.empty(2 * len(starts), np.int64)
-    extents = np.full((len(table_ends) + 1, 4), -1, np.int64)
-    extents[0] = 0
-    all_widths = np.concatenate(widths)
-    column_ends = np.cumsum(columns)
-    change_types = np.empty(capacity, np.int8)
-    images = np.empty(capacity, np.int32)
-    while True:
+    found = np.empty((len(widths), 2), np.int64)
+    places = np.zeros((len(widths) + 1, 4), np.int64)
+    places[1:, 0], places[1:, 1] = table_ends, np.cumsum(columns)
+    status = _FULL
+    while status == _FULL:
+        places[1:, 2], places[1:, 3] = np.cumsum(capacities), np.cumsum(capacities * columns)
+        change_types, images = np.empty(places[-1, 2], np.int8), np.empty(places[-1, 2], np.int32)
+        cells = np.empty(places[-1, 3], np.int32)
         status, event = _walk(
             events.data,
             starts,
             ends,
             type_codes,
-            np.array(table_ends, np.int64),
+            places,
             all_widths,
-            column_ends,
             cells,
             change_types,
             images,
             counts,
             bitmaps,
-            extents,
+            found,
         )
-        if status != _FULL:
-            break
-        capacity *= 2
-        cells = np.resize(cells, 2 * len(cells))
-        change_types, images = np.resize(change_types, capacity), np.resize(images, capacity)
+        capacities *= 2
     if status != _OK:
         raise events.error(int(rows_events[event]), _REASONS[status])
-    return [
-        Rows(
-            cells[before[2] : after[2]].reshape(-1, count),
-            change_types[before[1] : after[1]],
-            counts[before[0] : after[0]],
-            images[before[1] : after[1]],
-            events.data[bitmaps[before[3] : after[3], None] + np.arange((count + 7) // 8)]
-            if after[3] > before[3]
-            else np.empty((0, (count + 7) // 8), np.uint8),
+    tables = []
+    for (first, then), (rows, known) in zip(pairwise(places.tolist()), found.tolist(), strict=True):
+        bitmap_bytes = np.arange((then[1] - first[1] + 7) // 8)
+        tables.append(
+            Rows(
+                cells=cells[first[3] : then[3]].reshape(then[1] - first[1], -1)[:, :rows].T,
+                change_types=change_types[first[2] : first[2] + rows],
+                counts=counts[first[0] : then[0]],
+                images=images[first[2] : first[2] + rows],
+                bitmaps=events.data[bitmaps[2 * first[0] :][:known, None] + bitmap_bytes],
+            )
         )
-        for count, (before, after) in zip(columns, pairwise(extents.tolist()), strict=True)
-    ]
+    return tables
 
 
 def _check_plain(events: EventTable, rows_events: Int64s, type_codes: Int64s) -> None:

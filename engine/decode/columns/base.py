@@ -93,7 +93,7 @@ class Codec(Protocol):
     def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """Build the column's array in `room`, one value per cell.
 
-        `data` is the batch; `cells` (maybe strided) holds the offset of each cell's first byte (of its
+        `data` is the batch; `cells` holds the offset of each cell's first byte (of its
         length prefix where `width` < 0), or `NULL_CELL`, or `ABSENT_CELL`, which both give null. The walk
         has checked that each cell, prefix and content, lies inside its event. Raises `EventError` with
         `offset` counted in `data` for content that is not valid, `RoomFull` where the room is too small.

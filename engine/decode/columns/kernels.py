@@ -26,7 +26,7 @@ from engine.kernels import Bytes, Int32s
 
 DATA = types.Array(types.uint8, 1, "C", readonly=True)
 """The batch; also every other byte array that a kernel only reads."""
-CELLS = types.Array(types.int32, 1, "A", readonly=True)
+CELLS = types.Array(types.int32, 1, "C", readonly=True)
 OUT = types.uint8[::1]
 """Bytes of an Arrow buffer to be filled."""
 OFFSETS = types.int32[::1]
