@@ -52,7 +52,7 @@ class Rows:
     """The row images of one table in a run of rows events."""
 
     cells: NDArray[np.int32]
-    """[row, column]: offset of the cell in the data, or `NULL_CELL` or `ABSENT_CELL`; columns lie together."""
+    """[row, column]: offset of the cell in the data, `NULL_CELL`, or `ABSENT_CELL`; in memory by columns."""
     change_types: NDArray[np.int8]
     """Per row its transit code of `_change_type`."""
     counts: Int64s
