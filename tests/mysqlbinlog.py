@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -53,15 +54,20 @@ class Printout:
     text: str
 
 
+def run_tool(tool: Sequence[str], path: Path, *options: str) -> bytes:
+    """What the tool prints of a file, rows decoded, times in UTC."""
+    # What LOAD DATA loaded it writes to files, which it leaves behind.
+    with tempfile.TemporaryDirectory() as loaded:
+        command = [*tool, "--no-defaults", "--base64-output=decode-rows", "-vv", f"--local-load={loaded}"]
+        done = subprocess.run(
+            [*command, *options, str(path)], capture_output=True, env=os.environ | {"TZ": "UTC"}, check=True
+        )
+    return done.stdout
+
+
 def print_binlog(tool: Sequence[str], path: Path) -> Printout:
     """Run the tool over a file, rows decoded, checksums verified, times in UTC."""
-    done = subprocess.run(
-        [*tool, "--no-defaults", "--base64-output=decode-rows", "-vv", "--verify-binlog-checksum", str(path)],
-        capture_output=True,
-        env=os.environ | {"TZ": "UTC"},
-        check=True,
-    )
-    text = done.stdout.decode("utf-8", "backslashreplace")
+    text = run_tool(tool, path, "--verify-binlog-checksum").decode("utf-8", "backslashreplace")
     positions, events = [], []
     for line in text.splitlines():
         if place := _PLACE.fullmatch(line):

@@ -7,9 +7,7 @@ Where the two cannot be made equal, or the tool has no notation, the table of di
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,6 +19,7 @@ import numpy as np
 from engine.decode.columns.base import Column
 from engine.decode.columns.charsets import charset_of
 from tests.charset_characters import encoded
+from tests.mysqlbinlog import run_tool
 
 _ROW = re.compile(r"### (INSERT INTO|UPDATE|DELETE FROM) `(.*)`\.`(.*)`")
 _VALUE = re.compile(r"###   @(\d+)=(.*)", re.DOTALL)
@@ -40,11 +39,10 @@ class PrintedRow:
 
 def printed_rows(tool: Sequence[str], path: Path) -> list[PrintedRow]:
     """All row images that the tool prints of a binlog file, in order."""
-    command = [*tool, "--no-defaults", "--base64-output=decode-rows", "-vv", str(path)]
-    done = subprocess.run(command, capture_output=True, env=os.environ | {"TZ": "UTC"}, check=True)
+    printed = run_tool(tool, path)
     rows: list[PrintedRow] = []
     table = ""
-    for line in done.stdout.decode("utf-8", "surrogateescape").split("\n"):
+    for line in printed.decode("utf-8", "surrogateescape").split("\n"):
         if match := _ROW.fullmatch(line):
             table = match[3]
         elif line in ("### WHERE", "### SET"):
