@@ -18,9 +18,8 @@ from engine.shared_slots import Slots
 _QUEUED_BATCHES = 1
 """Few, so that no batch waits behind a busy decoder while another one is idle."""
 _POLL_MILLISECONDS = 1000
-_SMALL_ROOM, _SMALL_BATCH, _GROWTH = 1 << 15, 1 << 20, 3
-"""What a batch without a slot decodes to takes about that many bytes more than itself: in small ones rows grow
-more than in large events."""
+_MORE_ROOM = 1 << 22
+"""Bytes that a batch without a slot may decode to beyond its own size before a table needs memory of its own."""
 
 
 def run_decoder(config: DecoderConfig) -> None:
@@ -57,7 +56,7 @@ def _decode(decoder: BatchDecoder, slots: Slots, frames: list[memoryview]) -> Se
     index = np.frombuffer(frames[1], np.uint32).reshape(-1, 2)
     if batch.slot is None:
         data = np.frombuffer(frames[2], np.uint8)
-        memory = np.empty(_SMALL_ROOM + _GROWTH * min(len(data), _SMALL_BATCH) + len(data), np.uint8)
+        memory = np.empty(len(data) + _MORE_ROOM, np.uint8)
     else:
         data, memory = slots.batch(batch.slot, batch.data_bytes), slots.result(batch.slot)
     try:
