@@ -19,7 +19,7 @@ _QUEUED_BATCHES = 1
 """Few, so that no batch waits behind a busy decoder while another one is idle."""
 _POLL_MILLISECONDS = 1000
 _MORE_ROOM = 1 << 22
-"""Bytes that a batch without a slot may decode to beyond its own size before a table needs memory of its own."""
+"""Bytes that a batch without a slot has for its result, beyond its own size."""
 
 
 def run_decoder(config: DecoderConfig) -> None:
