@@ -22,7 +22,7 @@ from engine.decode.dropped import dropped_entry
 from engine.decode.event_table import EventTable, EventTableError, open_events
 from engine.decode.events import decode_event
 from engine.decode.events.mariadb import GtidList
-from engine.decode.events.transactions import Gtid, PreviousGtids
+from engine.decode.events.transactions import PreviousGtids
 from engine.decode.expand import expand_compressed
 from engine.decode.feed import event_times, feed_batch, feed_message
 from engine.decode.format_description import FormatDescription
@@ -34,6 +34,7 @@ from engine.decode.rollbacks import without_undone_rows
 from engine.decode.room import Built, Room, RoomFull, in_own_room
 from engine.decode.survey import Survey, feed_table, survey_events
 from engine.decode.tables import TableDecoder, TableDecoders
+from engine.decode.tagged_gtids import TaggedGtids
 from engine.decode.walk import walk_tables
 from engine.errors import EngineError, EventError
 from engine.fingerprint import fingerprint
@@ -161,7 +162,7 @@ class BatchDecoder:
         description = description.without_checksums()
         events = expand_compressed(events, description)
         survey = survey_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
-        tagged = _TaggedGtids(description)
+        tagged = TaggedGtids(description)
         tagged.tell_times(events, survey)
         survey, beyond = without_undone_rows(events, survey, description)
         counters.add("rollbacks_beyond_batch", beyond)
@@ -208,7 +209,7 @@ class BatchDecoder:
     ) -> _Content:
         """The record of what was dropped, and its transaction's GTID, which counts as executed."""
         description = (description or FormatDescription.assumed()).without_checksums()
-        tagged = _TaggedGtids(description)
+        tagged = TaggedGtids(description)
         try:
             survey = survey_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
             tagged.tell_times(events, survey)
@@ -282,36 +283,6 @@ class BatchDecoder:
             raise events.error(int(rows.events[0]), f"in rows of {name}, {error}", error.corrupt) from error
         counters.add_all(counted)
         return PlacedTable(message, place)
-
-
-class _TaggedGtids:
-    """What tagged GTID events (MySQL 8.3 and later) say; rare, so read one by one."""
-
-    def __init__(self, description: FormatDescription) -> None:
-        self._description = description
-
-    def split(self, event: bytes) -> tuple[str, int]:
-        """(`uuid:tag`, number) of a tagged GTID event."""
-        source, _, number = (self._body(event).gtid or ":0").rpartition(":")
-        return source, int(number)
-
-    def tell_times(self, events: EventTable, survey: Survey) -> None:
-        """Fill in the commit times that the survey leaves out."""
-        places = survey.transaction_gtids
-        tagged = (places >= 0) & (events.types[places] == types.GTID_TAGGED_LOG_EVENT)
-        for transaction in np.flatnonzero(tagged):
-            place = int(places[transaction])
-            try:
-                body = self._body(events.event(place).tobytes())
-            except EventError as error:
-                raise events.error(place, str(error), error.corrupt) from error
-            time = body.original_commit_timestamp or body.immediate_commit_timestamp or 0
-            survey.transaction_times[transaction] = time
-
-    def _body(self, event: bytes) -> Gtid:
-        body = decode_event(event, self._description).body
-        assert isinstance(body, Gtid)
-        return body
 
 
 def _built(build: Callable[[Room], Built], room: Room) -> tuple[Built, Place | None]:
