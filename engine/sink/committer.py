@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from engine.sink.cached_files import CachedFiles
 from engine.sink.commit_log import Commit, CommitLog
 from engine.sink.files import writing
 
@@ -28,6 +29,7 @@ class Committer:
         self._under_way: Future[Commit] | None = None
         self._durable_folders: set[Path] = set()
         """Tables' folders that are there for good."""
+        self._cached_files = CachedFiles()
 
     @property
     def busy(self) -> bool:
@@ -68,6 +70,8 @@ class Committer:
             self._log.append(commit)
             if self._log.segment_is_complete:
                 self._log.consolidate()
+        for path, file in zip(files, commit.files, strict=True):
+            self._cached_files.add(path, file.bytes)
         return commit
 
     def _flush(self, paths: Sequence[Path]) -> None:

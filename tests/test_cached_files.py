@@ -1,0 +1,42 @@
+"""What the page cache is told to let go of: the oldest of the large files, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from engine.sink import cached_files
+from engine.sink.cached_files import CachedFiles
+
+
+@pytest.fixture
+def let_go(monkeypatch) -> list[str]:
+    """Names of the files that the kernel was told about."""
+    names = []
+    monkeypatch.setattr(cached_files, "_LARGE_FILE", 10)
+    monkeypatch.setattr(cached_files, "_KEPT_BYTES", 100)
+    monkeypatch.setattr(
+        os,
+        "posix_fadvise",
+        lambda descriptor, *_: names.append(Path(f"/proc/self/fd/{descriptor}").readlink().name),
+    )
+    return names
+
+
+def test_the_oldest_large_files_leave(tmp_path, let_go):
+    files = CachedFiles()
+    for number, size in enumerate((40, 9, 50, 10, 9, 60, 200)):
+        path = tmp_path / str(number)
+        path.touch()
+        files.add(path, size)
+    assert let_go == ["0", "2", "3", "5", "6"]
+
+
+def test_a_file_that_is_gone_is_no_error(tmp_path, let_go):
+    files = CachedFiles()
+    for name in ("vacuumed", "there"):
+        files.add(tmp_path / name, 101)
+        (tmp_path / "there").touch()
+    assert let_go == ["there"]
