@@ -52,6 +52,29 @@ def test_all_records_that_have_come_are_handed_out_at_once(both_ends):
         stream.recv_into(buffer)
 
 
+def test_records_of_many_pieces_are_handed_out_at_once(both_ends):
+    stream, server = both_ends
+    stream._received = memoryview(bytearray(1000))
+    sent = bytes(range(256)) * (5 * RECORD // 256)
+    server.sendall(sent)
+    buffer = memoryview(bytearray(2 * len(sent)))
+    assert stream.recv_into(buffer) == len(sent)
+    assert buffer[: len(sent)] == sent
+
+
+def test_a_reset_connection_fails_behind_what_is_good(both_ends):
+    stream, server = both_ends
+    server.sendall(b"good")
+    # Bytes that nobody will read any more, so that closing resets the connection.
+    stream.sendall(b"late")
+    server.close()
+    buffer = memoryview(bytearray(100))
+    assert stream.recv_into(buffer) == 4
+    for _ in range(2):
+        with pytest.raises(ConnectionResetError):
+            stream.recv_into(buffer)
+
+
 def test_what_does_not_fit_is_not_waited_for(both_ends):
     stream, server = both_ends
     sent = bytes(range(256)) * (3 * RECORD // 256)

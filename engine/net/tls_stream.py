@@ -1,7 +1,7 @@
 """TLS over a socket, with the socket's own few methods; made for receiving much.
 
 Python's TLS sockets read a record's header and body with a system call each, and hand out one record a call,
-which is 16 KB. Here the socket is read in large pieces, and all records of a piece are handed out at once.
+which is 16 KB. Here the socket is read in large pieces, and all records that came are handed out at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class TlsStream:
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname)
         self._received = memoryview(bytearray(_RECEIVE_SIZE))
-        self._failure: ssl.SSLError | None = None
+        self._failure: OSError | None = None
 
     def handshake(self) -> None:
         """Agree on everything with the other side; raises `OSError` with the reason if that fails."""
@@ -53,10 +53,11 @@ class TlsStream:
             try:
                 size = cast(int, self._tls.read(len(buffer) - filled, buffer[filled:]))
             except ssl.SSLWantReadError:
-                if filled:
+                if not filled:
+                    self._send()
+                    self._receive()
+                elif not self._receives_more():
                     break
-                self._send()
-                self._receive()
                 continue
             except ssl.SSLEOFError:
                 break
@@ -93,6 +94,20 @@ class TlsStream:
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
+
+    def _receives_more(self) -> bool:
+        """Receive what has come meanwhile; false where that would mean to wait, or fails."""
+        if self._socket.getblocking():
+            return False
+        try:
+            self._receive()
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            # Told once by the socket, too.
+            self._failure = error
+            return False
+        return True
 
     def _receive(self) -> None:
         size = self._socket.recv_into(self._received)
