@@ -6,6 +6,7 @@ stand for all.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -113,7 +114,9 @@ def rows_in(out: Path) -> list[int]:
 def kill_all(engine: EngineRun) -> None:
     """End every process at once, as when the machine stops."""
     for pid in [engine.pid, *engine.session().values()]:
-        os.kill(pid, signal.SIGKILL)
+        # With the fork server go all that were forked from it.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     engine.wait_until_gone()
 
 
