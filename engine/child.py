@@ -12,6 +12,7 @@ import importlib
 import multiprocessing
 import os
 import resource
+import select
 import signal
 import sys
 import time
@@ -59,6 +60,9 @@ class Child:
         # A signal handler that raised could hit any line of any library; a byte in a pipe cannot.
         self._stop_descriptor, self._stop_writer = os.pipe()
         os.set_blocking(self._stop_writer, False)
+        self._leave_poller = select.poll()
+        for descriptor in self.leave_descriptors:
+            self._leave_poller.register(descriptor, select.POLLIN)
 
     @property
     def leave_descriptors(self) -> tuple[int, ...]:
@@ -70,7 +74,7 @@ class Child:
     @property
     def leaving(self) -> bool:
         """Whether this process is to leave."""
-        return bool(wait(self.leave_descriptors, 0))
+        return bool(self._leave_poller.poll(0))
 
     def stop(self) -> None:
         """Ask the process to leave; safe in a signal handler."""

@@ -9,7 +9,7 @@ the header names, or follow as frames of their own where they are few, or too ma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import msgpack
@@ -23,7 +23,7 @@ class Message:
 
     def pack(self) -> bytes:
         """The header as one frame."""
-        return bytes(msgpack.packb([getattr(self, f.name) for f in fields(self)], default=_pack_nested))
+        return bytes(msgpack.packb(_values(self), default=_pack_nested))
 
     @classmethod
     def unpack(cls, frame: Frame) -> Self:
@@ -31,9 +31,14 @@ class Message:
         return cls(*msgpack.unpackb(frame, use_list=True, strict_map_key=False))
 
 
+def _values(message: Message) -> list[Any]:
+    # `fields` would make a tuple of them each time.
+    return [getattr(message, name) for name in message.__dataclass_fields__]
+
+
 def _pack_nested(value: Any) -> Any:
     if isinstance(value, Message):
-        return [getattr(value, f.name) for f in fields(value)]
+        return _values(value)
     raise TypeError(f"{type(value).__name__} does not cross a process border")
 
 

@@ -174,10 +174,11 @@ class Cutter:
         return batch
 
     def _outgoing(self, count: int, cursor: int, resume: tuple[str, int], *, ends: bool) -> OutgoingBatch:
-        header = replace(
-            self._header(self._buffer.context, self._batch_position, ends=ends),
-            resume_file=resume[0],
-            resume_position=resume[1],
+        header = self._header(
+            self._buffer.context,
+            self._batch_position,
+            ends=ends,
+            resume=resume,
             catalog=self._tables.catalog(self.sequence + 1),
         )
         self._numbered()
@@ -213,12 +214,11 @@ class Cutter:
     def dropped(self, record: Dropped, gtid_event: bytes | None, following: str | None) -> OutgoingBatch:
         """Says what was dropped, with the GTID event of it; `following`: the file in which to go on."""
         context = self.format_context + ([] if gtid_event is None else [gtid_event])
+        resume = None if following is None else (following, MAGIC_LENGTH)
         header = replace(
-            self._header(len(context), self._buffer.position, ends=True),
+            self._header(len(context), self._buffer.position, ends=True, resume=resume),
             dropped=record,
         )
-        if following is not None:
-            header = replace(header, resume_file=following, resume_position=MAGIC_LENGTH)
         self._numbered()
         starts = np.cumsum([0, *map(len, context)])[:-1]
         index = np.array([(start, event[4]) for start, event in zip(starts, context, strict=True)], np.uint32)
@@ -230,18 +230,27 @@ class Cutter:
 
     # -- from batch to batch -------------------------------------------------------------------------------
 
-    def _header(self, context: int, position: int, *, ends: bool) -> Batch:
+    def _header(
+        self,
+        context: int,
+        position: int,
+        *,
+        ends: bool,
+        resume: tuple[str, int] | None = None,
+        catalog: dict[str, bytes] | None = None,
+    ) -> Batch:
+        resume_file, resume_position = resume or (self.file, position)
         return Batch(
             sequence=self.sequence,
             file=self.file,
             position=position,
             context_events=context,
-            resume_file=self.file,
-            resume_position=position,
+            resume_file=resume_file,
+            resume_position=resume_position,
             ends_transaction=ends,
             aborts_transaction=self._aborts,
             end_of_stream=False,
-            catalog={},
+            catalog=catalog or {},
             gtid_set=self._gtid_set,
         )
 

@@ -105,8 +105,8 @@ class Outlet:
             self._wait(None)
 
     def _wait(self, while_waiting: Callable[[], None] | None) -> None:
-        self._poller.poll(_POLL_MILLISECONDS)
-        if self._child.leaving:
+        ready = self._poller.poll(_POLL_MILLISECONDS)
+        if any(what is not self._acks for what, _ in ready):
             raise Stopped
         self.take_acks()
         if while_waiting is not None:
@@ -114,8 +114,12 @@ class Outlet:
 
     def take_acks(self) -> None:
         """Take in what the sink has told."""
-        while self._acks.poll(0):
-            ack = Ack.unpack(self._acks.recv())
+        while True:
+            try:
+                frame = self._acks.recv(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            ack = Ack.unpack(frame)
             while self._outstanding and self._outstanding[0].sequence <= ack.sequence:
                 taken = self._outstanding.popleft()
                 self._outstanding_bytes -= taken.size

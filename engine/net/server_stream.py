@@ -182,7 +182,7 @@ def _waiting(child: Child, outlet: Outlet, stream: Stream, origin: ServerSource)
 
     def wait(seconds: float) -> bool:
         ready = dict(poller.poll(seconds * 1000))
-        if child.leaving:
+        if not ready.keys().isdisjoint(child.leave_descriptors):
             raise Stopped
         return stream.fileno() in ready
 

@@ -109,7 +109,8 @@ class TableBook:
             self._clear()
 
     def _in_use(self, stamp: int) -> list[tuple[str, Description]]:
-        return [self._descriptions[slot] for slot in np.nonzero(self.used == stamp)[0]]
+        used = self.used[: len(self._descriptions)]
+        return [self._descriptions[slot] for slot in np.nonzero(used == stamp)[0].tolist()]
 
     def _clear(self) -> None:
         self.places = np.full((_FIRST_PLACES, 3), -1, np.int64)
