@@ -31,6 +31,9 @@ class Peer(ABC, Generic[Subject]):
     def warm_up(self, subject: Subject) -> None:
         """Do, before the first measurement, what only a first run ever pays for. Raises PeerError."""
 
+    def clean_up(self) -> None:
+        """Remove what the runs have left, once nothing more is measured."""
+
     @abstractmethod
     def measure(self, subject: Subject) -> Measurement:
         """Run it once, from start to end. Raises PeerError."""

@@ -46,6 +46,8 @@ def run_case(case: Case[Subject], repetitions: int, tell: Tell) -> CaseResult:
         for result in results:
             if not result.runs and result.skipped is None:
                 result.skipped = reason
+    for peer, _ in contenders:
+        peer.clean_up()
     return CaseResult(case.name, case.title, case.group, rows, size, results, case.measures, case.compares)
 
 

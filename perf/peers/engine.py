@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from perf.workload import DATABASE
 
 REPOSITORY = Path(__file__).parents[2]
 """What is measured is the source tree that the harness stands in."""
+_MOST_KEPT = 1 << 30
+"""Bytes of a binlog whose output is kept up to the end of the case."""
 _COMMAND = Path(sys.executable).with_name("binlog-engine")
 
 
@@ -31,6 +34,7 @@ class Engine(Peer[ServedBinlog]):
         self._work = work
         self._workers = workers
         self._watch_memory = watch_memory
+        self._kept: list[tempfile.TemporaryDirectory[str]] = []
 
     def prepare(self) -> None:
         if not _COMMAND.exists():
@@ -42,7 +46,7 @@ class Engine(Peer[ServedBinlog]):
 
     def measure(self, subject: ServedBinlog) -> Measurement:
         memory = MemoryWatch()
-        with tempfile.TemporaryDirectory(dir=self._work) as folder:
+        with self._folder(subject) as folder:
             report = Path(folder) / "report.json"
             finished = run_command(
                 engine_command(subject, Path(folder) / "out", self._workers, report),
@@ -68,6 +72,23 @@ class Engine(Peer[ServedBinlog]):
             _usages(outcome["processes"]),
             memory.values() if self._watch_memory else {},
         )
+
+    def clean_up(self) -> None:
+        for folder in self._kept:
+            folder.cleanup()
+        self._kept.clear()
+
+    def _folder(self, subject: ServedBinlog) -> AbstractContextManager[str]:
+        """A new folder, which stays for a while.
+
+        Some file systems make new files slowly right behind the deletion of others, and a user does not
+        delete the files of hundreds of tables before each run.
+        """
+        folder = tempfile.TemporaryDirectory(dir=self._work)
+        if subject.binlog.size > _MOST_KEPT:
+            return folder
+        self._kept.append(folder)
+        return nullcontext(folder.name)
 
 
 def engine_command(subject: ServedBinlog, out: Path, workers: int, report: Path) -> list[str | Path]:
