@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,6 @@ from perf.workload import DATABASE
 
 REPOSITORY = Path(__file__).parents[2]
 """What is measured is the source tree that the harness stands in."""
-_MOST_KEPT = 1 << 30
-"""Bytes of a binlog whose output is kept up to the end of the case."""
 _COMMAND = Path(sys.executable).with_name("binlog-engine")
 
 
@@ -46,10 +45,10 @@ class Engine(Peer[ServedBinlog]):
 
     def measure(self, subject: ServedBinlog) -> Measurement:
         memory = MemoryWatch()
-        with self._folder(subject) as folder:
-            report = Path(folder) / "report.json"
+        with self._folder() as folder:
+            report = folder / "report.json"
             finished = run_command(
-                engine_command(subject, Path(folder) / "out", self._workers, report),
+                engine_command(subject, folder / "out", self._workers, report),
                 environment={
                     "MYSQL_PWD": subject.server.password,
                     "PYTHONPATH": str(REPOSITORY),
@@ -59,7 +58,7 @@ class Engine(Peer[ServedBinlog]):
                 look=memory.look if self._watch_memory else lambda pid: None,
             )
             outcome = json.loads(report.read_text())
-            tables = status(Path(folder) / "out").tables
+            tables = status(folder / "out").tables
         rows = sum(table.rows for table in tables if table.database == DATABASE)
         if rows != subject.binlog.change_rows:
             raise PeerError(
@@ -78,17 +77,20 @@ class Engine(Peer[ServedBinlog]):
             folder.cleanup()
         self._kept.clear()
 
-    def _folder(self, subject: ServedBinlog) -> AbstractContextManager[str]:
-        """A new folder, which stays for a while.
+    @contextmanager
+    def _folder(self) -> Iterator[Path]:
+        """A new folder, whose files become empty afterwards, but are not deleted yet.
 
         Some file systems make new files slowly right behind the deletion of others, and a user does not
         delete the files of hundreds of tables before each run.
         """
-        folder = tempfile.TemporaryDirectory(dir=self._work)
-        if subject.binlog.size > _MOST_KEPT:
-            return folder
-        self._kept.append(folder)
-        return nullcontext(folder.name)
+        kept = tempfile.TemporaryDirectory(dir=self._work)
+        self._kept.append(kept)
+        folder = Path(kept.name)
+        yield folder
+        for file in folder.rglob("*"):
+            if file.is_file():
+                os.truncate(file, 0)
 
 
 def engine_command(subject: ServedBinlog, out: Path, workers: int, report: Path) -> list[str | Path]:
