@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,8 +12,11 @@ import zmq
 
 from engine.child import Child, run_child
 from engine.decode.batch import BatchDecoder
-from engine.decode.options import DecoderConfig
+from engine.decode.options import DecodeOptions, DecoderConfig
+from engine.decode.warm import decode_whole
+from engine.errors import EngineError
 from engine.messages import Batch, Frame, Result, multipart
+from engine.samples import sample_binlogs
 from engine.shared_slots import Slots
 
 _QUEUED_BATCHES = 1
@@ -38,16 +42,29 @@ def _decode_batches(child: Child, config: DecoderConfig) -> None:
     poller.register(batches, zmq.POLLIN)
     for descriptor in child.leave_descriptors:
         poller.register(descriptor, zmq.POLLIN)
+    _touch_memory()
     decoded = 0
     while True:
-        ready = dict(poller.poll(_POLL_MILLISECONDS))
-        if any(descriptor in ready for descriptor in child.leave_descriptors):
-            return
-        if batches in ready:
-            frames = batches.recv_multipart(copy=False)
+        try:
+            frames = batches.recv_multipart(zmq.NOBLOCK, copy=False)
+        except zmq.Again:
+            ready = dict(poller.poll(_POLL_MILLISECONDS))
+            if any(descriptor in ready for descriptor in child.leave_descriptors):
+                return
+        else:
             child.send(results, _decode(decoder, slots, [frame.buffer for frame in frames]))
             decoded += 1
         child.progress(batches=decoded)
+
+
+def _touch_memory() -> None:
+    """Decode something while the network process logs in.
+
+    Most of the memory that decoding touches is shared with the fork server until then, and copied page by
+    page: that took the first batch twice as long as any other.
+    """
+    with contextlib.suppress(EngineError):
+        decode_whole(sample_binlogs()[0], DecodeOptions())
 
 
 def _decode(decoder: BatchDecoder, slots: Slots, frames: list[memoryview]) -> Sequence[Frame]:
