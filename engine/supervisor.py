@@ -158,7 +158,9 @@ class Supervisor:
             for number in range(plan.workers):
                 decoder = DecoderConfig(f"decoder-{number}", batches, results, reports, plan.decode, slots)
                 self._spawn(processes, decoder.name, _DECODER, decoder)
-            network = NetworkConfig(plan.origin, batches, acks, reports, plan.decode, slots=slots)
+            network = NetworkConfig(
+                plan.origin, batches, acks, reports, plan.decode, plan.workers, slots=slots
+            )
             self._spawn(processes, "network", _NETWORK, network)
 
     def _spawn(self, processes: Any, name: str, function: str, config: Any) -> None:

@@ -160,3 +160,19 @@ def test_a_slot_comes_back_with_the_acknowledgement(child: Child, file: SlotFile
     sink.send(Ack(3, -1).pack())
     outlet.drain()
     assert {outlet.pool.lend(1)[1] for _ in range(3)} == {sent[2], sent[3], None}
+
+
+def test_busy_is_who_has_more_batches_under_way_than_decoders(child: Child, tmp_path: Path):
+    batches, acks = (f"ipc://{tmp_path}/{name}" for name in ("batches", "acks"))
+    outlet = Outlet(child, batches, acks, 64 << 20, decoders=2)
+    decoders, sink = child.context.socket(zmq.PULL), child.context.socket(zmq.PUSH)
+    decoders.connect(batches)
+    sink.connect(acks)
+    busy = []
+    for sequence in range(4):
+        outlet.send([outgoing(sequence, outlet, FEW)])
+        busy.append(outlet.is_busy())
+    assert busy == [False, False, True, True]
+    sink.send(Ack(3, 3).pack())
+    outlet.drain()
+    assert not outlet.is_busy()

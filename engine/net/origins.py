@@ -128,6 +128,8 @@ class NetworkConfig:
     reports_endpoint: str
     decode: DecodeOptions
     """What the decoders will make of it: what they would leave out never goes to them."""
+    decoders: int = 1
+    """How many there are."""
     window_bytes: int = WINDOW_BYTES
     slots: SlotFile | None = None
     """Shared with decoders and sink."""

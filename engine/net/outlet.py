@@ -47,9 +47,11 @@ class Outlet:
         acks_endpoint: str,
         window_bytes: int,
         slots: SlotFile | None = None,
+        decoders: int = 1,
     ) -> None:
         self._child = child
         self._window = window_bytes
+        self._decoders = decoders
         self.pool = SlotPool(Slots(slots))
         """Lends the buffers of batches; a slot comes back when the sink has taken its batch."""
         self._outstanding: deque[_Outstanding] = deque()
@@ -70,6 +72,11 @@ class Outlet:
     def acks_descriptor(self) -> int:
         """Becomes readable when there is something for `take_acks`."""
         return int(self._acks.fd)
+
+    def is_busy(self) -> bool:
+        """Whether another batch would only wait in a queue: there are more under way than decoders."""
+        self.take_acks()
+        return len(self._outstanding) > self._decoders
 
     def send(self, batches: Iterable[OutgoingBatch], while_waiting: Callable[[], None] | None = None) -> None:
         """Send batches, waiting for room in the window. Raises `Stopped` when it is time to leave.

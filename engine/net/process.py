@@ -16,7 +16,12 @@ def run_network(config: NetworkConfig) -> None:
 
 def _stream(child: Child, config: NetworkConfig) -> None:
     outlet = Outlet(
-        child, config.batches_endpoint, config.acks_endpoint, config.window_bytes, slots=config.slots
+        child,
+        config.batches_endpoint,
+        config.acks_endpoint,
+        config.window_bytes,
+        slots=config.slots,
+        decoders=config.decoders,
     )
     if isinstance(config.origin, FileSource):
         follow_files(child, outlet, config.origin, config.decode)

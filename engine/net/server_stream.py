@@ -34,6 +34,8 @@ from engine.net.table_catalog import TableCatalog
 
 _LINGER_SECONDS = 0.005
 """How long a finished transaction may wait for others to share its batch."""
+_LONGEST_LINGER_SECONDS = 0.05
+"""The same where the batch would wait for a decoder otherwise: there is work to do per table and batch."""
 _SILENT_HEARTBEATS = 4
 """After so many heartbeat periods without a byte the server counts as gone."""
 _SHORTEST_SILENCE_SECONDS = 1.0
@@ -136,7 +138,7 @@ def _receive(
             finished_since = None
         elif finished_since is None:
             finished_since = now
-        elif now - finished_since >= _LINGER_SECONDS:
+        elif now - finished_since >= (_LONGEST_LINGER_SECONDS if outlet.is_busy() else _LINGER_SECONDS):
             outlet.send(batcher.flush(), meanwhile)
             finished_since = None
         try:
