@@ -8,7 +8,7 @@ file, no clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -53,7 +53,7 @@ from engine.net.framing import (
 )
 from engine.net.receive_buffer import ReceiveBuffer
 from engine.net.table_book import TableBook
-from engine.net.tables_ahead import table_hash, tables_ahead
+from engine.net.tables_ahead import Foresight, learn_ahead, table_hash, tables_ahead
 from engine.shared_slots import SlotPool, Slots
 
 BATCH_BYTES = 2 << 20
@@ -64,8 +64,6 @@ _EVERYTHING = DecodeOptions()
 
 Catalog = Callable[[TableMap], bytes | None]
 """Describes a table whose table map leaves things out; null where it need not, or nobody can."""
-Foresight = Callable[[Mapping[int, TableMap]], Mapping[int, bytes | None]]
-"""Describes many tables as `Catalog` does, with one question; leaves those out that it cannot describe."""
 LeftUnfinished = Callable[[str, int], None]
 """Told of each file that the stream leaves without its end: its name, and when it was begun; may raise."""
 
@@ -340,23 +338,9 @@ class Batcher:
         self._tables.learn(value, name, description, wanted, self._stamp)
 
     def _look_ahead(self) -> None:
-        """Describe the tables whose table maps are in the buffer already, with one question for all.
-
-        What cannot be described, or not now, has its turn when the kernel gets there.
-        """
-        if self._foresight is None:
-            return
-        wanted = {
-            value: each
-            for value, each in tables_ahead(
-                self._buffer, self._tables.places, self._format, self._marker
-            ).items()
-            if self._filter.wants(each.database, each.table)
-        }
-        if wanted:
-            described = self._foresight(wanted)
-            names = {value: f"{wanted[value].database}.{wanted[value].table}" for value in described}
-            self._tables.learn_ahead(names, described, self._stamp)
+        if self._foresight is not None:
+            ahead = tables_ahead(self._buffer, self._tables.places, self._format, self._marker)
+            learn_ahead(ahead, self._tables, self._foresight, self._filter, self._stamp)
 
     def _rotate(self, event: bytes) -> Iterator[OutgoingBatch]:
         header = types.EventHeader.parse(event)

@@ -6,6 +6,8 @@ table as for ten.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 
 from engine.decode.event_types import QUERY_EVENT
@@ -15,7 +17,12 @@ from engine.errors import EngineError
 from engine.kernels import Int64s
 from engine.net import framing
 from engine.net.receive_buffer import ReceiveBuffer
+from engine.net.table_book import TableBook
+from engine.table_filter import TableFilter
 
+Foresight = Callable[[Mapping[int, TableMap]], Mapping[int, bytes | None]]
+"""Describes many tables as the batcher's catalog does one, with one question; leaves those out that it cannot
+describe."""
 _MOST_TABLES = 256
 """To ask about at once."""
 
@@ -56,3 +63,17 @@ def tables_ahead(
             # Whoever gets there will say so.
             continue
     return ahead
+
+
+def learn_ahead(
+    ahead: Mapping[int, TableMap], book: TableBook, foresight: Foresight, tables: TableFilter, stamp: int
+) -> None:
+    """Describe them with one question for all that anybody wants.
+
+    What cannot be described, or not now, has its turn when the kernel gets there.
+    """
+    wanted = {value: each for value, each in ahead.items() if tables.wants(each.database, each.table)}
+    if wanted:
+        described = foresight(wanted)
+        names = {value: f"{wanted[value].database}.{wanted[value].table}" for value in described}
+        book.learn_ahead(names, described, stamp)
