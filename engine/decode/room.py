@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from engine.kernels import Bytes, Int32s, Int64s
+from engine.kernels import Bytes, Int32s
 
 PADDING = 16
 """Bytes that kernels may write past the end of a buffer: whole words are cheaper than exact ends."""
@@ -44,7 +44,7 @@ NO_BUFFER = (0, 0)
 
 
 class Room:
-    """A number of bytes to hand out; `memory` must be aligned as its pages are."""
+    """A number of bytes to hand out; `memory` starts at a multiple of `ALIGNMENT`."""
 
     def __init__(self, memory: Bytes) -> None:
         self.memory = memory[: len(memory) // ALIGNMENT * ALIGNMENT]
@@ -77,12 +77,6 @@ class Room:
         """A buffer for the offsets of `rows` variable values, to be filled. Raises `RoomFull`."""
         size = 4 * (rows + 1)
         values = self.open(size)[:size].view(np.int32)
-        return self.keep(size), values
-
-    def take_numbers(self, rows: int) -> tuple[tuple[int, int], Int64s]:
-        """A buffer for `rows` numbers of 64 bits, to be filled. Raises `RoomFull`."""
-        size = 8 * rows
-        values = self.open(size)[:size].view(np.int64)
         return self.keep(size), values
 
     def put(self, content: Bytes) -> tuple[int, int]:
