@@ -18,8 +18,10 @@ from engine.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMA
 from engine.decode import event_types as types
 from engine.decode.columns.base import ABSENT_CELL, NULL_CELL
 from engine.decode.event_table import EventTable
-from engine.kernels import Bytes, Int32s, Int64s, kernel, read_u16, read_u24, read_u32
+from engine.kernels import Bytes, Int32s, Int64s, inlined, kernel, read_u16, read_u24, read_u32
 
+_BEYOND = -1
+"""In place of where something ends: beyond its event."""
 _OK, _FULL, _TRUNCATED, _COLUMN_COUNT, _CELL, _NO_PROGRESS = range(6)
 _REASONS = {
     _TRUNCATED: "the rows event ends in the middle of its column bitmaps or of a row",
@@ -31,6 +33,8 @@ _REASONS = {
 _FIRST_IMAGE = np.full(256, INSERT, np.int8)
 _BITMAPS_COMPARED = 64
 """A bitmap may have several numbers, so that looking for one stays quick however many there are."""
+_BITS = np.array([byte.bit_count() for byte in range(256)])
+"""Per byte how many of its bits are set."""
 _IS_UPDATE = np.zeros(256, np.bool_)
 _HAS_EXTRA = np.zeros(256, np.bool_)
 _IS_PLAIN = np.zeros(256, np.bool_)
@@ -65,9 +69,12 @@ class Rows:
 
 @kernel
 def _count_bits(data: Bytes, at: int, columns: int) -> int:
-    count = 0
-    for c in range(columns):
-        count += (data[at + (c >> 3)] >> (c & 7)) & 1
+    """How many bits of a bitmap of so many columns are set."""
+    count = np.int64(0)
+    for place in range(at, at + (columns >> 3)):
+        count += _BITS[data[place]]
+    if columns & 7:
+        count += _BITS[data[at + (columns >> 3)] & ((1 << (columns & 7)) - 1)]
     return count
 
 
@@ -83,6 +90,93 @@ def _bitmap_number(data: Bytes, at: int, size: int, bitmaps: Int64s, known: int)
         if same:
             return b + 1
     return known + 1
+
+
+@inlined
+def _has_null(data: Bytes, at: int, columns: int) -> bool:
+    """Whether a bitmap of so many columns has a bit set."""
+    bits = np.int64(0)
+    last = at + (columns >> 3)
+    for place in range(at, last):
+        bits |= data[place]
+    if columns & 7:
+        bits |= data[last] & ((1 << (columns & 7)) - 1)
+    return bits != 0
+
+
+@inlined
+def _walk_full_image(
+    data: Bytes, at: int, end: int, widths: Int32s, cells: Int32s, place: int, line: int
+) -> int:
+    """Walk a row image that has every column and no NULL; where it ends, or `_BEYOND`.
+
+    Its first cell goes to `place` in `cells`, and those of the next columns follow every `line`.
+    """
+    # An index that is unsigned cannot count from the end, which numba would look for each time.
+    for c in range(len(widths)):
+        cells[np.uint64(place)] = at
+        place += line
+        width = np.int64(widths[np.uint64(c)])
+        if width > 0:
+            at += width
+        else:
+            if at - width > end:
+                return _BEYOND
+            if width == -1:
+                at += 1 + np.int64(data[np.uint64(at)])
+            elif width == -2:
+                at += 2 + read_u16(data, at)
+            elif width == -3:
+                at += 3 + read_u24(data, at)
+            else:
+                at += 4 + read_u32(data, at)
+    return at if at <= end else _BEYOND
+
+
+@kernel
+def _walk_image(
+    data: Bytes,
+    at: int,
+    end: int,
+    widths: Int32s,
+    cells: Int32s,
+    place: int,
+    line: int,
+    bitmap: int,
+    present: int,
+    nulls: int,
+) -> int:
+    """The same for any row image, with `present` columns: those in `bitmap`, and NULL for those in `nulls`.
+
+    A kernel of its own: as part of the other one it would slow that one's loop down.
+    """
+    bit = np.uint64(0)
+    for c in range(len(widths)):
+        cell = at
+        if present < len(widths) and not (data[bitmap + (c >> 3)] >> (c & 7)) & 1:
+            cell = np.int64(ABSENT_CELL)
+        elif (data[np.uint64(nulls) + (bit >> np.uint64(3))] >> (bit & np.uint64(7))) & np.uint64(1):
+            cell = np.int64(NULL_CELL)
+            bit += np.uint64(1)
+        else:
+            bit += np.uint64(1)
+            width = np.int64(widths[np.uint64(c)])
+            if width > 0:
+                at += width
+            else:
+                if at - width > end:
+                    return _BEYOND
+                if width == -1:
+                    at += 1 + np.int64(data[np.uint64(at)])
+                elif width == -2:
+                    at += 2 + read_u16(data, at)
+                elif width == -3:
+                    at += 3 + read_u24(data, at)
+                else:
+                    at += 4 + read_u32(data, at)
+        cells[np.uint64(place)] = cell
+        place += line
+    return at if at <= end else _BEYOND
 
 
 @kernel
@@ -167,34 +261,12 @@ def _walk_table(
             at += (present + 7) >> 3
             if at > end:
                 return _TRUNCATED, e, row, known
-            bit = 0
-            for c in range(columns):
-                if present < columns and not (data[bitmap + (c >> 3)] >> (c & 7)) & 1:
-                    cells[c * capacity + row] = ABSENT_CELL
-                    continue
-                if (data[nulls + (bit >> 3)] >> (bit & 7)) & 1:
-                    cells[c * capacity + row] = NULL_CELL
-                    bit += 1
-                    continue
-                bit += 1
-                cells[c * capacity + row] = at
-                width = widths[c]
-                if width > 0:
-                    at += width
-                else:
-                    if at - width > end:
-                        return _CELL, e, row, known
-                    if width == -1:
-                        at += 1 + np.int64(data[at])
-                    elif width == -2:
-                        at += 2 + read_u16(data, at)
-                    elif width == -3:
-                        at += 3 + read_u24(data, at)
-                    else:
-                        at += 4 + read_u32(data, at)
-                # Checked cell by cell: the next one's length prefix must not be read beyond the end.
-                if at > end:
-                    return _CELL, e, row, known
+            if present == columns and not _has_null(data, nulls, columns):
+                at = _walk_full_image(data, at, end, widths, cells, row, capacity)
+            else:
+                at = _walk_image(data, at, end, widths, cells, row, capacity, bitmap, present, nulls)
+            if at == _BEYOND:
+                return _CELL, e, row, known
             images[row] = second_number if second else first_number
             if update:
                 change_types[row] = UPDATE_POSTIMAGE if second else UPDATE_PREIMAGE
