@@ -79,6 +79,15 @@ def test_digits_that_are_none(precision):
     assert caught.value.offset == codec_bytes + 3
 
 
+@pytest.mark.parametrize("group", range(3))
+def test_digits_that_are_none_in_any_group(group):
+    """DECIMAL(12,2): groups of one, nine and two digits, of which one is out of its range."""
+    stored = bytearray(encode(0, 12, 2))
+    stored[(0, 1, 5)[group]] |= 0x7F
+    with pytest.raises(EventError, match="digits that are none"):
+        decode(column(FieldType.NEWDECIMAL, 12 | 2 << 8), [bytes(stored)])
+
+
 def test_decimals_of_old_are_refused_by_name():
     with pytest.raises(EngineError, match="column c is a DECIMAL from before MySQL"):
         codec_for(column(FieldType.DECIMAL), Options())

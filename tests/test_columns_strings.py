@@ -108,6 +108,15 @@ def test_where_nobody_told_the_character_set():
     ]
 
 
+@pytest.mark.parametrize("size", [31, 32, 33, 127, 128, 129, 255, 256, 257, 9000])
+@pytest.mark.parametrize("collation", [UTF8MB4, BINARY])
+def test_sizes_around_those_that_are_copied_at_once(size, collation):
+    """Between neighbours that must stay as they are, in the middle of a batch and at its end."""
+    cells = [b"first", bytes(1 + place % 127 for place in range(size)), b"", b"x" * size]
+    array = decode(column(FieldType.BLOB, 2, collation=collation), cells)
+    assert [value if collation == BINARY else value.encode() for value in array.to_pylist()] == cells
+
+
 members = st.lists(st.text(max_size=5), min_size=1, max_size=64).map(tuple)
 
 
@@ -136,6 +145,16 @@ def test_members_that_the_definition_lacks(type_code, metadata, cell):
     with pytest.raises(EventError, match="lies beyond the 2 members") as caught:
         decode(column(type_code, metadata, members=("a", "b")), [cell[:0].ljust(len(cell), b"\1"), cell])
     assert caught.value.offset == 3 + len(cell) or type_code == FieldType.SET
+
+
+@pytest.mark.parametrize("type_code", [FieldType.ENUM, FieldType.SET])
+def test_members_that_take_much_more_room_than_their_numbers(type_code):
+    names = ("x" * 5000, "y" * 5000)
+    size = 1 if type_code == FieldType.ENUM else 8
+    array = decode(
+        column(type_code, size, members=names), [number.to_bytes(size, "little") for number in (1, 2)] * 100
+    )
+    assert array.to_pylist() == list(names) * 100
 
 
 def test_members_that_nobody_told():

@@ -15,8 +15,8 @@ import numpy as np
 
 from engine.kernels import Bytes, Int32s
 
-PADDING = 16
-"""Bytes that kernels may write past the end of a buffer: whole words are cheaper than exact ends."""
+PADDING = 128
+"""Bytes that kernels may write past the end of a buffer: whole steps are cheaper than exact ends."""
 ALIGNMENT = 8
 """Of every buffer, as Arrow's own writer has it."""
 Built = TypeVar("Built")

@@ -75,7 +75,7 @@ def _count_bits(data: Bytes, at: int, columns: int) -> int:
         count += _BITS[data[place]]
     if columns & 7:
         count += _BITS[data[at + (columns >> 3)] & ((1 << (columns & 7)) - 1)]
-    return count
+    return int(count)
 
 
 @kernel
@@ -116,14 +116,14 @@ def _walk_full_image(
     for c in range(len(widths)):
         cells[np.uint64(place)] = at
         place += line
-        width = np.int64(widths[np.uint64(c)])
+        width = int(widths[np.uint64(c)])
         if width > 0:
             at += width
         else:
             if at - width > end:
                 return _BEYOND
             if width == -1:
-                at += 1 + np.int64(data[np.uint64(at)])
+                at += 1 + int(data[np.uint64(at)])
             elif width == -2:
                 at += 2 + read_u16(data, at)
             elif width == -3:
@@ -154,20 +154,20 @@ def _walk_image(
     for c in range(len(widths)):
         cell = at
         if present < len(widths) and not (data[bitmap + (c >> 3)] >> (c & 7)) & 1:
-            cell = np.int64(ABSENT_CELL)
+            cell = ABSENT_CELL
         elif (data[np.uint64(nulls) + (bit >> np.uint64(3))] >> (bit & np.uint64(7))) & np.uint64(1):
-            cell = np.int64(NULL_CELL)
+            cell = NULL_CELL
             bit += np.uint64(1)
         else:
             bit += np.uint64(1)
-            width = np.int64(widths[np.uint64(c)])
+            width = int(widths[np.uint64(c)])
             if width > 0:
                 at += width
             else:
                 if at - width > end:
                     return _BEYOND
                 if width == -1:
-                    at += 1 + np.int64(data[np.uint64(at)])
+                    at += 1 + int(data[np.uint64(at)])
                 elif width == -2:
                     at += 2 + read_u16(data, at)
                 elif width == -3:

@@ -29,6 +29,7 @@ from engine.decode.columns.kernels import (
     big_endian,
     fixed,
     kernel,
+    store_word,
     variable,
 )
 from engine.decode.room import ArrayParts, Room
@@ -86,6 +87,46 @@ def _group(data: int, start: int, size: int, inverted: Any, first: bool) -> Any:
     if first:
         number ^= np.uint64(0x80) << np.uint64(8 * size - 8)
     return number & (np.uint64(0xFFFFFFFF) >> np.uint64(32 - 8 * size))
+
+
+_THREE = types.UniTuple(types.uint64, 3)
+_WORD_BYTES, _WORD_GROUPS, _WORD_DIGITS = 8, 3, 18
+"""So many bytes, groups and digits, at most, can be read and joined as one word."""
+
+
+@kernel(types.int64, DATA, CELLS, types.int64, _THREE, _THREE, OUT)
+def _word_decimals(data: Any, cells: Any, width: int, shifts: Any, powers: Any, out: Any) -> Any:
+    """Fill `out` with 128 bit numbers that take a word as they are stored; what it returns, see `_decimals`.
+
+    `shifts`: how far each of the three groups is from a word's lowest bit; one that is not there has no bits,
+    and the power 1.
+    """
+    batch, items = address_of(data), address_of(out)
+    nulls = 0
+    bits = np.uint64(8 * width)
+    sign = np.uint64(1) << (bits - np.uint64(1))
+    stored = ~np.uint64(0) >> (np.uint64(64) - bits)
+    for index in range(cells.size):
+        start = np.int64(cells[index])
+        number, inverted = np.uint64(0), np.uint64(0)
+        if start < 0:
+            nulls += 1
+        else:
+            # All bits of `inverted` are set where the number is negative, whose bits are inverted then.
+            number = big_endian(batch, start, width) ^ sign
+            inverted = np.uint64(0) - (number >> (bits - np.uint64(1)))
+            number = (number ^ inverted) & stored
+            first = number >> shifts[0]
+            number -= first << shifts[0]
+            second = number >> shifts[1]
+            third = number - (second << shifts[1])
+            if (first >= powers[0]) | (second >= powers[1]) | (third >= powers[2]):
+                return ~start
+            number = (first * powers[1] + second) * powers[2] + third
+            number = (number ^ inverted) - inverted
+        store_word(items, 16 * index, number)
+        store_word(items, 16 * index + 8, inverted if number else np.uint64(0))
+    return nulls
 
 
 @kernel(types.int64, DATA, CELLS, _GROUPS, _GROUPS, _GROUPS, types.uint64[:, ::1])
@@ -184,6 +225,8 @@ class DecimalCodec:
     folds: NDArray[np.int64]
     integers: int
     """How many of the groups stand before the point."""
+    word: tuple[tuple[int, ...], tuple[int, ...]] | None
+    """Shifts and powers for `_word_decimals`; null where that is not for numbers of this size."""
 
     def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
@@ -191,8 +234,12 @@ class DecimalCodec:
         return build(data, cells, room)
 
     def _decimal(self, data: Bytes, cells: Int32s, room: Room) -> ArrayParts:
-        values = room.open(16 * cells.size)[: 16 * cells.size].view(np.uint64).reshape(-1, 2)
-        nulls = _decimals(data, cells, self.sizes, self.powers, self.folds, values)
+        values = room.open(16 * cells.size)
+        if self.word is not None:
+            nulls = _word_decimals(data, cells, self.width, *self.word, values)
+        else:
+            numbers = values[: 16 * cells.size].view(np.uint64).reshape(-1, 2)
+            nulls = _decimals(data, cells, self.sizes, self.powers, self.folds, numbers)
         _check(nulls)
         return fixed(room, cells, 16, nulls)
 
@@ -202,6 +249,15 @@ class DecimalCodec:
         nulls = _texts(data, cells, self.sizes, self.powers, self.digits, self.integers, offsets, content)
         _check(nulls)
         return variable(room, cells, place, int(offsets[-1]), nulls)
+
+
+def _as_word(groups: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    sizes = [_GROUP_BYTES[digits] for digits in groups]
+    if sum(sizes) > _WORD_BYTES or len(groups) > _WORD_GROUPS or sum(groups) > _WORD_DIGITS:
+        return None
+    missing = _WORD_GROUPS - len(groups)
+    shifts = [8 * sum(sizes[place + 1 :]) for place in range(len(groups))]
+    return (*shifts, *[0] * missing), (*(10**digits for digits in groups), *[1] * missing)
 
 
 def _check(result: int) -> None:
@@ -227,4 +283,14 @@ def decimal_codec(column: Column, options: Options) -> Codec:
     sizes = np.array([_GROUP_BYTES[count] for count in groups], np.int64)
     folds = np.array(_folds(groups), np.int64)
     arrow_type = pa.decimal128(precision, scale) if precision <= 38 else pa.string()
-    return DecimalCodec(arrow_type, int(sizes.sum()), precision, digits, sizes, 10**digits, folds, integers)
+    return DecimalCodec(
+        arrow_type,
+        int(sizes.sum()),
+        precision,
+        digits,
+        sizes,
+        10**digits,
+        folds,
+        integers,
+        _as_word(groups),
+    )

@@ -22,18 +22,19 @@ from engine.decode.columns.field_types import FieldType
 from engine.decode.columns.kernels import (
     CELLS,
     DATA,
+    FULL,
     OFFSETS,
     OUT,
     SIZE_AND_NULLS,
     address_of,
     check_content_size,
     copy_padded,
-    count_nulls,
     kernel,
     little_endian,
+    open_content,
     variable,
 )
-from engine.decode.room import PADDING, ArrayParts, Room
+from engine.decode.room import PADDING, ArrayParts, Room, RoomFull
 from engine.errors import EngineError, EventError, UnsupportedError
 from engine.kernels import Bytes, Int32s
 
@@ -66,43 +67,50 @@ def _member(bounds: Any, number: Any) -> Any:
     return start, np.int64(bounds[number + 1]) - start
 
 
-@kernel(types.int64, DATA, CELLS, types.int64, _BOUNDS, OFFSETS)
-def _enum_offsets(data: Any, cells: Any, size: int, bounds: Any, offsets: Any) -> Any:
-    """The total size of all values, or the complement of the offset of a cell with no such member."""
-    batch = address_of(data)
-    total = np.int64(0)
-    offsets[0] = 0
-    for index in range(cells.size):
-        cell = np.int64(cells[index])
-        if cell >= 0:
-            number = np.int64(little_endian(batch, cell, size))
-            if number >= bounds.size - 1:
-                return ~cell
-            total += _member(bounds, number)[1]
-        offsets[index + 1] = total
-    return total
+_TEXTS = types.UniTuple(types.int64, 3)
+"""`SIZE_AND_NULLS`, and the complement of a cell that there is no member for, or 0."""
 
 
-@kernel(types.void, DATA, CELLS, types.int64, _BOUNDS, DATA, OFFSETS, OUT)
-def _enum_copy(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets: Any, out: Any) -> None:
+@kernel(_TEXTS, DATA, CELLS, types.int64, _BOUNDS, DATA, OFFSETS, OUT)
+def _enum_texts(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets: Any, out: Any) -> Any:
+    """Copy the member of every cell."""
     batch, names, content = address_of(data), address_of(blob), address_of(out)
-    for index in range(cells.size):
-        cell = np.int64(cells[index])
-        if cell >= 0:
-            start, length = _member(bounds, np.int64(little_endian(batch, cell, size)))
-            copy_padded(content, np.int64(offsets[index]), names, start, length, blob.size)
-
-
-@kernel(types.int64, DATA, CELLS, types.int64, _BOUNDS, OFFSETS)
-def _set_offsets(data: Any, cells: Any, size: int, bounds: Any, offsets: Any) -> Any:
-    """The total size of all values, or the complement of the offset of a cell with no such member."""
-    members = bounds.size - 1
-    batch = address_of(data)
-    total = np.int64(0)
+    members = np.uint64(bounds.size - 1)
+    room = out.size - PADDING
+    nulls = 0
+    to = np.int64(0)
     offsets[0] = 0
     for index in range(cells.size):
         cell = np.int64(cells[index])
-        if cell >= 0:
+        if cell < 0:
+            nulls += 1
+        else:
+            number = little_endian(batch, cell, size)
+            if number >= members:
+                return to, nulls, ~cell
+            start, length = _member(bounds, number)
+            if length > room - to:
+                return FULL, nulls, 0
+            copy_padded(content, to, names, start, length, blob.size)
+            to += length
+        offsets[index + 1] = to
+    return to, nulls, 0
+
+
+@kernel(_TEXTS, DATA, CELLS, types.int64, _BOUNDS, DATA, OFFSETS, OUT)
+def _set_texts(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets: Any, out: Any) -> Any:
+    """Copy the members of every cell, with commas between them."""
+    batch, names, content = address_of(data), address_of(blob), address_of(out)
+    members = bounds.size - 1
+    room = out.size - PADDING
+    nulls = 0
+    to = np.int64(0)
+    offsets[0] = 0
+    for index in range(cells.size):
+        cell = np.int64(cells[index])
+        if cell < 0:
+            nulls += 1
+        else:
             mask = little_endian(batch, cell, size)
             number = 0
             while mask:
@@ -110,33 +118,18 @@ def _set_offsets(data: Any, cells: Any, size: int, bounds: Any, offsets: Any) ->
                 mask >>= np.uint64(1)
                 if member:
                     if number >= members:
-                        return ~cell
-                    total += _member(bounds, number)[1] + (mask != 0)
-                number += 1
-        offsets[index + 1] = total
-    return total
-
-
-@kernel(types.void, DATA, CELLS, types.int64, _BOUNDS, DATA, OFFSETS, OUT)
-def _set_copy(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets: Any, out: Any) -> None:
-    batch, names, content = address_of(data), address_of(blob), address_of(out)
-    for index in range(cells.size):
-        cell = np.int64(cells[index])
-        if cell >= 0:
-            mask = little_endian(batch, cell, size)
-            to = np.int64(offsets[index])
-            number = 0
-            while mask:
-                member = mask & np.uint64(1)
-                mask >>= np.uint64(1)
-                if member:
+                        return to, nulls, ~cell
                     start, length = _member(bounds, number)
+                    if length + 1 > room - to:
+                        return FULL, nulls, 0
                     copy_padded(content, to, names, start, length, blob.size)
                     to += length
                     if mask:
                         out[to] = 44
                         to += 1
                 number += 1
+        offsets[index + 1] = to
+    return to, nulls, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +160,17 @@ class MembersCodec:
 
     def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        measure, fill = (_set_offsets, _set_copy) if self.is_set else (_enum_offsets, _enum_copy)
+        write = _set_texts if self.is_set else _enum_texts
         place, offsets = room.take_offsets(cells.size)
-        total = measure(data, cells, self.width, self.bounds, offsets)
-        if total < 0:
-            raise self._beyond(data, ~total)
-        check_content_size(total)
-        fill(data, cells, self.width, self.bounds, self.blob, offsets, room.open(total))
-        return variable(room, cells, place, total, count_nulls(cells))
+        content = open_content(room)
+        size, nulls, beyond = write(data, cells, self.width, self.bounds, self.blob, offsets, content)
+        if beyond:
+            raise self._beyond(data, ~beyond)
+        if size == FULL:
+            # Nobody knows how much it takes; with all the room that content can have, too much.
+            check_content_size(content.size)
+            raise RoomFull(2 * content.size)
+        return variable(room, cells, place, size, nulls)
 
     def _beyond(self, data: NDArray[np.uint8], cell: int) -> EventError:
         """The error of a value that the members do not reach: most likely they are those of a later table."""

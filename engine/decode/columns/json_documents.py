@@ -31,7 +31,7 @@ from engine.decode.columns.kernels import (
     little_endian,
     variable,
 )
-from engine.decode.columns.utf8 import is_ascii, is_utf8
+from engine.decode.columns.utf8_check import is_ascii, is_utf8
 from engine.decode.columns.widths import length_bytes
 from engine.decode.room import ArrayParts, Room
 from engine.errors import EventError

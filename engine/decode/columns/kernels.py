@@ -33,6 +33,11 @@ OFFSETS = types.int32[::1]
 
 _BYTE = ir.IntType(8)
 _WORD = ir.IntType(64)
+VECTOR_SIZE = 32
+VECTOR = ir.VectorType(_BYTE, VECTOR_SIZE)
+"""What is copied, or looked at, at once."""
+_WORTH_A_CALL = 256
+"""Bytes from which on memcpy is faster than a loop over vectors."""
 
 
 class Kernel:
@@ -116,6 +121,12 @@ def load_word(typing_context: Any, address: Any, offset: Any) -> Any:
     return types.uint64(types.int64, types.int64), generate
 
 
+def load_vector(context: Any, builder: Any, address: Any, offset: Any) -> Any:
+    """Emit code that reads a `VECTOR` at `offset` from `address`: for intrinsics."""
+    pointer = _pointer(context, builder, VECTOR, address, offset, _WORD(VECTOR.count))
+    return builder.load(pointer, align=1)
+
+
 @intrinsic
 def store_byte(typing_context: Any, address: Any, offset: Any, byte: Any) -> Any:
     """Write the lowest byte of int64 `byte` at `offset` from `address`."""
@@ -153,14 +164,32 @@ def copy(typing_context: Any, to: Any, to_offset: Any, start: Any, offset: Any, 
     return types.void(*[types.int64] * 5), generate
 
 
+@intrinsic
+def _copy_vector(typing_context: Any, to: Any, to_offset: Any, start: Any, offset: Any) -> Any:
+    """Copy 32 bytes."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        to, to_offset, start, offset = arguments
+        vector = load_vector(context, builder, start, offset)
+        pointer = _pointer(context, builder, VECTOR, to, to_offset, _WORD(VECTOR.count))
+        builder.store(vector, pointer, align=1)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 4), generate
+
+
 @numba.njit(inline="always")
 def copy_padded(to: int, to_offset: int, start: int, offset: int, size: int, end: int) -> None:
-    """`copy`, faster for short content: writes up to `PADDING` bytes, reads as many (before offset `end`)."""
-    if size <= PADDING and offset + PADDING <= end:
-        store_word(to, to_offset, load_word(start, offset))
-        store_word(to, to_offset + 8, load_word(start, offset + 8))
-    elif size > 0:
+    """`copy`, faster for short content: writes up to `PADDING` bytes more, reads as many (before `end`)."""
+    if size > _WORTH_A_CALL or offset + size + PADDING > end:
         copy(to, to_offset, start, offset, size)
+    elif size <= VECTOR_SIZE:
+        _copy_vector(to, to_offset, start, offset)
+    else:
+        # Several at once: how many of them there are to be is what a processor cannot predict.
+        for first in range(0, size, PADDING):
+            for at in range(first, first + PADDING, VECTOR_SIZE):
+                _copy_vector(to, to_offset + at, start, offset + at)
 
 
 @intrinsic

@@ -31,11 +31,11 @@ from engine.decode.columns.transcoding import (
     REPLACEMENT,
     TRANSCODED,
     TranscodingCodec,
+    copy_ascii,
     packed_utf8,
     write_code_point,
     write_packed,
 )
-from engine.decode.columns.utf8 import copy_ascii
 
 _TABLE = types.Array(types.uint32, 1, "C", readonly=True)
 _NONE = 0xFFFFFFFF

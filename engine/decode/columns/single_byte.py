@@ -25,8 +25,13 @@ from engine.decode.columns.kernels import (
     little_endian,
     load_byte,
 )
-from engine.decode.columns.transcoding import TRANSCODED, TranscodingCodec, packed_utf8, write_packed
-from engine.decode.columns.utf8 import copy_ascii
+from engine.decode.columns.transcoding import (
+    TRANSCODED,
+    TranscodingCodec,
+    copy_ascii,
+    packed_utf8,
+    write_packed,
+)
 
 _TABLE = types.Array(types.uint64, 1, "C", readonly=True)
 _LARGEST = 3

@@ -61,7 +61,7 @@ _UNITS = np.array([10**6, 10**5, 10**4, 1000, 100, 10, 1])
 """Microseconds of the last of so many fraction digits."""
 
 
-@numba.njit
+@numba.njit(inline="always")
 def _civil(days: int) -> Any:
     """Year, month and day of a day since 1970-01-01 (not before year 1)."""
     shifted = days + 719468
@@ -75,7 +75,7 @@ def _civil(days: int) -> Any:
     return year, month, day_of_year - (153 * shifted_month + 2) // 5 + 1
 
 
-@numba.njit
+@numba.njit(inline="always")
 def _fraction(batch: int, start: int, form: int, precision: int) -> Any:
     """Microseconds out of the bytes behind the seconds: an even number of digits in the newest forms."""
     if precision == 0:
@@ -84,7 +84,7 @@ def _fraction(batch: int, start: int, form: int, precision: int) -> Any:
     return np.int64(big_endian(batch, start, (precision + 1) // 2)) * _UNITS[digits]
 
 
-@numba.njit
+@numba.njit(inline="always")
 def timestamp(batch: int, cell: int, form: int, precision: int) -> Any:
     """Microseconds since 1970 of a TIMESTAMP; `BROKEN` where its fraction cannot be."""
     if form == _TIMESTAMP:
@@ -94,7 +94,7 @@ def timestamp(batch: int, cell: int, form: int, precision: int) -> Any:
     return seconds * SECOND + micros if micros < SECOND else np.int64(BROKEN)
 
 
-@numba.njit
+@numba.njit(inline="always")
 def moment(batch: int, cell: int, form: int, width: int, precision: int) -> Any:
     """Year * 13 + month, day, second of the day and microsecond of anything but a TIME.
 
@@ -107,10 +107,13 @@ def moment(batch: int, cell: int, form: int, width: int, precision: int) -> Any:
         month, day = packed >> 5 & 15, packed & 31
         months = (packed >> 9) * 13 + month
     elif form == _DATETIME2:
-        packed = np.int64(big_endian(batch, cell, 5)) - 0x8000000000
+        # The fraction and what stands before it in one read.
+        number, bits = big_endian(batch, cell, width), np.uint64(8 * (width - 5))
+        packed = np.int64(number >> bits) - 0x8000000000
         months, day = packed >> 22, packed >> 17 & 31
         hour, minute, second = packed >> 12 & 31, packed >> 6 & 63, packed & 63
-        micros = _fraction(batch, cell + 5, form, precision)
+        fraction = number & ((np.uint64(1) << bits) - np.uint64(1))
+        micros = np.int64(fraction) * _UNITS[(precision + 1) // 2 * 2]
     elif form == _DATETIME:
         packed = np.int64(little_endian(batch, cell, 8))
         date, time = packed // 1_000_000, packed % 1_000_000
@@ -129,13 +132,15 @@ def moment(batch: int, cell: int, form: int, width: int, precision: int) -> Any:
             year, month, day = _civil(packed // SECOND // 86_400)
             months = year * 13 + month
             second, micros = packed // SECOND % 86_400, packed % SECOND
-    sane = packed >= 0 and months < MONTHS and month <= 12 and day <= 31 and micros < SECOND
-    if not sane or hour > 23 or minute > 59 or (form in (_DATETIME, _DATETIME2) and second > 59):
+    # Without a branch for each: hardly ever is one of them true.
+    broken = (packed < 0) | (months >= MONTHS) | (month > 12) | (day > 31) | (micros >= SECOND)
+    broken |= (hour > 23) | (minute > 59) | ((form in (_DATETIME, _DATETIME2)) & (second > 59))
+    if broken:
         return months, np.int64(BROKEN), second, micros
     return months, day, 3600 * hour + 60 * minute + second, micros
 
 
-@numba.njit
+@numba.njit(inline="always")
 def duration(batch: int, cell: int, form: int, width: int, precision: int) -> Any:
     """Microseconds of a TIME; `BROKEN` where its fields cannot be."""
     if form == _TIME_NUMBER:

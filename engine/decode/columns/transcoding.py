@@ -16,7 +16,8 @@ import pyarrow as pa
 from numba import types
 
 from engine.decode.columns.base import Counters
-from engine.decode.columns.kernels import content_offsets, count_nulls, store_word, variable
+from engine.decode.columns.kernels import content_offsets, copy_padded, count_nulls, store_word, variable
+from engine.decode.columns.utf8_check import is_ascii
 from engine.decode.room import ArrayParts, Room
 from engine.kernels import Bytes, Int32s
 
@@ -48,6 +49,13 @@ class TranscodingCodec:
         size, invalid = self.transcode(data, cells, -self.width, offsets, content)
         counters.add("invalid_characters", invalid)
         return variable(room, cells, place, size, count_nulls(cells))
+
+
+@numba.njit(inline="always")
+def copy_ascii(text: int, to: int, batch: int, start: int, size: int, batch_size: int) -> Any:
+    """Copy `size` bytes, as `copy_padded` does; whether all of them are ASCII."""
+    copy_padded(text, to, batch, start, size, batch_size)
+    return is_ascii(text, to, to + size)
 
 
 def packed_utf8(character: str) -> int:
