@@ -54,7 +54,7 @@ mariadb_events = st.lists(
 def test_texts_are_those_of_the_single_events(events, data):
     table = table_of(events)
     places = [place if data.draw(st.booleans(), label="there") else -1 for place in range(len(events))]
-    texts = gtid_texts(table, np.array(places, np.int64), no_tag)
+    texts = gtid_texts(table, np.array(places, np.int64), no_tag).array()
     texts.validate(full=True)
     expected = [decode_event(events[place], PLAIN).body.gtid if place >= 0 else None for place in places]
     assert texts.to_pylist() == expected
@@ -97,7 +97,7 @@ def test_consecutive_transactions_are_one_range():
 def test_tagged_gtids_are_left_to_the_decoder_of_single_events(code):
     events = [mysql_event(bytes(16), 7), event(code, b"whatever it says", 4, checksum=False)]
     table = table_of(events)
-    assert gtid_texts(table, np.array([0, 1, -1]), lambda raw: ("uuid:tag", 9)).to_pylist() == [
+    assert gtid_texts(table, np.array([0, 1, -1]), lambda raw: ("uuid:tag", 9)).array().to_pylist() == [
         "00000000-0000-0000-0000-000000000000:7",
         "uuid:tag:9",
         None,
@@ -107,4 +107,4 @@ def test_tagged_gtids_are_left_to_the_decoder_of_single_events(code):
 
 def test_no_transactions():
     assert gtid_ranges(table_of([]), np.empty(0, np.int64), no_tag) == []
-    assert gtid_texts(table_of([]), np.empty(0, np.int64), no_tag).to_pylist() == []
+    assert gtid_texts(table_of([]), np.empty(0, np.int64), no_tag).array().to_pylist() == []

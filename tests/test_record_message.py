@@ -6,12 +6,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from engine.decode.batch import BatchDecoder
 from engine.decode.columns.base import Counters
 from engine.decode.columns.binaries import BinaryCodec
 from engine.decode.columns.utf8 import Utf8Codec
+from engine.decode.options import DecodeOptions
 from engine.decode.record_message import MessageTemplate, read_arrays, write_batch
 from engine.decode.room import ALIGNMENT, NO_BUFFER, PADDING, ArrayParts, Room, RoomFull, in_own_room
+from engine.net.batching import Batcher
+from engine.samples import sample_binlogs
+from tests.batches import feed
 from tests.column_cells import lay_out
+
+ROOM = 1 << 20
 
 
 def batch_of(rows: int) -> pa.RecordBatch:
@@ -50,6 +57,32 @@ def test_a_room_that_is_too_small_is_refused_and_a_larger_one_found():
             write_batch(Room(np.empty(size, np.uint8)), template, batch)
         message, _ = in_own_room(size, lambda room: write_batch(room, template, batch))
         assert pa.ipc.read_record_batch(pa.py_buffer(message.content), batch.schema).equals(batch)
+
+
+def test_nothing_stays_of_what_was_there_before():
+    """Neither between buffers nor anywhere else: what other tables left must not get into a file."""
+    batch = pa.RecordBatch.from_pydict(
+        {"odd": ["abc", None, "d"], "more": [b"x", b"y", None], "n": [1, 2, 3]}
+    )
+    template = MessageTemplate(batch.schema)
+    over_zeros, _ = write_batch(Room(np.zeros(10_000, np.uint8)), template, batch)
+    over_others, _ = write_batch(Room(np.full(10_000, 0xA5, np.uint8)), template, batch)
+    assert over_zeros.content.tobytes() == over_others.content.tobytes()
+
+
+@pytest.mark.parametrize("sample", sample_binlogs(), ids=lambda path: path.name)
+def test_decoding_leaves_nothing_of_what_was_there_before(sample):
+    batcher = Batcher(lambda table_map: None, marker=None)
+    batches = [*batcher.begin_file(sample.name), *feed(batcher, sample.read_bytes()[4:], [])]
+    for batch in batches:
+        data = np.array(batch.data)
+        decoder = BatchDecoder(DecodeOptions())
+        over_zeros, over_others = (
+            decoder.decode(batch.header, batch.index, data, np.full(ROOM, fill, np.uint8))[1]
+            for fill in (0, 0xA5)
+        )
+        assert len(over_zeros) > 0 or batch.header.end_of_stream
+        assert list(map(bytes, over_zeros)) == list(map(bytes, over_others))
 
 
 def test_buffers_that_are_not_there_take_nothing():

@@ -11,7 +11,7 @@ from engine.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMA
 from engine.decode import event_types as types
 from engine.decode.columns.base import ABSENT_CELL, NULL_CELL
 from engine.decode.event_table import EventTable, EventTableError, open_events
-from engine.decode.walk import Rows, walk_rows
+from engine.decode.walk import RowLayout, Rows, walk_rows
 from tests.made_events import Part, bitmap, image, integer, rows, varchar
 from tests.small_binlog import event
 
@@ -34,7 +34,7 @@ def table_of(parts: list[Part]) -> EventTable:
 def walk(parts: list[Part], widths: list[int]) -> tuple[Rows, list[list]]:
     """What the walk finds, and each cell as its bytes (with its length prefix), None or "absent"."""
     table = table_of(parts)
-    found = walk_rows(table, np.arange(len(parts)), np.array(widths, np.int32))
+    found = walk_rows(table, np.arange(len(parts)), RowLayout.of(widths))
     return found, [
         [_cell(table, at, width) for at, width in zip(row, widths, strict=True)] for row in found.cells
     ]

@@ -32,7 +32,7 @@ from engine.decode.options import DecodeOptions
 from engine.decode.partial_updates import JsonUpdate, flag_differences, plain_updates
 from engine.decode.rollbacks import without_undone_rows
 from engine.decode.room import Built, Room, RoomFull, in_own_room
-from engine.decode.survey import Survey, feed_table, survey_events
+from engine.decode.survey import Survey, feed_table, rows_by_slot, survey_events
 from engine.decode.tables import TableDecoder, TableDecoders
 from engine.decode.tagged_gtids import TaggedGtids
 from engine.decode.walk import walk_tables
@@ -42,8 +42,7 @@ from engine.kernels import Bytes, Int64s, read_u32
 from engine.messages import LEFT_OUT, SKIPPED, Batch, Corruption, Dropped, Result, TableResult
 
 _SMALL_ROOM = 1 << 16
-_TELLS_STATE = np.zeros(256, np.bool_)
-_TELLS_STATE[[types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT]] = True
+_TELL_STATE = (types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT)
 
 
 Place = tuple[int, int]
@@ -178,7 +177,7 @@ class BatchDecoder:
         counts[survey.feed_events] = 1
         before = np.cumsum(counts) - counts
         gtids = gtid_texts(events, survey.transaction_gtids, tagged.split)
-        transactions = Transactions.of(survey.transaction_times, gtids)
+        transactions = Transactions(survey.transaction_times, gtids)
         tables = [
             self._table(events, decoder, rows, transactions, before, room, counters)
             for decoder, rows in walked
@@ -220,7 +219,7 @@ class BatchDecoder:
         gtid_events = survey.transaction_gtids
         gtid, time = None, None
         if len(gtid_events):
-            gtid = gtid_texts(events, gtid_events, tagged.split)[0].as_py()
+            gtid = gtid_texts(events, gtid_events, tagged.split).array()[0].as_py()
             time = int(event_times(events, events.places[-1:], survey.transaction_times)[0])
         sure = not dropped.doubts_gtid
         entry = dropped_entry(file, dropped, gtid if sure else None, time if sure else None)
@@ -345,18 +344,15 @@ def _walk_tables(
 
     `differences`: by event the JSON cells that only list what changed.
     """
-    wanted = np.array([decoder is not None for decoder in decoders], np.bool_)[survey.rows_slots]
-    if not wanted.any():
+    order, bounds = rows_by_slot(survey, [decoder is not None for decoder in decoders])
+    found = [(decoder, *bounds[slot]) for slot in bounds if (decoder := decoders[slot]) is not None]
+    if not found:
         return []
-    order = np.flatnonzero(wanted)
-    order = order[np.argsort(survey.rows_slots[order], kind="stable")]
-    slots, first = np.unique(survey.rows_slots[order], return_index=True)
-    ends = [*first[1:].tolist(), len(order)]
-    found = [decoder for slot in slots.tolist() if (decoder := decoders[slot]) is not None]
     places, transactions = survey.rows_events[order], survey.rows_transactions[order]
-    walked = walk_tables(events, places, ends, [decoder.widths for decoder in found])
+    ends = [end for _, _, end in found]
+    walked = walk_tables(events, places, ends, [decoder.layout for decoder, _, _ in found])
     tables = []
-    for decoder, rows, start, end in zip(found, walked, first.tolist(), ends, strict=True):
+    for (decoder, start, end), rows in zip(found, walked, strict=True):
         if differences:
             rows = flag_differences(rows, places[start:end], differences)
         if len(rows.images):
@@ -366,7 +362,9 @@ def _walk_tables(
 
 def _known_gtid_set(events: EventTable, description: FormatDescription) -> str | None:
     """The executed GTID set that the events themselves tell, at the beginning of a binlog file."""
-    for place in np.flatnonzero(_TELLS_STATE[events.types[events.context :]]) + events.context:
+    if events.codes.isdisjoint(_TELL_STATE):
+        return None
+    for place in np.flatnonzero(np.isin(events.types[events.context :], _TELL_STATE)) + events.context:
         try:
             body = decode_event(events.event(place).tobytes(), description).body
         except EventError as error:

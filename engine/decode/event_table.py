@@ -8,7 +8,7 @@ without them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,12 +50,20 @@ class EventTable:
     """Number of each event in its batch; that of the outer event for those from a compressed one."""
     context: int
     """The first so many events are context: read them, but nothing comes out for them."""
+    codes: frozenset[int] = field(init=False)
+    """Which types there are. Most of what is rare need not be looked for."""
+
+    def __post_init__(self) -> None:
+        codes = frozenset(np.flatnonzero(np.bincount(self.types)).tolist())
+        object.__setattr__(self, "codes", codes)
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def head(self, count: int) -> EventTable:
         """The same, with the first `count` events only."""
+        if count == len(self):
+            return self
         return replace(
             self,
             starts=self.starts[:count],
@@ -169,13 +177,14 @@ def open_events(
     table = EventTable(
         file=file,
         data=data,
-        starts=starts,
-        ends=ends,
-        types=type_codes,
-        positions=positions,
-        transaction_ends=transaction_ends,
-        places=np.arange(len(index)),
+        starts=starts[:count],
+        ends=ends[:count],
+        types=type_codes[:count],
+        positions=positions[:count],
+        transaction_ends=transaction_ends[:count],
+        places=np.arange(count),
         context=context,
     )
-    error = None if status == _OK else table.error(count, _REASONS[status])
-    return table.head(count), error
+    if status == _OK:
+        return table, None
+    return table, EventTableError(file, int(positions[count]), _REASONS[status], count, corrupt=True)

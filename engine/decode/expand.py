@@ -27,8 +27,9 @@ MAX_EXPANDED = 1 << 30
 """Bytes that one compressed event may expand to."""
 
 _COMPRESSED_ROWS = (code for code, kind in types.ROWS_EVENTS.items() if kind.compressed)
+_COMPRESSED = frozenset((types.TRANSACTION_PAYLOAD_EVENT, *_COMPRESSED_ROWS))
 _IS_COMPRESSED = np.zeros(256, np.bool_)
-_IS_COMPRESSED[[types.TRANSACTION_PAYLOAD_EVENT, *_COMPRESSED_ROWS]] = True
+_IS_COMPRESSED[list(_COMPRESSED)] = True
 
 _Spans = NDArray[np.int64]
 """[compressed event]: where in the data what it holds starts and ends."""
@@ -39,9 +40,9 @@ def expand_compressed(events: EventTable, description: FormatDescription) -> Eve
 
     Raises `EventTableError` for a compressed event that is damaged or claims too much.
     """
-    compressed = _IS_COMPRESSED[events.types]
-    if not compressed.any():
+    if events.codes.isdisjoint(_COMPRESSED):
         return events
+    compressed = _IS_COMPRESSED[events.types]
     places, kept = np.flatnonzero(compressed), np.flatnonzero(~compressed)
     plain_starts, plain_ends = events.starts[kept], events.ends[kept]
     data, spans = _expanded(events, places, int((plain_ends - plain_starts).sum()), description)

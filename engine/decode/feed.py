@@ -50,7 +50,7 @@ def feed_batch(
             pa.array(before[places] + 1),
             pa.array([events.file] * len(places)),
             pa.array(events.positions[places]),
-            gtid_texts(events, gtid_events, tagged),
+            gtid_texts(events, gtid_events, tagged).array(),
             pa.array(times, UTC_MICROSECONDS),
             pa.array(names, pa.string()),
             pa.array(databases, pa.string()),

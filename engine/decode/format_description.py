@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import zlib
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from engine.decode import event_types as t
 from engine.decode.reader import EventReader
@@ -94,7 +95,7 @@ class FormatDescription:
 
     def without_checksums(self) -> FormatDescription:
         """The same for events that have none: those inside a compressed transaction."""
-        return replace(self, checksum_algorithm=CHECKSUM_OFF)
+        return _without_checksums(self)
 
     @classmethod
     def assumed(cls, checksum_algorithm: int = CHECKSUM_OFF) -> FormatDescription:
@@ -177,3 +178,8 @@ def _flavor(server_version: str) -> str:
 
 def _read_start(reader: EventReader) -> tuple[int, str, int]:
     return reader.uint(2), reader.fixed_text(_SERVER_VERSION_LENGTH), reader.uint(4)
+
+
+@lru_cache(maxsize=64)
+def _without_checksums(description: FormatDescription) -> FormatDescription:
+    return replace(description, checksum_algorithm=CHECKSUM_OFF)

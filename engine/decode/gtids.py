@@ -6,15 +6,17 @@ every row or two. Tagged GTIDs (MySQL 8.3 and later) are rare and take the reada
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from engine.decode import event_types as types
 from engine.decode.columns.digits import write_number
 from engine.decode.columns.kernels import address_of, copy
-from engine.decode.event_roles import EVENT_ROLES, MARIADB_GTID, TAGGED_GTID
 from engine.decode.event_table import EventTable
 from engine.decode.event_types import HEADER_LENGTH
 from engine.kernels import Bytes, Int32s, Int64s, inlined, kernel, read_u32, read_u64
@@ -52,19 +54,28 @@ def _same_source(data: Bytes, body: int, other: int) -> bool:
 
 
 @kernel
-def _write_texts(data: Bytes, starts: Int64s, mariadb: bool, out: Bytes, offsets: Int32s) -> None:
-    """One text per GTID event start in `starts`; an empty one for -1."""
+def _write_texts(
+    data: Bytes,
+    starts: Int64s,
+    gtid_events: Int64s,
+    is_tagged: NDArray[np.bool_],
+    mariadb: bool,
+    out: Bytes,
+    offsets: Int32s,
+) -> None:
+    """One text per GTID event; an empty one for -1, and for a tagged one."""
     text = address_of(out)
     at = 0
     offsets[0] = 0
     before, before_at = -1, 0
-    for i in range(len(starts)):
-        if starts[i] >= 0:
-            body = starts[i] + HEADER_LENGTH
+    for i in range(len(gtid_events)):
+        if gtid_events[i] >= 0 and not is_tagged[i]:
+            start = starts[gtid_events[i]]
+            body = start + HEADER_LENGTH
             if mariadb:
                 at = write_number(text, at, np.uint64(read_u32(data, body + 8)))
                 out[at] = 45
-                at = write_number(text, at + 1, np.uint64(read_u32(data, starts[i] + 5)))
+                at = write_number(text, at + 1, np.uint64(read_u32(data, start + 5)))
                 out[at] = 45
                 at = write_number(text, at + 1, np.uint64(read_u64(data, body)))
             else:
@@ -105,44 +116,65 @@ def _find_runs(data: Bytes, starts: Int64s, mariadb: bool, runs: Int64s) -> int:
     return count
 
 
-def _split(events: EventTable, gtid_events: Int64s) -> tuple[NDArray[np.bool_], bool]:
-    """Which GTID events are tagged ones, and whether the rest are MariaDB's."""
-    roles = EVENT_ROLES[events.types[gtid_events]]
-    return roles == TAGGED_GTID, bool(np.any(roles == MARIADB_GTID))
+@dataclass(frozen=True, slots=True)
+class GtidTexts:
+    """Texts, one behind another; an empty one stands for none."""
+
+    offsets: Int32s
+    """Where each text starts in `content`, and the last one ends."""
+    content: Bytes
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> GtidTexts:
+        """These texts."""
+        content = [text.encode() for text in texts]
+        return cls(
+            np.cumsum([0, *map(len, content)], dtype=np.int32), np.frombuffer(b"".join(content), np.uint8)
+        )
+
+    def array(self) -> pa.Array:
+        """As strings, null where there is none."""
+        buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.content)]
+        texts = pa.Array.from_buffers(pa.string(), len(self.offsets) - 1, buffers)
+        return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
-def gtid_texts(events: EventTable, gtid_events: Int64s, tagged: TaggedGtid) -> pa.Array:
-    """The GTIDs of `gtid_events` (indexes into `events`, -1 for none) as strings, null where there is none.
+def _is_tagged(events: EventTable, gtid_events: Int64s) -> NDArray[np.bool_]:
+    """Which GTID events (-1 for none) are tagged ones."""
+    if types.GTID_TAGGED_LOG_EVENT not in events.codes:
+        return np.zeros(len(gtid_events), np.bool_)
+    return (gtid_events >= 0) & (events.types[gtid_events] == types.GTID_TAGGED_LOG_EVENT)
+
+
+def gtid_texts(events: EventTable, gtid_events: Int64s, tagged: TaggedGtid) -> GtidTexts:
+    """The GTIDs of `gtid_events` (indexes into `events`, -1 for none).
 
     `tagged` knows those that are read one by one.
     """
-    missing = gtid_events < 0
-    is_tagged, mariadb = _split(events, gtid_events)
-    is_tagged &= ~missing
-    starts = np.where(missing | is_tagged, -1, events.starts[gtid_events])
-    out = np.empty(_LONGEST * max(1, len(starts)), np.uint8)
-    offsets = np.empty(len(starts) + 1, np.int32)
-    _write_texts(events.data, starts, mariadb, out, offsets)
-    validity = None
-    if missing.any():
-        validity = pa.py_buffer(np.packbits(~missing, bitorder="little"))
-    texts = pa.Array.from_buffers(
-        pa.string(), len(starts), [validity, pa.py_buffer(offsets), pa.py_buffer(out)], int(missing.sum())
-    )
+    is_tagged = _is_tagged(events, gtid_events)
+    out = np.empty(_LONGEST * len(gtid_events), np.uint8)
+    offsets = np.empty(len(gtid_events) + 1, np.int32)
+    _write_texts(events.data, events.starts, gtid_events, is_tagged, _is_mariadb(events), out, offsets)
+    texts = GtidTexts(offsets, out[: offsets[-1]])
     if not is_tagged.any():
         return texts
-    values = texts.to_pylist()
-    for place in np.nonzero(is_tagged)[0]:
+    values = [text or "" for text in texts.array().to_pylist()]
+    for place in np.flatnonzero(is_tagged):
         source, number = tagged(events.event(int(gtid_events[place])).tobytes())
         values[place] = f"{source}:{number}"
-    return pa.array(values, pa.string())
+    return GtidTexts.of(values)
+
+
+def _is_mariadb(events: EventTable) -> bool:
+    """Whether their GTIDs are MariaDB's."""
+    return types.GTID_EVENT in events.codes
 
 
 def gtid_ranges(events: EventTable, gtid_events: Int64s, tagged: TaggedGtid) -> list[GtidRange]:
     """The transactions of `gtid_events` (indexes into `events`) as ranges, in stream order."""
     if not len(gtid_events):
         return []
-    is_tagged, mariadb = _split(events, gtid_events)
+    is_tagged, mariadb = _is_tagged(events, gtid_events), _is_mariadb(events)
     starts = events.starts[gtid_events[~is_tagged]]
     runs = np.empty((len(starts), 3), np.int64)
     count = _find_runs(events.data, starts, mariadb, runs)

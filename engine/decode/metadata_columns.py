@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.decode.columns.kernels import texts
 from engine.decode.event_table import EventTable
+from engine.decode.gtids import GtidTexts
 from engine.decode.room import NO_BUFFER, ArrayParts, Room, RoomFull
 from engine.decode.walk import Rows
 from engine.kernels import Bytes, Int32s, Int64s, inlined, kernel, read_u32
@@ -51,21 +51,7 @@ class Transactions:
 
     times: Int64s
     """Commit times in µs, 0 where the transaction does not tell."""
-    gtid_offsets: Int32s
-    """Where each GTID starts in `gtids`, and the last one ends; empty ones are none."""
-    gtids: Bytes
-    """Their texts, one behind another."""
-    longest_gtid: int
-
-    @classmethod
-    def of(cls, times: Int64s, gtids: pa.Array) -> Transactions:
-        """With their GTIDs as an array of strings."""
-        if not len(gtids):
-            return cls(times, np.zeros(1, np.int32), np.empty(0, np.uint8), 0)
-        _, offsets, content = gtids.buffers()
-        places = np.frombuffer(offsets, np.int32, len(gtids) + 1)
-        text = np.frombuffer(content, np.uint8) if content.size else np.empty(0, np.uint8)
-        return cls(times, places, text, int(np.diff(places).max()))
+    gtids: GtidTexts
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +108,6 @@ def _build(
     times: Int64s,
     gtid_offsets: Int32s,
     gtids: Bytes,
-    longest_gtid: int,
     places: Int64s,
     numbers: Int64s,
 ) -> int:
@@ -131,18 +116,21 @@ def _build(
     events = np.int64(0)
     time_runs = np.int64(0)
     gtid_runs = np.int64(0)
+    gtid_bytes = np.int64(0)
     last_time = np.int64(0)
     last_transaction = np.int64(-1)
     for i in range(len(rows_events)):
         if counts[i] > 0:
             time = _time(data, starts[rows_events[i]], times[transactions[i]])
             time_runs += events == 0 or time != last_time
-            gtid_runs += transactions[i] != last_transaction
+            if transactions[i] != last_transaction:
+                gtid_runs += 1
+                gtid_bytes += gtid_offsets[transactions[i] + 1] - gtid_offsets[transactions[i]]
             last_time = time
             last_transaction = transactions[i]
             rows += counts[i]
             events += 1
-    needed = 9 * rows + 12 * events + 12 * time_runs + gtid_runs * (9 + longest_gtid) + len(file)
+    needed = 9 * rows + 12 * events + 12 * time_runs + 9 * gtid_runs + gtid_bytes + len(file)
     if at + needed + _SHORT_BUFFERS > limit:
         return int(~(needed + _SHORT_BUFFERS))
 
@@ -271,9 +259,8 @@ def build_metadata(
         table.events,
         table.transactions,
         transactions.times,
-        transactions.gtid_offsets,
-        transactions.gtids,
-        transactions.longest_gtid,
+        transactions.gtids.offsets,
+        transactions.gtids.content,
         places,
         numbers,
     )

@@ -138,6 +138,8 @@ def plain_updates(
     `rows_events` and `slots` come from the survey; `decoders` has one per slot, null where nobody wants the
     rows, which are left as they are. Raises `EventTableError`.
     """
+    if types.PARTIAL_UPDATE_ROWS_EVENT not in events.codes:
+        return events, {}
     partial = np.flatnonzero(events.types[rows_events] == types.PARTIAL_UPDATE_ROWS_EVENT)
     content: dict[int, bytes] = {}
     lists: dict[int, tuple[JsonUpdate, ...]] = {}
@@ -149,7 +151,7 @@ def plain_updates(
         try:
             body = decode_event(event, description).body
             assert isinstance(body, RowsHeader)
-            plain = plain_update(body, decoder.widths.tolist(), decoder.json_columns)
+            plain = plain_update(body, decoder.layout.widths.tolist(), decoder.json_columns)
             content[place] = plain_rows_event(event, body, plain.images)
         except EventError as error:
             name = f"{decoder.database}.{decoder.table}"

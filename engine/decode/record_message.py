@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from engine.decode.columns.base import Codec, Counters
-from engine.decode.room import NO_BUFFER, ArrayParts, Room, in_own_room
+from engine.decode.room import ALIGNMENT, NO_BUFFER, ArrayParts, Room, in_own_room
 from engine.flatbuffer import field, follow, vector
-from engine.kernels import Bytes, Int32s
+from engine.kernels import Bytes, Int32s, kernel, read_u64
 
 _PREFIX = 8
 """Bytes before a message's metadata: a marker, and the metadata's length."""
@@ -35,6 +35,18 @@ class RecordMessage:
 
     content: Bytes
     rows: int
+
+
+@kernel
+def _clear_gaps(memory: Bytes, base: int, numbers: int, count: int) -> None:
+    """Clear what lies behind each buffer up to the next multiple of `ALIGNMENT`: it is what was there before.
+
+    `numbers`: where place and size of each of `count` buffers stand; `base`: what places are counted from.
+    """
+    for at in range(numbers, numbers + 16 * count, 16):
+        end = base + read_u64(memory, at) + read_u64(memory, at + 8)
+        for gap in range(end, (end + ALIGNMENT - 1) & -ALIGNMENT):
+            memory[gap] = 0
 
 
 class MessageTemplate:
@@ -84,6 +96,7 @@ class MessageTemplate:
         self._node_numbers.pack_into(metadata, self._nodes, *nodes)
         self._buffer_numbers.pack_into(metadata, self._buffers, *buffers)
         room.memory[start : start + self.body] = np.frombuffer(metadata, np.uint8)
+        _clear_gaps(room.memory, room.base, start + self._buffers, len(buffers) // 2)
         return RecordMessage(room.memory[start : room.end], rows)
 
 

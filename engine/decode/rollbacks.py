@@ -58,6 +58,8 @@ def without_undone_rows(
     that never happened.
     """
     statements = _statements(events, survey, description)
+    if not statements:
+        return survey, 0
     undone = np.zeros(len(survey.rows_events), np.bool_)
     beyond = 0
     for place, statement in enumerate(statements):
@@ -83,6 +85,8 @@ def without_undone_rows(
 
 def _statements(events: EventTable, survey: Survey, description: FormatDescription) -> list[_Statement]:
     """Rollbacks and savepoints, in order; none where there is no rollback."""
+    if not len(survey.feed_events):
+        return []
     queries = events.types[survey.feed_events] == types.QUERY_EVENT
     if not queries.any() or not takes_rows_back(description):
         return []

@@ -14,7 +14,7 @@ from engine.decode.event_table import EventTable, EventTableError
 from engine.decode.format_description import FormatDescription
 from engine.decode.metadata_columns import absent_names
 from engine.decode.record_message import read_arrays
-from engine.decode.walk import Rows, walk_rows
+from engine.decode.walk import RowLayout, Rows, walk_rows
 from engine.errors import EventError
 
 
@@ -42,7 +42,7 @@ def decode_rows(
         context=0,
     )
     try:
-        rows = walk_rows(events, np.zeros(1, np.int64), np.array([codec.width for codec in codecs], np.int32))
+        rows = walk_rows(events, np.zeros(1, np.int64), RowLayout.of([codec.width for codec in codecs]))
     except EventTableError as error:
         raise EventError(error.reason) from error
     names = [column.name for column in columns]

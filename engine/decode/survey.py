@@ -7,7 +7,9 @@ in one kernel, since a stream of one-row transactions has five events for every 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -236,6 +238,32 @@ def _survey(
         if transaction_ends[i]:
             inside = False
     return _OK, 0, transactions, slots, row_count, feed_count
+
+
+@kernel
+def _group(slots: Int64s, wanted: NDArray[np.bool_], order: Int64s, ends: Int64s) -> int:
+    """Put the numbers of the rows events of wanted slots into `order`, slot by slot; how many they are."""
+    for slot in slots:
+        ends[slot] += wanted[slot]
+    total = np.int64(0)
+    for slot in range(len(ends)):
+        ends[slot], total = total, total + ends[slot]
+    for row, slot in enumerate(slots):
+        if wanted[slot]:
+            order[ends[slot]] = row
+            ends[slot] += 1
+    return int(total)
+
+
+def rows_by_slot(survey: Survey, wanted: Sequence[bool]) -> tuple[Int64s, dict[int, tuple[int, int]]]:
+    """The rows events of wanted slots, as numbers into the survey's arrays, those of one slot side by side.
+
+    And for each slot that has some, in order, where among them its first one is, and behind its last one.
+    """
+    order, ends = np.empty(len(survey.rows_slots), np.int64), np.zeros(len(wanted), np.int64)
+    count = _group(survey.rows_slots, np.array(wanted, np.bool_), order, ends)
+    bounds = enumerate(pairwise([0, *ends.tolist()]))
+    return order[:count], {slot: (first, last) for slot, (first, last) in bounds if last > first}
 
 
 def survey_events(events: EventTable, query_post_header: int, feed: NDArray[np.bool_]) -> Survey:

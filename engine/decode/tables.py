@@ -11,9 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from engine.change_schema import METADATA_FIELDS, own_name, transit_schema
 from engine.decode.catalog import ColumnInfo, unpack
@@ -25,6 +23,7 @@ from engine.decode.event_types import HEADER_LENGTH
 from engine.decode.format_description import FormatDescription
 from engine.decode.record_message import MessageTemplate
 from engine.decode.table_map import TableMap
+from engine.decode.walk import RowLayout
 from engine.errors import EngineError
 from engine.table_filter import TableFilter
 
@@ -41,7 +40,7 @@ class TableDecoder:
     table: str
     names: tuple[str, ...]
     codecs: tuple[Codec, ...]
-    widths: NDArray[np.int32]
+    layout: RowLayout
     json_columns: tuple[int, ...]
     """Places of the columns that MySQL stores as binary JSON."""
     schema: pa.Schema
@@ -88,7 +87,7 @@ def make_decoder(
         table=table_map.table,
         names=names,
         codecs=codecs,
-        widths=np.array([codec.width for codec in codecs], np.int32),
+        layout=RowLayout.of([codec.width for codec in codecs]),
         json_columns=json_columns(columns),
         schema=schema,
         schema_bytes=schema.serialize().to_pybytes(),

@@ -26,6 +26,8 @@ class TaggedGtids:
 
     def tell_times(self, events: EventTable, survey: Survey) -> None:
         """Fill in the commit times that the survey leaves out."""
+        if types.GTID_TAGGED_LOG_EVENT not in events.codes:
+            return
         places = survey.transaction_gtids
         tagged = (places >= 0) & (events.types[places] == types.GTID_TAGGED_LOG_EVENT)
         for transaction in np.flatnonzero(tagged):

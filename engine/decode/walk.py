@@ -44,6 +44,8 @@ for _code, _kind in types.ROWS_EVENTS.items():
     _HAS_EXTRA[_code] = _kind.version == 2
     _IS_PLAIN[_code] = _kind.version > 0 and not (_kind.compressed or _kind.partial_json)
 
+_NOT_PLAIN = frozenset(code for code in types.ROWS_EVENTS if not _IS_PLAIN[code])
+
 VERSION_0 = (
     "rows events of MySQL before 5.1.18 cannot be decoded: their table maps tell neither the lengths of the "
     "columns nor which of them can be NULL"
@@ -324,30 +326,45 @@ def _walk(
     return _OK, 0
 
 
-def walk_rows(events: EventTable, rows_events: Int64s, widths: Int32s) -> Rows:
+@dataclass(frozen=True, slots=True, eq=False)
+class RowLayout:
+    """What the walk has to know of a table."""
+
+    widths: Int32s
+    """`Codec.width` per column."""
+    smallest: int
+    """Bytes of a row image without NULLs in which whatever has a length is empty."""
+
+    @classmethod
+    def of(cls, widths: Sequence[int]) -> RowLayout:
+        """With these widths."""
+        return cls(np.array(widths, np.int32), max(1, (len(widths) + 7) // 8 + sum(map(abs, widths))))
+
+
+def walk_rows(events: EventTable, rows_events: Int64s, layout: RowLayout) -> Rows:
     """Find the cells of all rows in `rows_events` (indexes into `events`), all of one table.
 
-    `widths` holds `Codec.width` per column. Compressed rows and partial updates must have been made plain.
+    Compressed rows and partial updates must have been made plain.
     Raises `EventTableError` for an event that does not add up, and for one of version 0.
     """
-    return walk_tables(events, rows_events, [len(rows_events)], [widths])[0]
+    return walk_tables(events, rows_events, [len(rows_events)], [layout])[0]
 
 
 def walk_tables(
-    events: EventTable, rows_events: Int64s, table_ends: Sequence[int], widths: Sequence[Int32s]
+    events: EventTable, rows_events: Int64s, table_ends: Sequence[int], layouts: Sequence[RowLayout]
 ) -> list[Rows]:
     """`walk_rows` for several tables: the rows events of one behind those of another, each up to an end."""
     starts, ends, type_codes = events.starts[rows_events], events.ends[rows_events], events.types[rows_events]
     _check_plain(events, rows_events, type_codes)
-    columns = np.array([len(table) for table in widths])
+    columns = np.array([len(layout.widths) for layout in layouts])
     # Exact for rows without NULLs and with empty strings; where there are more, there will be more room.
-    smallest = np.array([_smallest_image(table) for table in widths])
+    smallest = np.array([layout.smallest for layout in layouts])
     capacities = np.add.reduceat(ends - starts, [0, *table_ends[:-1]]) // smallest + 2
-    all_widths = np.concatenate(widths)
+    all_widths = np.concatenate([layout.widths for layout in layouts])
     counts = np.zeros(len(starts), np.int64)
     bitmaps = np.empty(2 * len(starts), np.int64)
-    found = np.empty((len(widths), 2), np.int64)
-    places = np.zeros((len(widths) + 1, 4), np.int64)
+    found = np.empty((len(layouts), 2), np.int64)
+    places = np.zeros((len(layouts) + 1, 4), np.int64)
     places[1:, 0], places[1:, 1] = table_ends, np.cumsum(columns)
     status = _FULL
     while status == _FULL:
@@ -373,20 +390,27 @@ def walk_tables(
         raise events.error(int(rows_events[event]), _REASONS[status])
     tables = []
     for (first, then), (rows, known) in zip(pairwise(places.tolist()), found.tolist(), strict=True):
-        bitmap_bytes = np.arange((then[1] - first[1] + 7) // 8)
         tables.append(
             Rows(
                 cells=cells[first[3] : then[3]].reshape(then[1] - first[1], -1)[:, :rows].T,
                 change_types=change_types[first[2] : first[2] + rows],
                 counts=counts[first[0] : then[0]],
                 images=images[first[2] : first[2] + rows],
-                bitmaps=events.data[bitmaps[2 * first[0] :][:known, None] + bitmap_bytes],
+                bitmaps=_bitmaps(events, bitmaps[2 * first[0] :][:known], then[1] - first[1]),
             )
         )
     return tables
 
 
+def _bitmaps(events: EventTable, starts: Int64s, columns: int) -> Bytes:
+    """The bitmaps that start there, a line each."""
+    size = (columns + 7) // 8
+    return events.data[starts[:, None] + np.arange(size)] if len(starts) else np.empty((0, size), np.uint8)
+
+
 def _check_plain(events: EventTable, rows_events: Int64s, type_codes: Int64s) -> None:
+    if events.codes.isdisjoint(_NOT_PLAIN):
+        return
     not_plain = np.flatnonzero(~_IS_PLAIN[type_codes])
     if len(not_plain):
         place = int(rows_events[not_plain].min())
@@ -394,8 +418,3 @@ def _check_plain(events: EventTable, rows_events: Int64s, type_codes: Int64s) ->
         if kind.version:
             raise events.error(place, "the rows event is not plain")
         raise events.error(place, VERSION_0, corrupt=False)
-
-
-def _smallest_image(widths: Int32s) -> int:
-    """Bytes of an image without NULLs, in which whatever has a length is empty."""
-    return max(1, (len(widths) + 7) // 8 + int(np.abs(widths).sum()))
