@@ -88,7 +88,7 @@ def test_decoding_leaves_nothing_of_what_was_there_before(sample):
 def test_buffers_that_are_not_there_take_nothing():
     schema = pa.schema([("a", pa.int64())])
     template = MessageTemplate(schema)
-    room = Room(np.empty(1000, np.uint8))
+    room = Room(np.empty(5000, np.uint8))
     start = template.begin(room)
     place = room.put(np.array([7, 8]).view(np.uint8))
     message = template.finish(room, start, 2, [ArrayParts((2, 0), (*NO_BUFFER, *place))])

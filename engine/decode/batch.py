@@ -56,6 +56,12 @@ class PlacedTable:
     table: TableMessage
     place: Place | None
 
+    @classmethod
+    def of(cls, table: TableMessage, fits: bool) -> PlacedTable:
+        """With the place that the message has, if it `fits` into the room."""
+        message = table.message
+        return cls(table, (message.start, len(message.content)) if fits else None)
+
 
 @dataclass(frozen=True, slots=True)
 class _Content:
@@ -273,7 +279,7 @@ class BatchDecoder:
 
         name = f"{decoder.database}.{decoder.table}"
         try:
-            (message, counted), place = _built(build, room)
+            (message, counted), fits = _built(build, room)
         except EventError as error:
             inside = (events.starts <= error.offset) & (error.offset < events.ends)
             at = int(np.flatnonzero(inside)[0]) if inside.any() else int(rows.events[0])
@@ -281,22 +287,22 @@ class BatchDecoder:
         except EngineError as error:
             raise events.error(int(rows.events[0]), f"in rows of {name}, {error}", error.corrupt) from error
         counters.add_all(counted)
-        return PlacedTable(message, place)
+        return PlacedTable.of(message, fits)
 
 
-def _built(build: Callable[[Room], Built], room: Room) -> tuple[Built, Place | None]:
-    """What `build` makes in the room, and where; in memory of its own, and null, if the room is too small."""
+def _built(build: Callable[[Room], Built], room: Room) -> tuple[Built, bool]:
+    """What `build` makes, and whether in the room: in memory of its own, if the room is too small."""
     start = room.end
     try:
         built = build(room)
     except RoomFull as full:
         room.end = start
-        return in_own_room(2 * (full.size + _SMALL_ROOM), build), None
-    return built, (start, room.end - start)
+        return in_own_room(2 * (full.size + _SMALL_ROOM), build), False
+    return built, True
 
 
 def _placed(build: Callable[[Room], TableMessage], room: Room) -> PlacedTable:
-    return PlacedTable(*_built(build, room))
+    return PlacedTable.of(*_built(build, room))
 
 
 def _reason(error: EngineError) -> str:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from engine.decode.columns.base import Codec, Counters
 from engine.decode.room import ALIGNMENT, NO_BUFFER, ArrayParts, Room, in_own_room
+from engine.direct_io import DIRECT_BYTES, to_whole_pages
 from engine.flatbuffer import field, follow, vector
 from engine.kernels import Bytes, Int32s, kernel, read_u64
 
@@ -35,6 +36,8 @@ class RecordMessage:
 
     content: Bytes
     rows: int
+    start: int
+    """Where in the room it stands."""
 
 
 @kernel
@@ -77,6 +80,9 @@ class MessageTemplate:
 
     def begin(self, room: Room) -> int:
         """Leave room for the metadata, which `finish` fills in; where the message starts; or `RoomFull`."""
+        gap = to_whole_pages(room.end + self.body)
+        room.open(gap)
+        room.keep(gap)
         start = room.end
         room.open(self.body)
         room.keep(self.body)
@@ -84,7 +90,11 @@ class MessageTemplate:
         return start
 
     def finish(self, room: Room, start: int, rows: int, arrays: Iterable[ArrayParts]) -> RecordMessage:
-        """The message that began at `start` and has had all its arrays built behind that."""
+        """The message that began at `start` and had all its arrays built behind that. Raises `RoomFull`."""
+        if room.end - room.base >= DIRECT_BYTES:
+            gap = to_whole_pages(room.end)
+            room.open(gap)[:gap] = 0
+            room.keep(gap)
         nodes: list[int] = []
         buffers: list[int] = []
         for array in arrays:
@@ -97,7 +107,7 @@ class MessageTemplate:
         self._buffer_numbers.pack_into(metadata, self._buffers, *buffers)
         room.memory[start : start + self.body] = np.frombuffer(metadata, np.uint8)
         _clear_gaps(room.memory, room.base, start + self._buffers, len(buffers) // 2)
-        return RecordMessage(room.memory[start : room.end], rows)
+        return RecordMessage(room.memory[start : room.end], rows, start)
 
 
 def copy_array(room: Room, array: pa.Array) -> ArrayParts:

@@ -1,8 +1,9 @@
 """Large files that were committed a while ago leave the page cache; the last ones stay, for readers.
 
-Left to itself the kernel keeps all that was written until memory is used up. Until then every page of a long
-load is a new one, which a virtual machine may first have to get from its host, and then everything else on
-the machine has lost its place in the cache.
+What is in the page cache are record batches too small to be written past it, and what readers fetched.
+Left to itself the kernel keeps all of it until memory is used up. Until then every page of a long load is a
+new one, which a virtual machine may first have to get from its host, and then everything else on the machine
+has lost its place in the cache.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _KEPT_BYTES = 2 << 30
-"""A reader that is no further behind finds what it reads in memory."""
+"""So much of what a reader may still want stays."""
 _LARGE_FILE = 16 << 20
 """Smaller ones are left to the kernel: they are not worth a call each, nor being remembered."""
 

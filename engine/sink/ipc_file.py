@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from engine.change_schema import empty_file_batch
+from engine.direct_io import to_whole_pages
 from engine.flatbuffer import field, follow, vector
 from engine.messages import Frame
 
@@ -40,6 +41,14 @@ class Block(NamedTuple):
         """The block of a message that is written at `offset`."""
         metadata = _PREFIX + int.from_bytes(message[4:_PREFIX], "little")
         return cls(offset, metadata, len(message) - metadata)
+
+    def with_body_on_page(self, message: Frame) -> tuple[Block, bytes]:
+        """With metadata, filled up with zeros, that has the body begin on a page of the file; and that."""
+        metadata = self.metadata + to_whole_pages(self.offset + self.metadata)
+        content = bytearray(metadata)
+        content[: self.metadata] = message[: self.metadata]
+        content[4:_PREFIX] = (metadata - _PREFIX).to_bytes(4, "little")
+        return self._replace(metadata=metadata), bytes(content)
 
     @property
     def end(self) -> int:

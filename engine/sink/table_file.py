@@ -12,8 +12,10 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
+from engine.direct_io import DIRECT_BYTES
 from engine.messages import Frame
 from engine.sink.commit import DataFile, SchemaVersion
+from engine.sink.direct_writer import DirectWriter
 from engine.sink.files import FILE_MODE, FOLDER_MODE, start_writeback, writing
 from engine.sink.ipc_file import Block, Template
 
@@ -49,7 +51,9 @@ class TableFile:
         self._kept: Extent | None = None
         self._open: Extent | None = None
         self._size = 0
-        self._written_back = 0
+        self._cached = 0
+        """Bytes that went into the page cache, and that nobody has told the kernel to write yet."""
+        self._direct: DirectWriter | None = None
         with writing(self._full_path):
             self._file = _create(self._full_path)
 
@@ -59,13 +63,30 @@ class TableFile:
             for message in messages:
                 # Only with the first message, since each call has its price where there are many tables.
                 head = b"" if self._size else self._template.head
-                self._blocks.append(Block.of(message, self._size + len(head)))
-                self._append(head, message)
-                self.bytes += len(message)
-            if self.bytes - self._written_back >= _WRITEBACK_BYTES:
-                self._written_back = self.bytes
+                block = Block.of(message, self._size + len(head))
+                if block.body >= DIRECT_BYTES:
+                    block = self._write_large(head, message, block)
+                else:
+                    self._append(head, message)
+                self._blocks.append(block)
+                self.bytes += block.metadata + block.body
+            if self._cached >= _WRITEBACK_BYTES:
+                self._cached = 0
                 start_writeback(self._file.fileno())
         self._open = _joined(self._open, extent)
+
+    def _write_large(self, head: bytes, message: Frame, block: Block) -> Block:
+        """Write a message with its body on whole pages of the file, past the page cache where that can be."""
+        block, metadata = block.with_body_on_page(message)
+        self._append(head, metadata)
+        body = message[len(message) - block.body :]
+        if self._direct is None:
+            self._direct = DirectWriter(self._full_path)
+        written = self._direct.write(body, self._size)
+        self._size += written
+        if written < len(body):
+            self._append(body[written:])
+        return block
 
     def keep(self) -> None:
         """All that was written so far ends with a transaction."""
@@ -77,6 +98,8 @@ class TableFile:
         """No more is written; harmless when done before."""
         if not self._file.closed:
             with writing(self._full_path), self._file:
+                if self._direct is not None:
+                    self._direct.close()
                 self._append(self._template.end(self._blocks))
                 start_writeback(self._file.fileno())
 
@@ -107,14 +130,14 @@ class TableFile:
         del self._blocks[batches:]
         with FileIO(self._full_path, "r+b") as self._file:
             self._file.truncate(self._size)
-            self._file.seek(0, os.SEEK_END)
             self._append(self._template.end(self._blocks))
 
     def _append(self, *parts: Frame) -> None:
         rest = [memoryview(part) for part in parts]
         while rest:
-            written = os.writev(self._file.fileno(), rest)
+            written = os.pwritev(self._file.fileno(), rest, self._size)
             self._size += written
+            self._cached += written
             while rest and written >= len(rest[0]):
                 written -= len(rest.pop(0))
             if rest:

@@ -1,0 +1,149 @@
+"""Large record batches go past the page cache where that can be; files are the same wherever it cannot."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from engine.decode.record_message import MessageTemplate, write_batch
+from engine.decode.room import Room
+from engine.direct_io import DIRECT_BYTES, DIRECT_PAGE
+from engine.sink import table_file
+from engine.sink.commit import SchemaVersion
+from engine.sink.direct_writer import DirectWriter
+from engine.sink.files import OutputError
+from engine.sink.ipc_file import Template
+from engine.sink.table_file import Extent, TableFile
+
+SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
+ROOM = 16 << 20
+
+
+def batch_of(rows: int) -> pa.RecordBatch:
+    columns = {"number": range(rows), "text": [f"{number:0100}" for number in range(rows)]}
+    return pa.RecordBatch.from_pydict(columns, schema=SCHEMA)
+
+
+BATCHES = [batch_of(rows) for rows in (3, 30_000, 20_000, 5, 40_000)]
+
+
+def messages_in(memory: np.ndarray) -> list[memoryview]:
+    """As a decoder leaves them in a slot, one behind another."""
+    room, template = Room(memory), MessageTemplate(SCHEMA)
+    return [write_batch(room, template, batch)[0].content.data for batch in BATCHES]
+
+
+def aligned(offset: int = 0) -> np.ndarray:
+    return np.frombuffer(mmap.mmap(-1, ROOM), np.uint8)[offset:]
+
+
+def written_file(folder: Path, messages: list[memoryview]) -> Path:
+    version = SchemaVersion("shop", "orders", 1, SCHEMA.serialize().to_pybytes())
+    file = TableFile(folder, "orders/1.arrow", version, Template(SCHEMA))
+    for number, message in enumerate(messages):
+        file.write([message], Extent(1, BATCHES[number].num_rows, number, number, 0, 0))
+        file.keep()
+    file.close()
+    assert file.data_file().bytes == (folder / "orders/1.arrow").stat().st_size
+    return folder / "orders/1.arrow"
+
+
+def check(path: Path) -> None:
+    content = path.read_bytes()
+    assert pa.ipc.open_file(pa.py_buffer(content)).read_all().to_batches() == BATCHES
+    # The file format is the stream's with something around it.
+    assert list(pa.ipc.open_stream(pa.py_buffer(content[8:]))) == BATCHES
+
+
+class Spy(DirectWriter):
+    """Tells how much was written past the page cache."""
+
+    total = 0
+
+    def write(self, content, offset):
+        done = super().write(content, offset)
+        Spy.total += done
+        return done
+
+
+@pytest.fixture(autouse=True)
+def spied(monkeypatch):
+    monkeypatch.setattr(table_file, "DirectWriter", Spy)
+    Spy.total = 0
+
+
+def test_large_bodies_are_whole_pages_on_pages(tmp_path):
+    messages = messages_in(aligned())
+    check(written_file(tmp_path, messages))
+    bodies = [len(message) - 8 - int.from_bytes(message[4:8], "little") for message in messages]
+    large = [body for body in bodies if body >= DIRECT_BYTES]
+    assert len(large) == 3
+    assert all(body % DIRECT_PAGE == 0 for body in large)
+    assert Spy.total in (0, sum(large)), "not at all on some file systems, otherwise everything"
+
+
+def test_memory_off_a_page_is_written_as_usual(tmp_path):
+    check(
+        written_file(
+            tmp_path, [memoryview(bytes(8) + bytes(message))[8:] for message in messages_in(aligned(8))]
+        )
+    )
+
+
+@pytest.mark.parametrize("refused", ["open", "pwrite"])
+def test_a_file_system_that_cannot(tmp_path, monkeypatch, refused):
+    original = getattr(os, refused)
+
+    def refuse(*arguments, **options):
+        if refused == "pwrite" or (len(arguments) > 1 and arguments[1] & os.O_DIRECT):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(os, refused, refuse)
+    check(written_file(tmp_path, messages_in(aligned())))
+    assert Spy.total == 0
+
+
+@pytest.mark.parametrize("pages", [1, 100])
+def test_a_write_that_stops_halfway_is_finished(tmp_path, monkeypatch, pages):
+    pwrite = os.pwrite
+    most = pages * DIRECT_PAGE
+    monkeypatch.setattr(os, "pwrite", lambda file, content, at: pwrite(file, content[:most], at))
+    check(written_file(tmp_path, messages_in(aligned())))
+
+
+def test_a_full_disk_is_no_reason_to_write_otherwise(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    messages = messages_in(aligned())
+    monkeypatch.setattr(os, "pwrite", fail)
+    with pytest.raises(OutputError, match="No space left on device"):
+        written_file(tmp_path, messages)
+
+
+def test_what_is_cut_off_or_moved_leaves_a_whole_file(tmp_path):
+    """The rows of a transaction that is still open when a commit is due go into a file of the next one."""
+    messages = messages_in(aligned())
+    version = SchemaVersion("shop", "orders", 1, SCHEMA.serialize().to_pybytes())
+    first = TableFile(tmp_path, "orders/1.arrow", version, Template(SCHEMA))
+    extents = [Extent(1, batch.num_rows, number, number, 0, 0) for number, batch in enumerate(BATCHES)]
+    for message, extent in zip(messages[:2], extents[:2], strict=True):
+        first.write([message], extent)
+    first.keep()
+    for message, extent in zip(messages[2:], extents[2:], strict=True):
+        first.write([message], extent)
+    later = TableFile(tmp_path, "orders/2.arrow", version, Template(SCHEMA))
+    later.write(*first.take_open())
+    later.keep()
+    later.close()
+    assert first.drop_open()
+    for name, expected in (("1", BATCHES[:2]), ("2", BATCHES[2:])):
+        read = pa.ipc.open_file(pa.py_buffer((tmp_path / f"orders/{name}.arrow").read_bytes()))
+        assert read.read_all().to_batches() == expected
