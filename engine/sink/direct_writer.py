@@ -33,10 +33,14 @@ class DirectWriter:
             if offset % DIRECT_PAGE or len(content) % DIRECT_PAGE or done % DIRECT_PAGE:
                 break
             try:
-                done += os.pwrite(self._descriptor, content[done:], offset + done)
+                written = os.pwrite(self._descriptor, content[done:], offset + done)
             except OSError as error:
                 _tolerate(error)
                 self.close()
+            else:
+                done += written
+                if not written:
+                    break
         return done
 
     def close(self) -> None:
