@@ -232,7 +232,9 @@ def test_a_tiny_case_on_a_real_server(mysql97, tmp_path):
     # Not Debezium, which takes longer to start than all of them together.
     quick = case.only_with(["drain", "mysqlbinlog", "connector", "go-mysql", "mysql-replication"])
     result = run_case(quick, 1, lambda line: None)
-    assert {peer.name: peer.skipped for peer in result.peers if peer.skipped} == {}
+    skipped = {peer.name: peer.skipped for peer in result.peers if peer.skipped}
+    # A machine without a toolchain goes without the peers that need it.
+    assert [reason for reason in skipped.values() if not reason.startswith("this machine has no ")] == []
     assert {"network", "decoder-0", "sink"} <= set(result.engine.process_medians())
     assert result.engine.seconds > 0 and result.engine.start_up_seconds > 0
     assert result.rows == 400
