@@ -107,6 +107,20 @@ def _has_null(data: Bytes, at: int, columns: int) -> bool:
 
 
 @inlined
+def _content_end(data: Bytes, at: int, end: int, width: int) -> int:
+    """Where a cell with a length of -`width` bytes ends, or `_BEYOND` if these are not before `end`."""
+    if at - width > end:
+        return _BEYOND
+    if width == -1:
+        return at + 1 + int(data[np.uint64(at)])
+    if width == -2:
+        return at + 2 + read_u16(data, at)
+    if width == -3:
+        return at + 3 + read_u24(data, at)
+    return at + 4 + read_u32(data, at)
+
+
+@inlined
 def _walk_full_image(
     data: Bytes, at: int, end: int, widths: Int32s, cells: Int32s, place: int, line: int
 ) -> int:
@@ -122,16 +136,9 @@ def _walk_full_image(
         if width > 0:
             at += width
         else:
-            if at - width > end:
+            at = _content_end(data, at, end, width)
+            if at == _BEYOND:
                 return _BEYOND
-            if width == -1:
-                at += 1 + int(data[np.uint64(at)])
-            elif width == -2:
-                at += 2 + read_u16(data, at)
-            elif width == -3:
-                at += 3 + read_u24(data, at)
-            else:
-                at += 4 + read_u32(data, at)
     return at if at <= end else _BEYOND
 
 
@@ -166,16 +173,9 @@ def _walk_image(
             if width > 0:
                 at += width
             else:
-                if at - width > end:
+                at = _content_end(data, at, end, width)
+                if at == _BEYOND:
                     return _BEYOND
-                if width == -1:
-                    at += 1 + int(data[np.uint64(at)])
-                elif width == -2:
-                    at += 2 + read_u16(data, at)
-                elif width == -3:
-                    at += 3 + read_u24(data, at)
-                else:
-                    at += 4 + read_u32(data, at)
         cells[np.uint64(place)] = cell
         place += line
     return at if at <= end else _BEYOND
