@@ -59,7 +59,8 @@ class Changes:
     ) -> Iterator[pa.RecordBatch]:
         """The change rows of the commits `first_commit` to `last_commit` (both included), in order of `_seq`.
 
-        Without `first_commit` from the oldest that no vacuum has removed.
+        Without `first_commit` from the oldest that no vacuum has removed. `last_commit` is one that the
+        caller has seen: after a power cut it is found even while `latest_version` gives the one before.
         All of them have `schema(database, table, last_commit)`. Raises `ReaderError` and `CommitLogError`.
         """
         last = self._last(last_commit)
@@ -88,7 +89,7 @@ class Changes:
 
     def _last(self, last_commit: int | None) -> int:
         latest = self.log.latest_version()
-        if last_commit is not None and last_commit > latest:
+        if last_commit is not None and not self.log.reaches(last_commit):
             raise ReaderError(
                 f"there is no commit {last_commit} in {self.log.out} yet: the last one is {latest}"
             )

@@ -101,7 +101,7 @@ def test_queries_begin_with_the_oldest_commit(output: Output) -> None:
         Changes(output.path).read("shop", "orders", 4)
 
 
-@pytest.mark.parametrize("steps", range(1, 15))
+@pytest.mark.parametrize("steps", range(1, 20))
 def test_a_vacuum_that_was_broken_off_is_finished(
     output: Output, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,12 +3,16 @@
 One writer appends entries, each in place whole or not at all; every thousand are consolidated into one
 segment that opens with a summary of all before it. Readers need no lock: an entry that is gone was
 consolidated a moment ago, and its segment was there before it went.
+
+An entry is decided once it is durable under its temporary name, and only then gets its final name, by which
+readers see it. A power cut may take the final name back, but not the entry: recovery renames it again.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +28,7 @@ from engine.sink.commit import (
     TableKey,
     TableTotals,
 )
-from engine.sink.files import TEMPORARY_SUFFIX, make_folder, sync_folder, write_durably
+from engine.sink.files import TEMPORARY_SUFFIX, make_folder, sync, temporary_name, write_temporary
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,6 +90,17 @@ class CommitLog:
         self._latest_known = version
         return version
 
+    def reaches(self, version: int) -> bool:
+        """Whether commit `version`, which the caller has seen here before, or -1, is in the log still.
+
+        After a power cut, and until the engine is started again, the last commit may be there under its
+        temporary name alone; then it counts as the last one from now on. Only for a number that was seen: a
+        commit that was visible is decided, but one that is being written has a temporary name as well.
+        """
+        if version == self.latest_version() + 1 and self._waiting(version) is not None:
+            self._latest_known = version
+        return version <= self.latest_version()
+
     def oldest_version(self) -> int:
         """The number of the first commit that was not removed; 0 for an empty log."""
         return min((first for first, _ in self._ranges()), default=0)
@@ -100,21 +115,22 @@ class CommitLog:
         return next(self.range(version, version))
 
     def range(self, first: int, last: int) -> Iterator[Commit]:
-        """The commits `first` to `last`, both included, in order. Raises `CommitLogError` like `read`."""
+        """The commits `first` to `last`, both included, in order. Raises `CommitLogError` like `read`.
+
+        Like `reaches`, it finds the last commit under its temporary name; so `last` must have been seen.
+        """
         version = first
         while version <= last:
-            entry = self._entry_path(version)
-            try:
-                line = entry.read_bytes()
-            except FileNotFoundError:
-                segment_start, segment_end = _segment_of(version)
-                for number in range(version, min(last, segment_end) + 1):
-                    line = self._segment(number)[number - segment_start + 1]
-                    yield _parsed_commit(line, number, self._segment_path_of(number))
-                version = segment_end + 1
-            else:
-                yield _parsed_commit(line, version, entry)
+            commit = self._single(version)
+            if commit is not None:
+                yield commit
                 version += 1
+                continue
+            segment_start, segment_end = _segment_of(version)
+            for number in range(version, min(last, segment_end) + 1):
+                line = self._segment(number)[number - segment_start + 1]
+                yield _parsed_commit(line, number, self._segment_path_of(number))
+            version = segment_end + 1
 
     def summary_at(self, version: int) -> Summary:
         """What the commits up to and including `version` add up to. Raises `CommitLogError`."""
@@ -138,7 +154,8 @@ class CommitLog:
     def append(self, commit: Commit) -> None:
         """Make `commit` the last one, durably. Its data files must be on disk already.
 
-        Raises `CommitLogError` for a number that is taken or leaves a gap.
+        Raises `CommitLogError` for a number that is taken or leaves a gap, and `OSError`; after that only
+        `recover` knows whether the commit was decided.
         """
         expected = self.latest_version() + 1
         if commit.version != expected:
@@ -146,8 +163,34 @@ class CommitLog:
                 f"commit {commit.version} does not fit the log in {self.folder}, where {expected} is next"
             )
         make_folder(self.folder)
-        write_durably(self._entry_path(commit.version), commit.to_json() + b"\n")
+        entry = self._entry_path(commit.version)
+        # Decided when this returns, and not seen by a reader before. The rename needs no fsync of its own:
+        # that of the next commit covers it, and without it the next start finds the temporary name.
+        write_temporary(entry, commit.to_json() + b"\n").rename(entry)
         self._latest_known = commit.version
+
+    def settle(self) -> None:
+        """Make the final name of the last commit durable as well."""
+        if self.folder.is_dir():
+            sync(self.folder)
+
+    def recover(self) -> None:
+        """Give each commit that was decided its final name, and remove what else has a temporary one.
+
+        Comes before anything is written or removed: else other rows would get the number of a commit that
+        readers have seen. The entry stays as it is, byte for byte.
+        """
+        if not self.folder.is_dir():
+            return
+        while self._waiting(version := self.latest_version() + 1) is not None:
+            entry = self._entry_path(version)
+            # A process that was killed may have left it complete and not durable.
+            sync(temporary_name(entry))
+            sync(self.folder)
+            temporary_name(entry).rename(entry)
+        for leftover in self.folder.glob(f"*{TEMPORARY_SUFFIX}"):
+            leftover.unlink()
+        self.settle()
 
     @property
     def segment_is_complete(self) -> bool:
@@ -155,11 +198,7 @@ class CommitLog:
         return (self.latest_version() + 1) % COMMITS_PER_SEGMENT == 0
 
     def consolidate(self) -> None:
-        """Turn every full thousand of entries into a segment, and clear away what an earlier try left."""
-        if not self.folder.is_dir():
-            return
-        for leftover in self.folder.glob(f"*{TEMPORARY_SUFFIX}"):
-            leftover.unlink()
+        """Turn every full thousand of entries into a segment."""
         complete = (self.latest_version() + 1) // COMMITS_PER_SEGMENT * COMMITS_PER_SEGMENT
         singles = sorted(first for first, last in self._ranges() if first == last and last < complete)
         for start in sorted({_segment_of(version)[0] for version in singles}):
@@ -168,13 +207,16 @@ class CommitLog:
         for version in singles:
             self._entry_path(version).unlink()
         if singles:
-            sync_folder(self.folder)
+            self.settle()
 
     def _write_segment(self, start: int) -> None:
         end = _segment_of(start)[1]
         lines = [self.summary_at(start - 1).to_json()]
         lines += [commit.to_json() for commit in self.range(start, end)]
-        write_durably(self._segment_path_of(start), b"\n".join(lines) + b"\n")
+        segment = self._segment_path_of(start)
+        write_temporary(segment, b"\n".join(lines) + b"\n").rename(segment)
+        # Before the entries that it replaces go.
+        self.settle()
 
     # Removing old segments: by anybody, since nobody else changes what is complete
 
@@ -191,8 +233,10 @@ class CommitLog:
         """Take the segment that holds `version` out of the log, durably; gives the file that still has it."""
         path = self._segment_path_of(version)
         detached = path.with_name(path.name + _DETACHED_SUFFIX)
+        # The later segment, which makes this one removable, may be there and not durable yet.
+        self.settle()
         path.rename(detached)
-        sync_folder(self.folder)
+        self.settle()
         return detached
 
     def detached_segments(self) -> list[Path]:
@@ -231,6 +275,26 @@ class CommitLog:
         if self._segment_path_of(version).exists():
             return _segment_of(version)[1]
         return None
+
+    def _single(self, version: int) -> Commit | None:
+        """The commit from a file of its own, under its final or its temporary name; None without one."""
+        entry = self._entry_path(version)
+        for _ in range(2):  # As recovery may rename it between the two looks.
+            with suppress(FileNotFoundError):
+                return _parsed_commit(entry.read_bytes(), version, entry)
+            waiting = self._waiting(version)
+            if waiting is not None:
+                return waiting
+        return None
+
+    def _waiting(self, version: int) -> Commit | None:
+        """The commit that waits for its final name: there in full under the temporary one."""
+        path = temporary_name(self._entry_path(version))
+        try:
+            line = path.read_bytes()
+            return _parsed_commit(line, version, path) if line.endswith(b"\n") else None
+        except (FileNotFoundError, CommitLogError):
+            return None
 
     def _segment(self, version: int) -> list[bytes]:
         """The lines of the segment that holds `version`: the summary, then its commits."""

@@ -6,14 +6,13 @@ together; then the log takes the entry. What fails shows where the result is ask
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from engine.sink.cached_files import CachedFiles
 from engine.sink.commit_log import Commit, CommitLog
-from engine.sink.files import writing
+from engine.sink.files import sync, writing
 
 _FLUSHES_AT_ONCE = 8
 
@@ -54,6 +53,14 @@ class Committer:
         under_way, self._under_way = self._under_way, None
         return under_way.result() if under_way else None
 
+    def settle(self) -> None:
+        """Make the last commit's final name durable too, for readers after a power cut. Only when not busy.
+
+        Raises `OutputError`.
+        """
+        with writing(self._log.folder):
+            self._log.settle()
+
     def close(self) -> None:
         """Wait for what is under way, and end the threads."""
         self._commits.shutdown()
@@ -83,8 +90,4 @@ class Committer:
 def _sync(paths: Iterable[Path]) -> None:
     for path in paths:
         with writing(path):
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            sync(path)

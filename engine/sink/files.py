@@ -1,7 +1,8 @@
 """Folders and files that survive a crash and belong to the user alone.
 
 A file is on disk only after its own fsync, and its name only after the fsync of its folder; a file that
-must appear whole is written under a temporary name first. Everything is created readable by its owner only.
+must appear whole is made durable under a temporary name, and then renamed. Everything is created readable by
+its owner only.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import os
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from engine.errors import EngineError
@@ -55,9 +57,9 @@ def start_writeback(descriptor: int) -> None:
         _C_LIBRARY.sync_file_range(descriptor, _FROM_ITS_START, _TO_ITS_END, _SYNC_FILE_RANGE_WRITE)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def sync(path: Path) -> None:
+    """Make durable what is at `path`: a file's content, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -70,19 +72,34 @@ def make_folder(folder: Path) -> None:
         return
     make_folder(folder.parent)
     folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
-    sync_folder(folder.parent)
+    sync(folder.parent)
 
 
-def write_durably(path: Path, content: bytes) -> None:
-    """Put a file in place whole or not at all: temporary name, fsync, rename, fsync of the folder."""
-    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
-    sync_folder(path.parent)
+def temporary_name(path: Path) -> Path:
+    """What `path` is called until it is there in full."""
+    return path.with_name(path.name + TEMPORARY_SUFFIX)
+
+
+def write_temporary(path: Path, content: bytes) -> Path:
+    """Write a new file under the temporary name of `path`, durably, content and name; gives that name.
+
+    Never writes over a file of that name, and leaves none when it fails.
+    """
+    temporary = temporary_name(path)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        sync(temporary.parent)
+    except OSError:
+        # After an fsync that failed, a file that reads as complete may still not be on disk.
+        with suppress(OSError):
+            temporary.unlink()
+            sync(temporary.parent)
+        raise
+    return temporary
 
 
 def table_folder(database: str, table: str) -> str:

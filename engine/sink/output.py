@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.sink.commit_log import LOG_FOLDER, CommitLog, Position, SchemaVersion
-from engine.sink.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, sync_folder, writing
+from engine.sink.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, sync, writing
 from engine.sink.lock import LOCK_FILE, output_lock
 
 _DATA_FILE = re.compile(rf"([0-9]{{20}})-[0-9]+\.arrow(?:{re.escape(TEMPORARY_SUFFIX)})?")
@@ -56,16 +56,27 @@ def settled_output(out: Path | str) -> OutputState:
     A sink that lost its supervisor a moment ago is waited for. Raises `OutputError` if one goes on writing.
     """
     out = Path(out)
-    if not (out / LOCK_FILE).exists():
+    if not (out / LOCK_FILE).exists() and not (out / LOG_FOLDER).exists():
         return open_output(out)
     with output_lock(out):
-        return open_output(out)
+        return recover_output(out)
+
+
+def recover_output(out: Path) -> OutputState:
+    """Like `open_output`, but first completes the commit that a crash or power cut left decided.
+
+    Only for the holder of the lock, and only while it writes nothing. Raises like `open_output`.
+    """
+    with writing(out):
+        CommitLog(out).recover()
+    return open_output(out)
 
 
 def clean_output(out: Path, last_commit: int) -> None:
     """Remove every data file of a commit after `last_commit`, and make durable what is there.
 
-    Only for the holder of the lock, and only while it writes nothing. Raises `OutputError`.
+    `last_commit` comes from `recover_output`, since the files of a decided commit must stay. Only for the
+    holder of the lock, and only while it writes nothing. Raises `OutputError`.
     """
     with writing(out):
         for folder in out.iterdir():
@@ -74,7 +85,5 @@ def clean_output(out: Path, last_commit: int) -> None:
                     name = _DATA_FILE.fullmatch(path.name)
                     if name and (int(name[1]) > last_commit or path.suffix == TEMPORARY_SUFFIX):
                         path.unlink()
-        if (out / LOG_FOLDER).is_dir():
-            sync_folder(out / LOG_FOLDER)
-        sync_folder(out)
-        sync_folder(out.resolve().parent)
+        sync(out)
+        sync(out.resolve().parent)

@@ -28,7 +28,7 @@ from engine.sink.commit_log import CommitLog, Position
 from engine.sink.config import SinkConfig
 from engine.sink.files import OutputError, writing
 from engine.sink.lock import output_lock
-from engine.sink.output import OutputState, clean_output, open_output
+from engine.sink.output import OutputState, clean_output, recover_output
 from engine.sink.reorder import Reorder
 from engine.sink.writer import Writer
 
@@ -99,7 +99,7 @@ class _Sink:
             self._loop(results)
 
     def _prepare_output(self) -> OutputState:
-        state = open_output(self._out)
+        state = recover_output(self._out)
         expected = self._config.expected_commit
         if state.commit != expected:
             raise OutputError(
@@ -131,7 +131,7 @@ class _Sink:
         except BaseException:
             writer.close()
             with suppress(EngineError):
-                clean_output(self._out, log.latest_version())
+                clean_output(self._out, recover_output(self._out).commit)
             raise
         writer.close()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from engine.errors import EngineError
 from engine.sink.commit_log import CommitLog
-from engine.sink.files import writing
+from engine.sink.files import sync, writing
 from engine.sink.output import open_output
 
 _AGE = re.compile(r"(\d+)\s*([smhd])")
@@ -72,10 +72,14 @@ def vacuum(out: Path | str, older_than_seconds: float, *, dry_run: bool = False)
 
 
 def _finish(log: CommitLog, segment: Path) -> None:
-    for commit in log.detached_commits(segment):
-        for file in commit.files:
-            with suppress(FileNotFoundError):
-                (log.out / file.path).unlink()
+    paths = [log.out / file.path for commit in log.detached_commits(segment) for file in commit.files]
+    for path in paths:
+        with suppress(FileNotFoundError):
+            path.unlink()
+    # The segment is all that still names them, so it goes after they are gone for good.
+    for folder in {path.parent for path in paths}:
+        with suppress(FileNotFoundError):
+            sync(folder)
     segment.unlink()
 
 

@@ -150,12 +150,16 @@ class Writer:
         return finished
 
     def finish(self) -> None:
-        """Commit all that ends with a transaction, drop the rest, and wait until it is safe."""
+        """Commit all that ends with a transaction, drop the rest, and wait until it is safe.
+
+        After a power cut readers see it all, even if the engine is not started again.
+        """
         self._collect(self._committer.wait())
         self._drop_open()
         if self._due is not None:
             self._commit()
             self._collect(self._committer.wait())
+        self._committer.settle()
 
     def close(self) -> None:
         """End the threads; what is staged stays uncommitted."""

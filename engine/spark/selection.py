@@ -39,6 +39,10 @@ class Selection:
             )
         return latest
 
+    def reaches(self, commit: int) -> bool:
+        """Whether the output still has that commit, which the query has read, or goes beyond it."""
+        return self._log.reaches(commit)
+
     def first(self) -> int:
         """The commit to start with; it may be the one after the last."""
         latest, oldest = self.latest(), self._log.oldest_version()
@@ -48,7 +52,7 @@ class Selection:
             )
             return oldest + at
         start = _commit(self._options.starting_commit, {EARLIEST: oldest, LATEST: latest + 1})
-        if start > latest + 1:
+        if not self.reaches(start - 1):
             raise EngineError(
                 f"`startingCommit` is {start}, but the last commit in {self._options.path} is {latest}"
             )

@@ -92,8 +92,10 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(partition, self._schema)
 
     def _available(self, begin: int) -> int:
+        # Asked first: after a power cut the commit may be the only one, and not have its final name yet.
+        known = self._selection.reaches(begin)
         latest = self._selection.latest()
-        if begin > latest:
+        if not known:
             raise EngineError(
                 f"the query has read commit {begin}, but {self._options.path} ends with commit {latest}, "
                 "so it is another output than before: start the query with a new checkpoint"
