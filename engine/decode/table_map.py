@@ -43,6 +43,11 @@ _REAL_TYPE_AND_LENGTH = (FieldType.STRING, FieldType.VAR_STRING, FieldType.ENUM,
 _LENGTH_BITS = 0x30
 """In the real type's byte: bits 8 and 9 of the length, inverted; all set for CHAR of up to 255 bytes."""
 _KNOWN_TYPES = frozenset(FieldType)
+_TIMES_WITHOUT_DIGITS = (FieldType.TIMESTAMP, FieldType.DATETIME, FieldType.TIME)
+_ADDRESS_LENGTHS = (4, 16)
+"""Bytes of INET4, and of INET6 and UUID."""
+_BINARY = 63
+"""The collation of columns that hold no text."""
 
 
 class CatalogMismatch(EngineError):
@@ -104,6 +109,20 @@ class TableMap(EventBody):
     def needs_catalog(self) -> bool:
         """Whether the binlog leaves the columns' names out."""
         return self.optional.names is None
+
+    @property
+    def hides_types(self) -> bool:
+        """Whether a column, if MariaDB wrote this, may be more than the binlog says.
+
+        UUID, INET4 and INET6 look like BINARY, and the old temporal types do not tell their fraction digits.
+        """
+        return any(
+            code in _TIMES_WITHOUT_DIGITS
+            or (code == FieldType.STRING and length in _ADDRESS_LENGTHS and collation in (None, _BINARY))
+            for code, length, collation in zip(
+                self.types, self.metadata, self.optional.collations, strict=True
+            )
+        )
 
     def columns(self, catalog: tuple[ColumnInfo, ...] | None) -> tuple[Column, ...]:
         """What each column is, by the binlog and, where that is silent, by the server's catalog.
