@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.decode.table_changes import ANY_TABLE, changed_tables, is_plain
+from engine.decode.table_changes import changed_tables, names_of
 
 HARMLESS = [
     "ALTER TABLE t ADD INDEX (a)",
@@ -96,9 +96,7 @@ CHANGES = [
 
 
 def concerns(statement: str, database: str = "shop", table: str = "t") -> bool:
-    names = changed_tables(statement, "shop")
-    own = {(database, table), (database, None), (None, table), ANY_TABLE}
-    return not own.isdisjoint(names)
+    return not changed_tables(statement, "shop").isdisjoint(names_of(database, table))
 
 
 @pytest.mark.parametrize("statement", HARMLESS)
@@ -122,8 +120,17 @@ def test_the_default_database_counts():
     assert concerns("DROP TABLE elsewhere.t", database="elsewhere")
 
 
-@pytest.mark.parametrize("name", ["my-table", "a b", "bücher", "t`x", "a$b"])
+@pytest.mark.parametrize("name", ["my-table", "a b", "bücher", "t`x", "a$b", 'x"y', "O'Hara"])
 def test_names_in_quotes(name):
     quoted = name.replace("`", "``")
-    assert ("shop", name.casefold()) in changed_tables(f"DROP TABLE `{quoted}`", "shop")
-    assert is_plain(name) == (name == "a$b")
+    assert concerns(f"DROP TABLE `{quoted}`", table=name)
+    assert concerns(f"DROP TABLE other, `SHOP`.`{quoted.upper()}`", table=name)
+    assert not concerns("DROP TABLE other", table=name)
+    assert not concerns(f"DROP TABLE elsewhere.`{quoted}`", table=name)
+
+
+def test_a_statement_that_cannot_be_taken_apart():
+    statement = "ALTER TABLE other COMMENT 'it\\'s', DROP a"
+    assert concerns(statement, table="other")
+    assert concerns(statement, table="my-table")
+    assert not concerns(statement, table="orders")

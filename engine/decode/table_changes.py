@@ -2,7 +2,8 @@
 
 Small and conservative: a statement is taken apart into words, quoted names and marks, and unless it is one of
 the harmless kinds below, it may change every table that it names. A statement that cannot be taken apart for
-certain may change every table of whose name it has the word, in whatever database.
+certain may change every table of whose name it has the word, in whatever database, and every table whose name
+is no word.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 Name = tuple[str | None, str | None]
 """Database and table, both case-folded; None for any."""
 ANY_TABLE: Name = (None, None)
+_NO_WORD: Name = (None, "")
+"""Any table whose name, or its database's, is no word of ASCII."""
 
 _TOKEN = re.compile(
     r"""
@@ -101,7 +104,7 @@ def changed_tables(statement: str, database: str) -> frozenset[Name]:
     """
     text = statement.replace(_TEMPORARY_BY_SERVER, "DROP TEMPORARY")
     if _UNCERTAIN.search(text):
-        return frozenset((None, word.casefold()) for word in _WORD.findall(text))
+        return frozenset([_NO_WORD, *((None, word.casefold()) for word in _WORD.findall(text))])
     tokens, certain = _tokens(text)
     words = _words(tokens)
     if certain and _HARMLESS.fullmatch(words):
@@ -116,9 +119,11 @@ def changed_tables(statement: str, database: str) -> frozenset[Name]:
     return _names(tokens, database)
 
 
-def is_plain(name: str) -> bool:
-    """Whether a database's or a table's name is a word of ASCII, which every statement has to spell so."""
-    return bool(_WORD.fullmatch(name))
+def names_of(database: str, table: str) -> tuple[Name, ...]:
+    """All names by which `changed_tables` may mean a table."""
+    owner, name = database.casefold(), table.casefold()
+    names: tuple[Name, ...] = (owner, name), (owner, None), (None, name), ANY_TABLE
+    return names if _WORD.fullmatch(owner) and _WORD.fullmatch(name) else (*names, _NO_WORD)
 
 
 def _tokens(text: str) -> tuple[list[_Token], bool]:

@@ -46,6 +46,8 @@ _KNOWN_TYPES = frozenset(FieldType)
 _TIMES_WITHOUT_DIGITS = (FieldType.TIMESTAMP, FieldType.DATETIME, FieldType.TIME)
 _ADDRESS_LENGTHS = (4, 16)
 """Bytes of INET4, and of INET6 and UUID."""
+_FLOAT_LENGTH = 4
+"""Bytes of each number in a VECTOR."""
 _BINARY = 63
 """The collation of columns that hold no text."""
 
@@ -114,14 +116,15 @@ class TableMap(EventBody):
     def hides_types(self) -> bool:
         """Whether a column, if MariaDB wrote this, may be more than the binlog says.
 
-        UUID, INET4 and INET6 look like BINARY, and the old temporal types do not tell their fraction digits.
+        UUID, INET4 and INET6 look like BINARY, VECTOR like VARBINARY, and the old temporal types do not tell
+        their fraction digits.
         """
+        columns = zip(self.types, self.metadata, self.optional.collations, strict=True)
         return any(
             code in _TIMES_WITHOUT_DIGITS
-            or (code == FieldType.STRING and length in _ADDRESS_LENGTHS and collation in (None, _BINARY))
-            for code, length, collation in zip(
-                self.types, self.metadata, self.optional.collations, strict=True
-            )
+            or (collation in (None, _BINARY) and code == FieldType.STRING and length in _ADDRESS_LENGTHS)
+            or (collation in (None, _BINARY) and code == FieldType.VARCHAR and length % _FLOAT_LENGTH == 0)
+            for code, length, collation in columns
         )
 
     def columns(self, catalog: tuple[ColumnInfo, ...] | None) -> tuple[Column, ...]:

@@ -24,8 +24,8 @@ from engine.decode.events.statements import Query
 from engine.decode.format_description import FormatDescription, verify_checksum
 from engine.decode.options import DecodeOptions
 from engine.decode.statements import defining_statements
-from engine.decode.table_changes import ANY_TABLE, Name, changed_tables, is_plain
-from engine.errors import BinlogError, EngineError, EventError
+from engine.decode.table_changes import ANY_TABLE, Name, changed_tables, names_of
+from engine.errors import EngineError, EventError
 from engine.net.connection import Connection
 from engine.net.cutting import OutgoingBatch
 from engine.net.dump_batches import Meanwhile, dump_batches
@@ -47,9 +47,6 @@ class Change:
     place: Place
     what: str
 
-    def __str__(self) -> str:
-        return f"{self.place[0]} position {self.place[1]}: {self.what}"
-
 
 class StatementsAhead:
     """Reads ahead of one stream.
@@ -65,7 +62,6 @@ class StatementsAhead:
         self._meanwhile = meanwhile
         self._last: dict[Name, Change] = {}
         """Name → the last change of it."""
-        self._last_of_all: Change | None = None
         self._end: Place | None = None
 
     @property
@@ -81,34 +77,22 @@ class StatementsAhead:
         if self._end is None or not here.is_before(self._end) or self._end[1] > MAX_DUMP_POSITION:
             self._end = here.file, here.boundary
             self._last.clear()
-            self._last_of_all = None
         elif end is not None and place_order(end) <= place_order(self._end):
             return
         # What the stream has come past is of no use any more.
         self._last = {name: change for name, change in self._last.items() if here.is_before(change.place)}
         try:
             self._read_on(self._end)
-        except BinlogError as error:
-            self._note(
-                [ANY_TABLE], (error.file, error.position), f"an event that cannot be read: {error.reason}"
-            )
         except EngineError as error:
             if error.passing:
                 raise
-            self._note([ANY_TABLE], self._end, f"a part that cannot be read: {error}")
+            # It may stand before an event that the stream has come to, as a dump starts a little earlier.
+            place = max(self._end, (here.file, here.position), key=place_order)
+            self._note([ANY_TABLE], place, f"a part of the binlog that cannot be read ({error})")
 
     def change_of(self, database: str, table: str, here: StreamPlace) -> Change | None:
         """The last change, in what was read, that may be one of this table and comes after `here`."""
-        names: tuple[Name, ...] = (
-            (database.casefold(), table.casefold()),
-            (database.casefold(), None),
-            (None, table.casefold()),
-            ANY_TABLE,
-        )
-        found = [self._last.get(name) for name in names]
-        if not (is_plain(database) and is_plain(table)):
-            # It may be written in ways that do not compare equal.
-            found.append(self._last_of_all)
+        found = [self._last.get(name) for name in names_of(database, table)]
         changes = [change for change in found if change is not None and here.is_before(change.place)]
         return max(changes, key=lambda change: place_order(change.place), default=None)
 
@@ -125,7 +109,7 @@ class StatementsAhead:
                     self._end = header.resume_file, header.resume_position
 
     def _note(self, names: Iterable[Name], place: Place, what: str) -> None:
-        self._last_of_all = change = Change(place, what)
+        change = Change(place, what)
         self._last |= dict.fromkeys(names, change)
         if len(self._last) > MOST_NAMES:
             self._last = {ANY_TABLE: change}

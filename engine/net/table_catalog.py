@@ -175,7 +175,7 @@ def _sentence(table_map: TableMap, doubt: str) -> str:
         problem = f"the columns of {name} cannot be named"
         remedy = "; binlog_row_metadata=FULL on the server prevents this"
     else:
-        problem = f"the types of {name}'s columns are not certain (UUID, INET4 and INET6 look like BINARY)"
+        problem = f"the types of {name}'s columns are not certain (UUID, INET and VECTOR look like BINARY)"
         remedy = ""
     return (
         f"{problem}, because the table was altered or dropped after this event was written ({doubt}): go on "
