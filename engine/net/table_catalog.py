@@ -91,8 +91,9 @@ class TableCatalog:
         described: dict[int, bytes | None] = {}
         asked: dict[int, TableMap] = {}
         for key, each in table_maps.items():
-            remembered = self._remembered(each, here)
-            if remembered is not None or not self._is_asked(each):
+            if not self._is_asked(each):
+                described[key] = None
+            elif (remembered := self._remembered(each, here)) is not None:
                 described[key] = remembered
             else:
                 asked[key] = each
