@@ -127,7 +127,7 @@ START = (
         "unknown_columns",
         str,
         "stop",
-        "when nobody can name a table's columns any more: stop, or number them (@1, @2…)",
+        "when a table's columns cannot be named for certain: stop, or number them (@1, @2…)",
         choices=("stop", "number"),
     ),
 )

@@ -193,6 +193,29 @@ def test_damaged_table_maps(data):
     assert len(table_map.columns(None)) == len(table_map.types) == len(table_map.metadata)
 
 
+@pytest.mark.parametrize(
+    ("code", "length", "collation", "hides"),
+    [
+        (F.STRING, 16, 63, True),
+        (F.STRING, 4, None, True),
+        (F.STRING, 16, 45, False),
+        (F.STRING, 20, 63, False),
+        (F.VARCHAR, 8, 63, True),
+        (F.VARCHAR, 8, 45, False),
+        (F.VARCHAR, 9, 63, False),
+        (F.DATETIME, 0, None, True),
+        (F.DATETIME2, 3, None, False),
+        (F.LONG, 0, None, False),
+    ],
+)
+def test_types_that_the_binlog_may_hide(code, length, collation, hides):
+    """As MariaDB writes UUID, INET4, INET6, VECTOR and times of before MySQL 5.6, among others."""
+    plain = TableMap.parse(table_map_event([F.LONG]), PLAIN)
+    optional = replace(plain.optional, collations=(collation,))
+    table_map = replace(plain, types=(code,), metadata=(length,), optional=optional)
+    assert table_map.hides_types == hides
+
+
 def info(column_type: str, **values) -> ColumnInfo:
     defaults = {
         "name": "c",

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.kernels import Bytes, kernel, read_u16
+from engine.decode.event_types import QUERY_COMPRESSED_EVENT, QUERY_EVENT
+from engine.kernels import Bytes, Int64s, kernel, read_u16
 
 (
     OTHER,
@@ -126,3 +127,25 @@ def statement_kind(data: Bytes, text: int, end: int) -> int:
     if data[text] <= 35 or data[text] == 45 or data[text] == 47:
         return DEFINITION
     return OTHER
+
+
+@kernel
+def defining_statements(
+    data: Bytes, starts: Int64s, ends: Int64s, types: Int64s, post_header_length: int, found: Int64s
+) -> int:
+    """Put the numbers of events that may change a table's definition into `found`; how many there are.
+
+    `starts`, `ends` (without checksums) and `types` of all events, as `EventTable` has them. A compressed
+    statement may be any, and so may one whose lengths do not fit; MySQL's CREATE TABLE … SELECT changes none.
+    """
+    count = 0
+    for i in range(len(starts)):
+        if types[i] == QUERY_EVENT:
+            text = statement_start(data, starts[i], ends[i], post_header_length)
+            defines = text < 0 or statement_kind(data, text, ends[i]) == DEFINITION
+        else:
+            defines = types[i] == QUERY_COMPRESSED_EVENT
+        if defines:
+            found[count] = i
+            count += 1
+    return count

@@ -43,6 +43,13 @@ _REAL_TYPE_AND_LENGTH = (FieldType.STRING, FieldType.VAR_STRING, FieldType.ENUM,
 _LENGTH_BITS = 0x30
 """In the real type's byte: bits 8 and 9 of the length, inverted; all set for CHAR of up to 255 bytes."""
 _KNOWN_TYPES = frozenset(FieldType)
+_TIMES_WITHOUT_DIGITS = (FieldType.TIMESTAMP, FieldType.DATETIME, FieldType.TIME)
+_ADDRESS_LENGTHS = (4, 16)
+"""Bytes of INET4, and of INET6 and UUID."""
+_FLOAT_LENGTH = 4
+"""Bytes of each number in a VECTOR."""
+_BINARY = 63
+"""The collation of columns that hold no text."""
 
 
 class CatalogMismatch(EngineError):
@@ -104,6 +111,21 @@ class TableMap(EventBody):
     def needs_catalog(self) -> bool:
         """Whether the binlog leaves the columns' names out."""
         return self.optional.names is None
+
+    @property
+    def hides_types(self) -> bool:
+        """Whether a column, if MariaDB wrote this, may be more than the binlog says.
+
+        UUID, INET4 and INET6 look like BINARY, VECTOR like VARBINARY, and the old temporal types do not tell
+        their fraction digits.
+        """
+        columns = zip(self.types, self.metadata, self.optional.collations, strict=True)
+        return any(
+            code in _TIMES_WITHOUT_DIGITS
+            or (collation in (None, _BINARY) and code == FieldType.STRING and length in _ADDRESS_LENGTHS)
+            or (collation in (None, _BINARY) and code == FieldType.VARCHAR and length % _FLOAT_LENGTH == 0)
+            for code, length, collation in columns
+        )
 
     def columns(self, catalog: tuple[ColumnInfo, ...] | None) -> tuple[Column, ...]:
         """What each column is, by the binlog and, where that is silent, by the server's catalog.

@@ -19,6 +19,7 @@ from engine.errors import EngineError
 from engine.kernel_cache import kernel_folder
 from engine.net.batching import Batcher
 from engine.net.files import open_binlog
+from engine.net.statements_ahead import changes_in
 from engine.samples import sample_binlogs
 from engine.table_filter import EVERY_TABLE, TableFilter
 
@@ -54,6 +55,8 @@ def decode_whole(path: Path, options: DecodeOptions) -> None:
         while size := file.readinto(batcher.space()):
             batches += batcher.received(size)
     batches += batcher.finish()
+    for batch in batches:
+        list(changes_in(batch))
     decoder = BatchDecoder(options)
     room = np.empty(_ROOM, np.uint8)
     for batch in batches:

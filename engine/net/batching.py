@@ -52,6 +52,7 @@ from engine.net.framing import (
     TRANSACTION,
 )
 from engine.net.receive_buffer import ReceiveBuffer
+from engine.net.stream_place import StreamPlace
 from engine.net.table_book import TableBook
 from engine.net.tables_ahead import Foresight, learn_ahead, table_hash, tables_ahead
 from engine.shared_slots import SlotPool, Slots
@@ -151,6 +152,11 @@ class Batcher:
     def position(self) -> int:
         """The file position behind the last event."""
         return self._buffer.position
+
+    @property
+    def place(self) -> StreamPlace:
+        """Where the stream is, and where a dump could start to come to it."""
+        return StreamPlace(self.file, self.position, self._cutter.open_position)
 
     @property
     def inside_transaction(self) -> bool:

@@ -13,13 +13,12 @@ import time
 from engine.errors import EngineError
 from engine.net import source
 from engine.net.endpoint import ConnectionFailed
-from engine.net.files import file_order
 from engine.net.origins import ServerSource
-from engine.net.outlet import Place
 from engine.net.place_search import file_begun
 from engine.net.refusals import Refusal
 from engine.net.side_connection import SideConnection
 from engine.net.source import SourceFacts
+from engine.net.stream_place import Place, place_order
 
 _CHECK_SECONDS = 5.0
 
@@ -51,7 +50,7 @@ class HistoryWatch:
         except Refusal:
             # It takes a privilege that a dump does not need.
             return
-        behind = (file_order(here.file), here.position) < (file_order(file), position)
+        behind = place_order((here.file, here.position)) < place_order(ours)
         ahead = not behind and (here.file, here.position) != ours
         if behind or (ahead and self._stuck_at == ours):
             raise ConnectionFailed(

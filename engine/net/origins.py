@@ -98,7 +98,7 @@ class ServerSource:
     semi_sync: bool = False
     """Acknowledge to the server what is safe on disk."""
     name_unknown_columns: bool = False
-    """Give columns that nobody can name any more the names @1, @2…, instead of stopping."""
+    """Give columns whose names are not certain the names @1, @2…, instead of stopping."""
     skips: tuple[Corruption, ...] = ()
     """Corrupt events to go past."""
 

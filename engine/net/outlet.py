@@ -17,15 +17,13 @@ import zmq
 from engine.child import Child, Stopped
 from engine.messages import Ack, multipart
 from engine.net.cutting import OutgoingBatch
+from engine.net.stream_place import Place
 from engine.shared_slots import SlotPool, Slots
 from engine.slot_file import SlotFile
 
 _POLL_MILLISECONDS = 1000
 _FEW_BYTES = 64 << 10
 """So few are copied into the message, rather than have them occupy a slot."""
-
-Place = tuple[str, int]
-"""Binlog file, and position in it."""
 
 
 @dataclass(frozen=True, slots=True)

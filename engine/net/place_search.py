@@ -8,9 +8,8 @@ its events alone; its GTIDs make the executed set.
 from __future__ import annotations
 
 import contextlib
-import uuid
 from bisect import bisect_left
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -27,17 +26,12 @@ from engine.errors import EngineError
 from engine.gtid import MysqlGtidSet
 from engine.kernels import Int64s
 from engine.net import source
-from engine.net.batching import Batcher, ServerErrorPacket
 from engine.net.connection import Connection
 from engine.net.cutting import OutgoingBatch
-from engine.net.endpoint import ConnectionFailed
+from engine.net.dump_batches import dump_batches
 from engine.net.files import file_order
-from engine.net.packets import parse_err
-from engine.net.refusals import explain
 from engine.net.server_events import any_server_id, read_server_events
 from engine.net.source import FIRST_POSITION, SourceFacts
-
-_HEARTBEAT_SECONDS = 30.0
 
 Connect = Callable[[], Connection]
 Reached = Callable[[EventTable], NDArray[np.bool_]]
@@ -107,7 +101,7 @@ def file_begun(connect: Connect, facts: SourceFacts, file: str) -> int:
 def _search(connect: Connect, facts: SourceFacts, file: str, reached: Reached) -> FoundPlace:
     """The place in that file, or behind it."""
     search = _Search(reached, facts)
-    with contextlib.closing(_batches(connect(), facts, file)) as batches:
+    with contextlib.closing(dump_batches(connect(), facts, file, FIRST_POSITION)) as batches:
         for batch in batches:
             found = search.look_at(batch)
             if found is not None:
@@ -172,32 +166,3 @@ def _times(events: EventTable) -> Int64s:
     for byte in range(4):
         seconds |= events.data[events.starts + byte].astype(np.int64) << (8 * byte)
     return seconds
-
-
-def _batches(connection: Connection, facts: SourceFacts, file: str) -> Generator[OutgoingBatch, None, None]:
-    """The binlog from the beginning of a file to the end of the last, in batches for nobody to decode."""
-    source.prepare_dump(
-        connection, facts, heartbeat_seconds=_HEARTBEAT_SECONDS, replica_uuid=str(uuid.uuid4())
-    )
-    server_id = any_server_id()
-    context = source.context_of(connection, file, FIRST_POSITION, server_id)
-    source.start_dump(connection, file, FIRST_POSITION, server_id, non_block=True)
-    stream, pending = connection.take_over()
-    batcher = Batcher(
-        lambda table_map: None, file=file, checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0
-    )
-    with contextlib.closing(stream):
-        try:
-            batcher.space()[: len(pending)] = pending
-            yield from batcher.received(len(pending))
-            while not batcher.ended:
-                size = stream.recv_into(batcher.space())
-                if size == 0:
-                    raise ConnectionFailed(f"{context.where} closed the connection while we looked at {file}")
-                yield from batcher.received(size)
-        except ServerErrorPacket as packet:
-            raise explain(parse_err(packet.payload), context) from None
-        except OSError as error:
-            reason = error.strerror or error
-            raise ConnectionFailed(f"the connection to {context.where} was lost: {reason}") from error
-    yield from batcher.finish()

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from engine.net.compressed_stream import Stream
 from engine.net.endpoint import ConnectionFailed
-from engine.net.outlet import Outlet, Place
+from engine.net.outlet import Outlet
 from engine.net.packets import HEADER_SIZE, OK_MARKER, frame
+from engine.net.stream_place import Place
 from engine.net.wire import uint_bytes
 
 _MAGIC = 0xEF

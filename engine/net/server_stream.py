@@ -21,6 +21,7 @@ from engine.net import source
 from engine.net.batching import Batcher, ServerErrorPacket
 from engine.net.compressed_stream import Stream
 from engine.net.connection import Connection
+from engine.net.dump_batches import Meanwhile
 from engine.net.endpoint import ConnectionFailed
 from engine.net.history_watch import HistoryWatch
 from engine.net.origins import ServerSource
@@ -30,6 +31,7 @@ from engine.net.refusals import explain
 from engine.net.semi_sync import Acknowledger, marker_length, read_beginning
 from engine.net.side_connection import SideConnection
 from engine.net.source import SourceFacts
+from engine.net.statements_ahead import StatementsAhead
 from engine.net.table_catalog import TableCatalog
 
 _LINGER_SECONDS = 0.005
@@ -40,6 +42,10 @@ _SILENT_HEARTBEATS = 4
 """After so many heartbeat periods without a byte the server counts as gone."""
 _SHORTEST_SILENCE_SECONDS = 1.0
 _POLL_SECONDS = 1.0
+_LONGEST_SILENCE_SECONDS = 60.0
+"""Of a dump that reads ahead, which never waits for anything to be written."""
+_LOOKING_AHEAD_SECONDS = 3600
+"""So long the server waits for us while we read its binlog ahead, before it hangs up."""
 
 
 def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: DecodeOptions) -> None:
@@ -58,7 +64,8 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: De
         watch = HistoryWatch(origin, facts, side)
         if origin.semi_sync:
             pending = read_beginning(stream, pending)
-        catalog = TableCatalog(origin, facts.flavor, side)
+        ahead = StatementsAhead(origin.address.connect, facts, _beside_dump(child))
+        catalog = TableCatalog(origin, facts.flavor, side, ahead, lambda: batcher.place)
         batcher = Batcher(
             catalog.describe,
             file=file,
@@ -95,6 +102,8 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: De
 
 def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> None:
     """Introduce ourselves and ask for the binlog."""
+    if facts.flavor == "mariadb" or facts.binlog_row_metadata != "FULL":
+        source.wait_for_us(connection, _LOOKING_AHEAD_SECONDS)
     source.prepare_dump(
         connection,
         facts,
@@ -189,6 +198,30 @@ def _waiting(child: Child, outlet: Outlet, stream: Stream, origin: ServerSource)
         return stream.fileno() in ready
 
     return wait
+
+
+def _beside_dump(child: Child) -> Meanwhile:
+    """What to do while another dump is read.
+
+    It raises `Stopped` when it is time to leave, and `ConnectionFailed` when nothing more comes.
+    """
+
+    def meanwhile(stream: Stream, empty: bool) -> None:
+        ready = True
+        if empty:
+            poller = select.poll()
+            for descriptor in (stream.fileno(), *child.leave_descriptors):
+                poller.register(descriptor, select.POLLIN)
+            ready = bool(poller.poll(_LONGEST_SILENCE_SECONDS * 1000))
+        if child.leaving:
+            raise Stopped
+        if not ready:
+            raise ConnectionFailed(
+                f"the server sent nothing for {_LONGEST_SILENCE_SECONDS:g} s while we read ahead in its "
+                "binlog: check the server and the network"
+            )
+
+    return meanwhile
 
 
 def _place(batcher: Batcher) -> str:

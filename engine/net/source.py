@@ -284,6 +284,12 @@ def prepare_dump(
         connection.execute("SET " + ", ".join(f"@{name} = {value}" for name, value in values.items()))
 
 
+def wait_for_us(connection: Connection, seconds: int) -> None:
+    """Have the server keep the connection that long while we take nothing from it. Raises `Refusal`."""
+    with explained(connection):
+        connection.execute(f"SET SESSION net_write_timeout = {seconds}")
+
+
 def register(connection: Connection, server_id: int, hostname: str = "", port: int = 0) -> None:
     """COM_REGISTER_SLAVE, so that SHOW REPLICAS lists us. Raises `Refusal`.
 

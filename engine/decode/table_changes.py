@@ -1,0 +1,172 @@
+"""Which tables may have other columns after a statement: other names, types or order.
+
+Small and conservative: a statement is taken apart into words, quoted names and marks, and unless it is one of
+the harmless kinds below, it may change every table that it names. A statement that cannot be taken apart for
+certain may change every table of whose name it has the word, in whatever database, and every table whose name
+is no word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Name = tuple[str | None, str | None]
+"""Database and table, both case-folded; None for any."""
+ANY_TABLE: Name = (None, None)
+_NO_WORD: Name = (None, "")
+"""Any table whose name, or its database's, is no word of ASCII."""
+
+_TOKEN = re.compile(
+    r"""
+    (?P<executable> /\*M?!\d* )
+    | [ \t\n\r\f\v]+ | \#[^\n]* | --(?=[\x00-\x20]|\Z)[^\n]* | /\*.*?\*/ | \*/
+    | ` (?P<quoted> (?:[^`]|``)+ ) `
+    | " (?P<ansi> (?:[^"]|"")+ ) "
+    | (?P<word> (?:[\w$]|[^\x00-\x7f])+ )
+    | (?P<string> '(?:[^']|'')*' | "" )
+    | (?P<mark> . )
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_WORD = re.compile(r"[\w$]+", re.ASCII)
+_UNCERTAIN = re.compile(r"\\|#mysql50#", re.IGNORECASE)
+"""A backslash may end a string or not, as sql_mode has it; the prefix names a table by its file."""
+_TEMPORARY_BY_SERVER = "DROP /*!40005 TEMPORARY */"
+_BEFORE_A_NAME = ("TABLE", "TABLES", "EXISTS", "TO", "AS", "RENAME")
+"""After one of these a dot does not follow a database: `.t` is a table of the default database."""
+
+_NAME = r"""[\w$`"]+"""
+_OPTION = (
+    r"(?:ALGORITHM|AUTO_INCREMENT|AVG_ROW_LENGTH|CHECKSUM|COMMENT|COMPRESSION|ENGINE|KEY_BLOCK_SIZE|LOCK"
+    r"|MAX_ROWS|MIN_ROWS|PACK_KEYS|ROW_FORMAT|STATS_\w+)(?: =)? [^ (),]+"
+)
+_HARMLESS_CLAUSES = (
+    r"ADD (?:UNIQUE|FULLTEXT|SPATIAL|INDEX|KEY|PRIMARY KEY|FOREIGN KEY|CONSTRAINT|CHECK)(?: [^,]*)?",
+    r"ADD PARTITION(?: IF NOT EXISTS)?(?: PARTITIONS \d+| \(\))",
+    rf"ALTER (?:COLUMN )?{_NAME} (?:SET DEFAULT [^,]+|DROP DEFAULT)",
+    rf"ALTER (?:INDEX|KEY|CHECK|CONSTRAINT) {_NAME} [^,]+",
+    r"(?:DISABLE|ENABLE) KEYS",
+    r"DROP (?:INDEX|KEY|FOREIGN KEY|CONSTRAINT|CHECK) [^,]+",
+    r"DROP PRIMARY KEY",
+    r"FORCE",
+    rf"{_OPTION}(?: {_OPTION})*",
+    rf"ORDER BY {_NAME}(?: ASC| DESC)?(?: , {_NAME}(?: ASC| DESC)?)*",
+    r"PARTITION BY [^,]+",
+    rf"(?:ANALYZE|CHECK|COALESCE|DROP|OPTIMIZE|REBUILD|REORGANIZE|REPAIR|TRUNCATE) PARTITION"
+    rf"(?: IF EXISTS)? {_NAME}(?: , {_NAME})*(?: INTO \(\))?",
+    r"REMOVE PARTITIONING",
+    rf"RENAME (?:INDEX|KEY) {_NAME} TO {_NAME}",
+    r"(?:WITH|WITHOUT) VALIDATION",
+)
+"""Of ALTER TABLE. None of their first words can be a column's name unless it is quoted."""
+_CLAUSE = "(?:" + "|".join(_HARMLESS_CLAUSES) + ")"
+_ALTER_TABLE = re.compile(
+    rf"(ALTER (?:ONLINE |OFFLINE |IGNORE )*TABLE (?:IF EXISTS )?){_NAME}( \. {_NAME})?(?: WAIT \d+| NOWAIT)?"
+)
+_SECOND_TABLE = re.compile(r" (?:RENAME(?! COLUMN| INDEX| KEY)|EXCHANGE)\b")
+"""Of an ALTER TABLE that is about two tables."""
+_DATABASE_DROPPED = re.compile(r"(?:DROP|CREATE OR REPLACE) (?:DATABASE|SCHEMA)\b")
+
+_HARMLESS = re.compile(
+    "|".join(
+        (
+            # The table is there, so that it is another one only after a statement that takes it away.
+            r"CREATE (?!OR REPLACE\b).*",
+            r"CREATE OR REPLACE (?:AGGREGATE|ALGORITHM|DEFINER|EVENT|FULLTEXT|FUNCTION|INDEX|PACKAGE"
+            r"|PROCEDURE|ROLE|SERVER|SPATIAL|SQL|TEMPORARY|TRIGGER|UNIQUE|USER|VIEW)\b.*",
+            r"DROP (?:EVENT|FUNCTION|INDEX|PACKAGE|PREPARE|PROCEDURE|RESOURCE|ROLE|SERVER|SPATIAL|TABLESPACE"
+            r"|TEMPORARY|TRIGGER|UNDO|USER|VIEW)\b.*",
+            r"ALTER (?:ALGORITHM|DATABASE|DEFINER|EVENT|FUNCTION|INSTANCE|LOGFILE|PROCEDURE|RESOURCE|ROLE"
+            r"|SCHEMA|SERVER|SQL|TABLESPACE|UNDO|USER|VIEW)\b.*",
+            r"RENAME USER\b.*",
+            r"(?:ANALYZE|COMMIT|DELETE|FLUSH|GRANT|INSERT|REPLACE|REVOKE|ROLLBACK|SAVEPOINT|TRUNCATE|UPDATE"
+            r"|WITH)\b.*",
+            rf"{_ALTER_TABLE.pattern}(?: {_CLAUSE}(?: , {_CLAUSE})*)?",
+        )
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    name: str | None
+    """What it is if it is a name; None for marks and strings."""
+    shown: str
+    """Its place-holder among the words in upper case."""
+
+
+def changed_tables(statement: str, database: str) -> frozenset[Name]:
+    """The tables that there were before the statement and whose columns it may have changed.
+
+    `database` is the session's default.
+    """
+    text = statement.replace(_TEMPORARY_BY_SERVER, "DROP TEMPORARY")
+    if _UNCERTAIN.search(text):
+        return frozenset([_NO_WORD, *((None, word.casefold()) for word in _WORD.findall(text))])
+    tokens, certain = _tokens(text)
+    words = _words(tokens)
+    if certain and _HARMLESS.fullmatch(words):
+        return frozenset()
+    if certain and _DATABASE_DROPPED.match(words):
+        return frozenset((token.name.casefold(), None) for token in tokens if token.name)
+    altered = _ALTER_TABLE.match(words)
+    if certain and altered and not _SECOND_TABLE.search(words):
+        # The first of these words is the table's name, or its database's.
+        named = len(altered[1].split())
+        return _names(tokens[named : named + (3 if altered[2] else 1)], database)
+    return _names(tokens, database)
+
+
+def names_of(database: str, table: str) -> tuple[Name, ...]:
+    """All names by which `changed_tables` may mean a table."""
+    owner, name = database.casefold(), table.casefold()
+    names: tuple[Name, ...] = (owner, name), (owner, None), (None, name), ANY_TABLE
+    return names if _WORD.fullmatch(owner) and _WORD.fullmatch(name) else (*names, _NO_WORD)
+
+
+def _tokens(text: str) -> tuple[list[_Token], bool]:
+    """All that is no comment or space, and whether no comment is one that only some servers execute."""
+    tokens = []
+    certain = True
+    for match in _TOKEN.finditer(text):
+        kind, value = match.lastgroup, match[match.lastgroup or 0]
+        if kind == "executable":
+            certain = False
+        elif kind == "word":
+            tokens.append(_Token(value, value.upper()))
+        elif kind == "quoted" or kind == "ansi":
+            quote = "`" if kind == "quoted" else '"'
+            tokens.append(_Token(value.replace(quote * 2, quote), quote))
+        elif kind is not None:
+            tokens.append(_Token(None, "'" if kind == "string" else value))
+    return tokens, certain
+
+
+def _words(tokens: Sequence[_Token]) -> str:
+    """The statement for the patterns above: one space between tokens, and `()` for all parentheses."""
+    shown = []
+    depth = 0
+    for token in tokens:
+        if token.shown == ")":
+            depth -= 1
+        if depth == 0 and token.shown != "(":
+            shown.append("()" if token.shown == ")" else token.shown)
+        if token.shown == "(":
+            depth += 1
+    # Parentheses that do not match are in no statement that a server has run.
+    return " ".join(shown) if depth == 0 else ""
+
+
+def _names(tokens: Sequence[_Token], database: str) -> frozenset[Name]:
+    """Every name with the database before it, or the default one."""
+    found: set[Name] = set()
+    for place, token in enumerate(tokens):
+        if token.name is None:
+            continue
+        before = tokens[place - 2] if place >= 2 and tokens[place - 1].shown == "." else None
+        qualified = before is not None and before.name is not None and before.shown not in _BEFORE_A_NAME
+        owner = before.name if qualified and before is not None and before.name else database
+        found.add((owner.casefold(), token.name.casefold()))
+    return frozenset(found)
