@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 
 from engine.import_path import leave_out_current_folder
-from engine.stop_signals import note_stop_signals
 
 
 def main() -> int:
     """Run the command that the arguments name; returns its exit code."""
-    note_stop_signals()
     leave_out_current_folder()
+    from engine.stop_signals import note_stop_signals
+
+    note_stop_signals()
     from engine import cli
 
     return cli.main()

@@ -19,7 +19,7 @@ from typing import Any
 from engine.errors import EngineError
 from engine.import_path import same_engine
 from engine.parent_death import COMMAND_PROCESS
-from engine.private_folder import private_folder, remove_abandoned_folders
+from engine.private_folder import private_folder
 from engine.stop_signals import STOP_SIGNALS
 
 LOST = (
@@ -36,7 +36,22 @@ _SOCKET_NAME_BYTES = 32
 
 
 def start_fork_server() -> None:
-    """Start it; it imports while the caller goes on. Raises `EngineError` where sockets have no room."""
+    """Start it, unless it runs; it imports while the caller goes on.
+
+    Raises `EngineError` where sockets have no room.
+    """
+    multiprocessing.get_context("forkserver").set_forkserver_preload(_PRELOADED)
+    with _environment({**same_engine(), COMMAND_PROCESS: str(os.getpid())}):
+        # It goes first, because starting it unblocks the signals.
+        resource_tracker.ensure_running()
+        # A signal that raised an exception here would leave files behind.
+        with _blocked(STOP_SIGNALS):
+            _check_room()
+            private_folder()
+            forkserver.ensure_running()
+
+
+def _check_room() -> None:
     folder = tempfile.gettempdir()
     longest = _LONGEST_SOCKET_PATH - _SOCKET_NAME_BYTES
     if len(os.fsencode(folder)) > longest:
@@ -44,9 +59,6 @@ def start_fork_server() -> None:
             f"the folder for temporary files, {folder}, has too long a name for sockets in it: set TMPDIR to "
             f"one of at most {longest} bytes, such as /tmp"
         )
-    private_folder()
-    _ensure_running()
-    remove_abandoned_folders()
 
 
 def start_process(function: Callable[..., object], arguments: tuple[Any, ...], name: str) -> BaseProcess:
@@ -54,7 +66,7 @@ def start_process(function: Callable[..., object], arguments: tuple[Any, ...], n
 
     Raises `EngineError` where the fork server is gone.
     """
-    _ensure_running()
+    start_fork_server()
     context = multiprocessing.get_context("forkserver")
     process = context.Process(target=function, args=arguments, name=name, daemon=True)
     try:
@@ -67,15 +79,6 @@ def start_process(function: Callable[..., object], arguments: tuple[Any, ...], n
 def wait_for_fork_server() -> None:
     """Wait until it has imported everything. Raises `EngineError` where it is gone."""
     start_process(int, (), "nothing")
-
-
-def _ensure_running() -> None:
-    multiprocessing.get_context("forkserver").set_forkserver_preload(_PRELOADED)
-    with _environment({**same_engine(), COMMAND_PROCESS: str(os.getpid())}):
-        # It goes first, because starting it unblocks the signals.
-        resource_tracker.ensure_running()
-        with _blocked(STOP_SIGNALS):
-            forkserver.ensure_running()
 
 
 @contextmanager

@@ -20,7 +20,8 @@ _LOCK_FILE = "binlog-engine.lock"
 
 @cache
 def private_folder() -> Path:
-    """This process's own; made on the first call, of mode 0700."""
+    """This process's own; made on the first call, of mode 0700, when abandoned ones are removed."""
+    _remove_abandoned()
     folder = Path(get_temp_dir())
     unlocked = folder / "unlocked"
     # Held, by its open descriptor, until the process ends. Other processes see it only when it is locked.
@@ -30,7 +31,7 @@ def private_folder() -> Path:
     return folder
 
 
-def remove_abandoned_folders() -> None:
+def _remove_abandoned() -> None:
     """Remove the private folders of this user's commands that have ended without doing so."""
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:

@@ -29,6 +29,7 @@ from engine.net.origins import FileSource, NetworkConfig, ServerSource
 from engine.private_folder import private_folder
 from engine.sink.config import SinkConfig
 from engine.slot_file import SlotFile
+from engine.stop_signals import STOP_SIGNALS
 
 _SINK = "engine.sink.process:run_sink"
 _DECODER = "engine.decode.process:run_decoder"
@@ -122,7 +123,7 @@ class Supervisor:
         folder = Path(tempfile.mkdtemp(prefix="", dir=private_folder()))
         context = zmq.Context()
         reports = context.socket(zmq.PULL)
-        previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        previous = {number: signal.getsignal(number) for number in STOP_SIGNALS}
         try:
             reports.bind(f"ipc://{folder}/reports")
             for number in previous:

@@ -13,8 +13,12 @@ from engine.reader import Changes
 from engine.samples import sample_binlogs
 from tests.engine_run import COMMAND, Ended, EngineRun, wait_until
 
-MODULES = ("uuid", "types", "queue", "zmq", "numpy", "pyarrow", "argparse", "pyspark", "engine.__init__")
-TAKEN_BY_PYTHON = ("types", "engine.__init__")
+MODULES = (
+    *("types", "contextlib", "signal", "argparse", "uuid", "queue"),
+    *("zmq", "numpy", "pyarrow", "pyspark"),
+    "engine.__init__",
+)
+TAKEN_BY_PYTHON = ("types", "contextlib", "engine.__init__")
 """What `python -m engine` may import from there before it comes to the engine."""
 SAMPLE = str(sample_binlogs()[0])
 PLAIN = {"PYTHONSAFEPATH": "", "PYTHONPATH": ""}
