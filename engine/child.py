@@ -7,14 +7,12 @@ travel as one sentence; a traceback goes along for those who asked for it.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib
 import multiprocessing
 import os
 import resource
 import select
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -27,11 +25,11 @@ import zmq
 from engine.allocator import keep_freed_memory
 from engine.errors import EngineError
 from engine.messages import Frame, Report
+from engine.parent_death import die_with_parent
 
 _REPORT_SECONDS = 1.0
 _LINGER_MILLISECONDS = 2000
 _RECONNECT_MILLISECONDS = 2
-_PR_SET_PDEATHSIG = 1
 
 
 class Stopped(Exception):
@@ -130,15 +128,6 @@ class Child:
         os.close(self._stop_writer)
 
 
-def die_with_supervisor() -> None:
-    """Have the kernel kill this process when the fork server goes, which goes with the supervisor.
-
-    For processes that hold nothing worth saving: one that is busy, or stuck, must not live on unseen.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def _show_name(name: str) -> None:
     """Have `ps` and `top` call this process `binlog-network`, `binlog-dec-0`: Linux shows 15 bytes."""
     with contextlib.suppress(OSError):
@@ -182,7 +171,8 @@ def start_child(function: str, config: Any) -> None:
 
 def run_child(name: str, reports_endpoint: str, body: Callable[[Child], None]) -> None:
     """Run `body` as a child process: whatever stops it is reported, and the exit code tells."""
-    die_with_supervisor()
+    # Its parent is the fork server, which goes with the supervisor.
+    die_with_parent()
     keep_freed_memory()
 
     # Ctrl-C reaches the whole process group; the supervisor alone decides what it means.

@@ -7,6 +7,7 @@ traceback only with -v.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from typing import Any
 from engine import config
 from engine.errors import EngineError
 from engine.fork_server import start_fork_server
+from engine.stop_signals import Terminated, stop_signals_raised
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -26,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     command: Command = options.command
     try:
-        return command(options)
+        with stop_signals_raised():
+            return command(options)
     except EngineError as error:
         if options.verbose:
             traceback.print_exc()
@@ -36,8 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough; Python must not complain about it when it closes stdout.
         sys.stdout = None  # type: ignore[assignment]
         return 1
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as stop:
+        if options.lasting:
+            return 0
+        return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -48,17 +53,18 @@ def _parser() -> argparse.ArgumentParser:
     verbose.add_argument("-v", "--verbose", action="store_true", help="tracebacks, and memory per process")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def add(name: str, function: Command, text: str) -> argparse.ArgumentParser:
+    def add(name: str, function: Command, text: str, *, lasting: bool = False) -> argparse.ArgumentParser:
+        """Add a command; stopping a `lasting` one is a good end."""
         command = commands.add_parser(name, help=text, description=text, parents=[verbose])
-        command.set_defaults(command=function)
+        command.set_defaults(command=function, lasting=lasting)
         return command
 
-    run = add("run", _run, "follow a server into an output folder")
+    run = add("run", _run, "follow a server into an output folder", lasting=True)
     config.add_settings(run, (*config.CONNECTION, *config.PIPELINE, *config.START))
     config.refuse_password(run)
     run.add_argument("--config", type=Path, help="TOML file with any of these settings")
 
-    decode = add("decode", _decode, "decode local binlog files into an output folder")
+    decode = add("decode", _decode, "decode local binlog files into an output folder", lasting=True)
     decode.add_argument("files", nargs="+", type=Path, metavar="FILE")
     config.add_settings(decode, config.PIPELINE)
     decode.add_argument("--config", type=Path, help="TOML file with any of these settings")
@@ -83,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     vacuum.add_argument("--dry-run", action="store_true", help="only say what would be removed")
 
-    serve = add("serve", _serve, "serve binlog files to any replication client")
+    serve = add("serve", _serve, "serve binlog files to any replication client", lasting=True)
     serve.add_argument("files", nargs="+", type=Path, metavar="FILE")
     serve.add_argument("--port", type=int, default=0, help="port on the address; by default any free one")
     serve.add_argument("--address", default="127.0.0.1", help="address to listen on [127.0.0.1]")
@@ -189,6 +195,7 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
+    start_fork_server()
     from engine.demo import run_demo
 
     return run_demo()

@@ -16,6 +16,7 @@ from engine.errors import EngineError
 from engine.net.origins import Login
 from engine.net.secret import Secret
 from engine.net.serve import ReplicationSource
+from engine.private_folder import private_folder
 from engine.progress import Display, summary
 from engine.runs import run_server
 from engine.samples import sample_binlogs
@@ -28,7 +29,7 @@ _COLUMNS = ("_seq", "_change_type", "id", "sku", "quantity", "total", "status", 
 
 def run_demo() -> int:
     """Run it and print as it goes; returns the exit code. Raises `EngineError`."""
-    with tempfile.TemporaryDirectory(prefix="binlog-engine-demo-") as folder:
+    with tempfile.TemporaryDirectory(prefix="demo-", dir=private_folder()) as folder:
         out = Path(folder) / "changes"
         _ingest(out)
         _query(out, Path(folder))

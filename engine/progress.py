@@ -59,8 +59,11 @@ class Display:
         self._bar.set_description_str(self._line(), refresh=True)
 
     def _line(self) -> str:
-        place = f"{self._network.get('file', '')}:{self._network.get('position', '')}"
-        return f"{self._sink.get('rows', 0):,} rows, {self._sink.get('commits', 0):,} commits, at {place}"
+        line = f"{self._sink.get('rows', 0):,} rows, {self._sink.get('commits', 0):,} commits"
+        # By GTID, it is the server that names the file, a moment later.
+        if file := self._network.get("file"):
+            line += f", at {file}:{self._network['position']}"
+        return line
 
 
 def summary(outcome: Outcome, *, verbose: bool) -> str:

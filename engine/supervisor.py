@@ -6,7 +6,6 @@ died, and turns whatever ends the run into an outcome. Children are forked from 
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
 import signal
@@ -24,10 +23,13 @@ import zmq
 
 from engine.child import USAGE_KEYS, memory, start_child
 from engine.decode.options import DecodeOptions, DecoderConfig
+from engine.fork_server import EXIT_CODE_LOST, LOST, start_process, wait_for_fork_server
 from engine.messages import Corruption, Report
 from engine.net.origins import FileSource, NetworkConfig, ServerSource
+from engine.private_folder import private_folder
 from engine.sink.config import SinkConfig
 from engine.slot_file import SlotFile
+from engine.stop_signals import STOP_SIGNALS
 
 _SINK = "engine.sink.process:run_sink"
 _DECODER = "engine.decode.process:run_decoder"
@@ -111,12 +113,17 @@ class Supervisor:
         self._dumping_since = time.time() if isinstance(plan.origin, FileSource) else None
 
     def run(self) -> Outcome:
-        """Run until the source ends, something fails, or SIGINT or SIGTERM asks for an orderly end."""
+        """Run until the source ends, something fails, or SIGINT or SIGTERM asks for an orderly end.
+
+        Raises `EngineError` where no processes can be started.
+        """
+        # This may take long. Until something has begun, signals do what they do outside of a run.
+        wait_for_fork_server()
         # ipc sockets are files: only this user may come near them.
-        folder = Path(tempfile.mkdtemp(prefix="binlog-engine-"))
+        folder = Path(tempfile.mkdtemp(prefix="", dir=private_folder()))
         context = zmq.Context()
         reports = context.socket(zmq.PULL)
-        previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        previous = {number: signal.getsignal(number) for number in STOP_SIGNALS}
         try:
             reports.bind(f"ipc://{folder}/reports")
             for number in previous:
@@ -125,10 +132,10 @@ class Supervisor:
             self._watch(reports)
         finally:
             self._stop_all(reports)
-            for number, handler in previous.items():
-                signal.signal(number, handler)
             context.destroy(linger=0)
             shutil.rmtree(folder, ignore_errors=True)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
         self._outcome.processes["supervisor"] = memory()
         return self._outcome
 
@@ -140,7 +147,6 @@ class Supervisor:
         batches, results, acks, reports = (
             f"ipc://{folder}/{name}" for name in ("batches", "results", "acks", "reports")
         )
-        processes = multiprocessing.get_context("forkserver")
         with closing(SlotFile.create(_SLOTS + _SLOTS_PER_DECODER * plan.workers)) as slots:
             sink = SinkConfig(
                 out=str(plan.out),
@@ -154,19 +160,17 @@ class Supervisor:
                 flavor=plan.flavor,
                 slots=slots,
             )
-            self._spawn(processes, "sink", _SINK, sink)
+            self._spawn("sink", _SINK, sink)
             for number in range(plan.workers):
                 decoder = DecoderConfig(f"decoder-{number}", batches, results, reports, plan.decode, slots)
-                self._spawn(processes, decoder.name, _DECODER, decoder)
+                self._spawn(decoder.name, _DECODER, decoder)
             network = NetworkConfig(
                 plan.origin, batches, acks, reports, plan.decode, plan.workers, slots=slots
             )
-            self._spawn(processes, "network", _NETWORK, network)
+            self._spawn("network", _NETWORK, network)
 
-    def _spawn(self, processes: Any, name: str, function: str, config: Any) -> None:
-        process = processes.Process(target=start_child, args=(function, config), name=name, daemon=True)
-        process.start()
-        self._processes[name] = process
+    def _spawn(self, name: str, function: str, config: Any) -> None:
+        self._processes[name] = start_process(start_child, (function, config), name)
 
     def _watch(self, reports: zmq.Socket[bytes]) -> None:
         poller = zmq.Poller()
@@ -218,7 +222,7 @@ class Supervisor:
             if process.exitcode is None or name in self._ended:
                 continue
             # Its last report may still be on the way; who was killed had no time for one.
-            patience = _LAST_WORDS_SECONDS if process.exitcode >= 0 else 0.0
+            patience = _LAST_WORDS_SECONDS if 0 <= process.exitcode < EXIT_CODE_LOST else 0.0
             deadline = time.monotonic() + patience
             while self._outcome.error is None and name not in self._ended and time.monotonic() < deadline:
                 reports.poll(_POLL_MILLISECONDS)
@@ -226,6 +230,7 @@ class Supervisor:
                 if self._sink_done:
                     return
             if name not in self._ended and self._outcome.error is None:
+                self._measure()
                 self._outcome.error = _obituary(name, process.exitcode)
             poller.unregister(process.sentinel)
             self._ended.add(name)
@@ -255,6 +260,8 @@ class Supervisor:
 
 
 def _obituary(name: str, exitcode: int) -> str:
+    if exitcode == EXIT_CODE_LOST:
+        return LOST
     how = f"was killed by {signal.Signals(-exitcode).name}" if exitcode < 0 else f"exited with {exitcode}"
     hint = " (out of memory?)" if exitcode == -signal.SIGKILL else ""
     return f"the {name} process {how}{hint}: start the engine again, it goes on from its last commit"

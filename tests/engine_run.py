@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -97,7 +97,10 @@ def drain(server: Server, out: Path, *arguments: str, **settings: Any) -> Ended:
 
 
 class EngineRun:
-    """One run of the command; `out` is its output folder. Leaving the context kills what is left of it."""
+    """One run of the command; `out` is its output folder. Leaving the context kills what is left of it.
+
+    `command` starts it in another way than by its name, `folder` in another folder than the current one.
+    """
 
     def __init__(
         self,
@@ -105,12 +108,16 @@ class EngineRun:
         out: Path,
         password: str = "",
         environment: Mapping[str, str] | None = None,
+        *,
+        command: Sequence[str] = (COMMAND,),
+        folder: Path | None = None,
     ) -> None:
         self.log = CommitLog(out)
         self._stdout = tempfile.TemporaryFile()  # noqa: SIM115
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
-            [COMMAND, *arguments],
+            [*command, *arguments],
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=self._stdout,
             stderr=self._stderr,
@@ -140,6 +147,11 @@ class EngineRun:
     def running(self) -> bool:
         """Whether the supervisor runs."""
         return self._process.poll() is None
+
+    @property
+    def stdout(self) -> str:
+        """What the command has written to standard output so far."""
+        return _text(self._stdout)
 
     @property
     def stderr(self) -> str:
@@ -194,7 +206,7 @@ class EngineRun:
     def wait(self, seconds: float = PATIENCE_SECONDS) -> Ended:
         """Wait for the supervisor's end."""
         status = self._process.wait(seconds)
-        return Ended(status, _text(self._stdout), self.stderr)
+        return Ended(status, self.stdout, self.stderr)
 
     def wait_until_gone(self) -> None:
         """Wait until no process of this run is left."""

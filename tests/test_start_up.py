@@ -21,6 +21,11 @@ def test_the_supervisor_imports_no_arrow_and_no_kernels() -> None:
     assert _printed(f"{imports}; print({large})") == "[]"
 
 
+def test_the_command_begins_with_next_to_nothing() -> None:
+    later = "sorted({'argparse', 'multiprocessing', 'signal', 'tempfile'} & set(sys.modules))"
+    assert _printed(f"import sys, engine.__main__; print({later})") == "[]"
+
+
 def test_children_make_arrays_without_pandas() -> None:
     program = (
         "import sys, engine.without_pandas, numpy as np, pyarrow as pa; "

@@ -53,6 +53,11 @@ def killed(config: DecoderConfig) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def kills_the_fork_server(config: DecoderConfig) -> None:
+    """The system runs out of memory, and ends the process that knows how all others end."""
+    os.kill(os.getppid(), signal.SIGKILL)
+
+
 def waits(config: NetworkConfig) -> None:
     """Does nothing until it is told to leave."""
     run_child("network", config.reports_endpoint, _wait)
@@ -128,6 +133,14 @@ def test_nobody_waits_for_the_last_words_of_a_process_that_was_killed(standing_i
     monkeypatch.setattr(supervisor, "_LAST_WORDS_SECONDS", 60.0)
     outcome = run(tmp_path, stop=False)
     assert outcome.error is not None and "the decoder-0 process was killed by SIGKILL" in outcome.error
+    assert 0 < outcome.seconds < 60
+
+
+def test_a_fork_server_that_is_gone_is_no_fault_of_its_children(standing_in, tmp_path):
+    standing_in(decoder=kills_the_fork_server, network=waits)
+    outcome = run(tmp_path, stop=False)
+    assert outcome.error is not None
+    assert outcome.error.startswith("the process that all others are forked from is gone")
 
 
 def test_nobody_waits_for_results_that_nobody_takes(monkeypatch):

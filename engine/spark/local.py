@@ -13,6 +13,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from engine.errors import EngineError
+from engine.import_path import same_engine
 from engine.spark import register
 
 _OLDEST_JAVA = 17
@@ -32,6 +33,8 @@ def local_session(name: str) -> SparkSession:
     # Spark asks for the machine's own name, which need not resolve.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Spark starts Python workers with `-m`.
+    os.environ.update(same_engine())
     builder = SparkSession.builder.master("local[2]").appName(name)
     for key, value in _SETTINGS.items():
         builder = builder.config(key, value)

@@ -1,0 +1,24 @@
+"""What a person sees while a command works."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from engine.messages import Report
+from engine.progress import Display
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [("binlog.000007", "3 rows, 1 commits, at binlog.000007:1270545"), ("", "3 rows, 1 commits")],
+    ids=["known", "not yet named by the server"],
+)
+def test_a_line_tells_the_place_where_it_is_known(file, line, monkeypatch):
+    monkeypatch.setattr("engine.progress._PLAIN_SECONDS", 0.0)
+    stream = io.StringIO()
+    display = Display(stream)
+    display.progress(Report("sink", "progress", {"rows": 3, "commits": 1}))
+    display.progress(Report("network", "progress", {"received": 0, "file": file, "position": 1270545}))
+    assert stream.getvalue().splitlines()[-1] == line
