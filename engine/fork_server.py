@@ -21,7 +21,12 @@ _SOCKET_NAME_BYTES = 32
 
 def start_fork_server() -> None:
     """Start it; it imports while the caller goes on. Raises `EngineError` where sockets have no room."""
-    folder = tempfile.gettempdir()
+    try:
+        folder = tempfile.gettempdir()
+    except OSError:
+        raise EngineError(
+            "there is no folder for temporary files that this user may write to: set TMPDIR to one"
+        ) from None
     longest = _LONGEST_SOCKET_PATH - _SOCKET_NAME_BYTES
     if len(os.fsencode(folder)) > longest:
         raise EngineError(

@@ -1,9 +1,9 @@
 """Damaged bytes in a binlog, from the command's side: read once more, or skipped (`--on-corrupt skip`).
 
 Damage ends a run, with everything before it committed, and the next run starts from there as always. What a
-server sent may have been damaged on the way, so it is read once more. Damage that stays ends the command, unless
-it is to be skipped: then the next run is given the events to skip, its network process drops each with its
-transaction, and the events feed records that.
+server sent may have been damaged on the way, so it is read once more. Damage that stays ends the command,
+unless it is to be skipped: then the next run is given the events to skip, its network process drops each with
+its transaction, and the events feed records that.
 """
 
 from __future__ import annotations

@@ -438,11 +438,15 @@ def index_events(
         if step & 2:
             tables[:, 1] = -1
         state[POSITION] = position + length_in_file(data, start, size)
-        if treatments[kind] != KEEP and _is_left_out(data, start, end, treatments[kind], table_ids):
-            # A damaged one goes to a decoder, which says so.
-            if _is_sound(data, start, end, checksum_size):
-                state[CURSOR] = state[EVENT_NEXT]
-                continue
+        treatment = treatments[kind]
+        # A damaged one goes to a decoder, which says so.
+        if (
+            treatment != KEEP
+            and _is_left_out(data, start, end, treatment, table_ids)
+            and _is_sound(data, start, end, checksum_size)
+        ):
+            state[CURSOR] = state[EVENT_NEXT]
+            continue
         told = state[TOLD_POSITION]
         if told != expected and start_position(data, start, size, told) != position:
             index[state[COUNT], 0] = expected - told
