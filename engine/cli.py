@@ -39,6 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough; Python must not complain about it when it closes stdout.
         sys.stdout = None  # type: ignore[assignment]
         return 1
+    except OSError as error:
+        if options.verbose:
+            traceback.print_exc()
+        what = "a file or socket" if error.filename is None else error.filename
+        print(f"binlog-engine: {what} cannot be used: {error.strerror or error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt as stop:
         if options.lasting:
             return 0
@@ -127,8 +133,10 @@ def _decode(options: argparse.Namespace) -> int:
 
 
 def _with_display(options: argparse.Namespace, work: Callable[[Any], Any]) -> int:
-    from engine.progress import Display, summary, write_report
+    from engine.progress import Display, require_writable, summary, write_report
 
+    if options.report is not None:
+        require_writable(options.report)
     display = Display()
     try:
         outcome = work(display)

@@ -191,7 +191,7 @@ def resolve(
 
 def _read_options(path: str, nearer: Mapping[str, tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
     """What the option file says. Its socket does not count for a host that was named elsewhere."""
-    options = read_option_file(Path(path).expanduser()).settings
+    options = read_option_file(given_path(path)).settings
     return {
         name: (value, f"{name} in {path}")
         for name, value in options.items()
@@ -241,6 +241,8 @@ def _number(kind: type[int] | type[float]) -> Callable[[Any], int | float]:
 def _text(value: Any) -> str:
     if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         raise TypeError
+    if "\0" in str(value):
+        raise ValueError
     return str(value)
 
 
@@ -258,6 +260,14 @@ _CONVERSIONS: dict[type, Callable[[Any], Any]] = {
     str: _text,
 }
 """Type of a setting → its value, from what a flag, variable or file holds; errors are those of Python."""
+
+
+def given_path(text: str) -> Path:
+    """The path that a user gave, in which `~` is a home. Raises `EngineError` for a user that has none."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise EngineError(f"the path {text} begins with a user that has no home here: write it out") from None
 
 
 def require(values: Mapping[str, Any], *names: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.config import given_path
 from engine.errors import EngineError
 from engine.net.origins import Login
 from engine.net.secret import Secret
@@ -91,4 +92,4 @@ def _read_tls(values: Mapping[str, Any]) -> Tls:
 
 
 def _path(value: str | None) -> Path | None:
-    return None if value is None else Path(value).expanduser()
+    return None if value is None else given_path(value)

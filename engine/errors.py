@@ -15,7 +15,7 @@ class EngineError(Exception):
     passing = False
     """Whether the same thing may succeed later without anybody doing anything."""
     corrupt = False
-    """Whether an event's bytes are to blame, so that a stream may go on behind it."""
+    """Whether damaged bytes are to blame."""
 
 
 class BinlogError(EngineError):
@@ -26,7 +26,13 @@ class BinlogError(EngineError):
     """
 
     def __init__(
-        self, file: str, position: int, reason: str, corrupt: bool = True, fingerprint: str = ""
+        self,
+        file: str,
+        position: int,
+        reason: str,
+        corrupt: bool = True,
+        fingerprint: str = "",
+        skippable: bool = True,
     ) -> None:
         super().__init__(f"{file} at position {position}: {reason}")
         self.file = file
@@ -35,9 +41,12 @@ class BinlogError(EngineError):
         self.corrupt = corrupt
         self.fingerprint = fingerprint
         """Of the event's bytes (`engine.fingerprint`), where it is known which bytes these are."""
+        self.skippable = skippable
+        """Whether a stream may go on after the damage."""
 
     def __reduce__(self) -> tuple[type[BinlogError], tuple[Any, ...]]:
-        return type(self), (self.file, self.position, self.reason, self.corrupt, self.fingerprint)
+        values = self.file, self.position, self.reason, self.corrupt, self.fingerprint, self.skippable
+        return type(self), values
 
 
 class EventError(EngineError):

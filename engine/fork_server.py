@@ -52,7 +52,12 @@ def start_fork_server() -> None:
 
 
 def _check_room() -> None:
-    folder = tempfile.gettempdir()
+    try:
+        folder = tempfile.gettempdir()
+    except OSError:
+        raise EngineError(
+            "there is no folder for temporary files that this user may write to: set TMPDIR to one"
+        ) from None
     longest = _LONGEST_SOCKET_PATH - _SOCKET_NAME_BYTES
     if len(os.fsencode(folder)) > longest:
         raise EngineError(

@@ -45,15 +45,18 @@ def kernel_folder(module: str) -> Path:
     # Code that checks bounds is kept apart, since numba does not tell it from the other.
     kind = "checked-kernels" if CHECKS_BOUNDS else "kernels"
     name = f"{module}-{source_digest(module)}"
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "binlog-engine" / kind / name
     try:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        folder = caches / "binlog-engine" / kind / name
         if not folder.is_dir():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _remove_unused(folder.parent)
         os.utime(folder)
-    except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="binlog-engine-kernels-"))
-    return folder
+        usable = os.access(folder, os.R_OK | os.W_OK | os.X_OK)
+    except (OSError, RuntimeError):
+        # `Path.home` raises the latter for a user without a home.
+        usable = False
+    return folder if usable else Path(tempfile.mkdtemp(prefix="binlog-engine-kernels-"))
 
 
 @cache

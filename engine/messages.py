@@ -44,7 +44,7 @@ def _pack_nested(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Corruption(Message):
-    """A corrupt event that ended a run, as the next run is told of it."""
+    """Damaged bytes that ended a run: an event, as the next run is told of it, or the packet around one."""
 
     file: str
     position: int
@@ -52,6 +52,8 @@ class Corruption(Message):
     reason: str
     fingerprint: str
     """Of the event's bytes; empty where nobody knows which bytes are the event's."""
+    skippable: bool = True
+    """Whether the next run can go on after it."""
 
 
 @dataclass(frozen=True, slots=True)

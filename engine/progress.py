@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
@@ -86,9 +88,23 @@ def summary(outcome: Outcome, *, verbose: bool) -> str:
     return "\n".join(lines)
 
 
+def require_writable(report: Path) -> None:
+    """Raise `EngineError` before a run whose report could not be written; creates the file."""
+    with _report_errors(report):
+        report.open("ab").close()
+
+
 def write_report(outcome: Outcome, path: Path) -> None:
     """How a run ended, in full, as a JSON object. Raises `EngineError` where the file cannot be written."""
-    try:
+    with _report_errors(path):
         path.write_text(json.dumps(asdict(outcome), indent=1) + "\n", "utf-8")
+
+
+@contextlib.contextmanager
+def _report_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise EngineError(f"the report {path} cannot be written: {error.strerror}") from None
+        raise EngineError(
+            f"the report {path} cannot be written: {error.strerror}; give another file"
+        ) from None

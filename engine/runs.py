@@ -27,7 +27,7 @@ from engine.progress import Display
 from engine.retry import Retries
 from engine.sink.commit import Position
 from engine.sink.output import OutputState, settled_output
-from engine.skips import Skips
+from engine.skips import Rereads, Skips
 from engine.supervisor import Outcome, RunPlan, Supervisor, decoder_count
 from engine.table_filter import TableFilter
 
@@ -46,35 +46,41 @@ def run_server(values: Mapping[str, Any], login: Login, display: Display) -> Out
     Each return is a new run from the last commit: there is one way to go on, and a crash takes it as well.
     Raises `EngineError` for what makes the first start impossible.
     """
+    out = Path(values["out"])
     addresses = _addresses(values, login)
     retries = Retries(values["retry_seconds"])
+    rereads = Rereads()
     skips = Skips(values["on_corrupt"] == "skip", display)
     before = Outcome()
     turn = 0
     begun = False
     while True:
+        state = settled_output(out)
         try:
-            outcome = _run_once(values, addresses[turn % len(addresses)], skips, display)
+            outcome = _run_once(values, addresses[turn % len(addresses)], state, skips, display)
             begun = True
         except EngineError as error:
-            # Where no address has worked yet, most likely there is a mistake in them.
-            if not error.passing or not (begun or turn + 1 < len(addresses)):
+            # An output with commits shows that the server has worked. Where no address has worked yet, most
+            # likely there is a mistake in them.
+            if not error.passing or not (begun or state.commit >= 0 or turn + 1 < len(addresses)):
                 raise
             outcome = Outcome(error=str(error), passing=True)
         worked = bool(outcome.totals.get("commits")) or outcome.seconds >= _LASTING_SECONDS
         before = outcome.add(before)
-        if skips.take(outcome):
-            continue
-        if not outcome.passing or outcome.stopped:
+        if outcome.stopped:
             return outcome
         if worked:
             retries.succeeded()
-        else:
-            turn += 1
-        pause = retries.next_pause()
+        damaged = rereads.take(outcome)
+        pause = retries.next_pause() if outcome.passing or damaged else None
         if pause is None:
+            if skips.take(outcome):
+                continue
             return outcome
-        display.warn(f"{outcome.error}; trying again in {pause:.1f} s")
+        if not (worked or damaged):
+            turn += 1
+        hint = ", in case it was damaged on the way" if damaged else ""
+        display.warn(f"{outcome.error}; trying again in {pause:.1f} s{hint}")
         if _stopped_while_waiting(pause):
             outcome.error, outcome.stopped = None, True
             return outcome
@@ -102,11 +108,12 @@ def _addresses(values: Mapping[str, Any], login: Login) -> list[ServerAddress]:
     return addresses
 
 
-def _run_once(values: Mapping[str, Any], address: ServerAddress, skips: Skips, display: Display) -> Outcome:
-    """From the last commit until the stream ends, fails, or is stopped."""
-    out = Path(values["out"])
-    state = settled_output(out)
-    identity = uuid.uuid5(uuid.NAMESPACE_URL, f"binlog-engine://{socket.gethostname()}{out.resolve()}")
+def _run_once(
+    values: Mapping[str, Any], address: ServerAddress, state: OutputState, skips: Skips, display: Display
+) -> Outcome:
+    """From the last commit, as `state` has it, until the stream ends, fails, or is stopped."""
+    output_name = f"binlog-engine://{socket.gethostname()}{Path(values['out']).resolve()}"
+    identity = uuid.uuid5(uuid.NAMESPACE_URL, output_name)
     server_id = values["server_id"] or _FIRST_SERVER_ID + identity.int % (0xFFFFFFFF - _FIRST_SERVER_ID)
     with address.connect() as connection:
         facts = source.read_facts(connection)

@@ -169,7 +169,7 @@ class EngineRun:
         return wait_until(
             lambda: dict(_session_members(self.pid)).get(f"binlog-{role}"),
             f"{role} process",
-            check=self._must_run,
+            check=self.must_run,
         )
 
     def kill(self, role: str) -> None:
@@ -183,7 +183,7 @@ class EngineRun:
             last = self.log.latest()
             return last if last is not None and fits(last) else None
 
-        return wait_until(fitting, what, check=self._must_run)
+        return wait_until(fitting, what, check=self.must_run)
 
     def wait_for_commits(self, number: int) -> None:
         """Wait until there are that many more commits than now."""
@@ -212,7 +212,7 @@ class EngineRun:
         """Wait until no process of this run is left."""
         wait_until(lambda: not self.session(), "end of " + ", ".join(self.session()))
 
-    def _must_run(self) -> None:
+    def must_run(self) -> None:
         assert self.running, f"binlog-engine ended with {self._process.returncode}: {self.stderr}"
 
 

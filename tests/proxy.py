@@ -12,6 +12,7 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -37,15 +38,21 @@ class Faults:
 
 NONE = Faults()
 
+Damage = Callable[[], Callable[[bytes], bytes]]
+"""Makes for each connection what turns the bytes from the target into those that the client gets."""
+
 
 class Proxy:
     """Listens on a port of its own and connects to `target` (host, port), which may change at any time."""
 
     host = "127.0.0.1"
 
-    def __init__(self, target: tuple[str, int], seed: int = 1) -> None:
+    def __init__(
+        self, target: tuple[str, int], seed: int = 1, damage: Damage = lambda: lambda data: data
+    ) -> None:
         self.target = target
         self.faults = NONE
+        self._damage = damage
         self.cuts = 0
         self.stalls = 0
         self._random = random.Random(seed)
@@ -99,15 +106,21 @@ class Proxy:
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 upwards = threading.Thread(target=self._pass_on, args=(client, server), daemon=True)
                 upwards.start()
-                self._pass_on(server, client)
+                self._pass_on(server, client, self._damage())
                 upwards.join()
                 with self._lock:
                     self._open -= ends
 
-    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
+    def _pass_on(
+        self,
+        source: socket.socket,
+        sink: socket.socket,
+        changed: Callable[[bytes], bytes] = lambda data: data,
+    ) -> None:
         try:
             while data := source.recv(self._random.randrange(1, CHUNK)):
-                self._send(source, sink, data)
+                if data := changed(data):
+                    self._send(source, sink, data)
             # The other direction may have something to say yet.
             sink.shutdown(socket.SHUT_WR)
         except OSError:

@@ -238,9 +238,7 @@ class Batcher:
             elif status == framing.BAD_QUERY:
                 raise self._error(framing.REASONS[status], self._buffer.event().tobytes())
             else:
-                # What a server sends so is no binlog; in a file, an event is not what it says.
-                corrupt = self._marker < 0 and status != framing.ENCRYPTED
-                raise BinlogError(self.file, self.position, framing.REASONS[status], corrupt)
+                raise self._damage(framing.REASONS[status], corrupt=status != framing.ENCRYPTED)
         if self._buffer.is_full:
             yield from self._cutter.make_room()
 
@@ -317,7 +315,7 @@ class Batcher:
     def _special_error(self, event: bytes, error: EventError) -> BinlogError:
         if event[4] in FORMAT_EVENTS:
             # Without it no event of the file can be read, so that it is not skipped alone.
-            return BinlogError(self.file, self.position, str(error), error.corrupt and self._marker < 0)
+            return self._damage(str(error), error.corrupt)
         return self._error(str(error), event, error.corrupt)
 
     def _learn_compressed_tables(self, event: bytes) -> Iterator[OutgoingBatch]:
@@ -496,6 +494,10 @@ class Batcher:
         self._tables.doubt_all()
         self._cutter.restart()
         self._set_stop()
+
+    def _damage(self, reason: str, corrupt: bool) -> BinlogError:
+        """An error after which only a file can go on: with the next file."""
+        return BinlogError(self.file, self.position, reason, corrupt, skippable=self._marker < 0)
 
     def _error(self, reason: str, event: bytes, corrupt: bool = True) -> BinlogError:
         """An error about a whole event at the cursor."""

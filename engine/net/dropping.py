@@ -47,10 +47,10 @@ _FIRST_WITH_GTIDS = {"mysql": (5, 7), "mariadb": (10, 0)}
 
 
 def corruption_of(error: EngineError | None) -> Corruption | None:
-    """What the next run needs to know to go past the error; null where it is not about a corrupt event."""
+    """What the next run needs to know of the damage; null where the error is not about damage."""
     if not isinstance(error, BinlogError) or not error.corrupt:
         return None
-    return Corruption(error.file, error.position, error.reason, error.fingerprint)
+    return Corruption(error.file, error.position, error.reason, error.fingerprint, error.skippable)
 
 
 class SkipList:

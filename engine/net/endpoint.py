@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from dataclasses import dataclass
 
 from engine.errors import EngineError
+
+_UNUSABLE_PATH = (None, errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EPERM)
+"""Of a unix socket; Python says without a number that a path is too long."""
 
 
 class ConnectionFailed(EngineError):
@@ -29,7 +33,10 @@ class Endpoint:
 
 
 def open_socket(endpoint: Endpoint, timeout: float) -> socket.socket:
-    """A connected socket; `timeout` in seconds. Raises `ConnectionFailed` with what to look after."""
+    """A connected socket; `timeout` in seconds. Raises `ConnectionFailed` with what to look after.
+
+    Raises `EngineError` for the path of a unix socket that cannot be one.
+    """
     try:
         if endpoint.unix_socket is not None:
             sock = socket.socket(socket.AF_UNIX)
@@ -51,4 +58,9 @@ def open_socket(endpoint: Endpoint, timeout: float) -> socket.socket:
             f"{endpoint} did not answer within {timeout:g} s: check the address and any firewall between"
         ) from None
     except OSError as error:
+        if endpoint.unix_socket is not None and error.errno in _UNUSABLE_PATH:
+            raise EngineError(
+                f"cannot connect to the socket {endpoint}: {error.strerror or error}; give the path of the "
+                "server's socket (SELECT @@socket), which this user may use"
+            ) from None
         raise ConnectionFailed(f"cannot connect to {endpoint}: {error.strerror or error}") from error

@@ -32,9 +32,9 @@ def open_binlog(path: Path) -> BufferedReader:
 
     Raises `EngineError` where it cannot be opened, and where it is no binlog or an encrypted one.
     """
-    if path.exists() and not path.is_file():
-        raise EngineError(f"{path} is no binlog: it is no regular file")
     try:
+        if path.exists() and not path.is_file():
+            raise EngineError(f"{path} is no binlog: it is no regular file")
         file = path.open("rb")
         magic = file.read(MAGIC_LENGTH)
     except OSError as error:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from engine.decode import event_types as types
 from engine.decode import statements
+from engine.decode.crc32 import crc32
 from engine.decode.event_roles import (
     ANONYMOUS_GTID,
     EVENT_ROLES,
@@ -50,9 +51,9 @@ from engine.net.filtering import DROP, KEEP, is_unwanted, note_table
     AT_STOP,
 ) = range(13)
 """Why the kernel stopped. MORE: the next event is not complete. SPECIAL: a format description, a rotation, an
-unknown table map or a compressed transaction stands at the cursor. END and SERVER_ERROR: an EOF or ERR packet
-does. INDEX_FULL, IDS_FULL: there is no room for the event at the cursor. AT_STOP: the event at the cursor
-starts at STOP_AT or behind. The rest is damage."""
+unknown table map, a compressed transaction or a damaged heartbeat stands at the cursor. END and SERVER_ERROR:
+an EOF or ERR packet does. INDEX_FULL, IDS_FULL: there is no room for the event at the cursor. AT_STOP: the
+event at the cursor starts at STOP_AT or behind. The rest is damage."""
 
 REASONS = {
     BAD_PACKET: "the packet is no part of a binlog stream",
@@ -263,6 +264,15 @@ def _step_transaction(
     return (1 if ends else 0) + (2 if defines else 0)
 
 
+@inlined
+def _is_sound(data: Bytes, start: int, end: int, checksum_size: int) -> bool:
+    """Whether the checksum at `end` is that of data[start:end]; where there are none, nobody can tell.
+
+    For events that go to no decoder, which checks all others: damage may have made the event one of those.
+    """
+    return checksum_size == 0 or read_u32(data, end) == crc32(data, start, end)
+
+
 @kernel
 def _take_heartbeat(data: Bytes, state: Int64s) -> None:
     """Pass a heartbeat. Its position is ours when the server waits for more to be written.
@@ -394,6 +404,8 @@ def index_events(
         kind = np.int64(data[start + 4])
         role = EVENT_ROLES[kind]
         if role == HEARTBEAT and marker >= 0:
+            if not _is_sound(data, start, end, checksum_size):
+                return SPECIAL
             _take_heartbeat(data, state)
             continue
         expected = state[POSITION]
@@ -426,7 +438,13 @@ def index_events(
         if step & 2:
             tables[:, 1] = -1
         state[POSITION] = position + length_in_file(data, start, size)
-        if treatments[kind] != KEEP and _is_left_out(data, start, end, treatments[kind], table_ids):
+        treatment = treatments[kind]
+        # A damaged one goes to a decoder, which says so.
+        if (
+            treatment != KEEP
+            and _is_left_out(data, start, end, treatment, table_ids)
+            and _is_sound(data, start, end, checksum_size)
+        ):
             state[CURSOR] = state[EVENT_NEXT]
             continue
         told = state[TOLD_POSITION]

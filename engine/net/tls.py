@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from engine.errors import EngineError
+from engine.net.endpoint import ConnectionFailed
 
 
 class TlsMode(StrEnum):
@@ -123,7 +124,10 @@ class Tls:
 
 
 def explain(error: OSError, where: str, tls: Tls) -> EngineError:
-    """What a TLS failure on the connection to `where` means: a set-up that trying again won't mend."""
+    """What a TLS failure on the connection to `where` means: a set-up that trying again won't mend.
+
+    Only damage on the way may be gone the next time, as `ConnectionFailed` says.
+    """
     if isinstance(error, ssl.SSLCertVerificationError):
         sentence = _UNTRUSTED.get(error.verify_code, _UNTRUSTED_OTHERWISE)
         reason = error.verify_message
@@ -131,7 +135,8 @@ def explain(error: OSError, where: str, tls: Tls) -> EngineError:
         reason = (getattr(error, "reason", None) or str(error)).replace("_", " ").lower()
         sentence = next((text for part, text in _FAILURES if part in reason), _FAILED)
     authorities = "this machine's authorities" if tls.ca is None else str(tls.ca)
-    return EngineError(
+    kind = ConnectionFailed if _DAMAGED in reason else EngineError
+    return kind(
         sentence.format(where=where, reason=reason, authorities=authorities, version=tls.minimum_version)
     )
 
@@ -188,6 +193,8 @@ _UNTRUSTED = {
 """OpenSSL's verification codes (`X509_V_ERR_…`) → sentence."""
 
 _FAILED = "TLS with {where} failed: {reason}"
+_DAMAGED = "bad record mac"
+"""OpenSSL's reason, in lower case, where a record is not what the other side sent."""
 _NO_COMMON_VERSION = (
     "{where} speaks no TLS of version {version} or later ({reason}): bring the server up to date, or lower "
     "--tls-min-version"

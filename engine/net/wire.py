@@ -14,7 +14,13 @@ _LENENC_WIDTH = {0xFC: 2, 0xFD: 3, 0xFE: 8}
 
 
 class ProtocolError(EngineError):
-    """The other side sent bytes that are not MySQL's protocol."""
+    """The other side sent bytes that are not MySQL's protocol.
+
+    Where the server is known to speak it, they were damaged on the way, or something else answered: trying
+    again later may help.
+    """
+
+    passing = True
 
 
 class Reader:

@@ -36,6 +36,11 @@ class OutputError(EngineError):
 class writing:  # A class and no generator, since it stands around every single write.
     """Turns what the file system refuses into an `OutputError` that names `path`."""
 
+    sentence = (
+        "writing {path} failed: {reason}; see to that and start again: what was committed is safe, and the "
+        "rest is fetched anew"
+    )
+
     def __init__(self, path: Path) -> None:
         self._path = path
 
@@ -45,10 +50,16 @@ class writing:  # A class and no generator, since it stands around every single 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, OSError):
             reason = os.strerror(error.errno) if error.errno else str(error)
-            raise OutputError(
-                f"writing {self._path} failed: {reason}; see to that and start again: what was committed is "
-                "safe, and the rest is fetched anew"
-            ) from error
+            raise OutputError(self.sentence.format(path=self._path, reason=reason)) from error
+
+
+class opening(writing):
+    """The same for an output folder that is only looked at."""
+
+    sentence = (
+        "the output folder {path} cannot be read: {reason}; check the path, and that this user may enter the "
+        "folder and read its files"
+    )
 
 
 def start_writeback(descriptor: int) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.sink.commit_log import LOG_FOLDER, CommitLog, Position, SchemaVersion
-from engine.sink.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, sync, writing
+from engine.sink.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, opening, sync, writing
 from engine.sink.lock import LOCK_FILE, output_lock
 
 _DATA_FILE = re.compile(rf"([0-9]{{20}})-[0-9]+\.arrow(?:{re.escape(TEMPORARY_SUFFIX)})?")
@@ -34,7 +35,7 @@ def open_output(out: Path | str) -> OutputState:
     for a folder that holds something else, and `CommitLogError`.
     """
     out = Path(out)
-    with writing(out):
+    with opening(out):
         if out.exists() and not out.is_dir():
             raise OutputError(f"{out} is no folder: give the output a folder of its own")
         ours = (out / LOG_FOLDER).exists() or (out / LOCK_FILE).exists()
@@ -53,11 +54,16 @@ def open_output(out: Path | str) -> OutputState:
 def settled_output(out: Path | str) -> OutputState:
     """Like `open_output`, but only once no other engine writes there; what to resume a source from.
 
-    A sink that lost its supervisor a moment ago is waited for. Raises `OutputError` if one goes on writing.
+    A sink that lost its supervisor a moment ago is waited for. Raises `OutputError` if one goes on writing,
+    and for a new output whose folder cannot be written.
     """
     out = Path(out)
-    if not (out / LOCK_FILE).exists() and not (out / LOG_FOLDER).exists():
-        return open_output(out)
+    with opening(out):
+        was_written = (out / LOCK_FILE).exists() or (out / LOG_FOLDER).exists()
+    if not was_written:
+        state = open_output(out)
+        _require_writable(out)
+        return state
     with output_lock(out):
         return recover_output(out)
 
@@ -70,6 +76,28 @@ def recover_output(out: Path) -> OutputState:
     with writing(out):
         CommitLog(out).recover()
     return open_output(out)
+
+
+def _require_writable(out: Path) -> None:
+    """Raise `OutputError` now for a folder that the sink could not write to, or not create."""
+    with opening(out):
+        folder = next(path for path in (out, *out.absolute().parents) if _is_there(path))
+        if not folder.is_dir():
+            raise OutputError(f"the output folder {out} cannot be created: {folder} is no folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(
+            f"the output folder {out} cannot be written: this user may not create files in {folder}, so "
+            "change its owner or mode, or give another folder"
+        )
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something has that name, be it a symbolic link that leads nowhere. Raises `OSError`."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def clean_output(out: Path, last_commit: int) -> None:

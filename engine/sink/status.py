@@ -15,6 +15,7 @@ from pathlib import Path
 from engine.errors import EngineError
 from engine.sink.caught_up import read_caught_up
 from engine.sink.commit_log import CommitLog, Position, TableTotals
+from engine.sink.files import opening
 from engine.sink.lock import lock_holder
 from engine.sink.output import open_output
 
@@ -108,7 +109,8 @@ def status(out: Path | str) -> Status:
     """The state of the output in `out`. Raises `EngineError` where there is none, or its log is damaged."""
     out = Path(out)
     state = open_output(out)
-    writer = lock_holder(out)
+    with opening(out):
+        writer = lock_holder(out)
     log = CommitLog(out)
     if state.commit < 0:
         if writer is None and not log.folder.exists():
