@@ -50,9 +50,8 @@ setup: venv ## venv, java, servers and kernels, side by side
 	@$(MAKE) --no-print-directory --jobs=3 java servers kernels
 
 test: setup lint ## lint, then all tests, real servers and Spark included
-	@# Servers, Spark and the engine share the machine's cores: what fails gets a second try, and both show.
-	$(WITH_SPARK) $(VENV)/bin/pytest $(SIDE_BY_SIDE) $(TESTS) || \
-		$(WITH_SPARK) $(VENV)/bin/pytest --last-failed $(TESTS)
+	@# Servers, Spark and the engine share the machine's cores: what fails gets a second try, and the last lines say so.
+	$(WITH_SPARK) PYTHON=$(PYTHON_IN_VENV) tests/setup/twice.sh $(SIDE_BY_SIDE) -- $(TESTS)
 
 fuzz: venv ## damaged binlogs, half of FUZZ_SECONDS (300) at random, then coverage-guided; every access to memory checked
 	export BINLOG_ENGINE_CHECK_BOUNDS=1; \

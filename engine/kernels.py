@@ -24,9 +24,15 @@ Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
 
+EVERY_KERNEL: list[Any] = []
+"""What `kernel` has made."""
+
+
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: compile to machine code on first use, keep the code on disk for the next process."""
-    return _kept(function)
+    compiled = _kept(function)
+    EVERY_KERNEL.append(compiled)
+    return compiled
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import sys
 
 # Every child runs the command's script up to its main function, which imports this one.
 import engine.__main__
 import engine.decode.process
 import engine.net.process
 import engine.sink.process  # noqa: F401
-from engine.decode.warm import kernels_are_warm, warm_kernels
+from engine.decode.warm import warm_kernels
 from engine.errors import EngineError
 from engine.parent_death import outlive_parent
 
-if not kernels_are_warm():
-    print("binlog-engine: compiling kernels, once per version; this may take a minute", file=sys.stderr)
 with contextlib.suppress(EngineError):
     warm_kernels()
 # What all of them share is no garbage: looking through it again and again would take time in every child, and

@@ -1,7 +1,8 @@
 """Makes the sample binlogs that the package brings along: `python -m tests.make_samples`.
 
 A small shop on a real MySQL 9.7 with full row metadata: three tables, a DDL statement in the middle, changes
-of every kind, one rotation. `binlog-engine demo` streams them, and the kernels are compiled by decoding them.
+of every kind, one rotation. `binlog-engine demo` streams them, and the kernels are compiled by decoding them
+and a third file, of one compressed transaction.
 """
 
 from __future__ import annotations
@@ -47,10 +48,13 @@ def main() -> None:
         server.query("ALTER TABLE shop.orders ADD COLUMN gift BOOLEAN NOT NULL DEFAULT FALSE AFTER status")
         _change(server)
         server.query("FLUSH LOGS")
+        _compress(server)
+        server.query("FLUSH LOGS")
         SAMPLES.mkdir(exist_ok=True)
-        for path in server.binlogs()[:2]:
-            shutil.copyfile(path, SAMPLES / path.name)
-            print(SAMPLES / path.name, path.stat().st_size)
+        shop = server.binlogs()[:3]
+        for path, name in zip(shop, (shop[0].name, shop[1].name, "compressed-binlog.000001"), strict=True):
+            shutil.copyfile(path, SAMPLES / name)
+            print(SAMPLES / name, path.stat().st_size)
 
 
 def _fill(server) -> None:
@@ -123,6 +127,13 @@ def _change(server) -> None:
             "INSERT INTO shop.orders SELECT NULL, customer_id, sku, 1, total, placed, 'again', 0, note "
             "FROM shop.orders WHERE id <= 20"
         )
+        connection.commit()
+
+
+def _compress(server) -> None:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_transaction_compression = ON")
+        cursor.execute("UPDATE shop.customers SET tier = 'silver'")
         connection.commit()
 
 

@@ -15,7 +15,7 @@ from engine.decode.columns.base import Counters
 from engine.decode.columns.field_types import FieldType
 from engine.decode.columns.json_twin import double_text, json_text
 from engine.errors import EventError
-from tests.column_cells import column, decode
+from tests.column_cells import JUNK, column, decode
 
 JSON = column(FieldType.JSON, 4)
 
@@ -250,11 +250,60 @@ def test_doubles_of_all_sizes():
     assert decode(JSON, [encode(value) for value in values]).to_pylist() == [double_text(v) for v in values]
 
 
-def test_invalid_utf8_is_replaced_and_counted():
-    counters = Counters()
-    broken = encode(["abc"]).replace(b"b", b"\xff")
-    assert decode(JSON, [broken], counters=counters).to_pylist() == ['["a\ufffdc"]']
-    assert counters.values == {"invalid_characters": 1}
+NOT_UTF8 = {
+    "no byte of UTF-8": b"\xff",
+    "a continuation alone": b"\x80",
+    "a character that is cut off": b"\xe2\x82",
+    "overlong": b"\xc0\xaf",
+    "overlong, of three bytes": b"\xe0\x80\xaf",
+    "a surrogate": b"\xed\xa0\x80",
+    "a pair of surrogates": b"\xed\xa0\xbd\xed\xb8\x80",
+    "beyond Unicode": b"\xf4\x90\x80\x80",
+}
+LONG = "x" * 100
+
+
+@pytest.mark.parametrize("stored", NOT_UTF8.values(), ids=NOT_UTF8)
+@pytest.mark.parametrize("document", [["aZZc"], {"aZZc": 1}, "aZZc", {"k": [f"{LONG}ZZ{LONG}"]}], ids=repr)
+def test_bytes_that_are_not_utf8(document, stored):
+    encoded = encode(json.loads(json.dumps(document).replace("ZZ", "Z" * len(stored))))
+    place = encoded.index(b"Z" * len(stored))
+    broken = encoded.replace(b"Z" * len(stored), stored)
+    with pytest.raises(EventError, match=f"a JSON string is not UTF-8 .byte 0x{stored[0]:02x}") as caught:
+        decode(JSON, [encode(["sound"]), broken])
+    # Behind the first cell, the bytes between the cells, and the length of the second.
+    assert caught.value.offset == 4 + len(encode(["sound"])) + len(JUNK) + 4 + place
+    with pytest.raises(EventError, match="not UTF-8"):
+        json_text(broken)
+
+
+@pytest.mark.parametrize(
+    "text", ["\ufffd", "\U0001f600", "\ud7ff\ue000", "\U0010ffff", "\x7f\x80\u07ff\u0800"]
+)
+def test_characters_at_the_limits_of_utf8(text):
+    for document in ([text], {text: text}, text, LONG + text):
+        assert decode_in_kernel(encode(document)) == text_of(document) == json_text(encode(document))
+
+
+@given(
+    st.binary(max_size=60)
+    | st.lists(st.sampled_from([*NOT_UTF8.values(), b"abc", b"\xe2\x82\xac"])).map(b"".join)
+)
+def test_any_bytes_are_text_or_an_error(stored):
+    documents = [
+        bytes([12]) + variable_length(len(stored)) + stored,
+        bytes([0]) + struct.pack("<HHHHBH", 1, 11 + len(stored), 11, len(stored), 4, 0) + stored,
+    ]
+    try:
+        want = json.dumps(stored.decode(), ensure_ascii=False)
+    except UnicodeDecodeError:
+        for document in documents:
+            for read in (json_text, lambda document: decode(JSON, [document])):
+                with pytest.raises(EventError, match="not UTF-8"):
+                    read(document)
+    else:
+        for document, text in zip(documents, (want, f"{{{want}: null}}"), strict=True):
+            assert decode_in_kernel(document) == json_text(document) == text
 
 
 HOSTILE = [

@@ -157,17 +157,31 @@ def test_members_that_take_much_more_room_than_their_numbers(type_code):
     assert array.to_pylist() == list(names) * 100
 
 
-def test_members_that_nobody_told():
+@pytest.mark.parametrize(
+    ("type_code", "size", "arrow_type"),
+    [
+        (FieldType.ENUM, 1, pa.int16()),
+        (FieldType.ENUM, 2, pa.int32()),
+        (FieldType.SET, 1, pa.int16()),
+        (FieldType.SET, 2, pa.int32()),
+        (FieldType.SET, 3, pa.int32()),
+        (FieldType.SET, 4, pa.int64()),
+        (FieldType.SET, 8, pa.decimal128(20, 0)),
+    ],
+)
+def test_values_whose_members_are_not_known_are_numbers(type_code, size, arrow_type):
     counters = Counters()
-    array = decode(column(FieldType.ENUM, 2), [b"\0\1", None, b"\0\0"], counters=counters)
-    assert array.to_pylist() == ["256", None, "0"]
-    array = decode(column(FieldType.SET, 8), [b"\xff" * 8], counters=counters)
-    assert array.to_pylist() == [str(2**64 - 1)]
+    numbers = [2, None, 0, 2 ** (8 * size) - 1]
+    cells = [None if number is None else number.to_bytes(size, "little") for number in numbers]
+    array = decode(column(type_code, size), cells, counters=counters)
+    assert array.type == arrow_type
+    assert array.to_pylist() == numbers
     assert counters.values == {"unnamed_members": 3}
 
 
 @pytest.mark.parametrize(
-    ("type_code", "metadata"), [(FieldType.ENUM, 3), (FieldType.SET, 9), (FieldType.SET, 0)]
+    ("type_code", "metadata"),
+    [(FieldType.ENUM, 3), (FieldType.SET, 5), (FieldType.SET, 9), (FieldType.SET, 0)],
 )
 def test_impossible_enum_sizes_name_the_column(type_code, metadata):
     with pytest.raises(EngineError, match="column c is a"):

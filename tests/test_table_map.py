@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +24,7 @@ from engine.errors import EventError
 from engine.net.connection import Connection
 from engine.net.describe import describe_table
 from engine.net.files import read_events
+from engine.reader import merged_schema
 from tests.event_bytes import PLAIN, make_event, resized, with_post_header
 from tests.event_workload import create_all_types
 from tests.servers import FLAVORS, Server, UnavailableError, get_server
@@ -154,6 +156,13 @@ def test_names_members_and_the_rest():
     shown = table_map.to_json()
     assert shown["columns"][3]["members"] == ["x", "ä"]
     assert shown["primary_key"] == [[8, 5], [0, 0]]
+    assert [column["visible"] for column in shown["columns"]] == [True] * 3 + [False] + [True] * 5
+
+
+def test_visibility_that_the_binlog_does_not_say():
+    table_map = parse_optional(field(1, b"\xa0"))
+    assert [column.visible for column in table_map.columns(None)] == [None] * len(TYPES)
+    assert all("visible" not in column for column in table_map.to_json()["columns"])
 
 
 def test_dimensions_of_vectors():
@@ -286,6 +295,26 @@ def test_columns_by_the_catalog():
         table_map.columns(catalog[:1])
     with pytest.raises(CatalogMismatch, match="column kind: text in the catalog, enum\\(1\\) in the binlog"):
         table_map.columns((catalog[0], info("text", name="kind")))
+
+
+def test_members_that_become_known_are_another_column():
+    """Their names become known with them, so that no reader puts numbers and members into one column."""
+    types, metadata = [F.LONG, F.STRING, F.STRING], b"\xf7\x01" + b"\xf8\x08"
+    members = field(6, b"\x01\x012") + field(5, b"\x01\x012")
+    named = field(4, b"\x02id\x04kind\x05flags") + members
+    schemas = [
+        make_decoder(
+            TableMap.parse(table_map_event(types, metadata, optional), PLAIN), None, Options()
+        ).schema
+        for optional in (b"", named)
+    ]
+    merged = merged_schema(schemas)
+    assert {name: merged.field(name).type for name in ("kind", "flags", "@2", "@3")} == {
+        "kind": pa.string(),
+        "flags": pa.string(),
+        "@2": pa.int16(),
+        "@3": pa.decimal128(20, 0),
+    }
 
 
 def test_the_binlog_wins_over_the_catalog():

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.decode.columns.base import Codec, Counters
+from engine.decode.columns.base import Codec, Counters, error_of_column
 from engine.decode.event_table import EventTable
 from engine.decode.metadata_columns import TableRows, Transactions, build_metadata
 from engine.decode.record_message import RecordMessage
 from engine.decode.room import ArrayParts, Room
 from engine.decode.tables import TableDecoder
 from engine.decode.walk import Rows
-from engine.errors import EngineError, EventError
+from engine.errors import EngineError
 from engine.kernels import Bytes, Int64s
 
 
@@ -39,10 +39,8 @@ def build_columns(
     try:
         for place, codec in enumerate(codecs):
             columns.append(codec.build(data, rows.cells[:, place], room, counters))
-    except EventError as error:
-        raise type(error)(f"column {names[place]}: {error.reason}", error.offset) from error
     except EngineError as error:
-        raise EngineError(f"column {names[place]}: {error}") from error
+        raise error_of_column(names[place], error) from error
     return columns
 
 

@@ -98,6 +98,9 @@ class EventStream:
             rows = self._rows(event.header.type_code, body, table_map)
         except RowsUndecodable as error:
             rows_error = str(error)
+        except EventError as error:
+            name = f"{table_map.database}.{table_map.table}"
+            raise type(error)(f"in a row of {name}, {error.reason}", error.offset) from error
         table = (table_map.database, table_map.table)
         return PlacedEvent(file, position, end_position, event, table, rows, rows_error, in_payload)
 

@@ -42,7 +42,7 @@ class OptionalMetadata:
     geometry_types: tuple[int | None, ...]
     dimensions: tuple[int | None, ...]
     """Of VECTOR columns."""
-    visible: tuple[bool, ...]
+    visible: tuple[bool | None, ...]
     primary_key: tuple[tuple[int, int], ...]
     """(column, prefix length in characters; 0: the whole column), in key order."""
 
@@ -87,7 +87,7 @@ class _Found:
         self.members: list[tuple[bytes, ...] | None] = [None] * count
         self.geometry_types: list[int | None] = [None] * count
         self.dimensions: list[int | None] = [None] * count
-        self.visible = [True] * count
+        self.visible: list[bool | None] = [None] * count
         self.primary_key: list[tuple[int, int]] = []
 
     def of_types(self, types: Iterable[int]) -> list[int]:
@@ -145,7 +145,7 @@ class _Found:
         _assign(self.dimensions, self.of_types({FieldType.VECTOR}), field)
 
     def visibility(self, field: EventReader) -> None:
-        self.visible = _bits(field, len(self.types))
+        self.visible = list(_bits(field, len(self.types)))
 
     def simple_primary_key(self, field: EventReader) -> None:
         while field.remaining:

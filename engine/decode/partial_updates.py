@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.decode import event_types as types
-from engine.decode.columns.base import ABSENT_CELL
+from engine.decode.columns.base import ABSENT_CELL, error_of_column
 from engine.decode.columns.json_diffs import JsonDiff, apply_diffs, diffs_document, read_diffs
 from engine.decode.event_table import EventTable
 from engine.decode.events import decode_event
@@ -53,11 +53,14 @@ class PlainUpdate:
     updates: tuple[JsonUpdate, ...]
 
 
-def plain_update(body: RowsHeader, widths: Sequence[int], json_columns: Sequence[int]) -> PlainUpdate:
+def plain_update(
+    body: RowsHeader, names: Sequence[str], widths: Sequence[int], json_columns: Sequence[int]
+) -> PlainUpdate:
     """The rows of a PARTIAL_UPDATE_ROWS_EVENT without differences.
 
-    `widths`: `Codec.width` of the table's columns; `json_columns`: which of them are JSON. Raises
-    `EventError` for rows that do not fit the columns, and for differences that do not fit their document.
+    `names` of the table's columns; `widths`: their `Codec.width`; `json_columns`: which of them are JSON.
+    Raises `EventError` for rows that do not fit the columns, and for differences that do not fit their
+    document.
     """
     if body.column_count != len(widths):
         raise EventError("the rows event has another number of columns than its table map")
@@ -77,9 +80,13 @@ def plain_update(body: RowsHeader, widths: Sequence[int], json_columns: Sequence
         start = reader.offset
         for column, cell in _cells(reader, after, widths):
             if cell is not None and column in partial:
-                update = JsonUpdate(images + 1, column, read_diffs(cell[_LENGTH:]), column in documents)
+                try:
+                    update = JsonUpdate(images + 1, column, read_diffs(cell[_LENGTH:]), column in documents)
+                    new_cell = _new_cell(update, documents)
+                except EventError as error:
+                    raise error_of_column(names[column], error) from error
                 updates.append(update)
-                pieces += (body.rows[start : reader.offset - len(cell)], _new_cell(update, documents))
+                pieces += (body.rows[start : reader.offset - len(cell)], new_cell)
                 start = reader.offset
         pieces.append(body.rows[start : reader.offset])
         images += 2
@@ -151,7 +158,8 @@ def plain_updates(
         try:
             body = decode_event(event, description).body
             assert isinstance(body, RowsHeader)
-            plain = plain_update(body, decoder.layout.widths.tolist(), decoder.json_columns)
+            widths = decoder.layout.widths.tolist()
+            plain = plain_update(body, decoder.names, widths, decoder.json_columns)
             content[place] = plain_rows_event(event, body, plain.images)
         except EventError as error:
             name = f"{decoder.database}.{decoder.table}"

@@ -34,7 +34,7 @@ _METADATA_COLUMNS = 2
 """Behind the table's own columns: `_change_type` and `_absent_columns`."""
 
 
-_INTEGERS = (FieldType.LONGLONG, FieldType.BIT)
+_INTEGERS = (FieldType.LONGLONG, FieldType.BIT, FieldType.SET)
 """With 64 bits and no sign these are decimals in Arrow; a JSON number has room for them."""
 
 
@@ -83,8 +83,9 @@ def row_values(type_code: int, body: RowsHeader, columns: Sequence[Column]) -> l
 def _plain_images(kind: t.RowsKind, body: RowsHeader, columns: Sequence[Column]) -> PlainUpdate:
     if not kind.partial_json:
         return PlainUpdate(body.rows, ())
+    names = [column.name for column in columns]
     widths = [codec_for(column, _OPTIONS).width for column in columns]
-    return plain_update(body, widths, json_columns(columns))
+    return plain_update(body, names, widths, json_columns(columns))
 
 
 def _column_values(array: pa.Array, column: Column) -> list[Any]:

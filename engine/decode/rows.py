@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from engine.change_schema import CHANGE_TYPES
 from engine.decode.columns import codec_for
-from engine.decode.columns.base import Column, Counters, Options
+from engine.decode.columns.base import Codec, Column, Counters, Options, error_of_column
 from engine.decode.event_table import EventTable, EventTableError
 from engine.decode.format_description import FormatDescription
 from engine.decode.metadata_columns import absent_names
 from engine.decode.record_message import read_arrays
 from engine.decode.walk import RowLayout, Rows, walk_rows
-from engine.errors import EventError
+from engine.errors import EngineError, EventError
+from engine.kernels import Bytes, Int32s
 
 
 def decode_rows(
@@ -46,12 +47,23 @@ def decode_rows(
     except EventTableError as error:
         raise EventError(error.reason) from error
     names = [column.name for column in columns]
-    arrays = read_arrays(events.data, list(rows.cells.T), codecs, Counters())
+    arrays = [
+        _column_array(name, events.data, cells, codec)
+        for name, cells, codec in zip(names, rows.cells.T, codecs, strict=True)
+    ]
     change_types = pa.array([CHANGE_TYPES[code] for code in rows.change_types], pa.string())
     absent = pa.array(_absent_columns(rows, tuple(names)), pa.list_(pa.string()))
     return pa.RecordBatch.from_arrays(
         [*arrays, change_types, absent], [*names, "_change_type", "_absent_columns"]
     )
+
+
+def _column_array(name: str, data: Bytes, cells: Int32s, codec: Codec) -> pa.Array:
+    try:
+        (array,) = read_arrays(data, [cells], [codec], Counters())
+    except EngineError as error:
+        raise error_of_column(name, error) from error
+    return array
 
 
 def _absent_columns(rows: Rows, names: tuple[str, ...]) -> list[list[str] | None]:

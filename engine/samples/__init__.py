@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+_FOLDER = Path(__file__).parent
+
 
 def sample_binlogs() -> list[Path]:
     """The files, in order."""
-    return sorted(Path(__file__).parent.glob("shop-binlog.0*"))
+    return sorted(_FOLDER.glob("shop-binlog.0*"))
+
+
+def compressed_binlog() -> Path:
+    """A file with a compressed transaction, which the others lack."""
+    return _FOLDER / "compressed-binlog.000001"

@@ -13,6 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from engine.decode.room import ArrayParts, Room
+from engine.errors import EngineError, EventError
 from engine.kernels import Bytes, Int32s
 
 NULL_CELL = -1
@@ -44,7 +45,8 @@ class Column:
     declared: str | None = None
     """The type's name where only the catalog knows it (MariaDB's uuid, inet6, json alias…), lower case."""
     nullable: bool = True
-    visible: bool = True
+    visible: bool | None = None
+    """None where nothing says it."""
 
 
 @dataclass(slots=True)
@@ -75,6 +77,13 @@ class Counters:
         """Count what the other has counted."""
         for name, amount in other.values.items():
             self.add(name, amount)
+
+
+def error_of_column(name: str, error: EngineError) -> EngineError:
+    """A codec's error that names the column as well; an `EventError` keeps its class and offset."""
+    if isinstance(error, EventError):
+        return type(error)(f"column {name}: {error.reason}", error.offset)
+    return EngineError(f"column {name}: {error}")
 
 
 class Codec(Protocol):

@@ -1,7 +1,8 @@
 """ENUM and SET: an index into, or a bit mask over, the members that the table map or the catalog told.
 
-The members are laid out as one blob of UTF-8 with offsets, from which a kernel copies. Where nobody told the
-members, the number itself becomes the text, as mysqlbinlog prints it, counted as `unnamed_members`.
+The members are laid out as one blob of UTF-8 with offsets, from which a kernel copies. Where neither told
+them, the array holds the stored numbers, typed as an unsigned integer column of the same width, so that no
+text can be taken for a member; they are counted as `unnamed_members`.
 """
 
 from __future__ import annotations
@@ -17,15 +18,14 @@ from numba import types
 from numpy.typing import NDArray
 
 from engine.decode.columns.base import Codec, Column, Counters, Options
-from engine.decode.columns.digits import write_number
 from engine.decode.columns.field_types import FieldType
+from engine.decode.columns.integers import NumberCodec, unsigned_codec
 from engine.decode.columns.kernels import (
     CELLS,
     DATA,
     FULL,
     OFFSETS,
     OUT,
-    SIZE_AND_NULLS,
     address_of,
     check_content_size,
     copy_padded,
@@ -38,26 +38,9 @@ from engine.decode.room import PADDING, ArrayParts, Room, RoomFull
 from engine.errors import EngineError, EventError, UnsupportedError
 from engine.kernels import Bytes, Int32s
 
-_LONGEST_NUMBER = 20
-"""Digits of the largest number of 64 bits."""
+_ENUM_BYTES, _SET_BYTES = (1, 2), (1, 2, 3, 4, 8)
+"""Bytes that a value can take."""
 _BOUNDS = types.Array(types.int32, 1, "C", readonly=True)
-
-
-@kernel(SIZE_AND_NULLS, DATA, CELLS, types.int64, OFFSETS, OUT)
-def _number_texts(data: Any, cells: Any, size: int, offsets: Any, out: Any) -> Any:
-    """Write every cell's number as text; `SIZE_AND_NULLS`."""
-    batch, text = address_of(data), address_of(out)
-    nulls = 0
-    to = np.int64(0)
-    offsets[0] = 0
-    for index in range(cells.size):
-        cell = np.int64(cells[index])
-        if cell < 0:
-            nulls += 1
-        else:
-            to = write_number(text, to, little_endian(batch, cell, size))
-        offsets[index + 1] = to
-    return to, nulls
 
 
 @numba.njit
@@ -134,18 +117,26 @@ def _set_texts(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets
 
 @dataclass(frozen=True, slots=True)
 class UnnamedCodec:
-    """An ENUM or SET whose members nobody told."""
+    """An ENUM or SET whose members are not known."""
 
-    arrow_type: pa.DataType
-    width: int
+    numbers: NumberCodec
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """See `Codec.arrow_type`."""
+        return self.numbers.arrow_type
+
+    @property
+    def width(self) -> int:
+        """See `Codec.width`."""
+        return self.numbers.width
 
     def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        place, offsets = room.take_offsets(cells.size)
-        content = room.open(cells.size * _LONGEST_NUMBER)
-        size, nulls = _number_texts(data, cells, self.width, offsets, content)
-        counters.add("unnamed_members", cells.size - nulls)
-        return variable(room, cells, place, size, nulls)
+        array = self.numbers.build(data, cells, room, counters)
+        rows, nulls = array.nodes
+        counters.add("unnamed_members", rows - nulls)
+        return array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,9 +185,9 @@ def _members_codec(width: int, is_set: bool, members: Sequence[str]) -> Codec:
 def enum_codec(column: Column, options: Options) -> Codec:
     """The codec of an ENUM or SET column, whose metadata is the number of bytes that a value takes."""
     is_set = column.type_code == FieldType.SET
-    if not 1 <= column.metadata <= (8 if is_set else 2):
+    if column.metadata not in (_SET_BYTES if is_set else _ENUM_BYTES):
         kind = "a SET" if is_set else "an ENUM"
         raise EngineError(f"column {column.name} is {kind} of {column.metadata} bytes in the binlog")
     if column.members is None:
-        return UnnamedCodec(pa.string(), column.metadata)
+        return UnnamedCodec(unsigned_codec(column.metadata))
     return _members_codec(column.metadata, is_set, column.members if is_set else ("", *column.members))

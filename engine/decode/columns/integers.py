@@ -44,6 +44,8 @@ _UNSIGNED = {
     FieldType.LONG: (4, pa.int64()),
     FieldType.LONGLONG: (8, UNSIGNED_BIGINT),
 }
+_UNSIGNED_TYPES = dict(_UNSIGNED.values())
+"""By the number of bytes."""
 
 
 @kernel(types.int64, DATA, CELLS, types.int64, types.boolean, types.int64, OUT)
@@ -84,6 +86,11 @@ class NumberCodec:
         values = room.open(cells.size * item)
         nulls = extend_numbers(data, cells, self.width, self.signed, item, values)
         return fixed(room, cells, item, nulls)
+
+
+def unsigned_codec(width: int) -> NumberCodec:
+    """The codec of unsigned numbers of `width` bytes: 1, 2, 3, 4 or 8."""
+    return NumberCodec(_UNSIGNED_TYPES[width], width, signed=False)
 
 
 @kernel(types.int64, DATA, CELLS, types.int16[::1])

@@ -60,9 +60,8 @@ def read_diffs(content: bytes) -> tuple[JsonDiff, ...]:
         operation = reader.uint(1)
         if operation not in _NAMES:
             raise EventError(f"{operation} is no way to change a JSON document", reader.offset - 1)
-        raw = reader.length_encoded_bytes()
+        path = _path(reader)
         value = None if operation == REMOVE else reader.length_encoded_bytes()
-        path = raw.decode("utf-8", "backslashreplace")
         diffs.append(JsonDiff(operation, path, _legs(path), value))
     return tuple(diffs)
 
@@ -94,6 +93,14 @@ def diffs_document(diffs: Sequence[JsonDiff]) -> bytes:
     return serialize_document(items)
 
 
+def _path(reader: EventReader) -> str:
+    raw = reader.length_encoded_bytes()
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise EventError("a JSON path is not UTF-8", reader.offset - len(raw) + error.start) from None
+
+
 def _legs(path: str) -> tuple[bytes | Cell, ...]:
     legs: list[bytes | Cell] = []
     at = path.find("$") + 1
@@ -118,7 +125,7 @@ def _leg(match: re.Match[str], path: str) -> bytes | Cell:
     if match["name"]:
         return match["name"].encode()
     try:
-        return str(json.loads(match["quoted"], strict=False)).encode("utf-8", "surrogatepass")
+        return str(json.loads(match["quoted"], strict=False)).encode()
     except ValueError:
         raise EventError(f"the JSON path {path!r} holds no proper name") from None
 

@@ -99,26 +99,21 @@ class JsonCodec:
         stack = np.empty(STACK_WORDS, np.uint64)
         size, leftovers = _documents(data, cells, prefix, stack, powers_of_ten(), offsets, content, left)
         if leftovers:
-            texts = {
-                index: self._text(data, int(cells[index]), counters) for index in left[:leftovers].tolist()
-            }
+            texts = {index: self._text(data, int(cells[index])) for index in left[:leftovers].tolist()}
             joined = _insert(offsets, content, texts)
             size = len(joined)
             room.open(size)[:size] = np.frombuffer(joined, np.uint8)
         return variable(room, cells, place, size, count_nulls(cells))
 
-    def _text(self, data: NDArray[np.uint8], cell: int, counters: Counters) -> bytes:
+    def _text(self, data: NDArray[np.uint8], cell: int) -> bytes:
         """A document's text by the twin."""
         start = cell - self.width
         size = int.from_bytes(data[cell:start].tobytes(), "little")
         document = data[start : start + size].tobytes()
         try:
-            text = twin.json_text(document)
+            return twin.json_text(document).encode()
         except EventError as error:
             raise EventError(error.reason, start + error.offset) from error
-        invalid = text.count("\ufffd") - document.count("\ufffd".encode())
-        counters.add("invalid_characters", max(invalid, 0))
-        return text.encode()
 
 
 def _insert(offsets: Int32s, content: Bytes, texts: dict[int, bytes]) -> bytes:

@@ -2,7 +2,8 @@
 
 It renders every value there is, and it is what the kernel leaves rare values and broken documents to. All
 offsets are checked against the container that holds them, and nothing may point back, so that a document
-cannot loop; and the text may not outgrow the document, so that it cannot multiply itself. The format is
+cannot loop; and the text may not outgrow the document, so that it cannot multiply itself. MySQL checks that
+strings and keys are utf8mb4 before it stores them, so other bytes are damage, and an error. The format is
 that of MySQL's `sql-common/json_binary.h`, the text that of `Json_wrapper::to_string`.
 """
 
@@ -122,7 +123,7 @@ class _Reader:
             self.write(double_text(number) if isinstance(number, float) else str(number))
         elif kind == STRING:
             length, at = self.variable_length(at, end)
-            self.string(self.take(at, length, end))
+            self.string(at, length, end)
         elif kind == OPAQUE:
             field_type = self.number(at, 1, end)
             length, at = self.variable_length(at + 1, end)
@@ -130,8 +131,15 @@ class _Reader:
         else:
             raise EventError(f"{kind} is no JSON type", at)
 
-    def string(self, text: bytes) -> None:
-        self.write('"' + text.decode("utf-8", "replace").translate(_ESCAPES) + '"')
+    def string(self, at: int, size: int, end: int) -> None:
+        """Write the `size` bytes at `at`, all of them before `end`, as a JSON string."""
+        content = self.take(at, size, end)
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            reason = f"a JSON string is not UTF-8 (byte 0x{content[error.start]:02x})"
+            raise EventError(reason, at + error.start) from None
+        self.write('"' + text.translate(_ESCAPES) + '"')
 
     def container(self, kind: int, start: int, end: int, depth: int) -> None:
         """Write an object or array; its offsets count from `start`."""
@@ -157,7 +165,7 @@ class _Reader:
                 key = start + self.number(entry, width, end)
                 length = self.number(entry + width, 2, end)
                 self.behind_tables(key, contents)
-                self.string(self.take(key, length, end))
+                self.string(key, length, end)
                 self.write(": ")
             entry = values + index * (1 + width)
             kind = self.number(entry, 1, end)

@@ -52,6 +52,11 @@ class Kernel:
         self.__doc__ = function.__doc__
         Kernel.every.append(self)
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether there is code, compiled or out of the cache."""
+        return self._compiled is not None
+
     def compile(self) -> Callable[..., Any]:
         """The compiled function."""
         if self._compiled is None:
