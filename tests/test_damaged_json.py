@@ -10,7 +10,10 @@ from engine.decode import event_types as types
 from engine.decode.event_stream import decode_all as decode_events
 from engine.errors import BinlogError
 from engine.net.files import read_events
+from engine.reader import Changes
+from tests.engine_run import run_command
 from tests.made_events import Part, binlog, gtid, image, integer, query, rows, xid
+from tests.servers import Server
 from tests.test_expand import decode
 from tests.test_json_diffs import REPLACE, difference
 from tests.test_partial_updates import BEFORE, FULL, TABLE, differences, document, update
@@ -73,3 +76,27 @@ def test_text_that_is_not_utf8_ends_both_with_its_place(name: str, tmp_path: Pat
     with pytest.raises(BinlogError) as caught:
         list(decode_events(events))
     assert str(caught.value).startswith(error)
+
+
+@pytest.mark.server
+def test_bytes_that_a_server_let_in(mysql97: Server, tmp_path: Path):
+    mysql97.flush_binlog()
+    mysql97.execute(
+        "DROP DATABASE IF EXISTS not_utf8",
+        "CREATE DATABASE not_utf8",
+        "CREATE TABLE not_utf8.t (id INT PRIMARY KEY, j JSON)",
+        "INSERT INTO not_utf8.t VALUES (1, '[1]')",
+        "INSERT INTO not_utf8.t VALUES (2, JSON_ARRAY(_ascii x'61ff62'))",
+        "INSERT INTO not_utf8.t VALUES (3, '[3]')",
+    )
+    path = mysql97.binlogs()[-1]
+    mysql97.flush_binlog()
+    mysql97.execute("DROP DATABASE not_utf8")
+    out = tmp_path / "out"
+    for command in (["events", str(path), "--json"], ["decode", str(path), "--out", str(out)]):
+        ended = run_command(*command)
+        assert ended.status == 1
+        assert f"{path.name} at position " in ended.sentence
+        assert "in a row of not_utf8.t, column @2: a JSON string is not UTF-8 (byte 0xff)" in ended.sentence
+    assert run_command("decode", str(path), "--out", str(out), "--on-corrupt=skip").status == 0
+    assert Changes(out).read("not_utf8", "t").column("@2").to_pylist() == ["[1]", "[3]"]

@@ -2,9 +2,9 @@
 
 It renders every value there is, and it is what the kernel leaves rare values and broken documents to. All
 offsets are checked against the container that holds them, and nothing may point back, so that a document
-cannot loop; and the text may not outgrow the document, so that it cannot multiply itself. MySQL checks that
-strings and keys are utf8mb4 before it stores them, so other bytes are damage, and an error. The format is
-that of MySQL's `sql-common/json_binary.h`, the text that of `Json_wrapper::to_string`.
+cannot loop; and the text may not outgrow the document, so that it cannot multiply itself. Strings and keys
+are utf8mb4, so other bytes are an error. The format is that of MySQL's `sql-common/json_binary.h`, the text
+that of `Json_wrapper::to_string`.
 """
 
 from __future__ import annotations
