@@ -47,7 +47,7 @@ class HostileFolder:
 
     def run(self, *arguments: str, command: Sequence[str] = (COMMAND,)) -> Ended:
         with self.start(*arguments, command=command) as engine:
-            ended = engine.wait(120)
+            ended = engine.wait(240)
         assert ended.status == 0, ended.stderr
         assert "Traceback" not in ended.stderr
         return ended
