@@ -45,3 +45,8 @@ def test_events_that_were_not_sent():
 def test_events_that_are_in_no_file():
     events = [event(0, flags=t.FLAG_ARTIFICIAL), event(4 + SIZE), event(0)]
     assert positions(events, 4) == [4, 4, 4 + SIZE]
+
+
+def test_an_event_that_is_in_no_file_but_says_where_the_next_one_is():
+    events = [event(4, flags=t.FLAG_ARTIFICIAL), event(500, flags=t.FLAG_ARTIFICIAL), event(0), event(0)]
+    assert positions(events, 4) == [4, 500, 500, 500 + SIZE]
