@@ -39,12 +39,13 @@ servers: venv ## download the real servers for the tests, once, into the user's 
 	$(PYTHON_IN_VENV) -m tests.servers
 
 kernels: venv ## compile the kernels into their cache
-	$(PYTHON_IN_VENV) -m engine.decode.warm
+	$(PYTHON_IN_VENV) -m engine.commands.warm
 
-lint: venv ## ruff and mypy
+lint: venv ## ruff, mypy, and which package may import which
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
 
 setup: venv ## venv, java, servers and kernels, side by side
 	@$(MAKE) --no-print-directory --jobs=3 java servers kernels

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import sys
 
-from engine.import_path import leave_out_current_folder
+from engine.pipeline.import_path import leave_out_current_folder
 
 
 def main() -> int:
     """Run the command that the arguments name; returns its exit code."""
     leave_out_current_folder()
-    from engine.stop_signals import note_stop_signals
+    from engine.pipeline.stop_signals import note_stop_signals
 
     note_stop_signals()
     from engine import cli

@@ -11,13 +11,14 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine import config
+from engine.config import settings as config
 from engine.errors import EngineError
-from engine.fork_server import start_fork_server
-from engine.stop_signals import Terminated, stop_signals_raised
+from engine.pipeline.fork_server import start_fork_server
+from engine.pipeline.stop_signals import Terminated, stop_signals_raised
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -113,8 +114,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     start_fork_server()
-    from engine.credentials import read_login
-    from engine.runs import run_server
+    from engine.commands.runs import run_server
+    from engine.config.credentials import read_login
 
     settings = (*config.CONNECTION, *config.PIPELINE, *config.START)
     values = config.resolve(settings, vars(options), config.environment(), options.config)
@@ -125,7 +126,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _decode(options: argparse.Namespace) -> int:
     start_fork_server()
-    from engine.runs import decode_files
+    from engine.commands.runs import decode_files
 
     values = config.resolve(config.PIPELINE, vars(options), config.environment(), options.config)
     config.require(values, "out")
@@ -133,7 +134,7 @@ def _decode(options: argparse.Namespace) -> int:
 
 
 def _with_display(options: argparse.Namespace, work: Callable[[Any], Any]) -> int:
-    from engine.progress import Display, require_writable, summary, write_report
+    from engine.commands.progress import Display, require_writable, summary, write_report
 
     if options.report is not None:
         require_writable(options.report)
@@ -153,9 +154,10 @@ def _with_display(options: argparse.Namespace, work: Callable[[Any], Any]) -> in
 
 
 def _events(options: argparse.Namespace) -> int:
-    from engine.credentials import read_login
-    from engine.decode.show_events import show_events, show_server_events
-    from engine.net.origins import ServerAddress
+    from engine.commands.events import show_events, show_server_events
+    from engine.config.credentials import read_login
+    from engine.config.server_address import ServerAddress
+    from engine.net.client.connect import connect
 
     if options.files:
         show_events(options.files, as_json=options.json, output=sys.stdout)
@@ -167,7 +169,7 @@ def _events(options: argparse.Namespace) -> int:
     login = read_login(values, config.environment(), interactive=sys.stdin.isatty())
     address = ServerAddress(values["host"], values["port"], login, values["socket"])
     show_server_events(
-        address.connect,
+        partial(connect, address),
         server_id=values["server_id"],
         start=options.start,
         as_json=options.json,
@@ -177,20 +179,20 @@ def _events(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from engine.sink.status import print_status
+    from engine.commands.status import print_status
 
     return print_status(options.out, as_json=options.json)
 
 
 def _vacuum(options: argparse.Namespace) -> int:
-    from engine.sink.vacuum import print_vacuum
+    from engine.commands.vacuum import print_vacuum
 
     return print_vacuum(options.out, options.older_than, dry_run=options.dry_run)
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from engine.net.serve import run_server
-    from engine.net.server_tls import ServerTls
+    from engine.net.archive_server.server import run_server
+    from engine.net.archive_server.server_tls import ServerTls
 
     password = ""
     if options.password_env is not None:
@@ -204,6 +206,6 @@ def _serve(options: argparse.Namespace) -> int:
 
 def _demo(options: argparse.Namespace) -> int:
     start_fork_server()
-    from engine.demo import run_demo
+    from engine.commands.demo import run_demo
 
     return run_demo()

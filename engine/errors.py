@@ -12,7 +12,7 @@ from typing import Any
 class EngineError(Exception):
     """What went wrong, in one sentence that a user can act on."""
 
-    passing = False
+    retryable = False
     """Whether the same thing may succeed later without anybody doing anything."""
     corrupt = False
     """Whether damaged bytes are to blame."""
@@ -40,7 +40,7 @@ class BinlogError(EngineError):
         self.reason = reason
         self.corrupt = corrupt
         self.fingerprint = fingerprint
-        """Of the event's bytes (`engine.fingerprint`), where it is known which bytes these are."""
+        """Of the event's bytes (`engine.binlog.fingerprint`), where it is known which bytes these are."""
         self.skippable = skippable
         """Whether a stream may go on after the damage."""
 
@@ -71,3 +71,9 @@ class UnsupportedError(EventError):
     """An event that may well be sound, but says what nobody here understands, or more than is allowed."""
 
     corrupt = False
+
+
+class ConnectionFailed(EngineError):
+    """The server cannot be reached, or the connection was lost: trying again later may help."""
+
+    retryable = True

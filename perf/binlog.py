@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from engine.net.connection import Connection
-from engine.net.describe import describe_table
+from engine.net.client.connection import Connection
+from engine.net.client.table_columns import describe_table
 from perf.workload import DATABASE, HELPERS, NUMBERS, Workload
 from tests.servers import Server, get_server
 from tests.servers.cache import cached
@@ -99,7 +99,7 @@ class ServedBinlog:
 
 
 def catalog_of(binlog: Path) -> Mapping[str, bytes]:
-    """By `database.table` the packed columns (`engine.decode.catalog`); empty for binlogs not kept here."""
+    """By `database.table` the packed columns (`engine.binlog.catalog`); empty for binlogs not kept here."""
     kept = binlog.with_name(_CATALOG)
     packed = json.loads(kept.read_text()) if kept.exists() else {}
     return {table: base64.b64decode(columns) for table, columns in packed.items()}

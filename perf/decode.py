@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from engine.allocator import keep_freed_memory
+from engine.binlog.files import open_binlog
+from engine.binlog.table_map import TableMap
+from engine.config.decode_options import DecodeOptions
 from engine.decode.batch import BatchDecoder
-from engine.decode.options import DecodeOptions
-from engine.decode.table_map import TableMap
-from engine.net.batching import BATCH_BYTES, Batcher
-from engine.net.cutting import OutgoingBatch
-from engine.net.files import open_binlog
-from engine.slot_file import RESULT_ROOM
+from engine.net.batching.batcher import BATCH_BYTES, Batcher
+from engine.net.batching.cutter import OutgoingBatch
+from engine.pipeline.allocator import keep_freed_memory
+from engine.pipeline.slot_file import RESULT_ROOM
 from perf.binlog import binlog_of, catalog_of
 from perf.measurement import PeerError
 from perf.workloads import WORKLOADS

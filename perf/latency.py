@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.reader import Changes
-from engine.sink.commit_log import CommitLog
+from engine.output.commit_log import CommitLog
+from engine.output.reader import Changes
 from perf.binlog import SESSIONS, live_server
 from perf.case import Case, Settings, no_binlog
 from perf.measurement import Measurement, PeerError

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from engine.change_schema import to_file_batch, transit_schema
+from engine.binlog.files import read_events
+from engine.config.decode_options import DecodeOptions
 from engine.decode.batch import BatchDecoder
-from engine.decode.options import DecodeOptions
-from engine.messages import Result
-from engine.net.batching import Batcher
-from engine.net.cutting import OutgoingBatch
-from engine.net.files import read_events
-from engine.reader import decode_batch, merged_schema
+from engine.net.batching.batcher import Batcher
+from engine.net.batching.cutter import OutgoingBatch
+from engine.output.change_schema import to_file_batch, transit_schema
+from engine.output.reader import decode_batch, merged_schema
+from engine.pipeline.messages import Result
 
 LARGEST_PACKET = 0xFFFFFF
 ROOM = 1 << 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
-from engine.decode.columns.charset_tables import (
+from engine.binlog.charset_tables import (
     MULTI_BYTE_CHARSETS,
     SINGLE_BYTE_CHARSETS,
     multi_byte_characters,

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.ma
 
+from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
+from engine.binlog.column import Column
+from engine.binlog.field_types import FieldType
+from engine.decode.arrow.arena import Arena, ArrayParts, in_own_room
+from engine.decode.arrow.codec import Codec, Counters, Options
+from engine.decode.arrow.record_message import read_arrays
 from engine.decode.columns import codec_for
-from engine.decode.columns.base import Codec, Column, Counters, Options
-from engine.decode.columns.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
-from engine.decode.columns.field_types import FieldType
-from engine.decode.record_message import read_arrays
-from engine.decode.room import ArrayParts, Room, in_own_room
 from engine.errors import EngineError
 from tests.column_cells import lay_out, prefixed
 from tests.test_columns_json import encode
@@ -119,8 +120,8 @@ def random_content(column: Column, width: int, choose: random.Random) -> bytes:
     return content[: column.metadata] if column.type_code == FieldType.STRING else content
 
 
-def _build(codec: Codec, batch: np.ndarray, cells: np.ndarray, room: Room) -> ArrayParts:
-    return codec.build(batch, cells, room, Counters())
+def _build(codec: Codec, batch: np.ndarray, cells: np.ndarray, arena: Arena) -> ArrayParts:
+    return codec.build(batch, cells, arena, Counters())
 
 
 def main(rounds: int) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from engine.binlog.column import Column
+from engine.decode.arrow.codec import ABSENT_CELL, NULL_CELL, Codec, Counters, Options
+from engine.decode.arrow.record_message import read_arrays
 from engine.decode.columns import codec_for
-from engine.decode.columns.base import ABSENT_CELL, NULL_CELL, Codec, Column, Counters, Options
-from engine.decode.record_message import read_arrays
 
 JUNK = b"\xff\x00\x80"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.reader import Changes
-from engine.sink.commit_log import CommitLog
+from engine.output.commit_log import CommitLog
+from engine.output.reader import Changes
 
 
 def sequence_numbers(out: Path) -> list[int]:

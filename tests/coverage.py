@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.decode.columns.field_types import FieldType as F
-from engine.decode.event_types import EVENT_NAMES
+from engine.binlog.event_types import EVENT_NAMES
+from engine.binlog.field_types import FieldType as F
 from tests import rare_workload, test_events_servers
 from tests.every_event import BODIES
 from tests.servers import FLAVORS

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from engine.sink.commit_log import Commit, CommitLog
+from engine.output.commit_log import Commit, CommitLog
 from tests.servers import Server
 
 COMMAND = str(Path(sys.executable).with_name("binlog-engine"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import replace
 
-from engine.decode.format_description import FormatDescription
+from engine.binlog.format_description import FormatDescription
 
 PLAIN = FormatDescription.assumed()
 """The format of events without checksums."""

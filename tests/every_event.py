@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from engine.decode import event_types as t
+from engine.binlog import event_types as t
 from tests.event_bytes import with_post_header
 from tests.made_events import (
     SIGNED_INT,

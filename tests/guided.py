@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 import engine
-from engine.decode.warm import warm_kernels
+from engine.commands.warm import warm_kernels
 from tests.hostile import (
     CASE_SECONDS,
     STATE,

@@ -28,20 +28,20 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from engine.change_schema import transit_schema
-from engine.decode import event_types as types
+from engine.binlog import event_types as types
+from engine.binlog.event_types import EVENT_NAMES, HEADER_LENGTH
+from engine.binlog.events import decode_event
+from engine.binlog.events.payload import inner_events
+from engine.binlog.format_description import FormatDescription, has_checksum_field
+from engine.binlog.samples import sample_binlogs
+from engine.commands.warm import warm_kernels
+from engine.config.decode_options import DecodeOptions
+from engine.config.table_filter import EVERY_TABLE, TableFilter
 from engine.decode.batch import BatchDecoder
-from engine.decode.event_types import EVENT_NAMES, HEADER_LENGTH
-from engine.decode.events import decode_event
-from engine.decode.events.payload import inner_events
-from engine.decode.format_description import FormatDescription, has_checksum_field
-from engine.decode.options import DecodeOptions
-from engine.decode.warm import warm_kernels
 from engine.errors import BinlogError, EventError
-from engine.messages import Corruption
-from engine.net.batching import Batcher, ServerErrorPacket
-from engine.samples import sample_binlogs
-from engine.table_filter import EVERY_TABLE, TableFilter
+from engine.net.batching.batcher import Batcher, ServerErrorPacket
+from engine.output.change_schema import transit_schema
+from engine.pipeline.messages import Corruption
 from tests.batches import packets_of
 from tests.every_event import BODIES, ONE_TRANSACTION, binlog_of
 from tests.made_events import binlog, gtid, mariadb_compressed, payload_of
@@ -336,7 +336,7 @@ def _run_through(
         decode=decoders.options(case),
         opens_compressed=True,
         skips=skips,
-        foresight=dict.fromkeys,
+        describe_ahead=dict.fromkeys,
     )
     batches, error, at = [], None, 0
     try:

@@ -14,7 +14,7 @@ from typing import Self
 
 import pymysql
 
-from engine.reader import Changes
+from engine.output.reader import Changes
 from tests.engine_run import wait_until
 from tests.servers import Server
 

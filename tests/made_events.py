@@ -11,8 +11,8 @@ from uuid import UUID
 
 import zstandard
 
-from engine.decode import event_types as types
-from engine.decode.format_description import has_checksum_field
+from engine.binlog import event_types as types
+from engine.binlog.format_description import has_checksum_field
 from tests.small_binlog import event, format_description
 
 SOURCE = UUID("3e11fa47-71ca-11e1-9e33-c80aa9429562")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS
-from engine.sink.commit_log import Commit, CommitLog, DataFile, Position, SchemaVersion
-from engine.sink.files import table_folder
+from engine.output.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS
+from engine.output.commit_log import Commit, CommitLog, DataFile, Position, SchemaVersion
+from engine.output.files import table_folder
 
 GTID_SOURCE = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 FIRST_COMMIT_US = 1_700_000_000_000_000

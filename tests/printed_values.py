@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.decode.columns.base import Column
-from engine.decode.columns.charsets import charset_of
+from engine.binlog.charsets import charset_of
+from engine.binlog.column import Column
 from tests.charset_characters import encoded
 from tests.mysqlbinlog import run_tool
 

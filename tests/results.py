@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from engine.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS, transit_schema
-from engine.messages import Result, TableResult
+from engine.output.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS, transit_schema
+from engine.pipeline.messages import Result, TableResult
 
 FIRST_TIMESTAMP = 1_700_000_000
 

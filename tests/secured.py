@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.net.connection import Connection
-from engine.net.tls import Tls, TlsMode
+from engine.config.tls import Tls, TlsMode
+from engine.net.client.connection import Connection
 from tests.certificates import Authority, Certificate
 from tests.servers import Server, get_server
 

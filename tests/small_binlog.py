@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from engine.decode import event_types as t
+from engine.binlog import event_types as t
 
 MAGIC = b"\xfebin"
 _HEADER = struct.Struct("<IBIIIH")

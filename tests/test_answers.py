@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.net.answers import MAX_STATEMENT, answer
-from engine.net.archive import Archive
-from engine.net.packets import ServerError
-from engine.net.session import Session
-from engine.net.source import Replica
+from engine.net.archive_server.answers import MAX_STATEMENT, answer
+from engine.net.archive_server.archive import Archive
+from engine.net.archive_server.session import Session
+from engine.net.protocol.commands import Replica
+from engine.net.protocol.packets import ServerError
 from tests.small_binlog import write_binlog
 
 

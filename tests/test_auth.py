@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pymysql import _auth as reference
 
 from engine.errors import EngineError
-from engine.net import auth
-from engine.net.auth import Credentials
-from engine.net.signatures import sign_with_password
-from engine.net.wire import ProtocolError
+from engine.net.protocol import auth
+from engine.net.protocol.auth import Credentials
+from engine.net.protocol.signatures import sign_with_password
+from engine.net.protocol.wire import ProtocolError
 
 NONCE = bytes(range(1, 21))
 SCRAMBLE = bytes(range(1, 33))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.samples import sample_binlogs
+from engine.binlog.samples import sample_binlogs
 from tests.certificates import Authority
 from tests.restricted import python_restricted, run_restricted
 
@@ -159,7 +159,7 @@ def test_another_folder_for_temporary_files(folder: Path, tmp_path: Path, filled
 @pytest.mark.parametrize("name", ["file", "loop", "locked", "fixed", 300 * "x"])
 def test_another_folder_for_kernels(folder: Path, tmp_path: Path, name: str) -> None:
     """They go where temporary files are; so they do where only the folder itself cannot be written."""
-    code = "from engine.kernel_cache import kernel_folder; print(kernel_folder('engine.net.framing'))"
+    code = "from engine.kernels.cache import kernel_folder; print(kernel_folder('engine.binlog.crc32'))"
     places = {"TMPDIR": str(tmp_path)}
     found = python_restricted("-c", code, environment={**places, "XDG_CACHE_HOME": str(folder / name)})
     assert Path(found.strip()).parent == tmp_path

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.decode import event_types as types
+from engine.binlog import event_types as types
+from engine.binlog.event_index import TRANSACTION_END
+from engine.binlog.samples import sample_binlogs
 from engine.errors import BinlogError, EngineError
-from engine.messages import TRANSACTION_END
-from engine.net.batching import Batcher, ServerErrorPacket
-from engine.samples import sample_binlogs
+from engine.net.batching.batcher import Batcher, ServerErrorPacket
 from tests import made_events as made
 from tests.batches import Decoded, decode_all, events_of, feed, packets_of
 from tests.small_binlog import event, format_description

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.decode import event_types as types
-from engine.decode.catalog import ColumnInfo, pack
-from engine.decode.options import DecodeOptions
-from engine.net import table_book
-from engine.net.batching import Batcher
-from engine.reader import Changes
+from engine.binlog import event_types as types
+from engine.binlog.catalog import ColumnInfo, pack
+from engine.config.decode_options import DecodeOptions
+from engine.net.batching import table_book
+from engine.net.batching.batcher import Batcher
+from engine.output.reader import Changes
 from tests.batches import decode_all, feed, packets_of
 from tests.engine_run import drain
 from tests.made_events import (

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.decode import catalog
-from engine.decode.catalog import ColumnInfo
+from engine.binlog import catalog
+from engine.binlog.catalog import ColumnInfo
 from engine.errors import EngineError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import EngineError
-from engine.net import auth
-from engine.net.capabilities import Capability, ServerStatus
-from engine.net.client_login import Account, log_in, shared_capabilities, ssl_request
-from engine.net.handshake import Greeting, build_auth_switch, parse_response
-from engine.net.packets import Ok, ServerError, build_err, build_ok
-from engine.net.wire import ProtocolError
+from engine.net.protocol import auth
+from engine.net.protocol.capabilities import Capability, ServerStatus
+from engine.net.protocol.client_login import Account, log_in, shared_capabilities, ssl_request
+from engine.net.protocol.handshake import Greeting, build_auth_switch, parse_response
+from engine.net.protocol.packets import Ok, ServerError, build_err, build_ok
+from engine.net.protocol.wire import ProtocolError
 
 NONCE, OTHER_NONCE = bytes(range(1, 21)), bytes(range(101, 121))
 PASSWORDS = (b"first horse", b"second horse", b"third horse")

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
+from engine.binlog.charsets import collation_charset
+from engine.binlog.field_types import FieldType
+from engine.decode.arrow.codec import Counters, Options
 from engine.decode.columns import codec_for
-from engine.decode.columns.base import Counters, Options
-from engine.decode.columns.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
-from engine.decode.columns.charsets import collation_charset
-from engine.decode.columns.field_types import FieldType
 from engine.errors import EngineError
 from tests.charset_characters import characters_of
 from tests.column_cells import column, decode

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.binlog.field_types import FieldType
+from engine.decode.arrow.codec import Options
 from engine.decode.columns import codec_for
-from engine.decode.columns.base import Options
-from engine.decode.columns.field_types import FieldType
 from engine.errors import EngineError, EventError
 from tests.column_cells import column, decode
 

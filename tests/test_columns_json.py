@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.decode.columns import json_twin
-from engine.decode.columns.base import Counters
-from engine.decode.columns.field_types import FieldType
-from engine.decode.columns.json_twin import double_text, json_text
+from engine.binlog.field_types import FieldType
+from engine.decode.arrow.codec import Counters
+from engine.decode.columns.json import text as json_twin
+from engine.decode.columns.json.text import double_text, json_text
 from engine.errors import EventError
 from tests.column_cells import JUNK, column, decode
 

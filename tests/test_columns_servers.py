@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from engine.decode.catalog import ColumnInfo, unpack
-from engine.decode.columns.base import Options
-from engine.decode.event_types import TABLE_MAP_EVENT
-from engine.decode.format_description import FormatDescription
-from engine.decode.rows import decode_rows
-from engine.decode.table_map import TableMap
-from engine.net.connection import Connection
-from engine.net.describe import describe_table
-from engine.net.files import read_events
+from engine.binlog.catalog import ColumnInfo, unpack
+from engine.binlog.event_types import TABLE_MAP_EVENT
+from engine.binlog.files import read_events
+from engine.binlog.format_description import FormatDescription
+from engine.binlog.table_map import TableMap
+from engine.decode.arrow.codec import Options
+from engine.decode.inspect.single_event import decode_rows
+from engine.net.client.connection import Connection
+from engine.net.client.table_columns import describe_table
 from tests.servers import Server
 
 pytestmark = pytest.mark.server

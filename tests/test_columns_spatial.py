@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.decode.columns.field_types import FieldType
+from engine.binlog.field_types import FieldType
 from engine.errors import EventError
 from tests.column_cells import column, decode
 

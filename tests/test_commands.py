@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import EngineError
-from engine.net import commands
-from engine.net.commands import BinlogDump, BinlogDumpGtid, RegisterSlave
+from engine.net.protocol import commands
+from engine.net.protocol.commands import BinlogDump, BinlogDumpGtid, RegisterSlave
 
 uint16, uint32 = st.integers(0, 0xFFFF), st.integers(0, 0xFFFFFFFF)
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.sink import commit_log
-from engine.sink.commit import Malformed, Summary
-from engine.sink.commit_log import (
+from engine.output import commit_log
+from engine.output.commit import Malformed, Summary
+from engine.output.commit_log import (
     Commit,
     CommitLog,
     CommitLogError,
@@ -22,7 +22,7 @@ from engine.sink.commit_log import (
     Position,
     SchemaVersion,
 )
-from engine.sink.files import table_folder
+from engine.output.files import table_folder
 
 SCHEMAS = [pa.schema([(f"column{n}", pa.int32())]) for n in range(1, 4)]
 

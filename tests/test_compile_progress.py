@@ -16,11 +16,11 @@ import numba
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from engine import compile_progress as progress
-from engine.compile_progress import compile_progress
-from engine.decode.columns.kernels import Kernel
-from engine.decode.warm import compiled_kernels, warm_kernels
-from engine.kernels import EVERY_KERNEL
+from engine.commands import compile_progress as progress
+from engine.commands.compile_progress import compile_progress
+from engine.commands.warm import compiled_kernels, warm_kernels
+from engine.kernels.kernel import EVERY_KERNEL
+from engine.kernels.typed import Kernel
 
 ROOT = Path(__file__).parent.parent
 

@@ -12,9 +12,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.net.compressed_stream import CompressedStream
-from engine.net.compression import ALGORITHMS, HEADER_SIZE, MAX_FRAME, FrameReader, compress_packets
-from engine.net.wire import ProtocolError
+from engine.net.client.compressed_stream import CompressedStream
+from engine.net.protocol.compression import ALGORITHMS, HEADER_SIZE, MAX_FRAME, FrameReader, compress_packets
+from engine.net.protocol.wire import ProtocolError
 
 algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
 

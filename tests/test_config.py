@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from engine import config
 from engine.cli import main
+from engine.config import settings
 from engine.errors import EngineError
 
-SETTINGS = (*config.CONNECTION, *config.PIPELINE, *config.START)
+SETTINGS = (*settings.CONNECTION, *settings.PIPELINE, *settings.START)
 SECRET = "hush hush"
 
 
@@ -19,7 +19,7 @@ def resolve(flags=None, environment=None, toml: str | None = None, folder: Path 
     if toml is not None:
         file = folder / "engine.toml"
         file.write_text(toml)
-    return config.resolve(SETTINGS, flags or {}, environment or {}, file)
+    return settings.resolve(SETTINGS, flags or {}, environment or {}, file)
 
 
 def test_defaults():
@@ -130,12 +130,12 @@ def test_files_that_cannot_be_read(tmp_path, content, reason):
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(EngineError, match=reason):
-        config.resolve(SETTINGS, {}, {}, file)
+        settings.resolve(SETTINGS, {}, {}, file)
 
 
 def test_settings_that_are_needed():
     with pytest.raises(EngineError, match="--out is needed"):
-        config.require(resolve({"user": "repl"}), "user", "out")
+        settings.require(resolve({"user": "repl"}), "user", "out")
 
 
 @pytest.mark.parametrize("flag", [f"-p{SECRET}", f"--password={SECRET}"])
@@ -149,7 +149,7 @@ def test_a_password_is_no_argument_and_does_not_show(capsys, flag):
 
 def test_a_table_pattern_without_a_database_is_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("engine.cli.start_fork_server", lambda: None)
-    from engine.samples import sample_binlogs
+    from engine.binlog.samples import sample_binlogs
 
     status = main(["decode", str(sample_binlogs()[0]), "--out", str(tmp_path / "out"), "--tables", "orders"])
     assert status == 1

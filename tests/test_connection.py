@@ -8,16 +8,15 @@ import threading
 
 import pytest
 
-from engine.errors import EngineError
-from engine.net import auth
-from engine.net.capabilities import Capability, ServerStatus
-from engine.net.connection import Connection
-from engine.net.endpoint import ConnectionFailed
-from engine.net.handshake import Greeting, build_auth_switch, build_greeting, parse_response
-from engine.net.packets import Ok, PacketJoiner, ServerError, build_err, build_ok, frame
-from engine.net.refusals import Refusal
-from engine.net.tls import Tls, TlsMode
-from engine.net.wire import ProtocolError
+from engine.config.tls import Tls, TlsMode
+from engine.errors import ConnectionFailed, EngineError
+from engine.net.client.connection import Connection
+from engine.net.client.refusals import Refusal
+from engine.net.protocol import auth
+from engine.net.protocol.capabilities import Capability, ServerStatus
+from engine.net.protocol.handshake import Greeting, build_auth_switch, build_greeting, parse_response
+from engine.net.protocol.packets import Ok, PacketJoiner, ServerError, build_err, build_ok, frame
+from engine.net.protocol.wire import ProtocolError
 
 PASSWORD = "s3cret 'ü\\"
 CAPABILITIES = Capability.PROTOCOL_41 | Capability.SECURE_CONNECTION | Capability.PLUGIN_AUTH

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.decode.columns.field_types import FieldType
-from engine.decode.event_types import EVENT_NAMES, event_name
-from engine.decode.format_description import FormatDescription
-from engine.net.files import read_events
+from engine.binlog.event_types import EVENT_NAMES, event_name
+from engine.binlog.field_types import FieldType
+from engine.binlog.files import read_events
+from engine.binlog.format_description import FormatDescription
 from tests import coverage
 from tests.coverage import COLUMNS, DASH, FORMS, HISTORIC_EVENTS, HISTORIC_FORMS, TESTS
 from tests.servers import FLAVORS

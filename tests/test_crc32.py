@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.decode.crc32 import crc32
+from engine.binlog.crc32 import crc32
 
 PATTERN = bytes((i * 37 + i // 251) & 0xFF for i in range(4096))
 
@@ -46,7 +46,7 @@ WITH_TABLES_ALONE = """
 import platform, sys, zlib
 import numba, numpy as np
 platform.machine = lambda: "another"
-import engine.decode.crc32 as module
+import engine.binlog.crc32 as module
 assert not module._MULTIPLIES
 data = bytes(range(256)) * 3
 for end in range(1, 300):

@@ -6,11 +6,12 @@ import getpass
 
 import pytest
 
-from engine import config
 from engine.cli import main
-from engine.credentials import read_login
+from engine.config import settings
+from engine.config.credentials import read_login
+from engine.config.tls import Tls, TlsMode
 from engine.errors import EngineError
-from engine.net.tls import Tls, TlsMode
+from engine.net.client.connect import read_public_key
 
 SECRET = "hush hush"
 
@@ -27,7 +28,7 @@ def option_file(tmp_path):
 
 def values(flags=None, environment=None, file=None):
     flags = {"user": "repl", **(flags or {})}
-    return config.resolve(config.CONNECTION, flags, environment or {}, file)
+    return settings.resolve(settings.CONNECTION, flags, environment or {}, file)
 
 
 def login(flags=None, environment=None, *, interactive=False, file=None):
@@ -43,8 +44,8 @@ def test_the_nearest_source_of_a_setting_counts(option_file, tmp_path):
     toml = tmp_path / "engine.toml"
     toml.write_text('host = "toml"\nport = 2\nuser = "toml"\n')
     path = option_file("[client]\nhost=options\nport=1\nuser=options\nssl-mode=REQUIRED\nssl-cert=/c\n")
-    found = config.resolve(
-        config.CONNECTION,
+    found = settings.resolve(
+        settings.CONNECTION,
         {"host": "flag", "defaults_file": path},
         {"BINLOG_ENGINE_HOST": "variable", "BINLOG_ENGINE_PORT": "3"},
         toml,
@@ -122,11 +123,11 @@ def test_tls_settings(tmp_path):
 def test_a_public_key_is_checked_before_it_is_used(tmp_path):
     path = tmp_path / "key.pem"
     with pytest.raises(EngineError, match=r"--server-public-key .* cannot be read: No such file"):
-        login({"server_public_key": str(path)}).public_key()
+        read_public_key(login({"server_public_key": str(path)}).server_public_key)
     path.write_text("no key")
     with pytest.raises(EngineError, match="holds no RSA key in PEM form"):
-        login({"server_public_key": str(path)}).public_key()
-    assert login().public_key() is None
+        read_public_key(login({"server_public_key": str(path)}).server_public_key)
+    assert read_public_key(login().server_public_key) is None
 
 
 @pytest.mark.parametrize("argument", ["--password=" + SECRET, "--password", "-p" + SECRET, "-p"])

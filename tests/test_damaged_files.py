@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.reader import Changes
-from engine.sink.commit_log import CommitLog
+from engine.output.commit_log import CommitLog
+from engine.output.reader import Changes
 from tests.binlog_listing import Listed, listed_events
 from tests.committed import assert_same_changes, assert_sound
 from tests.engine_run import Ended, assert_one_sentence, command_line, drain, follow, run_command

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.decode import event_types as types
-from engine.decode.event_stream import decode_all as decode_events
+from engine.binlog import event_types as types
+from engine.binlog.files import read_events
+from engine.decode.inspect.event_stream import decode_all as decode_events
 from engine.errors import BinlogError
-from engine.net.files import read_events
-from engine.reader import Changes
+from engine.output.reader import Changes
 from tests.engine_run import run_command
 from tests.made_events import Part, binlog, gtid, image, integer, query, rows, xid
 from tests.servers import Server

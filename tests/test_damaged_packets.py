@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from engine.decode.event_types import HEARTBEAT_LOG_EVENT, UPDATE_ROWS_EVENT
-from engine.reader import Changes
+from engine.binlog.event_types import HEARTBEAT_LOG_EVENT, UPDATE_ROWS_EVENT
+from engine.output.reader import Changes
 from tests.bit_flips import EVENT_TYPE, LENGTH, MARKER, SEQUENCE, PacketFlip, StreamFlip
 from tests.committed import assert_sound
 from tests.engine_run import Ended, assert_one_sentence, command_line, drain, run_command

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.decode.event_types import ROTATE_EVENT
-from engine.net.files import read_events
-from engine.reader import Changes
-from engine.samples import sample_binlogs
+from engine.binlog.event_types import ROTATE_EVENT
+from engine.binlog.files import read_events
+from engine.binlog.samples import sample_binlogs
+from engine.output.reader import Changes
 from tests.committed import assert_sound
 from tests.engine_run import Ended, run_command
 

@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from engine.decode.catalog import ColumnInfo, unpack
-from engine.decode.columns.base import Column
-from engine.decode.columns.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
-from engine.decode.event_stream import decode_all
-from engine.decode.table_map import TableMap
-from engine.net.connection import Connection
-from engine.net.describe import describe_table
-from engine.net.files import read_events
-from engine.reader import Changes
+from engine.binlog.catalog import ColumnInfo, unpack
+from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
+from engine.binlog.column import Column
+from engine.binlog.files import read_events
+from engine.binlog.table_map import TableMap
+from engine.decode.inspect.event_stream import decode_all
+from engine.net.client.connection import Connection
+from engine.net.client.table_columns import describe_table
+from engine.output.reader import Changes
 from tests.engine_run import drain
 from tests.generated_values import generated, vector_of_mysql
 from tests.printed_values import PrintedRow, as_printed, printed_rows

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.decode.record_message import MessageTemplate, write_batch
-from engine.decode.room import Room
-from engine.direct_io import DIRECT_BYTES, DIRECT_PAGE
+from engine.decode.arrow.arena import Arena
+from engine.decode.arrow.record_message import MessageTemplate, write_batch
+from engine.output.commit import SchemaVersion
+from engine.output.direct_io import DIRECT_BYTES, DIRECT_PAGE
+from engine.output.files import OutputError
 from engine.sink import table_file
-from engine.sink.commit import SchemaVersion
 from engine.sink.direct_writer import DirectWriter
-from engine.sink.files import OutputError
 from engine.sink.ipc_file import Template
 from engine.sink.table_file import Extent, TableFile
 
@@ -35,7 +35,7 @@ BATCHES = [batch_of(rows) for rows in (3, 30_000, 20_000, 5, 40_000)]
 
 def messages_in(memory: np.ndarray) -> list[memoryview]:
     """As a decoder leaves them in a slot, one behind another."""
-    room, template = Room(memory), MessageTemplate(SCHEMA)
+    room, template = Arena(memory), MessageTemplate(SCHEMA)
     return [write_batch(room, template, batch)[0].content.data for batch in BATCHES]
 
 

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.decode import event_types as t
-from engine.decode.event_types import EventHeader
-from engine.decode.events.decoding import decode_event
-from engine.decode.format_description import FormatDescription, verify_checksum
+from engine.binlog import event_types as t
+from engine.binlog.event_types import EventHeader
+from engine.binlog.events.decoding import decode_event
+from engine.binlog.format_description import FormatDescription, verify_checksum
 from engine.errors import EngineError
-from engine.net import dump as dump_module
-from engine.net.archive import Archive
-from engine.net.commands import BINLOG_SEND_ANNOTATE_ROWS, BINLOG_SEND_HEARTBEAT_V2, BinlogDump
-from engine.net.dump import Dump
-from engine.net.packets import MAX_PACKET, PacketJoiner, ServerError
+from engine.net.archive_server import dump as dump_module
+from engine.net.archive_server.archive import Archive
+from engine.net.archive_server.dump import Dump
+from engine.net.protocol.commands import BINLOG_SEND_ANNOTATE_ROWS, BINLOG_SEND_HEARTBEAT_V2, BinlogDump
+from engine.net.protocol.packets import MAX_PACKET, PacketJoiner, ServerError
 from tests.made_events import MARIADB
 from tests.small_binlog import MAGIC, write_binlog
 

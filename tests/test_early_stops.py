@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.samples import sample_binlogs
+from engine.binlog.samples import sample_binlogs
 from tests.engine_run import EngineRun, command_line, wait_until
 from tests.servers import Server
 

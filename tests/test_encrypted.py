@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.reader import Changes
+from engine.output.reader import Changes
 from tests.engine_run import drain, run_command
 from tests.servers import Server, UnavailableError, get_server
 

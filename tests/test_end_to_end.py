@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from engine.reader import Changes
+from engine.output.reader import Changes
 from tests.binlog_listing import Listed, listed_events
 from tests.committed import assert_same_changes, assert_sound
 from tests.engine_run import follow, run_command

@@ -11,12 +11,12 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.decode import event_types as t
-from engine.decode.events import Event, TaggedGtid, decode_event, feed_entry, gtid_set_text, verify_checksum
-from engine.decode.events.payload import inner_events
-from engine.decode.reader import EventReader
-from engine.decode.serialization import signed, unsigned
-from engine.decode.texts import decode_text
+from engine.binlog import event_types as t
+from engine.binlog.event_reader import EventReader
+from engine.binlog.events import Event, TaggedGtid, decode_event, feed_entry, gtid_set_text, verify_checksum
+from engine.binlog.events.payload import inner_events
+from engine.binlog.serialization import signed, unsigned
+from engine.binlog.texts import decode_text
 from engine.errors import EventError
 from tests.event_bytes import CHECKED, PLAIN, make_event, resized, with_checksum, with_post_header
 

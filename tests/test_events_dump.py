@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.decode.show_events import show_events
+from engine.commands.events import show_events
 
 DUMP = Path(__file__).parent / "data" / "mysql-8.0.15.hex"
 UUID = "6f166d02-4484-11e9-8a8e-00163e100586"

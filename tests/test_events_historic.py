@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.decode.event_stream import PlacedEvent, decode_all
-from engine.decode.events import decode_event
-from engine.decode.format_description import FormatDescription
-from engine.decode.options import DecodeOptions
-from engine.decode.show_events import show_events
+from engine.binlog.events import decode_event
+from engine.binlog.files import read_events
+from engine.binlog.format_description import FormatDescription
+from engine.commands.events import show_events
+from engine.config.decode_options import DecodeOptions
+from engine.config.table_filter import TableFilter
+from engine.decode.inspect.event_stream import PlacedEvent, decode_all
 from engine.errors import BinlogError, EventError
-from engine.net.files import read_events
-from engine.table_filter import TableFilter
 from tests.batches import decode_all as decode_all_batches
 from tests.batches import events_of, feed
 from tests.engine_run import run_command

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from engine.decode.event_types import EVENT_NAMES, ROWS_EVENTS
-from engine.decode.options import DecodeOptions
-from engine.decode.show_events import show_events
+from engine.binlog.event_types import EVENT_NAMES, ROWS_EVENTS
+from engine.commands.events import show_events
+from engine.config.decode_options import DecodeOptions
 from engine.errors import BinlogError
 from tests.batches import decode_all, events_of, feed
 from tests.mysqlbinlog import print_binlog

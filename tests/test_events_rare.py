@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from engine.decode.event_stream import PlacedEvent
-from engine.decode.event_types import (
+from engine.binlog.event_types import (
     FLAG_MARIADB_SKIP_REPLICATION,
     FLAG_SUPPRESS_USE,
     FLAG_THREAD_SPECIFIC,
     HEARTBEAT_LOG_EVENT,
     HEARTBEAT_LOG_EVENT_V2,
 )
-from engine.decode.events import Event, decode_event
-from engine.decode.format_description import FormatDescription
-from engine.net.commands import BINLOG_SEND_HEARTBEAT_V2, BinlogDump
+from engine.binlog.events import Event, decode_event
+from engine.binlog.format_description import FormatDescription
+from engine.decode.inspect.event_stream import PlacedEvent
+from engine.net.protocol.commands import BINLOG_SEND_HEARTBEAT_V2, BinlogDump
 from tests.mysqlbinlog import print_binlog
 from tests.rare_workload import OPTIONS, SHARED, WRITTEN, run_rare_workload
 from tests.servers import FLAVORS, Server, UnavailableError, get_server

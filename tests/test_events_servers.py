@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.decode.event_stream import PlacedEvent, decode_all
-from engine.decode.events import decode_event
-from engine.decode.events.statements import Query
-from engine.decode.events.transactions import Gtid
-from engine.decode.format_description import FormatDescription
+from engine.binlog.events import decode_event
+from engine.binlog.events.statements import Query
+from engine.binlog.events.transactions import Gtid
+from engine.binlog.files import read_events
+from engine.binlog.format_description import FormatDescription
+from engine.binlog.gtid_set import MysqlGtidSet
+from engine.decode.inspect.event_stream import PlacedEvent, decode_all
 from engine.errors import EventError
-from engine.gtid import MysqlGtidSet
-from engine.net.files import read_events
 from tests.event_bytes import resized
 from tests.event_workload import OPTIONS, run_workload
 from tests.mysqlbinlog import Printout, print_binlog

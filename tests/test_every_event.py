@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from engine.decode import event_types as t
-from engine.decode.event_types import EVENT_NAMES, ROWS_EVENTS
-from engine.decode.events import decode_event, feed_entry
-from engine.decode.events.management import Opaque
-from engine.decode.options import DecodeOptions
+from engine.binlog import event_types as t
+from engine.binlog.event_types import EVENT_NAMES, ROWS_EVENTS
+from engine.binlog.events import decode_event, feed_entry
+from engine.binlog.events.management import Opaque
+from engine.config.decode_options import DecodeOptions
 from tests.batches import decode_all, feed, packets_of
 from tests.every_event import BODIES, FORMAT, ONE_TRANSACTION, binlog_of
 from tests.made_events import gtid

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.decode import event_types as types
+from engine.binlog import event_types as types
 from tests.batches import Decoded, decode_all, feed, packets_of
 from tests.made_events import (
     LONG_VARCHAR,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from engine.sink.commit_log import CommitLog
+from engine.output.commit_log import CommitLog
 from tests import same_rows
 from tests.committed import assert_sound
 from tests.engine_run import command_line, drain, follow, run_command, wait_until

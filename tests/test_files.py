@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.decode import event_types as t
-from engine.decode.show_events import show_events
+from engine.binlog import event_types as t
+from engine.binlog.files import open_binlog, read_events
+from engine.commands.events import show_events
 from engine.errors import BinlogError, EngineError
-from engine.net.files import open_binlog, read_events
 from tests.event_bytes import make_event
 from tests.test_events_dump import dump_bytes
 

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.decode import event_types as types
-from engine.decode.event_types import ROWS_EVENTS
-from engine.decode.options import DecodeOptions
-from engine.gtid import parse_gtid_set
-from engine.messages import LEFT_OUT
-from engine.net.archive import Archive
-from engine.net.batching import Batcher
-from engine.net.cutting import OutgoingBatch
-from engine.net.serve import ReplicationSource
-from engine.reader import Changes
-from engine.samples import sample_binlogs
-from engine.sink.commit_log import CommitLog
-from engine.table_filter import TableFilter
+from engine.binlog import event_types as types
+from engine.binlog.event_index import LEFT_OUT
+from engine.binlog.event_types import ROWS_EVENTS
+from engine.binlog.gtid_set import parse_gtid_set
+from engine.binlog.samples import sample_binlogs
+from engine.config.decode_options import DecodeOptions
+from engine.config.table_filter import TableFilter
+from engine.net.archive_server.archive import Archive
+from engine.net.archive_server.server import ReplicationSource
+from engine.net.batching.batcher import Batcher
+from engine.net.batching.cutter import OutgoingBatch
+from engine.output.commit_log import CommitLog
+from engine.output.reader import Changes
 from tests.batches import Decoded, decode_all, events_of, feed, packets_of
 from tests.engine_run import run_command
 from tests.made_events import (

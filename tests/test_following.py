@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.reader import Changes, ReaderError
+from engine.output.reader import Changes, ReaderError
 from tests.committed import assert_same_changes, assert_sound
 from tests.engine_run import drain, end_of_binlog, follow, wait_until
 from tests.servers import Server

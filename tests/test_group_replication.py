@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.reader import Changes
+from engine.output.reader import Changes
 from tests.engine_run import drain
 from tests.servers import UnavailableError, get_server
 from tests.test_events_servers import decode_file

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.gtid import GtidError, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
+from engine.binlog.gtid_set import GtidError, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 
 UUIDS = ["3e11fa47-71ca-11e1-9e33-c80aa9429562", "00000000-0000-0000-0000-000000000001"]
 SOURCES = [*UUIDS, f"{UUIDS[0]}:tag_a", f"{UUIDS[0]}:b", f"{UUIDS[1]}:b"]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.decode.gtid_data import decode_gtid_set, encode_gtid_set
+from engine.binlog.gtid_encoding import decode_gtid_set, encode_gtid_set
+from engine.binlog.gtid_set import MysqlGtidSet
 from engine.errors import EventError
-from engine.gtid import MysqlGtidSet
 
 UUIDS = ["3e11fa47-71ca-11e1-9e33-c80aa9429562", "00000000-0000-0000-0000-000000000001"]
 sources = st.builds(lambda uuid, tag: uuid + tag, st.sampled_from(UUIDS), st.sampled_from(["", ":a", ":z_9"]))

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.decode import event_types as types
-from engine.decode.event_table import EventTable, open_events
-from engine.decode.events import decode_event
-from engine.decode.format_description import FormatDescription
-from engine.decode.gtids import gtid_ranges, gtid_texts
-from engine.gtid import MariadbGtidSet, MysqlGtidSet
+from engine.binlog import event_types as types
+from engine.binlog.event_table import EventTable, open_events
+from engine.binlog.events import decode_event
+from engine.binlog.format_description import FormatDescription
+from engine.binlog.gtid_events import gtid_ranges
+from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet
+from engine.decode.tables.gtid_texts import gtid_texts
 from tests.made_events import gtid, mariadb_gtid
 from tests.small_binlog import event
 

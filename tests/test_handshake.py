@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import EngineError
-from engine.net import handshake
-from engine.net.capabilities import Capability, MariaDBCapability, ServerStatus
-from engine.net.handshake import Greeting, HandshakeResponse
-from engine.net.wire import ProtocolError
+from engine.net.protocol import handshake
+from engine.net.protocol.capabilities import Capability, MariaDBCapability, ServerStatus
+from engine.net.protocol.handshake import Greeting, HandshakeResponse
+from engine.net.protocol.wire import ProtocolError
 
 BASE = Capability.PROTOCOL_41 | Capability.SECURE_CONNECTION
 NONCE = bytes(range(1, 21))

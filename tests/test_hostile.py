@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.bounds import CHECKS_BOUNDS
+from engine.kernels.bounds import CHECKS_BOUNDS
 from tests.hostile import load
 
 SECONDS = 240
@@ -55,8 +55,10 @@ def test_damaged_binlogs_that_coverage_chooses(tmp_path: Path):
 
 OUT_OF_BOUNDS = """
 import numpy as np
-from engine.decode.columns.kernels import DATA, OUT, address_of, copy, kernel, load_word, store_byte, types
-from engine.kernels import load_word as load_word_of, kernel as plain_kernel, read_u32
+from numba import types
+from engine.kernels.memory import address_of, copy, load_word, store_byte
+from engine.kernels.typed import DATA, OUT, kernel
+from engine.kernels.kernel import load_word as load_word_of, kernel as plain_kernel, read_u32
 
 @kernel(types.uint64, DATA, types.int64)
 def load(data, at):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.sink.status import status
+from engine.commands.status import status
 from tests.engine_run import follow, wait_until
 from tests.servers import Server
 

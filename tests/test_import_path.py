@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.reader import Changes
-from engine.samples import sample_binlogs
+from engine.binlog.samples import sample_binlogs
+from engine.output.reader import Changes
 from tests.engine_run import COMMAND, Ended, EngineRun, wait_until
 
 MODULES = (
@@ -97,7 +97,7 @@ def test_children_use_the_engine_of_the_command(tmp_path):
     program = (
         "from engine import fork_server\n"
         # Kernels of another checkout would have to be compiled first.
-        "fork_server._PRELOADED = ['engine.fork_server_life', 'engine.errors']\n"
+        "fork_server._PRELOADED = ['engine.pipeline.fork_server_life', 'engine.errors']\n"
         "report = 'import engine; print(engine.__file__, flush=True)'\n"
         "if __name__ == '__main__':\n"
         "    exec(report)\n"

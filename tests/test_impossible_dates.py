@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.reader import Changes
-from engine.sink.commit_log import CommitLog
+from engine.output.commit_log import CommitLog
+from engine.output.reader import Changes
 from tests import same_rows
 from tests.committed import assert_sound
 from tests.engine_run import drain, end_of_binlog

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from engine.change_schema import to_file_batch, to_file_message, transit_schema
-from engine.messages import TableResult
+from engine.output.change_schema import to_file_batch, to_file_message, transit_schema
+from engine.pipeline.messages import TableResult
 from engine.sink.ipc_file import Block, Template
 from tests.results import WIDER_COLUMNS, Rows, orders, result
 

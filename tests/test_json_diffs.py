@@ -11,16 +11,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.decode.columns.json_diffs import (
-    INSERT,
-    REMOVE,
-    REPLACE,
-    apply_diffs,
-    diffs_document,
-    read_diffs,
-)
-from engine.decode.columns.json_tree import parse_document, serialize_document
-from engine.decode.columns.json_twin import json_text
+from engine.decode.columns.json.diffs import INSERT, REMOVE, REPLACE, apply_diffs, diffs_document, read_diffs
+from engine.decode.columns.json.text import json_text
+from engine.decode.columns.json.tree import parse_document, serialize_document
 from engine.errors import EventError
 from tests.made_events import length_encoded
 from tests.test_columns_json import documents, encode, text_of

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import engine
-from engine.kernel_cache import source_digest
-from engine.samples import sample_binlogs
+from engine.binlog.samples import sample_binlogs
+from engine.kernels.cache import source_digest
 
 PACKAGE = Path(engine.__file__).parent
 ROOT = PACKAGE.parent
@@ -70,7 +70,7 @@ def python(root: Path, code: str, **environment: str) -> str:
 
 
 DIGESTS = f"""
-from engine.kernel_cache import source_digest
+from engine.kernels.cache import source_digest
 for module in {WITH_KERNELS}:
     print(module, source_digest(module))
 """
@@ -85,7 +85,14 @@ def copy(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "changed",
-    ["kernels", "bounds", "messages", "change_schema", "decode.statements", "decode.columns.field_types"],
+    [
+        "kernels.kernel",
+        "kernels.bounds",
+        "pipeline.messages",
+        "output.change_schema",
+        "binlog.statements",
+        "binlog.field_types",
+    ],
 )
 def test_a_change_means_new_kernels_for_all_modules_that_it_is_part_of(copy: Path, changed: str):
     before = dict(line.split() for line in python(copy, DIGESTS).splitlines())
@@ -100,15 +107,15 @@ def test_a_change_means_new_kernels_for_all_modules_that_it_is_part_of(copy: Pat
 def test_every_kernel_is_compiled_where_its_module_is_known():
     """Only two decorators keep compiled code, and they say for which module."""
     keeping = sorted(name for name, path in MODULES.items() if "cache=True" in path.read_text())
-    assert keeping == ["engine.decode.columns.kernels", "engine.kernels"]
+    assert keeping == ["engine.kernels.kernel", "engine.kernels.typed"]
     for name in keeping:
         source = MODULES[name].read_text()
         assert source.count("keep_compiled(") == source.count("cache=True") == 1
     assert len(WITH_KERNELS) > 15
 
 
-FOLDER = "from engine.kernel_cache import kernel_folder; print(kernel_folder('engine.decode.walk'))"
-KEPT_IN = "import numba, engine.decode.walk; print(numba.config.CACHE_DIR)"
+FOLDER = "from engine.kernels.cache import kernel_folder; print(kernel_folder('engine.decode.rows.walk'))"
+KEPT_IN = "import numba, engine.decode.rows.walk; print(numba.config.CACHE_DIR)"
 
 
 def test_the_folder_is_the_users_alone(tmp_path: Path):
@@ -120,7 +127,10 @@ def test_the_folder_is_the_users_alone(tmp_path: Path):
 def test_folders_that_nothing_has_used_for_long_go(tmp_path: Path):
     cache = {"XDG_CACHE_HOME": str(tmp_path)}
     folder = Path(python(ROOT, FOLDER, **cache))
-    old, recent = folder.with_name("engine.decode.walk-old"), folder.with_name("engine.decode.walk-recent")
+    old, recent = (
+        folder.with_name("engine.decode.rows.walk-old"),
+        folder.with_name("engine.decode.rows.walk-recent"),
+    )
     old.mkdir()
     recent.mkdir()
     os.utime(old, (0, 0))
@@ -149,10 +159,10 @@ def test_without_a_cache_folder_kernels_are_kept_with_temporary_files(tmp_path: 
 def test_a_run_compiles_nothing_after_the_kernels_were_warmed(tmp_path: Path):
     """What was compiled ahead must be what a run calls, signatures included."""
     command = Path(sys.executable).with_name("binlog-engine")
-    subprocess.run([sys.executable, "-m", "engine.decode.warm"], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "engine.commands.warm"], cwd=ROOT, check=True, capture_output=True)
     folders = python(
         ROOT,
-        f"from engine.kernel_cache import kernel_folder\nfor m in {WITH_KERNELS}: print(kernel_folder(m))",
+        f"from engine.kernels.cache import kernel_folder\nfor m in {WITH_KERNELS}: print(kernel_folder(m))",
     )
 
     def kept() -> dict[Path, int]:

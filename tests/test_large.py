@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.reader import Changes
-from engine.sink.commit_log import CommitLog
+from engine.output.commit_log import CommitLog
+from engine.output.reader import Changes
 from tests.committed import assert_sound
 from tests.engine_run import drain
 from tests.servers import Server, get_server

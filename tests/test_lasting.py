@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from pymysql.cursors import DictCursor
 
-from engine.reader import Changes
+from engine.output.reader import Changes
 from tests.committed import assert_sound
 from tests.engine_run import (
     EngineRun,

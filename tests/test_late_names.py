@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.reader import Changes
+from engine.output.reader import Changes
 from tests.committed import assert_sound
 from tests.engine_run import (
     Ended,

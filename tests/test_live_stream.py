@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from engine.reader import Changes
+from engine.output.reader import Changes
 from tests import same_rows
 from tests.committed import assert_sound
 from tests.engine_run import EngineRun, end_of_binlog, follow

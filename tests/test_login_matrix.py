@@ -12,14 +12,14 @@ from datetime import timedelta
 
 import pytest
 
+from engine.config.tls import Tls, TlsMode
 from engine.errors import EngineError
-from engine.net.auth import SHA256_REQUEST_PUBLIC_KEY
-from engine.net.capabilities import Capability
-from engine.net.connection import Connection
-from engine.net.handshake import build_greeting, parse_greeting
-from engine.net.packets import HEADER_SIZE, frame
-from engine.net.refusals import Refusal
-from engine.net.tls import Tls, TlsMode
+from engine.net.client.connection import Connection
+from engine.net.client.refusals import Refusal
+from engine.net.protocol.auth import SHA256_REQUEST_PUBLIC_KEY
+from engine.net.protocol.capabilities import Capability
+from engine.net.protocol.handshake import build_greeting, parse_greeting
+from engine.net.protocol.packets import HEADER_SIZE, frame
 from tests.engine_run import wait_until
 from tests.secured import METHODS, NO_RSA, PASSWORD, user_of
 from tests.servers import FLAVORS

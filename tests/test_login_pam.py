@@ -11,10 +11,10 @@ import subprocess
 
 import pytest
 
+from engine.config.tls import Tls, TlsMode
 from engine.errors import EngineError
-from engine.net.connection import Connection
-from engine.net.refusals import Refusal
-from engine.net.tls import Tls, TlsMode
+from engine.net.client.connection import Connection
+from engine.net.client.refusals import Refusal
 from tests.conftest import skip_or_fail
 from tests.servers import UnavailableError, get_server
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.config.option_file import read_option_file
 from engine.errors import EngineError
-from engine.option_file import read_option_file
 
 SECRET = 'wh\'at # a "secret" \\ it = is;'
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import EngineError
-from engine.net import packets
-from engine.net.capabilities import Capability, ServerStatus
-from engine.net.packets import MAX_PACKET, Eof, Ok, PacketJoiner, ServerError
-from engine.net.wire import ProtocolError
+from engine.net.protocol import packets
+from engine.net.protocol.capabilities import Capability, ServerStatus
+from engine.net.protocol.packets import MAX_PACKET, Eof, Ok, PacketJoiner, ServerError
+from engine.net.protocol.wire import ProtocolError
 
 MODERN = Capability.PROTOCOL_41 | Capability.DEPRECATE_EOF
 TRACKING = MODERN | Capability.SESSION_TRACK

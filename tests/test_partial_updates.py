@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.decode import event_types as types
-from engine.decode.event_stream import decode_all as decode_events
-from engine.net.files import read_events
+from engine.binlog import event_types as types
+from engine.binlog.files import read_events
+from engine.decode.inspect.event_stream import decode_all as decode_events
 from tests.batches import Decoded, decode_all, events_of, feed
 from tests.made_events import (
     JSON,

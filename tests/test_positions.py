@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.decode import event_types as t
-from engine.decode.event_table import open_events
+from engine.binlog import event_types as t
+from engine.binlog.event_table import open_events
 from tests.event_bytes import make_event
 
 

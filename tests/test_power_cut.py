@@ -20,15 +20,16 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from engine.reader import Changes, open_data_file
-from engine.samples import sample_binlogs
-from engine.sink import commit_log, table_file
-from engine.sink.commit_log import CommitLog
-from engine.sink.files import OutputError
-from engine.sink.lock import output_lock
-from engine.sink.output import clean_output, open_output, recover_output, settled_output
-from engine.sink.status import status
-from engine.sink.vacuum import vacuum
+from engine.binlog.samples import sample_binlogs
+from engine.commands.status import status
+from engine.commands.vacuum import vacuum
+from engine.output import commit_log
+from engine.output.commit_log import CommitLog
+from engine.output.files import OutputError
+from engine.output.folder import clean_output, open_output, recover_output, settled_output
+from engine.output.lock import output_lock
+from engine.output.reader import Changes, open_data_file
+from engine.sink import table_file
 from engine.sink.writer import Writer
 from engine.spark.options import Options
 from engine.spark.selection import Selection

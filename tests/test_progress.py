@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from engine.messages import Report
-from engine.progress import Display
+from engine.commands.progress import Display
+from engine.pipeline.messages import Report
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from engine.progress import Display
     ids=["known", "not yet named by the server"],
 )
 def test_a_line_tells_the_place_where_it_is_known(file, line, monkeypatch):
-    monkeypatch.setattr("engine.progress._PLAIN_SECONDS", 0.0)
+    monkeypatch.setattr("engine.commands.progress._PLAIN_SECONDS", 0.0)
     stream = io.StringIO()
     display = Display(stream)
     display.progress(Report("sink", "progress", {"rows": 3, "commits": 1}))

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from engine.decode.events.query_status import read_status
-from engine.decode.reader import EventReader
+from engine.binlog.event_reader import EventReader
+from engine.binlog.events.query_status import read_status
 from engine.errors import EventError
 
 VARIABLES = {

@@ -1,4 +1,4 @@
-"""What `engine.reader` gives to pyarrow users: plain types, merged schema versions, clear errors."""
+"""What `engine.output.reader` gives to pyarrow users: plain types, merged schema versions, clear errors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.change_schema import METADATA_FIELDS
-from engine.column_types import common_type, plain_type
-from engine.reader import Changes, ReaderError, decode_batch, merged_schema, open_data_file
-from engine.sink.commit_log import CommitLog
-from engine.sink.output import open_output
+from engine.output.change_schema import METADATA_FIELDS
+from engine.output.column_types import common_type, plain_type
+from engine.output.commit_log import CommitLog
+from engine.output.folder import open_output
+from engine.output.reader import Changes, ReaderError, decode_batch, merged_schema, open_data_file
 from engine.sink.writer import Writer
 from tests.results import COLUMNS, WIDER_COLUMNS, Rows, orders, result
 

@@ -6,15 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from engine.binlog.samples import sample_binlogs
+from engine.config.decode_options import DecodeOptions
+from engine.decode.arrow.arena import ALIGNMENT, NO_BUFFER, Arena, ArenaFull, ArrayParts, in_own_room
+from engine.decode.arrow.codec import Counters
+from engine.decode.arrow.record_message import MessageTemplate, read_arrays, write_batch
 from engine.decode.batch import BatchDecoder
-from engine.decode.columns.base import Counters
 from engine.decode.columns.binaries import BinaryCodec
-from engine.decode.columns.utf8 import Utf8Codec
-from engine.decode.options import DecodeOptions
-from engine.decode.record_message import MessageTemplate, read_arrays, write_batch
-from engine.decode.room import ALIGNMENT, NO_BUFFER, PADDING, ArrayParts, Room, RoomFull, in_own_room
-from engine.net.batching import Batcher
-from engine.samples import sample_binlogs
+from engine.decode.columns.text.utf8 import Utf8Codec
+from engine.kernels.memory import PADDING
+from engine.net.batching.batcher import Batcher
 from tests.batches import feed
 from tests.column_cells import lay_out
 
@@ -34,12 +35,12 @@ def batch_of(rows: int) -> pa.RecordBatch:
 @pytest.mark.parametrize("counts", [[1], [3], [100_000], [3, 70_000, 1]])
 def test_messages_stand_one_behind_another(counts):
     batches = [batch_of(rows) for rows in counts]
-    room = Room(np.full(20_000_000, 0xA5, np.uint8))
+    arena = Arena(np.full(20_000_000, 0xA5, np.uint8))
     template = MessageTemplate(batches[0].schema)
     starts = []
     for batch in batches:
-        starts.append(room.end)
-        message, places = write_batch(room, template, batch)
+        starts.append(arena.end)
+        message, places = write_batch(arena, template, batch)
         assert message.rows == batch.num_rows
         read = pa.ipc.read_record_batch(pa.py_buffer(message.content), batch.schema)
         read.validate(full=True)
@@ -53,8 +54,8 @@ def test_a_room_that_is_too_small_is_refused_and_a_larger_one_found():
     batch = batch_of(1000)
     template = MessageTemplate(batch.schema)
     for size in (8, 200, 2000, 20_000):
-        with pytest.raises(RoomFull):
-            write_batch(Room(np.empty(size, np.uint8)), template, batch)
+        with pytest.raises(ArenaFull):
+            write_batch(Arena(np.empty(size, np.uint8)), template, batch)
         message, _ = in_own_room(size, lambda room: write_batch(room, template, batch))
         assert pa.ipc.read_record_batch(pa.py_buffer(message.content), batch.schema).equals(batch)
 
@@ -65,8 +66,8 @@ def test_nothing_stays_of_what_was_there_before():
         {"odd": ["abc", None, "d"], "more": [b"x", b"y", None], "n": [1, 2, 3]}
     )
     template = MessageTemplate(batch.schema)
-    over_zeros, _ = write_batch(Room(np.zeros(10_000, np.uint8)), template, batch)
-    over_others, _ = write_batch(Room(np.full(10_000, 0xA5, np.uint8)), template, batch)
+    over_zeros, _ = write_batch(Arena(np.zeros(10_000, np.uint8)), template, batch)
+    over_others, _ = write_batch(Arena(np.full(10_000, 0xA5, np.uint8)), template, batch)
     assert over_zeros.content.tobytes() == over_others.content.tobytes()
 
 
@@ -88,26 +89,26 @@ def test_decoding_leaves_nothing_of_what_was_there_before(sample):
 def test_buffers_that_are_not_there_take_nothing():
     schema = pa.schema([("a", pa.int64())])
     template = MessageTemplate(schema)
-    room = Room(np.empty(5000, np.uint8))
-    start = template.begin(room)
-    place = room.put(np.array([7, 8]).view(np.uint8))
-    message = template.finish(room, start, 2, [ArrayParts((2, 0), (*NO_BUFFER, *place))])
+    arena = Arena(np.empty(5000, np.uint8))
+    start = template.begin(arena)
+    place = arena.put(np.array([7, 8]).view(np.uint8))
+    message = template.finish(arena, start, 2, [ArrayParts((2, 0), (*NO_BUFFER, *place))])
     assert len(message.content) == template.body + 16
     assert pa.ipc.read_record_batch(pa.py_buffer(message.content), schema).to_pydict() == {"a": [7, 8]}
 
 
 def test_a_room_hands_out_no_byte_twice():
-    room = Room(np.empty(PADDING + 64, np.uint8))
-    opened = room.open(64)
+    arena = Arena(np.empty(PADDING + 64, np.uint8))
+    opened = arena.open(64)
     assert len(opened) == 64 + PADDING
-    assert room.keep(5) == (0, 5)
-    assert room.put(np.arange(9, dtype=np.uint8)) == (8, 9)
-    assert room.end == 24
-    with pytest.raises(RoomFull) as full:
-        room.open(41)
+    assert arena.keep(5) == (0, 5)
+    assert arena.put(np.arange(9, dtype=np.uint8)) == (8, 9)
+    assert arena.end == 24
+    with pytest.raises(ArenaFull) as full:
+        arena.open(41)
     assert full.value.size == 41
-    assert len(room.open_rest(1000)) == 40 + PADDING
-    assert len(room.open_rest(10)) == 10 + PADDING
+    assert len(arena.open_rest(1000)) == 40 + PADDING
+    assert len(arena.open_rest(10)) == 10 + PADDING
 
 
 @pytest.mark.parametrize("codec", [Utf8Codec(pa.string(), -2), BinaryCodec(pa.binary(), -2)])

@@ -6,15 +6,15 @@ import pickle
 
 import pytest
 
-from engine.net.packets import ServerError
-from engine.net.refusals import Context, explain
+from engine.net.client.refusals import Context, explain
+from engine.net.protocol.packets import ServerError
 
 LOGIN = Context("db1:3306", "repl")
 DUMP = Context("db1:3306", "repl", "binlog.000007", 1234, 4711, logged_in=True)
 
 
 @pytest.mark.parametrize(
-    ("code", "message", "context", "says", "passing"),
+    ("code", "message", "context", "says", "retryable"),
     [
         (
             1045,
@@ -83,10 +83,10 @@ def test_sentences(code, message, context, says, passing):
     assert says in str(refusal)
     assert "db1:3306" in str(refusal)
     assert "\n" not in str(refusal)
-    assert (refusal.code, refusal.passing) == (code, passing)
+    assert (refusal.code, refusal.retryable) == (code, passing)
 
 
 def test_a_refusal_survives_a_process_border():
     refusal = explain(ServerError(1040, None, "Too many connections"), LOGIN)
     again = pickle.loads(pickle.dumps(refusal))
-    assert (str(again), again.code, again.passing) == (str(refusal), 1040, True)
+    assert (str(again), again.code, again.retryable) == (str(refusal), 1040, True)

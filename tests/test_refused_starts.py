@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from engine.reader import Changes
-from engine.sink.commit_log import CommitLog
+from engine.output.commit_log import CommitLog
+from engine.output.reader import Changes
 from tests.committed import assert_sound
 from tests.engine_run import (
     Ended,

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.decode import event_types as t
-from engine.decode.event_types import EventHeader
-from engine.decode.events.decoding import decode_event
-from engine.decode.format_description import FormatDescription
-from engine.decode.gtid_data import encode_gtid_set
-from engine.gtid import MariadbGtidSet, MysqlGtidSet
-from engine.net import dump as dump_module
-from engine.net.archive import Archive
-from engine.net.commands import BinlogDump, BinlogDumpGtid
-from engine.net.dump import Dump
-from engine.net.packets import PacketJoiner, ServerError
-from engine.net.replica_gtids import MariadbReplicaGtids, MysqlReplicaGtids, ReplicaGtids
+from engine.binlog import event_types as t
+from engine.binlog.event_types import EventHeader
+from engine.binlog.events.decoding import decode_event
+from engine.binlog.format_description import FormatDescription
+from engine.binlog.gtid_encoding import encode_gtid_set
+from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet
+from engine.net.archive_server import dump as dump_module
+from engine.net.archive_server.archive import Archive
+from engine.net.archive_server.dump import Dump
+from engine.net.archive_server.replica_gtids import MariadbReplicaGtids, MysqlReplicaGtids, ReplicaGtids
+from engine.net.protocol.commands import BinlogDump, BinlogDumpGtid
+from engine.net.protocol.packets import PacketJoiner, ServerError
 from tests.made_events import (
     MARIADB,
     MYSQL,

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import EngineError
-from engine.net.capabilities import Capability, ServerStatus
-from engine.net.packets import Ok, ServerError, build_err, build_ok
-from engine.net.resultset import ResultSetParser, build_result_set
-from engine.net.wire import ProtocolError
+from engine.net.protocol.capabilities import Capability, ServerStatus
+from engine.net.protocol.packets import Ok, ServerError, build_err, build_ok
+from engine.net.protocol.resultset import ResultSetParser, build_result_set
+from engine.net.protocol.wire import ProtocolError
 
 OLD = Capability.PROTOCOL_41
 MODERN = Capability.PROTOCOL_41 | Capability.DEPRECATE_EOF

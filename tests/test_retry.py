@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from engine.retry import FIRST_PAUSE, LONGEST_PAUSE, Retries
+from engine.commands.retries import FIRST_PAUSE, LONGEST_PAUSE, Retries
 
 
 class Clock:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.decode import event_types as types
-from engine.net.batching import Batcher
+from engine.binlog import event_types as types
+from engine.net.batching.batcher import Batcher
 from tests.batches import decode_all, feed, packets_of
 from tests.made_events import (
     MARIADB,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from engine.reader import Changes
+from engine.output.reader import Changes
 from tests import same_rows
 from tests.committed import assert_sound
 from tests.engine_run import drain, end_of_binlog

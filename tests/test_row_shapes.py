@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from engine.reader import Changes
+from engine.output.reader import Changes
 from tests.engine_run import drain
 from tests.printed_values import printed_rows
 from tests.servers import Server

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.reader import Changes
+from engine.output.reader import Changes
 from tests.certificates import Authority
 from tests.committed import assert_same_changes, assert_sound
 from tests.conftest import skip_or_fail

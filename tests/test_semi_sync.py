@@ -18,7 +18,7 @@ from typing import Self
 
 import pytest
 
-from engine.reader import Changes
+from engine.output.reader import Changes
 from tests.committed import assert_sound
 from tests.engine_run import EngineRun, command_line, follow, run_command, wait_until
 from tests.servers import Server

@@ -12,14 +12,15 @@ import pytest
 from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.row_event import WriteRowsEvent
 
-from engine.decode import event_types as t
-from engine.decode.event_types import EventHeader
+from engine.binlog import event_types as t
+from engine.binlog.event_types import EventHeader
 from engine.errors import EngineError
-from engine.net import packets, source
-from engine.net.connection import Connection
-from engine.net.packets import PacketJoiner
-from engine.net.refusals import Refusal
-from engine.net.serve import ReplicationSource
+from engine.net.archive_server.server import ReplicationSource
+from engine.net.client import server_queries
+from engine.net.client.connection import Connection
+from engine.net.client.refusals import Refusal
+from engine.net.protocol import packets
+from engine.net.protocol.packets import PacketJoiner
 from tests.small_binlog import write_binlog
 
 USER, PASSWORD = "archivist", "pass 'wörd"
@@ -159,10 +160,10 @@ def test_another_reader_reads_rows(mysql97, tmp_path):
 def dump_to_the_end(port, file="", position=4, **login):
     """The events that our own client gets, without packets, and the payload that ended them."""
     with Connection.open("127.0.0.1", port, **login) as connection:
-        facts = source.read_facts(connection)
-        source.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
-        source.register(connection, 4721, "test")
-        source.start_dump(connection, file, position, 4721, non_block=True)
+        facts = server_queries.read_facts(connection)
+        server_queries.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
+        server_queries.register(connection, 4721, "test")
+        server_queries.start_dump(connection, file, position, 4721, non_block=True)
         sock, pending = connection.take_over()
     joiner = PacketJoiner()
     joiner.sequence = 1
@@ -190,15 +191,15 @@ def test_our_own_client_gets_every_event(small):
 def test_our_own_client_learns_about_the_archive(small):
     paths, _ = small
     with ReplicationSource(paths) as archive, Connection.open("127.0.0.1", archive.port) as connection:
-        facts = source.read_facts(connection)
+        facts = server_queries.read_facts(connection)
         assert (facts.flavor, facts.version_tuple) == ("mysql", (8, 0, 36))
         assert (facts.server_id, facts.binlog_checksum, facts.gtid_set) == (5, "CRC32", "")
-        assert source.check(facts, "archive") == ()
-        assert source.binary_logs(connection) == [(path.name, path.stat().st_size) for path in paths]
-        here = source.current_position(connection)
+        assert server_queries.check(facts, "archive") == ()
+        assert server_queries.binary_logs(connection) == [(path.name, path.stat().st_size) for path in paths]
+        here = server_queries.current_position(connection)
         assert (here.file, here.position) == (paths[1].name, paths[1].stat().st_size)
-        source.register(connection, 4722, "engine", 7)
-        assert [replica.server_id for replica in source.replicas(connection)] == [4722]
+        server_queries.register(connection, 4722, "engine", 7)
+        assert [replica.server_id for replica in server_queries.replicas(connection)] == [4722]
         connection.ping()
 
 
@@ -210,17 +211,17 @@ def test_gtids_of_the_archive_are_those_of_the_server(shared_server, flavor, tmp
     with Connection.open(server.host, server.port, server.user) as connection:
         server.flush_binlog()
         server.execute("CREATE TABLE archived_gtids.t (a INT)", "INSERT INTO archived_gtids.t VALUES (1)")
-        there = source.current_position(connection)
+        there = server_queries.current_position(connection)
     copy = tmp_path / there.file
     copy.write_bytes(server.flush_binlog().read_bytes()[: there.position])
     with ReplicationSource([copy]) as archive, Connection.open("127.0.0.1", archive.port) as connection:
-        here = source.current_position(connection)
+        here = server_queries.current_position(connection)
         assert (here.file, here.position) == (there.file, there.position)
-        assert source.read_facts(connection).gtid_set == here.gtid_set
+        assert server_queries.read_facts(connection).gtid_set == here.gtid_set
         # What MySQL executed before it had binlogs is in none of them.
         assert own_gtids(here.gtid_set, server) == own_gtids(there.gtid_set, server) != []
         if flavor.startswith("mariadb"):
-            assert source.gtid_set_at(connection, there.file, there.position) == there.gtid_set
+            assert server_queries.gtid_set_at(connection, there.file, there.position) == there.gtid_set
 
 
 def own_gtids(gtid_set, server):
@@ -265,9 +266,9 @@ def test_a_refused_dump_is_explained(small):
 def test_an_idle_client_gets_heartbeats(small):
     paths, _ = small
     with ReplicationSource(paths) as archive, Connection.open("127.0.0.1", archive.port) as connection:
-        facts = source.read_facts(connection)
-        source.prepare_dump(connection, facts, heartbeat_seconds=0.05, replica_uuid=str(uuid.uuid4()))
-        source.start_dump(connection, paths[1].name, 4, 4723)
+        facts = server_queries.read_facts(connection)
+        server_queries.prepare_dump(connection, facts, heartbeat_seconds=0.05, replica_uuid=str(uuid.uuid4()))
+        server_queries.start_dump(connection, paths[1].name, 4, 4723)
         sock, pending = connection.take_over()
         joiner, heartbeats, deadline = PacketJoiner(), [], time.monotonic() + 10
         joiner.sequence = 1
@@ -288,7 +289,7 @@ def test_leaving_hangs_up_on_everybody(small):
     with ReplicationSource(small[0]) as archive:
         idle = Connection.open("127.0.0.1", archive.port)
         waiting = Connection.open("127.0.0.1", archive.port)
-        source.start_dump(waiting, "", 4, 4724)
+        server_queries.start_dump(waiting, "", 4, 4724)
         silent = socket.create_connection(("127.0.0.1", archive.port))
         assert silent.recv(1)
     with silent:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.net.serve import ReplicationSource
-from engine.net.server_tls import ServerTls
+from engine.net.archive_server.server import ReplicationSource
+from engine.net.archive_server.server_tls import ServerTls
 from tests.certificates import Authority
 from tests.engine_run import wait_until
 from tests.mixed_workload import DATABASE, Workload

@@ -8,14 +8,14 @@ import json
 
 import pytest
 
+from engine.binlog import event_types as t
+from engine.binlog.files import read_events
 from engine.cli import main
-from engine.decode import event_types as t
-from engine.decode.show_events import show_events, show_server_events
+from engine.commands.events import show_events, show_server_events
 from engine.errors import EngineError
-from engine.net.connection import Connection
-from engine.net.files import read_events
-from engine.net.server_events import read_server_events
-from engine.net.source import read_facts
+from engine.net.client.connection import Connection
+from engine.net.client.server_events import read_server_events
+from engine.net.client.server_queries import read_facts
 from tests.servers import Server
 
 pytestmark = pytest.mark.server

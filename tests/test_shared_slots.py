@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 import zmq
 
-from engine.child import Child
+from engine.binlog.samples import sample_binlogs
 from engine.errors import EngineError
-from engine.messages import Ack, Batch
-from engine.net.batching import Batcher
-from engine.net.cutting import OutgoingBatch
-from engine.net.outlet import Outlet
-from engine.samples import sample_binlogs
-from engine.shared_slots import SlotPool, Slots
-from engine.slot_file import BATCH_ROOM, RESULT_ROOM, SlotFile
+from engine.net.batch_sender import BatchSender
+from engine.net.batching.batcher import Batcher
+from engine.net.batching.cutter import OutgoingBatch
+from engine.pipeline.child import Child
+from engine.pipeline.messages import Ack, Batch
+from engine.pipeline.shared_slots import SlotPool, Slots
+from engine.pipeline.slot_file import BATCH_ROOM, RESULT_ROOM, SlotFile
 from tests.batches import decode_all, events_of, feed, packets_of
 
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -116,16 +116,16 @@ def child(tmp_path) -> Iterator[Child]:
     child.context.destroy(linger=0)
 
 
-def outgoing(sequence: int, outlet: Outlet, size: int) -> OutgoingBatch:
+def outgoing(sequence: int, sender: BatchSender, size: int) -> OutgoingBatch:
     header = Batch(sequence, "f", 4, 0, "f", 4, True, False, False, {})
-    room, slot = outlet.pool.lend(BATCH_ROOM)
+    room, slot = sender.pool.lend(BATCH_ROOM)
     room[:size] = sequence
     return OutgoingBatch(header, np.zeros((0, 2), np.uint32), room[:size], slot)
 
 
 def test_a_slot_comes_back_with_the_acknowledgement(child: Child, file: SlotFile, tmp_path: Path):
     batches, acks = (f"ipc://{tmp_path}/{name}" for name in ("batches", "acks"))
-    outlet = Outlet(child, batches, acks, 64 << 20, file)
+    sender = BatchSender(child, batches, acks, 64 << 20, file)
     decoder, sink = child.context.socket(zmq.PULL), child.context.socket(zmq.PUSH)
     decoder.connect(batches)
     sink.connect(acks)
@@ -141,7 +141,7 @@ def test_a_slot_comes_back_with_the_acknowledgement(child: Child, file: SlotFile
 
     # A small one is copied, and frees its slot at once.
     for sequence, size in enumerate((MANY, FEW, MANY)):
-        outlet.send([outgoing(sequence, outlet, size)])
+        sender.send([outgoing(sequence, sender, size)])
         receive(sequence, size)
     assert sent[1] is None
     assert len({sent[0], sent[2], None}) == 3
@@ -153,26 +153,26 @@ def test_a_slot_comes_back_with_the_acknowledgement(child: Child, file: SlotFile
     # Behind the next one no slot is left to receive into, until the sink has taken the first batch.
     taking = threading.Thread(target=take_first)
     taking.start()
-    outlet.send([outgoing(3, outlet, MANY)])
+    sender.send([outgoing(3, sender, MANY)])
     taking.join()
-    assert outlet.pool.lend(1)[1] == sent[0]
-    assert outlet.pool.exhausted
+    assert sender.pool.lend(1)[1] == sent[0]
+    assert sender.pool.exhausted
     sink.send(Ack(3, -1).pack())
-    outlet.drain()
-    assert {outlet.pool.lend(1)[1] for _ in range(3)} == {sent[2], sent[3], None}
+    sender.drain()
+    assert {sender.pool.lend(1)[1] for _ in range(3)} == {sent[2], sent[3], None}
 
 
 def test_busy_is_who_has_more_batches_under_way_than_decoders(child: Child, tmp_path: Path):
     batches, acks = (f"ipc://{tmp_path}/{name}" for name in ("batches", "acks"))
-    outlet = Outlet(child, batches, acks, 64 << 20, decoders=2)
+    sender = BatchSender(child, batches, acks, 64 << 20, decoders=2)
     decoders, sink = child.context.socket(zmq.PULL), child.context.socket(zmq.PUSH)
     decoders.connect(batches)
     sink.connect(acks)
     busy = []
     for sequence in range(4):
-        outlet.send([outgoing(sequence, outlet, FEW)])
-        busy.append(outlet.is_busy())
+        sender.send([outgoing(sequence, sender, FEW)])
+        busy.append(sender.is_busy())
     assert busy == [False, False, True, True]
     sink.send(Ack(3, 3).pack())
-    outlet.drain()
-    assert not outlet.is_busy()
+    sender.drain()
+    assert not sender.is_busy()

@@ -17,16 +17,16 @@ import numpy as np
 import pytest
 import zmq
 
-from engine.messages import Ack, Report, Result, multipart
-from engine.reader import Changes
-from engine.shared_slots import Slots
-from engine.sink.commit_log import CommitLog
-from engine.sink.config import SinkConfig
-from engine.sink.files import OutputError
-from engine.sink.lock import output_lock
-from engine.sink.output import open_output, settled_output
+from engine.output.commit_log import CommitLog
+from engine.output.files import OutputError
+from engine.output.folder import open_output, settled_output
+from engine.output.lock import output_lock
+from engine.output.reader import Changes
+from engine.pipeline.messages import Ack, Report, Result, multipart
+from engine.pipeline.process_settings import SinkConfig
+from engine.pipeline.shared_slots import Slots
+from engine.pipeline.slot_file import SlotFile
 from engine.sink.process import run_sink
-from engine.slot_file import SlotFile
 from tests.results import Rows, end_of_stream, orders, result
 
 PATIENCE_MS = 30_000

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import EngineError
-from engine.reader import Changes
+from engine.output.commit_log import CommitLog
+from engine.output.files import OutputError
+from engine.output.folder import clean_output, open_output
+from engine.output.reader import Changes
 from engine.sink import staging
-from engine.sink.commit_log import CommitLog
-from engine.sink.files import OutputError
-from engine.sink.output import clean_output, open_output
 from engine.sink.writer import POSITION_INTERVAL, Writer
 from tests.results import COLUMNS, WIDER_COLUMNS, Rows, end_of_stream, orders, result
 
@@ -223,7 +223,7 @@ def test_gtids_of_what_was_dropped(tmp_path):
             {"doubtful_gtids": [(UUID, 5, 5, 0)]},
             {"doubtful_gtids": [(UUID, 12, 12, 0)]},
             {"doubtful_gtids": [(UUID.replace("3", "5"), 6, 6, 0)]},
-            {"hides_gtids": True},
+            {"gtid_set_lost": True},
         ),
         2,
     ):

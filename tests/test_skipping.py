@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
-from engine.decode import event_types as types
-from engine.decode.options import DecodeOptions
+from engine.binlog import event_types as types
+from engine.commands.progress import Display
+from engine.commands.skips import Skips
+from engine.config.decode_options import DecodeOptions
+from engine.config.table_filter import TableFilter
 from engine.errors import BinlogError, EngineError
-from engine.messages import Corruption
-from engine.net.batching import Batcher
-from engine.net.cutting import OutgoingBatch
-from engine.progress import Display
-from engine.skips import Skips
-from engine.supervisor import Outcome
-from engine.table_filter import TableFilter
+from engine.net.batching.batcher import Batcher
+from engine.net.batching.cutter import OutgoingBatch
+from engine.pipeline.messages import Corruption
+from engine.pipeline.supervisor import Outcome
 from tests.batches import decode_all, packets_of
 from tests.made_events import (
     MARIADB,
@@ -151,7 +151,7 @@ def committed(
                 came.gtids += [
                     f"{number}" for _, first, last, _ in kept.gtids for number in range(first, last + 1)
                 ]
-                came.hidden |= kept.hides_gtids
+                came.hidden |= kept.gtid_set_lost
                 came.doubtful += [first for _, first, _, _ in kept.doubtful_gtids]
             came.resume = result.resume_file, result.resume_position
             open_batches.clear()
@@ -526,4 +526,4 @@ def test_what_several_runs_did_adds_up() -> None:
     second = Outcome(totals={"rows": 2, "skipped_corrupt_events": 1, "commit": 4}, seconds=0.5).add(first)
     assert second.totals == {"rows": 7, "commits": 1, "commit": 4, "skipped_corrupt_events": 1}
     assert second.seconds == 2.0
-    assert Outcome(error="refused", passing=True).add(second).totals == second.totals
+    assert Outcome(error="refused", retryable=True).add(second).totals == second.totals

@@ -7,12 +7,13 @@ import uuid
 
 import pytest
 
-from engine.decode.catalog import ColumnInfo, unpack
+from engine.binlog.catalog import ColumnInfo, unpack
 from engine.errors import EngineError
-from engine.net import packets, source
-from engine.net.connection import Connection
-from engine.net.describe import describe_table, describe_tables
-from engine.net.refusals import Refusal, explain
+from engine.net.client import server_queries
+from engine.net.client.connection import Connection
+from engine.net.client.refusals import Refusal, explain
+from engine.net.client.table_columns import describe_table, describe_tables
+from engine.net.protocol import packets
 from tests.servers import get_server
 
 pytestmark = pytest.mark.server
@@ -47,7 +48,7 @@ def first_answer(connection):
 
 
 def test_facts(server, connection):
-    facts = source.read_facts(connection)
+    facts = server_queries.read_facts(connection)
     mariadb = server.flavor.startswith("mariadb")
     assert facts.flavor == ("mariadb" if mariadb else "mysql")
     assert facts.version == server.query("SELECT version()")[0][0]
@@ -57,45 +58,47 @@ def test_facts(server, connection):
     uuid = "CONCAT(@@server_uid, '-', @@server_id)" if mariadb else "@@server_uuid"
     assert facts.server_uuid == server.query(f"SELECT {uuid}")[0][0]
     assert (facts.binlog_row_metadata is None) == (server.flavor == "mysql-5.6")
-    assert source.check(facts, "db1:3306") == ()
+    assert server_queries.check(facts, "db1:3306") == ()
 
 
 def test_gtid_sets(server, connection):
     if server.flavor == "mysql-5.6":
-        assert source.read_facts(connection).gtid_set == ""
+        assert server_queries.read_facts(connection).gtid_set == ""
         return
-    before = source.read_facts(connection).gtid_set
+    before = server_queries.read_facts(connection).gtid_set
     server.execute("CREATE DATABASE IF NOT EXISTS gtid_sets", "DROP DATABASE gtid_sets")
-    position = source.current_position(connection)
-    assert source.read_facts(connection).gtid_set == position.gtid_set != before
+    position = server_queries.current_position(connection)
+    assert server_queries.read_facts(connection).gtid_set == position.gtid_set != before
     assert "\n" not in position.gtid_set
 
 
 def test_positions(server, connection):
-    logs = source.binary_logs(connection)
+    logs = server_queries.binary_logs(connection)
     assert logs == [(path.name, path.stat().st_size) for path in server.binlogs()]
-    position = source.current_position(connection)
+    position = server_queries.current_position(connection)
     assert (position.file, position.position) == logs[-1]
-    at = source.gtid_set_at(connection, position.file, position.position)
+    at = server_queries.gtid_set_at(connection, position.file, position.position)
     assert at == (position.gtid_set if server.flavor.startswith("mariadb") else None)
-    assert source.gtid_set_at(connection, "no'such.000001", 4) is None
+    assert server_queries.gtid_set_at(connection, "no'such.000001", 4) is None
 
 
 def test_a_prepared_dump_begins_and_is_registered(server, connection):
-    facts = source.read_facts(connection)
+    facts = server_queries.read_facts(connection)
     replica_uuid = str(uuid.uuid4())
-    source.prepare_dump(connection, facts, heartbeat_seconds=0.5, replica_uuid=replica_uuid)
+    server_queries.prepare_dump(connection, facts, heartbeat_seconds=0.5, replica_uuid=replica_uuid)
     assert connection.query("SELECT @master_heartbeat_period, @source_binlog_checksum") == [
         ("500000000", "CRC32")
     ]
-    source.register(connection, 4711, "engine", 1234)
-    mine = source.Replica(4711, "engine", 1234, replica_uuid)
+    server_queries.register(connection, 4711, "engine", 1234)
+    mine = server_queries.Replica(4711, "engine", 1234, replica_uuid)
     if server.flavor.startswith("mysql"):
-        assert mine in source.replicas(connection)
-        assert source.server_id_holder(connection, 4711, replica_uuid) is None
-        assert source.server_id_holder(connection, 4711, "another") == mine
-        assert source.server_id_holder(connection, 4712, "another") is None
-    source.start_dump(connection, source.binary_logs(connection)[0][0], 4, 4711, non_block=True)
+        assert mine in server_queries.replicas(connection)
+        assert server_queries.server_id_holder(connection, 4711, replica_uuid) is None
+        assert server_queries.server_id_holder(connection, 4711, "another") == mine
+        assert server_queries.server_id_holder(connection, 4712, "another") is None
+    server_queries.start_dump(
+        connection, server_queries.binary_logs(connection)[0][0], 4, 4711, non_block=True
+    )
     payload = first_answer(connection)
     assert payload[0] == packets.OK_MARKER
     assert payload[5] == 4, "a dump begins with an artificial ROTATE_EVENT"
@@ -103,28 +106,30 @@ def test_a_prepared_dump_begins_and_is_registered(server, connection):
 
 def test_replicas_seen_from_another_session_of_mariadb(mariadb118):
     with Connection.open(mariadb118.host, mariadb118.port, mariadb118.user) as connection:
-        source.register(connection, 4713, "engine", 7)
-        assert source.Replica(4713, "engine", 7, None) in source.replicas(connection)
-        assert source.server_id_holder(connection, 4713, "any").host == "engine"
+        server_queries.register(connection, 4713, "engine", 7)
+        assert server_queries.Replica(4713, "engine", 7, None) in server_queries.replicas(connection)
+        assert server_queries.server_id_holder(connection, 4713, "any").host == "engine"
 
 
 @pytest.mark.parametrize("privileges", ["SELECT", "REPLICATION CLIENT", "USAGE"])
 def test_a_missing_privilege_is_named(server, privileges):
     with open_as(server, privileges) as connection:
-        facts = source.read_facts(connection)
+        facts = server_queries.read_facts(connection)
         with pytest.raises(Refusal, match="GRANT REPLICATION SLAVE, REPLICATION CLIENT ON"):
-            source.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
-            source.register(connection, 4714)
-            source.start_dump(connection, "", 4, 4714, non_block=True)
-            raise explain(packets.parse_err(first_answer(connection)), source.context_of(connection))
+            server_queries.prepare_dump(
+                connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4())
+            )
+            server_queries.register(connection, 4714)
+            server_queries.start_dump(connection, "", 4, 4714, non_block=True)
+            raise explain(packets.parse_err(first_answer(connection)), server_queries.context_of(connection))
 
 
 def test_positions_need_a_privilege(server):
     with open_as(server, "REPLICATION SLAVE") as connection:
-        for ask in (source.binary_logs, source.current_position):
+        for ask in (server_queries.binary_logs, server_queries.current_position):
             with pytest.raises(Refusal, match="GRANT REPLICATION SLAVE, REPLICATION CLIENT ON"):
                 ask(connection)
-        assert source.replicas(connection) is not None
+        assert server_queries.replicas(connection) is not None
 
 
 @pytest.mark.parametrize(
@@ -135,22 +140,22 @@ def test_positions_need_a_privilege(server):
     ],
 )
 def test_places_that_are_not_there(server, connection, file, position, says):
-    facts = source.read_facts(connection)
-    source.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
-    file = file.format(last=source.current_position(connection).file)
-    source.start_dump(connection, file, position, 4715, non_block=True)
-    context = source.context_of(connection, file, position, 4715)
+    facts = server_queries.read_facts(connection)
+    server_queries.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
+    file = file.format(last=server_queries.current_position(connection).file)
+    server_queries.start_dump(connection, file, position, 4715, non_block=True)
+    context = server_queries.context_of(connection, file, position, 4715)
     refusal = explain(packets.parse_err(first_answer(connection)), context)
-    assert (refusal.code, refusal.passing) == (1236, False)
+    assert (refusal.code, refusal.retryable) == (1236, False)
     assert says in str(refusal)
 
 
 def test_a_place_between_events(server, connection):
     server.execute("CREATE DATABASE IF NOT EXISTS between_events")
-    facts = source.read_facts(connection)
-    source.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
-    position = source.current_position(connection)
-    source.start_dump(connection, position.file, position.position - 1, 4716, non_block=True)
+    facts = server_queries.read_facts(connection)
+    server_queries.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
+    position = server_queries.current_position(connection)
+    server_queries.start_dump(connection, position.file, position.position - 1, 4716, non_block=True)
     sock, pending = connection.take_over()
     with sock:
         stream = pending
@@ -159,7 +164,9 @@ def test_a_place_between_events(server, connection):
             if b"HY000" in stream:
                 break
     error = packets.parse_err(stream[stream.rindex(b"\xff\xd4\x04") :])
-    assert "SHOW BINLOG EVENTS" in str(explain(error, source.context_of(connection, position.file, 5)))
+    assert "SHOW BINLOG EVENTS" in str(
+        explain(error, server_queries.context_of(connection, position.file, 5))
+    )
 
 
 def test_servers_that_cannot_be_followed():
@@ -167,18 +174,18 @@ def test_servers_that_cannot_be_followed():
         server.create_replication_user("asker", PASSWORD)
         with Connection.open(server.host, server.port, "asker", PASSWORD) as connection:
             with pytest.raises(EngineError, match="writes no binlog"):
-                source.check(source.read_facts(connection), "db1:3306")
+                server_queries.check(server_queries.read_facts(connection), "db1:3306")
             with pytest.raises(EngineError, match="writes no binlog"):
-                source.current_position(connection)
+                server_queries.current_position(connection)
             with pytest.raises(EngineError, match="writes no binlog"):
-                source.binary_logs(connection)
+                server_queries.binary_logs(connection)
 
 
 def test_statement_format_is_a_warning(mysql56):
     with Connection.open(mysql56.host, mysql56.port, mysql56.user) as connection:
         connection.execute("SET GLOBAL binlog_format = 'MIXED'")
         try:
-            (warning,) = source.check(source.read_facts(connection), "db1:3306")
+            (warning,) = server_queries.check(server_queries.read_facts(connection), "db1:3306")
         finally:
             connection.execute("SET GLOBAL binlog_format = 'ROW'")
     assert "binlog_format=MIXED" in warning

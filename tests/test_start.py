@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from engine.binlog.gtid_set import MysqlGtidSet
 from engine.errors import EngineError
-from engine.gtid import MysqlGtidSet
-from engine.net import source
-from engine.net.connection import Connection
-from engine.net.place_search import executed_before, file_begun, place_at
-from engine.net.source import FIRST_POSITION
-from engine.net.start import LastPlace, start_place
-from engine.reader import Changes
+from engine.net.client import server_queries
+from engine.net.client.connection import Connection
+from engine.net.client.position_search import executed_before, file_begun, place_at
+from engine.net.client.server_queries import FIRST_POSITION
+from engine.net.client.start_position import LastPlace, start_place
+from engine.output.reader import Changes
 from tests.committed import assert_sound
 from tests.engine_run import command_line, drain, end_of_binlog, run_command
 from tests.servers import Server
@@ -55,9 +55,9 @@ class History:
     def connect(self) -> Connection:
         return Connection.open(self.server.host, self.server.port, self.server.user)
 
-    def facts(self) -> source.SourceFacts:
+    def facts(self) -> server_queries.SourceFacts:
         with self.connect() as connection:
-            return source.read_facts(connection)
+            return server_queries.read_facts(connection)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -193,7 +193,7 @@ def test_starts_that_make_no_sense(mysql97: Server, start: str, says: str) -> No
         return Connection.open(mysql97.host, mysql97.port, mysql97.user)
 
     with connect() as connection, pytest.raises(EngineError, match=says):
-        start_place(connection, start, None, source.read_facts(connection), connect)
+        start_place(connection, start, None, server_queries.read_facts(connection), connect)
 
 
 def test_a_time_whose_binlogs_are_gone_is_refused(own_server: Callable[..., Server]) -> None:

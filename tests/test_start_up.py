@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from engine.decode.warm import warm_kernels
+from engine.commands.warm import warm_kernels
 
 
 def _printed(program: str) -> str:
@@ -17,7 +17,9 @@ def _printed(program: str) -> str:
 
 def test_the_supervisor_imports_no_arrow_and_no_kernels() -> None:
     large = "sorted({'numba', 'numpy', 'pandas', 'pyarrow'} & set(sys.modules))"
-    imports = "import sys, engine.cli, engine.credentials, engine.progress, engine.runs"
+    imports = (
+        "import sys, engine.cli, engine.config.credentials, engine.commands.progress, engine.commands.runs"
+    )
     assert _printed(f"{imports}; print({large})") == "[]"
 
 
@@ -28,7 +30,7 @@ def test_the_command_begins_with_next_to_nothing() -> None:
 
 def test_children_make_arrays_without_pandas() -> None:
     program = (
-        "import sys, engine.without_pandas, numpy as np, pyarrow as pa; "
+        "import sys, engine.pipeline.without_pandas, numpy as np, pyarrow as pa; "
         "print(pa.array(np.array([1])), pa.array(['a']), 'pandas' in sys.modules)"
     )
     assert _printed(program).endswith("False")
@@ -37,7 +39,7 @@ def test_children_make_arrays_without_pandas() -> None:
 def test_a_warm_start_compiles_nothing() -> None:
     warm_kernels()
     program = (
-        "from numba.core import event; from engine.decode.warm import warm_kernels\n"
+        "from numba.core import event; from engine.commands.warm import warm_kernels\n"
         "with event.install_recorder('numba:compile') as recorder: warm_kernels()\n"
         "print([item.data['dispatcher'] for _, item in recorder.buffer])"
     )

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.decode import statements as s
-from engine.decode.statements import statement_kind, statement_start
+from engine.binlog import statements as s
+from engine.binlog.statements import statement_kind, statement_start
 from tests.made_events import query
 from tests.small_binlog import event
 

@@ -7,16 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from engine.decode import event_types as types
-from engine.decode.table_changes import ANY_TABLE
-from engine.errors import BinlogError, EngineError
-from engine.net import statements_ahead
-from engine.net.batching import Batcher
-from engine.net.cutting import OutgoingBatch
-from engine.net.endpoint import ConnectionFailed
-from engine.net.source import SourceFacts
-from engine.net.statements_ahead import StatementsAhead, changes_in
-from engine.net.stream_place import StreamPlace
+from engine.binlog import event_types as types
+from engine.binlog.table_changes import ANY_TABLE
+from engine.errors import BinlogError, ConnectionFailed, EngineError
+from engine.net.batching.batcher import Batcher
+from engine.net.batching.cutter import OutgoingBatch
+from engine.net.batching.stream_place import StreamPlace
+from engine.net.client import statements_ahead
+from engine.net.client.server_queries import SourceFacts
+from engine.net.client.statements_ahead import StatementsAhead, changes_in
 from tests.batches import feed, packets_of
 from tests.made_events import (
     SIGNED_INT,

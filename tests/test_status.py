@@ -8,12 +8,12 @@ import time
 
 import pytest
 
+from engine.commands.status import print_status, status
 from engine.errors import EngineError
-from engine.sink import commit_log
-from engine.sink.commit_log import CommitLog
-from engine.sink.lock import output_lock
-from engine.sink.output import open_output
-from engine.sink.status import print_status, status
+from engine.output import commit_log
+from engine.output.commit_log import CommitLog
+from engine.output.folder import open_output
+from engine.output.lock import output_lock
 from engine.sink.writer import Writer
 from tests.results import WIDER_COLUMNS, Rows, orders, result
 

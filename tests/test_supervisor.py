@@ -10,17 +10,16 @@ from pathlib import Path
 import pytest
 import zmq
 
-from engine import child, supervisor
-from engine.child import Child, run_child
-from engine.decode.options import DecodeOptions, DecoderConfig
+from engine.binlog.samples import sample_binlogs
+from engine.config.decode_options import DecodeOptions
 from engine.errors import EngineError
-from engine.fork_server import start_fork_server
-from engine.messages import Report
-from engine.net.origins import FileSource, NetworkConfig
-from engine.samples import sample_binlogs
-from engine.sink.config import SinkConfig
-from engine.sink.lock import LOCK_FILE
-from engine.supervisor import Outcome, RunPlan, Supervisor
+from engine.output.lock import LOCK_FILE
+from engine.pipeline import child, supervisor
+from engine.pipeline.child import Child, run_child
+from engine.pipeline.fork_server import start_fork_server
+from engine.pipeline.messages import Report
+from engine.pipeline.process_settings import DecoderConfig, FileSource, NetworkConfig, SinkConfig
+from engine.pipeline.supervisor import Outcome, RunPlan, Supervisor
 from tests.engine_run import wait_until
 
 

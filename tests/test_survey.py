@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.decode import event_types as types
-from engine.decode.event_table import EventTable, EventTableError, open_events
-from engine.decode.survey import Survey, feed_table, survey_events
-from engine.messages import TRANSACTION_END
+from engine.binlog import event_types as types
+from engine.binlog.event_index import TRANSACTION_END
+from engine.binlog.event_table import EventTable, EventTableError, open_events
+from engine.decode.rows.survey import Survey, feed_table, survey_events
 from tests.made_events import (
     BLOB,
     SIGNED_INT,

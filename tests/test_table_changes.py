@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.decode.table_changes import changed_tables, names_of
+from engine.binlog.table_changes import changed_tables, names_of
 
 HARMLESS = [
     "ALTER TABLE t ADD INDEX (a)",

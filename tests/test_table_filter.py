@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
-from engine.table_filter import TableFilter
 
 TABLES = [
     ("shop", "orders"),

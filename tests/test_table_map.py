@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.decode import event_types as t
-from engine.decode.catalog import ColumnInfo, unpack
-from engine.decode.catalog_fit import declared_type, misfit
-from engine.decode.columns.base import Options
-from engine.decode.columns.field_types import FieldType as F
-from engine.decode.format_description import FormatDescription
-from engine.decode.table_map import CatalogMismatch, TableMap
-from engine.decode.tables import make_decoder
+from engine.binlog import event_types as t
+from engine.binlog.catalog import ColumnInfo, unpack
+from engine.binlog.catalog_fit import declared_type, mismatch
+from engine.binlog.field_types import FieldType as F
+from engine.binlog.files import read_events
+from engine.binlog.format_description import FormatDescription
+from engine.binlog.table_map import CatalogMismatch, TableMap
+from engine.decode.arrow.codec import Options
+from engine.decode.tables.table_decoder import make_decoder
 from engine.errors import EventError
-from engine.net.connection import Connection
-from engine.net.describe import describe_table
-from engine.net.files import read_events
-from engine.reader import merged_schema
+from engine.net.client.connection import Connection
+from engine.net.client.table_columns import describe_table
+from engine.output.reader import merged_schema
 from tests.event_bytes import PLAIN, make_event, resized, with_post_header
 from tests.event_workload import create_all_types
 from tests.servers import FLAVORS, Server, UnavailableError, get_server
@@ -265,13 +265,13 @@ def info(column_type: str, **values) -> ColumnInfo:
     ],
 )
 def test_columns_that_do_not_fit(type_code, metadata, column):
-    reason = misfit(type_code, metadata, column)
+    reason = mismatch(type_code, metadata, column)
     assert reason is not None
     assert f"{column.column_type} in the catalog" in reason
 
 
 def test_types_of_plugins_are_taken_as_they_come():
-    assert misfit(F.STRING, 20, info("moneytype")) is None
+    assert mismatch(F.STRING, 20, info("moneytype")) is None
     assert declared_type(F.STRING, info("moneytype")) == "moneytype"
     assert declared_type(F.STRING, info("uuid")) == "uuid"
     assert declared_type(F.JSON, info("json")) is None
@@ -322,10 +322,10 @@ def test_the_binlog_wins_over_the_catalog():
     event = table_map_event([F.LONG, F.LONG], b"", field(1, b"\x80") + names)
     table_map = TableMap.parse(event, PLAIN)
     renamed = (info("int unsigned", name="new"), info("int", name="two"))
-    assert table_map.misfit(renamed) == "column new: named old in the binlog"
+    assert table_map.mismatch(renamed) == "column new: named old in the binlog"
     assert [column.name for column in table_map.columns(renamed)] == ["old", "two"]
     signed = (info("int", name="old"), info("int", name="two"))
-    assert "the other signedness" in table_map.misfit(signed)
+    assert "the other signedness" in table_map.mismatch(signed)
 
 
 @pytest.fixture(scope="module", params=FLAVORS)
@@ -355,7 +355,7 @@ def test_catalogs_of_real_servers_fit(full_server):
     connection = Connection.open(full_server.host, full_server.port, full_server.user, full_server.password)
     with connection:
         catalog = unpack(describe_table(connection, "maps", "all_types"))
-    assert table_map.misfit(catalog) is None
+    assert table_map.mismatch(catalog) is None
     named = {column.name: column for column in table_map.columns(catalog)}
     assert list(named) == [column.name for column in catalog]
     assert (named["big"].unsigned, named["ti"].unsigned) == (True, False)
@@ -405,7 +405,7 @@ def test_an_altered_table_is_noticed(full_server):
     connection = Connection.open(full_server.host, full_server.port, full_server.user, full_server.password)
     with connection:
         catalog = unpack(describe_table(connection, "maps", "altered"))
-    assert table_map.misfit(catalog).startswith("column b: varchar(50) in the catalog, varchar(")
+    assert table_map.mismatch(catalog).startswith("column b: varchar(50) in the catalog, varchar(")
 
 
 def test_metadata_of_every_type_is_counted():

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from engine.decode import event_types as types
-from engine.decode.catalog import ColumnInfo, pack
-from engine.decode.options import DecodeOptions
-from engine.decode.table_map import TableMap
+from engine.binlog import event_types as types
+from engine.binlog.catalog import ColumnInfo, pack
+from engine.binlog.table_map import TableMap
+from engine.config.decode_options import DecodeOptions
+from engine.config.table_filter import TableFilter
 from engine.errors import BinlogError, EngineError
-from engine.net.batching import Batcher
-from engine.net.cutting import OutgoingBatch
-from engine.table_filter import TableFilter
+from engine.net.batching.batcher import Batcher
+from engine.net.batching.cutter import OutgoingBatch
 from tests.batches import decode_all, feed, packets_of
 from tests.made_events import SIGNED_INT, Part, binlog, gtid, image, integer, query, rows, table_map, xid
 
@@ -43,7 +43,7 @@ class Server:
             raise EngineError(f"nobody can name the columns of {wanted.table}")
         return self._next(wanted.table)
 
-    def foresee(self, wanted: Mapping[int, TableMap]) -> dict[int, bytes | None]:
+    def describe_ahead(self, wanted: Mapping[int, TableMap]) -> dict[int, bytes | None]:
         self.asked.append([each.table for each in wanted.values()])
         return {key: self._next(each.table) for key, each in wanted.items() if each.table in self.answers}
 
@@ -52,7 +52,9 @@ class Server:
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
     def batches(self, parts: list[Part], **options) -> list[OutgoingBatch]:
-        batcher = Batcher(self.describe, file="f", checksum_algorithm=1, foresight=self.foresee, **options)
+        batcher = Batcher(
+            self.describe, file="f", checksum_algorithm=1, describe_ahead=self.describe_ahead, **options
+        )
         return list(feed(batcher, packets_of(binlog(parts)), []))
 
 
@@ -150,7 +152,7 @@ def test_nobody_asks_about_tables_that_nobody_wants():
 def test_a_table_that_cannot_be_named_ends_the_stream_where_it_comes():
     parts = [part for number, table in enumerate("abc", 1) for part in transaction(number, table)]
     server = Server(a=[described("x")], b=[described("x")])
-    batcher = Batcher(server.describe, file="f", checksum_algorithm=1, foresight=server.foresee)
+    batcher = Batcher(server.describe, file="f", checksum_algorithm=1, describe_ahead=server.describe_ahead)
     with pytest.raises(EngineError, match="nobody can name the columns of c"):
         list(feed(batcher, packets_of(binlog(parts)), []))
     assert values_of(list(batcher.finish())) == {"a": [{"x": 1}], "b": [{"x": 2}]}
@@ -163,7 +165,7 @@ def test_damage_ends_the_stream_where_it_stands(place):
     damaged = bytearray(events[8])
     damaged[place] ^= 0x80
     server = Server(a=[described("x")], b=[described("x")], c=[described("x")])
-    batcher = Batcher(server.describe, file="f", checksum_algorithm=1, foresight=server.foresee)
+    batcher = Batcher(server.describe, file="f", checksum_algorithm=1, describe_ahead=server.describe_ahead)
     with pytest.raises(BinlogError) as raised:
         list(feed(batcher, packets_of([*events[:8], bytes(damaged), *events[9:]]), []))
     assert events[8][4] == types.TABLE_MAP_EVENT

@@ -11,10 +11,10 @@ from datetime import timedelta
 
 import pytest
 
+from engine.config import tls
+from engine.config.tls import Tls, TlsMode
 from engine.errors import EngineError
-from engine.net import tls
-from engine.net.tls import Tls, TlsMode
-from engine.net.tls_stream import TlsStream
+from engine.net.client.tls_stream import TlsStream
 from tests.certificates import Authority
 
 HOST = "db1.example"
@@ -167,7 +167,7 @@ def test_servers_that_are_not_to_be_trusted(authority, stranger, server):
     ):
         with pytest.raises(EngineError, match=says) as caught:
             spoken(asked, context, host)
-        assert not caught.value.passing
+        assert not caught.value.retryable
 
 
 def test_versions(server):

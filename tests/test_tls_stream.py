@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from engine.net.tls import Tls, TlsMode
-from engine.net.tls_stream import TlsStream
+from engine.config.tls import Tls, TlsMode
+from engine.net.client.tls_stream import TlsStream
 from tests.certificates import Authority
 
 RECORD = 1 << 14

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from engine.decode import event_types as types
+from engine.binlog import event_types as types
+from engine.binlog.event_index import TRANSACTION_END
 from engine.errors import BinlogError, EngineError
-from engine.messages import TRANSACTION_END
-from engine.net.batching import Batcher
+from engine.net.batching.batcher import Batcher
 from tests.batches import decode_all, feed, packets_of
 from tests.made_events import (
     MARIADB,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.decode.columns.kernels import VECTOR_SIZE, address_of
-from engine.decode.columns.utf8_check import is_utf8
+from engine.decode.columns.text.utf8_check import is_utf8
+from engine.kernels.memory import VECTOR_SIZE, address_of
 
 EDGES = (
     0x00,

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from engine.cli import main
+from engine.commands.status import status
+from engine.commands.vacuum import age_seconds, vacuum
 from engine.errors import EngineError
-from engine.reader import Changes
-from engine.sink import commit_log
-from engine.sink.commit_log import CommitLog, MissingCommitError
-from engine.sink.status import status
-from engine.sink.vacuum import age_seconds, vacuum
+from engine.output import commit_log
+from engine.output.commit_log import CommitLog, MissingCommitError
+from engine.output.reader import Changes
 from engine.spark.options import Options
 from engine.spark.selection import Selection
 from tests.output import FIRST_COMMIT_US, SECOND_US, Output, insert

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.decode import event_types as types
-from engine.decode.columns import kernels
-from engine.decode.columns.field_types import FieldType
+from engine.binlog import event_types as types
+from engine.binlog.field_types import FieldType
+from engine.decode.arrow import buffers
 from tests.engine_run import assert_one_sentence, command_line, run_command
 from tests.made_events import (
     BLOB,
@@ -39,7 +39,7 @@ CONTENTS = {
 
 @pytest.mark.parametrize("name", CONTENTS)
 def test_more_content_than_a_column_can_hold(name, monkeypatch):
-    monkeypatch.setattr(kernels, "LARGEST_CONTENT", LIMIT)
+    monkeypatch.setattr(buffers, "LARGEST_CONTENT", LIMIT)
     column, cell = CONTENTS[name]
     insert = rows(types.WRITE_ROWS_EVENT, 7, 1, [image([cell])])
     first = [gtid(1), query("BEGIN"), table_map(6, [column], table="small")]

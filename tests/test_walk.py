@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
-from engine.decode import event_types as types
-from engine.decode.columns.base import ABSENT_CELL, NULL_CELL
-from engine.decode.event_table import EventTable, EventTableError, open_events
-from engine.decode.walk import RowLayout, Rows, walk_rows
+from engine.binlog import event_types as types
+from engine.binlog.event_table import EventTable, EventTableError, open_events
+from engine.decode.arrow.codec import ABSENT_CELL, NULL_CELL
+from engine.decode.rows.walk import RowLayout, Rows, walk_rows
+from engine.output.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from tests.made_events import Part, bitmap, image, integer, rows, varchar
 from tests.small_binlog import event
 

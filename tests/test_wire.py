@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.net import wire
-from engine.net.wire import ProtocolError, Reader
+from engine.net.protocol import wire
+from engine.net.protocol.wire import ProtocolError, Reader
 
 
 @given(st.integers(0, (1 << 64) - 1))

@@ -15,31 +15,33 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.decode import event_types as types
-from engine.decode.assemble import TableMessage, assemble
-from engine.decode.columns.base import Counters, Options
-from engine.decode.dropped import dropped_entry
-from engine.decode.event_table import EventTable, EventTableError, open_events
-from engine.decode.events import decode_event
-from engine.decode.events.mariadb import GtidList
-from engine.decode.events.transactions import PreviousGtids
-from engine.decode.expand import expand_compressed
-from engine.decode.feed import event_times, feed_batch, feed_message
-from engine.decode.format_description import FormatDescription
-from engine.decode.gtids import gtid_ranges, gtid_texts
-from engine.decode.metadata_columns import TableRows, Transactions
-from engine.decode.options import DecodeOptions
-from engine.decode.partial_updates import JsonUpdate, flag_differences, plain_updates
-from engine.decode.rollbacks import without_undone_rows
-from engine.decode.room import Built, Room, RoomFull, in_own_room
-from engine.decode.survey import Survey, feed_table, rows_by_slot, survey_events
-from engine.decode.tables import TableDecoder, TableDecoders
-from engine.decode.tagged_gtids import TaggedGtids
-from engine.decode.walk import walk_tables
+from engine.binlog import event_types as types
+from engine.binlog.event_index import LEFT_OUT
+from engine.binlog.event_table import EventTable, EventTableError, open_events
+from engine.binlog.events import decode_event
+from engine.binlog.events.mariadb import GtidList
+from engine.binlog.events.transactions import PreviousGtids
+from engine.binlog.fingerprint import fingerprint
+from engine.binlog.format_description import FormatDescription
+from engine.binlog.gtid_events import gtid_ranges
+from engine.config.decode_options import DecodeOptions
+from engine.decode.arrow.arena import Arena, ArenaFull, Built, in_own_room
+from engine.decode.arrow.codec import Counters, Options
+from engine.decode.feed.dropped import dropped_entry
+from engine.decode.feed.events_feed import event_times, feed_batch, feed_message
+from engine.decode.rows.expand import expand_compressed
+from engine.decode.rows.rollbacks import without_undone_rows
+from engine.decode.rows.survey import Survey, feed_table, rows_by_slot, survey_events
+from engine.decode.rows.tagged_gtids import TaggedGtids
+from engine.decode.rows.walk import walk_tables
+from engine.decode.tables.assemble import TableMessage, assemble
+from engine.decode.tables.gtid_texts import gtid_texts
+from engine.decode.tables.metadata_columns import TableRows, Transactions
+from engine.decode.tables.partial_updates import JsonUpdate, flag_differences, plain_updates
+from engine.decode.tables.table_decoder import TableDecoder, TableDecoders
 from engine.errors import EngineError, EventError
-from engine.fingerprint import fingerprint
-from engine.kernels import Bytes, Int64s, read_u32
-from engine.messages import LEFT_OUT, SKIPPED, Batch, Corruption, Dropped, Result, TableResult
+from engine.kernels.kernel import Bytes, Int64s, read_u32
+from engine.pipeline.messages import SKIPPED, Batch, Corruption, Dropped, Result, TableResult
 
 _SMALL_ROOM = 1 << 16
 _TELL_STATE = (types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT)
@@ -100,12 +102,12 @@ class BatchDecoder:
         whole = events
         content = _Content([], 0, [], None, {})
         if batch.dropped is not None:
-            content = self._dropped(events, description, batch.file, batch.dropped, Room(memory))
+            content = self._dropped(events, description, batch.file, batch.dropped, Arena(memory))
         while description is not None and len(events) > events.context:
             if error is not None:
                 events = _sound_part(events, error.event)
             try:
-                content = self._content(events, description, batch, Room(memory))
+                content = self._content(events, description, batch, Arena(memory))
                 break
             except EventTableError as broken:
                 error = broken
@@ -144,7 +146,7 @@ class BatchDecoder:
             error=str(error) if error is not None else batch.error,
             caught_up_us=batch.caught_up_us,
             file_created=_file_created(batch, index, data) if resume[0] == batch.file else 0,
-            hides_gtids=batch.dropped is not None and batch.dropped.hides_gtids,
+            gtid_set_lost=batch.dropped is not None and batch.dropped.gtid_set_lost,
             doubtful_gtids=list(content.doubtful_gtids),
             corruption=batch.corruption if error is None else _corruption(error, index, data),
         )
@@ -160,7 +162,7 @@ class BatchDecoder:
         return self._formats[event]
 
     def _content(
-        self, events: EventTable, description: FormatDescription, batch: Batch, room: Room
+        self, events: EventTable, description: FormatDescription, batch: Batch, arena: Arena
     ) -> _Content:
         counters = Counters()
         # From here on no event has a checksum: it was cut off, or (in a compressed transaction) never there.
@@ -185,14 +187,14 @@ class BatchDecoder:
         gtids = gtid_texts(events, survey.transaction_gtids, tagged.split)
         transactions = Transactions(survey.transaction_times, gtids)
         tables = [
-            self._table(events, decoder, rows, transactions, before, room, counters)
+            self._table(events, decoder, rows, transactions, before, arena, counters)
             for decoder, rows in walked
         ]
         if len(survey.feed_events):
             entries = feed_batch(events, survey, before, description, tagged.split)
             times = entries.column("_commit_timestamp").cast(pa.int64()).to_numpy()
             message = partial(feed_message, entries, int(times.min()), int(times.max()))
-            tables.append(_placed(message, room))
+            tables.append(_placed(message, arena))
         # Where earlier batches are dropped because their transaction was rolled back, its GTID still counts.
         first = 0 if batch.aborts_transaction else events.context
         gtid_events = survey.transaction_gtids[survey.transaction_gtids >= first]
@@ -210,7 +212,7 @@ class BatchDecoder:
         description: FormatDescription | None,
         file: str,
         dropped: Dropped,
-        room: Room,
+        arena: Arena,
     ) -> _Content:
         """The record of what was dropped, and its transaction's GTID, which counts as executed."""
         description = (description or FormatDescription.assumed()).without_checksums()
@@ -227,14 +229,14 @@ class BatchDecoder:
         if len(gtid_events):
             gtid = gtid_texts(events, gtid_events, tagged.split).array()[0].as_py()
             time = int(event_times(events, events.places[-1:], survey.transaction_times)[0])
-        sure = not dropped.doubts_gtid
+        sure = not dropped.gtid_is_doubtful
         entry = dropped_entry(file, dropped, gtid if sure else None, time if sure else None)
         ranges = gtid_ranges(events, gtid_events[gtid_events >= 0], tagged.split)
         # Where no transaction has a time, the file's beginning bounds it.
         begun = int(read_u32(events.data, int(events.starts[0]))) * 1_000_000 if len(events) else 0
         extent = (sure and time) or begun
         return _Content(
-            tables=[_placed(partial(feed_message, entry, extent, extent), room)],
+            tables=[_placed(partial(feed_message, entry, extent, extent), arena)],
             ordinals=1,
             gtids=ranges if sure else [],
             gtid_set=None,
@@ -269,17 +271,17 @@ class BatchDecoder:
         rows: TableRows,
         transactions: Transactions,
         before: Int64s,
-        room: Room,
+        arena: Arena,
         counters: Counters,
     ) -> PlacedTable:
-        def build(room: Room) -> tuple[TableMessage, Counters]:
+        def build(arena: Arena) -> tuple[TableMessage, Counters]:
             # Counted anew where it is built anew.
             counted = Counters()
-            return assemble(events, decoder, rows, transactions, before, room, counted), counted
+            return assemble(events, decoder, rows, transactions, before, arena, counted), counted
 
         name = f"{decoder.database}.{decoder.table}"
         try:
-            (message, counted), fits = _built(build, room)
+            (message, counted), fits = _built(build, arena)
         except EventError as error:
             inside = (events.starts <= error.offset) & (error.offset < events.ends)
             at = int(np.flatnonzero(inside)[0]) if inside.any() else int(rows.events[0])
@@ -290,19 +292,19 @@ class BatchDecoder:
         return PlacedTable.of(message, fits)
 
 
-def _built(build: Callable[[Room], Built], room: Room) -> tuple[Built, bool]:
+def _built(build: Callable[[Arena], Built], arena: Arena) -> tuple[Built, bool]:
     """What `build` makes, and whether in the room: in memory of its own, if the room is too small."""
-    start = room.end
+    start = arena.end
     try:
-        built = build(room)
-    except RoomFull as full:
-        room.end = start
+        built = build(arena)
+    except ArenaFull as full:
+        arena.end = start
         return in_own_room(2 * (full.size + _SMALL_ROOM), build), False
     return built, True
 
 
-def _placed(build: Callable[[Room], TableMessage], room: Room) -> PlacedTable:
-    return PlacedTable.of(*_built(build, room))
+def _placed(build: Callable[[Arena], TableMessage], arena: Arena) -> PlacedTable:
+    return PlacedTable.of(*_built(build, arena))
 
 
 def _reason(error: EngineError) -> str:

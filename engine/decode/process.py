@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,18 +9,18 @@ from dataclasses import replace
 import numpy as np
 import zmq
 
-from engine.child import Child, run_child
+from engine.config.decode_options import DecodeOptions
 from engine.decode.batch import BatchDecoder
-from engine.decode.options import DecodeOptions, DecoderConfig
-from engine.decode.warm import decode_whole
-from engine.errors import EngineError
-from engine.messages import Batch, Frame, Result, multipart
-from engine.samples import sample_binlogs
-from engine.shared_slots import Slots
+from engine.decode.sample_batch import sample_batch
+from engine.pipeline.child import Child, run_child
+from engine.pipeline.messages import Batch, Frame, Result, multipart
+from engine.pipeline.process_settings import DecoderConfig
+from engine.pipeline.shared_slots import Slots
 
 _QUEUED_BATCHES = 1
 """Few, so that no batch waits behind a busy decoder while another one is idle."""
 _POLL_MILLISECONDS = 1000
+_SAMPLE_ROOM = 1 << 20
 _MORE_ROOM = 1 << 22
 """Bytes that a batch without a slot has for its result, beyond its own size."""
 
@@ -59,13 +58,13 @@ def _decode_batches(child: Child, config: DecoderConfig) -> None:
 
 
 def _touch_memory() -> None:
-    """Decode something while the network process logs in.
+    """Decode the sample batch while the network process logs in.
 
-    Most of the memory that decoding touches is shared with the fork server until then, and copied page by
-    page: that took the first batch twice as long as any other.
+    A decoder shares most of its memory with the fork server until it writes to a page for the first time.
+    Without this, the first batch took twice as long as any other.
     """
-    with contextlib.suppress(EngineError):
-        decode_whole(sample_binlogs()[0], DecodeOptions())
+    batch, index, data = sample_batch()
+    BatchDecoder(DecodeOptions()).decode(batch, index, data, np.empty(_SAMPLE_ROOM, np.uint8))
 
 
 def _make_slots_ready(batches: zmq.Socket[bytes], slots: Slots) -> None:

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.child import Child
-from engine.decode.event_types import HEADER_LENGTH
-from engine.decode.options import DecodeOptions
+from engine.binlog.event_types import HEADER_LENGTH
+from engine.binlog.files import MAGIC_LENGTH, open_binlog
+from engine.config.decode_options import DecodeOptions
 from engine.errors import BinlogError, EngineError
-from engine.net.batching import Batcher
-from engine.net.files import MAGIC_LENGTH, open_binlog
-from engine.net.origins import FileSource
-from engine.net.outlet import Outlet
+from engine.net.batch_sender import BatchSender
+from engine.net.batching.batcher import Batcher
+from engine.pipeline.child import Child
+from engine.pipeline.process_settings import FileSource
 
 
-def follow_files(child: Child, outlet: Outlet, origin: FileSource, decode: DecodeOptions) -> None:
-    """Stream the files into `outlet`; damage goes out as the last batch, behind all that is sound."""
+def follow_files(child: Child, sender: BatchSender, origin: FileSource, decode: DecodeOptions) -> None:
+    """Stream the files into `sender`; damage goes out as the last batch, behind all that is sound."""
     batcher = Batcher(
         lambda table_map: None,
         marker=None,
         gtid_set=origin.gtid_set,
         decode=decode,
         skips=origin.skips,
-        pool=outlet.pool,
-        foresight=dict.fromkeys,
+        pool=sender.pool,
+        describe_ahead=dict.fromkeys,
     )
     error: EngineError | None = None
     followers = [path.name for path in origin.files[1:]]
@@ -31,20 +31,20 @@ def follow_files(child: Child, outlet: Outlet, origin: FileSource, decode: Decod
         for number, (path, following) in enumerate(zip(origin.files, [*followers, None], strict=True)):
             position = origin.position if number == 0 else MAGIC_LENGTH
             try:
-                _read_file(child, outlet, batcher, path, position, is_last=following is None)
+                _read_file(child, sender, batcher, path, position, is_last=following is None)
             except BinlogError as damage:
-                outlet.send(batcher.abandon_file(damage, path.stat().st_size, following))
+                sender.send(batcher.abandon_file(damage, path.stat().st_size, following))
     except EngineError as failure:
         error = failure
-    outlet.send(batcher.finish(error))
+    sender.send(batcher.finish(error))
 
 
 def _read_file(
-    child: Child, outlet: Outlet, batcher: Batcher, path: Path, position: int, *, is_last: bool
+    child: Child, sender: BatchSender, batcher: Batcher, path: Path, position: int, *, is_last: bool
 ) -> None:
     """Raises `BinlogError` for damage behind which nobody knows where the next event starts."""
     with open_binlog(path) as file:
-        outlet.send(batcher.begin_file(path.name))
+        sender.send(batcher.begin_file(path.name))
         size = path.stat().st_size
         if position >= size > MAGIC_LENGTH:
             # All of it was read before, or given up.
@@ -55,12 +55,12 @@ def _read_file(
             file.readinto(batcher.space()[:HEADER_LENGTH])
             format_size = int.from_bytes(batcher.space()[9:13], "little")
             rest = file.readinto(batcher.space()[HEADER_LENGTH:format_size])
-            outlet.send(batcher.received(HEADER_LENGTH + rest))
+            sender.send(batcher.received(HEADER_LENGTH + rest))
             batcher.skip_to(position)
             file.seek(position)
         while taken := file.readinto(batcher.space()):
             left = size - file.tell()
-            outlet.send(batcher.received(taken, last=left <= 0))
+            sender.send(batcher.received(taken, last=left <= 0))
             if batcher.missing > left:
                 break
             child.progress(received=file.tell(), total=size, file=path.name, position=batcher.position)

@@ -3,22 +3,23 @@
 A server says nothing of it. Its dump thread waits on in the file that is gone, and may find its way into the
 next one, past all that was written between. So when the server claims to have nothing more it is asked where
 its binlog ends, and when a file is left that was never finished, whether it is still the same file. What is
-found only ends the stream: the next run decides whether the output can go on (`engine.net.start`).
+found only ends the stream: the next run decides whether the output can go on (`client.start_position`).
 """
 
 from __future__ import annotations
 
 import time
+from functools import partial
 
-from engine.errors import EngineError
-from engine.net import source
-from engine.net.endpoint import ConnectionFailed
-from engine.net.origins import ServerSource
-from engine.net.place_search import file_begun
-from engine.net.refusals import Refusal
-from engine.net.side_connection import SideConnection
-from engine.net.source import SourceFacts
-from engine.net.stream_place import Place, place_order
+from engine.errors import ConnectionFailed, EngineError
+from engine.net.batching.stream_place import Place, place_order
+from engine.net.client import server_queries
+from engine.net.client.connect import connect
+from engine.net.client.position_search import file_begun
+from engine.net.client.refusals import Refusal
+from engine.net.client.server_queries import SourceFacts
+from engine.net.client.side_connection import SideConnection
+from engine.pipeline.process_settings import ServerSource
 
 _CHECK_SECONDS = 5.0
 
@@ -46,7 +47,7 @@ class HistoryWatch:
         self._due = time.monotonic() + _CHECK_SECONDS
         ours = file, position
         try:
-            here = self._side.ask(source.current_position)
+            here = self._side.ask(server_queries.current_position)
         except Refusal:
             # It takes a privilege that a dump does not need.
             return
@@ -62,7 +63,7 @@ class HistoryWatch:
     def left_unfinished(self, file: str, created: int) -> None:
         """The server goes on behind a file that it never closed. Raises `ConnectionFailed` if it is gone."""
         try:
-            begun = file_begun(self._origin.address.connect, self._facts, file)
+            begun = file_begun(partial(connect, self._origin.address), self._facts, file)
         except EngineError as error:
             raise ConnectionFailed(
                 f"the server left {file}, and does not have it any more: {error}"

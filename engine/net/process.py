@@ -1,12 +1,12 @@
-"""The network process: one source, server or files, into the outlet."""
+"""The network process: one source, server or files, into the sender."""
 
 from __future__ import annotations
 
-from engine.child import Child, run_child
+from engine.net.batch_sender import BatchSender
 from engine.net.file_stream import follow_files
-from engine.net.origins import FileSource, NetworkConfig
-from engine.net.outlet import Outlet
 from engine.net.server_stream import follow_server
+from engine.pipeline.child import Child, run_child
+from engine.pipeline.process_settings import FileSource, NetworkConfig
 
 
 def run_network(config: NetworkConfig) -> None:
@@ -15,7 +15,7 @@ def run_network(config: NetworkConfig) -> None:
 
 
 def _stream(child: Child, config: NetworkConfig) -> None:
-    outlet = Outlet(
+    sender = BatchSender(
         child,
         config.batches_endpoint,
         config.acks_endpoint,
@@ -24,7 +24,7 @@ def _stream(child: Child, config: NetworkConfig) -> None:
         decoders=config.decoders,
     )
     if isinstance(config.origin, FileSource):
-        follow_files(child, outlet, config.origin, config.decode)
+        follow_files(child, sender, config.origin, config.decode)
     else:
-        follow_server(child, outlet, config.origin, config.decode)
-    outlet.drain()
+        follow_server(child, sender, config.origin, config.decode)
+    sender.drain()

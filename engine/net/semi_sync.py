@@ -8,12 +8,12 @@ does no harm. Sources: MySQL's `plugin/semisync/semisync_source.cc`, MariaDB's `
 
 from __future__ import annotations
 
-from engine.net.compressed_stream import Stream
-from engine.net.endpoint import ConnectionFailed
-from engine.net.outlet import Outlet
-from engine.net.packets import HEADER_SIZE, OK_MARKER, frame
-from engine.net.stream_place import Place
-from engine.net.wire import uint_bytes
+from engine.errors import ConnectionFailed
+from engine.net.batch_sender import BatchSender
+from engine.net.batching.stream_place import Place
+from engine.net.client.compressed_stream import Stream
+from engine.net.protocol.packets import HEADER_SIZE, OK_MARKER, frame
+from engine.net.protocol.wire import uint_bytes
 
 _MAGIC = 0xEF
 _MARKED = bytes([OK_MARKER, _MAGIC])
@@ -56,11 +56,11 @@ def acknowledgement(place: Place) -> bytes:
 
 
 class Acknowledger:
-    """Tells the server over a dump's stream what the outlet knows to be safe on disk."""
+    """Tells the server over a dump's stream what the sender knows to be safe on disk."""
 
-    def __init__(self, stream: Stream, outlet: Outlet) -> None:
+    def __init__(self, stream: Stream, sender: BatchSender) -> None:
         self._stream = stream
-        self._outlet = outlet
+        self._outlet = sender
         self._told: Place | None = None
 
     def tell(self) -> None:

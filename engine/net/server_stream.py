@@ -1,9 +1,9 @@
 """Following a server: from the dump command to batches.
 
-Where to start was settled before (`engine.net.start`). Here the connection becomes a replica, the socket
+Where to start was settled before (`client.start_position`). Here the connection becomes a replica, the socket
 fills the batcher's buffer, and batches go out when they are full, or a few milliseconds after the first
 finished transaction when the server has nothing more to send. A stream that breaks ends the run: it is taken
-up again from the last commit (`engine.runs`), since then there is but one way to go on.
+up again from the last commit (`engine.commands.runs`), since then there is but one way to go on.
 """
 
 from __future__ import annotations
@@ -13,26 +13,27 @@ import select
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 
-from engine.child import Child, Stopped
-from engine.decode.options import DecodeOptions
-from engine.errors import EngineError
-from engine.net import source
-from engine.net.batching import Batcher, ServerErrorPacket
-from engine.net.compressed_stream import Stream
-from engine.net.connection import Connection
-from engine.net.dump_batches import Meanwhile
-from engine.net.endpoint import ConnectionFailed
+from engine.config.decode_options import DecodeOptions
+from engine.errors import ConnectionFailed, EngineError
+from engine.net.batch_sender import BatchSender
+from engine.net.batching.batcher import Batcher, ServerErrorPacket
+from engine.net.client import server_queries
+from engine.net.client.compressed_stream import Stream
+from engine.net.client.connect import connect
+from engine.net.client.connection import Connection
+from engine.net.client.dump_batches import Meanwhile
+from engine.net.client.refusals import explain
+from engine.net.client.server_queries import SourceFacts
+from engine.net.client.side_connection import SideConnection
+from engine.net.client.statements_ahead import StatementsAhead
+from engine.net.client.table_catalog import TableCatalog
 from engine.net.history_watch import HistoryWatch
-from engine.net.origins import ServerSource
-from engine.net.outlet import Outlet
-from engine.net.packets import parse_err
-from engine.net.refusals import explain
+from engine.net.protocol.packets import parse_err
 from engine.net.semi_sync import Acknowledger, marker_length, read_beginning
-from engine.net.side_connection import SideConnection
-from engine.net.source import SourceFacts
-from engine.net.statements_ahead import StatementsAhead
-from engine.net.table_catalog import TableCatalog
+from engine.pipeline.child import Child, Stopped
+from engine.pipeline.process_settings import ServerSource
 
 _LINGER_SECONDS = 0.005
 """How long a finished transaction may wait for others to share its batch."""
@@ -48,15 +49,15 @@ _LOOKING_AHEAD_SECONDS = 3600
 """So long the server waits for us while we read its binlog ahead, before it hangs up."""
 
 
-def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: DecodeOptions) -> None:
-    """Stream the server's binlog into `outlet` until it ends or fails; an error is the last batch."""
-    connection = origin.address.connect()
-    facts = source.read_facts(connection)
+def follow_server(child: Child, sender: BatchSender, origin: ServerSource, decode: DecodeOptions) -> None:
+    """Stream the server's binlog into `sender` until it ends or fails; an error is the last batch."""
+    connection = connect(origin.address)
+    facts = server_queries.read_facts(connection)
     if facts.server_uuid != origin.server_uuid:
         raise ConnectionFailed(f"another server answers at {connection.endpoint} than a moment ago")
     # By GTID the server decides on the file, and names it first.
     file, position = ("", origin.position) if origin.by_gtid else (origin.file, origin.position)
-    context = source.context_of(connection, origin.file or None, origin.position, origin.server_id)
+    context = server_queries.context_of(connection, origin.file or None, origin.position, origin.server_id)
     _start(connection, facts, origin)
     child.report("dumping", at=time.time())
     stream, pending = connection.take_over()
@@ -64,7 +65,7 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: De
         watch = HistoryWatch(origin, facts, side)
         if origin.semi_sync:
             pending = read_beginning(stream, pending)
-        ahead = StatementsAhead(origin.address.connect, facts, _beside_dump(child))
+        ahead = StatementsAhead(partial(connect, origin.address), facts, _beside_dump(child))
         catalog = TableCatalog(origin, facts.flavor, side, ahead, lambda: batcher.place)
         batcher = Batcher(
             catalog.describe,
@@ -77,14 +78,14 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: De
             opens_compressed=facts.binlog_row_metadata != "FULL",
             skips=origin.skips,
             left_unfinished=watch.left_unfinished,
-            pool=outlet.pool,
-            foresight=catalog.foresee,
+            pool=sender.pool,
+            describe_ahead=catalog.describe_ahead,
         )
         error: EngineError | None = None
         try:
             batcher.space()[: len(pending)] = pending
-            outlet.send(batcher.received(len(pending)))
-            _receive(child, outlet, batcher, stream, origin, watch)
+            sender.send(batcher.received(len(pending)))
+            _receive(child, sender, batcher, stream, origin, watch)
         except ServerErrorPacket as packet:
             error = explain(parse_err(packet.payload), context)
         except OSError as failure:
@@ -94,33 +95,37 @@ def follow_server(child: Child, outlet: Outlet, origin: ServerSource, decode: De
             )
         except EngineError as failure:
             error = failure
-    if error is not None and error.passing:
+    if error is not None and error.retryable:
         # The error itself goes the way of the batches, so that everything before it is committed first.
         child.report("lost", message=str(error))
-    outlet.send(batcher.finish(error))
+    sender.send(batcher.finish(error))
 
 
 def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> None:
     """Introduce ourselves and ask for the binlog."""
     if facts.flavor == "mariadb" or facts.binlog_row_metadata != "FULL":
-        source.wait_for_us(connection, _LOOKING_AHEAD_SECONDS)
-    source.prepare_dump(
+        server_queries.wait_for_us(connection, _LOOKING_AHEAD_SECONDS)
+    server_queries.prepare_dump(
         connection,
         facts,
         heartbeat_seconds=origin.heartbeat_seconds,
         replica_uuid=origin.replica_uuid,
         semi_sync=origin.semi_sync,
     )
-    source.register(connection, origin.server_id, socket.gethostname()[:60], connection.local_port)
+    server_queries.register(connection, origin.server_id, socket.gethostname()[:60], connection.local_port)
     if origin.by_gtid:
-        source.start_dump_by_gtid(connection, origin.gtid_set or "", origin.server_id, origin.stop_at_end)
+        server_queries.start_dump_by_gtid(
+            connection, origin.gtid_set or "", origin.server_id, origin.stop_at_end
+        )
     else:
-        source.start_dump(connection, origin.file, origin.position, origin.server_id, origin.stop_at_end)
+        server_queries.start_dump(
+            connection, origin.file, origin.position, origin.server_id, origin.stop_at_end
+        )
 
 
 def _receive(
     child: Child,
-    outlet: Outlet,
+    sender: BatchSender,
     batcher: Batcher,
     stream: Stream,
     origin: ServerSource,
@@ -128,8 +133,8 @@ def _receive(
 ) -> None:
     """Read until the stream ends. Raises `EngineError` and `OSError` for whatever breaks it."""
     stream.setblocking(False)
-    acknowledger = Acknowledger(stream, outlet) if origin.semi_sync else None
-    wait = _waiting(child, outlet, stream, origin)
+    acknowledger = Acknowledger(stream, sender) if origin.semi_sync else None
+    wait = _waiting(child, sender, stream, origin)
     received = 0
     heard = time.monotonic()
     finished_since: float | None = None
@@ -147,15 +152,15 @@ def _receive(
             finished_since = None
         elif finished_since is None:
             finished_since = now
-        elif now - finished_since >= (_LONGEST_LINGER_SECONDS if outlet.is_busy() else _LINGER_SECONDS):
-            outlet.send(batcher.flush(), meanwhile)
+        elif now - finished_since >= (_LONGEST_LINGER_SECONDS if sender.is_busy() else _LINGER_SECONDS):
+            sender.send(batcher.flush(), meanwhile)
             finished_since = None
         try:
             size = stream.recv_into(batcher.space())
         except BlockingIOError:
             if batcher.idle:
                 watch.idle(batcher.file, batcher.position)
-                outlet.send(batcher.caught_up(time.time_ns() // 1000), meanwhile)
+                sender.send(batcher.caught_up(time.time_ns() // 1000), meanwhile)
             if wait(_POLL_SECONDS if finished_since is None else _LINGER_SECONDS):
                 # In TLS or compressed, that may be less than what gives a single byte.
                 heard = time.monotonic()
@@ -170,7 +175,7 @@ def _receive(
                 f"the server closed the connection at {_place(batcher)}: see the server's error log"
             )
         received += size
-        outlet.send(batcher.received(size), meanwhile)
+        sender.send(batcher.received(size), meanwhile)
         heard = time.monotonic()
     if not origin.stop_at_end:
         raise ConnectionFailed(
@@ -179,7 +184,9 @@ def _receive(
         )
 
 
-def _waiting(child: Child, outlet: Outlet, stream: Stream, origin: ServerSource) -> Callable[[float], bool]:
+def _waiting(
+    child: Child, sender: BatchSender, stream: Stream, origin: ServerSource
+) -> Callable[[float], bool]:
     """A function that waits so many seconds for the stream, the sink or the end; true if for the stream.
 
     It raises `Stopped` when it is time to leave.
@@ -187,7 +194,7 @@ def _waiting(child: Child, outlet: Outlet, stream: Stream, origin: ServerSource)
     poller = select.poll()
     descriptors = [stream.fileno(), *child.leave_descriptors]
     if origin.semi_sync:
-        descriptors.append(outlet.acks_descriptor)
+        descriptors.append(sender.acks_descriptor)
     for descriptor in descriptors:
         poller.register(descriptor, select.POLLIN)
 

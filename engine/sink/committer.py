@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from engine.output.commit_log import Commit, CommitLog
+from engine.output.files import sync, writing
 from engine.sink.cached_files import CachedFiles
-from engine.sink.commit_log import Commit, CommitLog
-from engine.sink.files import sync, writing
 
 _FLUSHES_AT_ONCE = 8
 

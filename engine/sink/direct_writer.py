@@ -11,8 +11,8 @@ import os
 import sys
 from pathlib import Path
 
-from engine.direct_io import DIRECT_PAGE
-from engine.messages import Frame
+from engine.output.direct_io import DIRECT_PAGE
+from engine.pipeline.messages import Frame
 
 
 class DirectWriter:

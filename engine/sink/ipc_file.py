@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from engine.change_schema import empty_file_batch
-from engine.direct_io import to_whole_pages
-from engine.flatbuffer import field, follow, vector
-from engine.messages import Frame
+from engine.output.change_schema import empty_file_batch
+from engine.output.direct_io import to_whole_pages
+from engine.output.flatbuffer import field, follow, vector
+from engine.pipeline.messages import Frame
 
 _TAIL = 10
 """Bytes behind a footer: its length, and a magic word."""

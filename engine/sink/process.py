@@ -19,16 +19,16 @@ from typing import Any
 
 import zmq
 
-from engine.child import Child, memory
 from engine.errors import EngineError
-from engine.messages import Ack, Corruption, Frame, Result
-from engine.shared_slots import Slots
-from engine.sink.caught_up import write_caught_up
-from engine.sink.commit_log import CommitLog, Position
-from engine.sink.config import SinkConfig
-from engine.sink.files import OutputError, writing
-from engine.sink.lock import output_lock
-from engine.sink.output import OutputState, clean_output, recover_output
+from engine.output.caught_up import write_caught_up
+from engine.output.commit_log import CommitLog, Position
+from engine.output.files import OutputError, writing
+from engine.output.folder import OutputState, clean_output, recover_output
+from engine.output.lock import output_lock
+from engine.pipeline.child import Child, memory
+from engine.pipeline.messages import Ack, Corruption, Frame, Result
+from engine.pipeline.process_settings import SinkConfig
+from engine.pipeline.shared_slots import Slots
 from engine.sink.reorder import Reorder
 from engine.sink.writer import Writer
 

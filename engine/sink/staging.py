@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from engine.change_schema import to_file_message
-from engine.messages import Frame, TableResult
-from engine.sink.commit import DataFile, SchemaVersion, TableKey
-from engine.sink.config import ROLL_BYTES
-from engine.sink.files import table_folder
+from engine.output.change_schema import to_file_message
+from engine.output.commit import DataFile, SchemaVersion, TableKey
+from engine.output.files import table_folder
+from engine.pipeline.messages import Frame, TableResult
+from engine.pipeline.process_settings import ROLL_BYTES
 from engine.sink.ipc_file import Template
 from engine.sink.table_file import Extent, TableFile
 

@@ -12,11 +12,11 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
-from engine.direct_io import DIRECT_BYTES
-from engine.messages import Frame
-from engine.sink.commit import DataFile, SchemaVersion
+from engine.output.commit import DataFile, SchemaVersion
+from engine.output.direct_io import DIRECT_BYTES
+from engine.output.files import FILE_MODE, FOLDER_MODE, start_writeback, writing
+from engine.pipeline.messages import Frame
 from engine.sink.direct_writer import DirectWriter
-from engine.sink.files import FILE_MODE, FOLDER_MODE, start_writeback, writing
 from engine.sink.ipc_file import Block, Template
 
 _WRITEBACK_BYTES = 16 << 20

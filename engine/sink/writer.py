@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from engine.binlog.gtid_set import GtidSet, MysqlGtidSet, parse_gtid_set
 from engine.errors import EngineError
-from engine.gtid import GtidSet, MysqlGtidSet, parse_gtid_set
-from engine.messages import SKIPPED, Frame, Result
-from engine.sink.commit_log import Commit, CommitLog, Position
+from engine.output.commit_log import Commit, CommitLog, Position
+from engine.output.folder import OutputState
+from engine.pipeline.messages import SKIPPED, Frame, Result
+from engine.pipeline.process_settings import ROLL_BYTES
 from engine.sink.committer import Committer
-from engine.sink.config import ROLL_BYTES
-from engine.sink.output import OutputState
 from engine.sink.staging import SchemaBook, Staging
 
 POSITION_INTERVAL = 10.0
@@ -196,7 +196,7 @@ class Writer:
 
     def _advance_gtid_set(self, result: Result) -> None:
         """Ranges count only from a set that is known to be complete."""
-        if result.hides_gtids or not all(self._follows(*entry) for entry in result.doubtful_gtids):
+        if result.gtid_set_lost or not all(self._follows(*entry) for entry in result.doubtful_gtids):
             self._gtid_set, self._set_before_gap = None, self._gtid_set or self._set_before_gap
         # Once the set is known, ranges keep it complete; on resume, what a file's beginning says is older.
         if result.gtid_set is not None and self._gtid_set is None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from engine.errors import EngineError
-from engine.import_path import same_engine
+from engine.pipeline.import_path import same_engine
 from engine.spark import register
 
 _OLDEST_JAVA = 17

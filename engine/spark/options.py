@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from engine.errors import EngineError
-from engine.sink.files import EVENTS_FOLDER
+from engine.output.files import EVENTS_FOLDER
 
 EARLIEST, LATEST = "earliest", "latest"
 
@@ -37,7 +37,7 @@ class Options:
     path: Path
     """The output folder, absolute: it means the same on the driver and on every executor."""
     tables: tuple[str, ...]
-    """Patterns for `database.table` as in `engine.table_filter`, or the name of the events feed alone."""
+    """Patterns for `database.table` as in `config.table_filter`, or the name of the events feed alone."""
     columns: tuple[str, ...] | None
     """The only columns to read, in this order; null for all."""
     starting_commit: Bound

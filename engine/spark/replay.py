@@ -15,8 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from engine.change_schema import METADATA_NAMES, ORIGIN_NAMES
 from engine.errors import EngineError
+from engine.output.change_schema import METADATA_NAMES, ORIGIN_NAMES
 
 _PUTS_ROW = ("insert", "update_postimage", "snapshot")
 

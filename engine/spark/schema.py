@@ -12,11 +12,11 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from engine.change_schema import METADATA_NAMES, ORIGIN_NAMES
-from engine.column_types import common_type, plain_type
 from engine.errors import EngineError
-from engine.reader import merged_schema
-from engine.sink.commit_log import SchemaKey, TableKey
+from engine.output.change_schema import METADATA_NAMES, ORIGIN_NAMES
+from engine.output.column_types import common_type, plain_type
+from engine.output.commit_log import SchemaKey, TableKey
+from engine.output.reader import merged_schema
 
 EVENTS: TableKey = ("", "")
 
@@ -79,7 +79,7 @@ def _distinct(schema: pa.Schema) -> pa.Schema:
 def check_readable(key: SchemaKey, version: pa.Schema, query: pa.Schema) -> None:
     """Raise `EngineError` if rows of this schema version cannot be shown in the query's schema without loss.
 
-    Exact numbers pass even where the query's type is the narrower one: `engine.reader` checks the values.
+    Exact numbers pass even where the query's type is the narrower one: `output.reader` checks the values.
     """
     for field in version:
         index = query.get_field_index(field.name)

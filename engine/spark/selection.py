@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
-from engine.sink.commit_log import CommitLog, DataFile, MissingCommitError, SchemaKey, TableKey
+from engine.output.commit_log import CommitLog, DataFile, MissingCommitError, SchemaKey, TableKey
 from engine.spark.options import EARLIEST, LATEST, Options
 from engine.spark.schema import check_readable, query_schema
-from engine.table_filter import TableFilter
 
 
 class Selection:

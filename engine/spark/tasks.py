@@ -17,8 +17,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from engine.reader import decode_batch, open_data_file
-from engine.sink.commit_log import DataFile
+from engine.output.commit_log import DataFile
+from engine.output.reader import decode_batch, open_data_file
 
 LEAST_TASK_BYTES = 4 << 20
 """Less than this is not worth a task of its own, unless `minPartitions` asks for it."""

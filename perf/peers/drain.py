@@ -6,9 +6,9 @@ import resource
 import time
 from contextlib import closing
 
-from engine.net.connection import NO_TLS, Connection
-from engine.net.source import prepare_dump, read_facts, start_dump
-from engine.net.tls import Tls, TlsMode
+from engine.config.tls import Tls, TlsMode
+from engine.net.client.connection import NO_TLS, Connection
+from engine.net.client.server_queries import prepare_dump, read_facts, start_dump
 from perf.binlog import ServedBinlog
 from perf.measurement import Measurement, PeerError, Usage
 from perf.peer import Peer

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from engine.sink.status import status
+from engine.commands.status import status
 from perf.binlog import ServedBinlog
 from perf.measurement import Measurement, PeerError, Usage, run_command
 from perf.memory import MemoryWatch

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.decode.columns.addresses import address_codec
-from engine.decode.columns.base import Codec, Column, Options
+from engine.binlog.column import Column
+from engine.binlog.field_types import FieldType
+from engine.decode.arrow.codec import Codec, Options
 from engine.decode.columns.bits import bit_codec
 from engine.decode.columns.compressed import compressed_codec
 from engine.decode.columns.decimals import decimal_codec, old_decimal_codec
 from engine.decode.columns.enums import enum_codec
-from engine.decode.columns.field_types import FieldType
 from engine.decode.columns.floats import float_codec
 from engine.decode.columns.geometry import geometry_codec
 from engine.decode.columns.integers import integer_codec, year_codec
-from engine.decode.columns.json_documents import json_codec
-from engine.decode.columns.kernels import Kernel
-from engine.decode.columns.strings import string_codec
+from engine.decode.columns.json.documents import json_codec
 from engine.decode.columns.temporal import temporal_codec
+from engine.decode.columns.text.strings import string_codec
+from engine.decode.columns.uuid_inet import address_codec
 from engine.decode.columns.vectors import vector_codec
 from engine.errors import EngineError
+from engine.kernels.typed import Kernel
 
 _FAMILIES: dict[int, Callable[[Column, Options], Codec]] = {
     FieldType.TINY: integer_codec,

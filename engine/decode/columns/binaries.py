@@ -12,28 +12,23 @@ import numpy as np
 import pyarrow as pa
 from numba import types
 
-from engine.decode.columns.base import Codec, Column, Counters, Options
-from engine.decode.columns.field_types import FieldType
-from engine.decode.columns.kernels import (
-    CELLS,
-    DATA,
+from engine.binlog.column import Column
+from engine.binlog.field_types import FieldType
+from engine.decode.arrow.arena import Arena, ArrayParts
+from engine.decode.arrow.buffers import (
     FULL,
-    OFFSETS,
-    OUT,
-    address_of,
     check_content_size,
     copy_content,
-    copy_padded,
-    kernel,
-    little_endian,
     open_content,
     refuse_content,
     variable,
 )
+from engine.decode.arrow.codec import Codec, Counters, Options
 from engine.decode.columns.widths import length_bytes
-from engine.decode.room import ArrayParts, Room
 from engine.errors import EventError
-from engine.kernels import Bytes, Int32s
+from engine.kernels.kernel import Bytes, Int32s
+from engine.kernels.memory import address_of, copy_padded, little_endian
+from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +38,13 @@ class BinaryCodec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
+    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        place, offsets = room.take_offsets(cells.size)
-        size, nulls = copy_content(data, cells, -self.width, 0, offsets, open_content(room))
+        place, offsets = arena.take_offsets(cells.size)
+        size, nulls = copy_content(data, cells, -self.width, 0, offsets, open_content(arena))
         if size == FULL:
-            refuse_content(data, cells, -self.width, room)
-        return variable(room, cells, place, size, nulls)
+            refuse_content(data, cells, -self.width, arena)
+        return variable(arena, cells, place, size, nulls)
 
 
 @kernel(types.int64, DATA, CELLS, types.int64, types.int64, OFFSETS, OUT)
@@ -82,15 +77,15 @@ class PaddedBinaryCodec:
     width: int
     length: int
 
-    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
+    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        place, offsets = room.take_offsets(cells.size)
+        place, offsets = arena.take_offsets(cells.size)
         check_content_size(cells.size * self.length)
-        content = room.open(cells.size * self.length)
+        content = arena.open(cells.size * self.length)
         nulls = _pad(data, cells, -self.width, self.length, offsets, content)
         if nulls < 0:
             raise EventError(f"a BINARY({self.length}) value is longer than that", ~nulls)
-        return variable(room, cells, place, int(offsets[-1]), nulls)
+        return variable(arena, cells, place, int(offsets[-1]), nulls)
 
 
 def binary_codec(column: Column, options: Options) -> Codec:

@@ -13,22 +13,15 @@ import numpy as np
 import pyarrow as pa
 from numba import types
 
-from engine.decode.columns.base import Codec, Column, Counters, Options
+from engine.binlog.column import Column
+from engine.decode.arrow.arena import Arena, ArrayParts
+from engine.decode.arrow.buffers import fixed, validity
+from engine.decode.arrow.codec import Codec, Counters, Options
 from engine.decode.columns.integers import UNSIGNED_BIGINT
-from engine.decode.columns.kernels import (
-    CELLS,
-    DATA,
-    OUT,
-    address_of,
-    big_endian,
-    fixed,
-    kernel,
-    store_word,
-    validity,
-)
-from engine.decode.room import ArrayParts, Room
 from engine.errors import EngineError
-from engine.kernels import Bytes, Int32s
+from engine.kernels.kernel import Bytes, Int32s
+from engine.kernels.memory import address_of, big_endian, store_word
+from engine.kernels.typed import CELLS, DATA, OUT, kernel
 
 
 @kernel(types.int64, DATA, CELLS, types.int64, types.int64, OUT)
@@ -71,11 +64,11 @@ class BitCodec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
+    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         item = self.arrow_type.bit_width // 8
-        nulls = _numbers(data, cells, self.width, item, room.open(cells.size * item))
-        return fixed(room, cells, item, nulls)
+        nulls = _numbers(data, cells, self.width, item, arena.open(cells.size * item))
+        return fixed(arena, cells, item, nulls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +78,12 @@ class BooleanCodec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
+    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         size = (cells.size + 7) // 8
-        nulls = _booleans(data, cells, room.open(size)[:size])
-        values = room.keep(size)
-        return ArrayParts((cells.size, nulls), (*validity(room, cells, nulls), *values))
+        nulls = _booleans(data, cells, arena.open(size)[:size])
+        values = arena.keep(size)
+        return ArrayParts((cells.size, nulls), (*validity(arena, cells, nulls), *values))
 
 
 def bit_codec(column: Column, options: Options) -> Codec:

@@ -13,16 +13,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.decode.columns.base import NULL_CELL, Codec, Column, Counters, Options
+from engine.binlog.charsets import BINARY, charset_of
+from engine.binlog.column import Column
+from engine.binlog.field_types import FieldType
+from engine.decode.arrow.arena import Arena, ArrayParts
+from engine.decode.arrow.buffers import LARGEST_CONTENT, check_content_size
+from engine.decode.arrow.codec import NULL_CELL, Codec, Counters, Options
 from engine.decode.columns.binaries import BinaryCodec
-from engine.decode.columns.charsets import BINARY, charset_of
-from engine.decode.columns.field_types import FieldType
-from engine.decode.columns.kernels import LARGEST_CONTENT, check_content_size
-from engine.decode.columns.strings import UNTOLD, text_codec
+from engine.decode.columns.text.strings import UNTOLD, text_codec
 from engine.decode.columns.widths import length_bytes
-from engine.decode.room import ArrayParts, Room
 from engine.errors import EventError
-from engine.kernels import Bytes, Int32s
+from engine.kernels.kernel import Bytes, Int32s
 
 _PLAIN = 0
 _ZLIB = 0x80
@@ -46,7 +47,7 @@ class CompressedCodec:
         """The inner codec's type."""
         return self.inner.arrow_type
 
-    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
+    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         plain = bytearray()
         plain_cells = np.full(cells.size, NULL_CELL, np.int32)
@@ -56,7 +57,7 @@ class CompressedCodec:
                 plain_cells[index] = len(plain)
                 plain += len(value).to_bytes(_PREFIX, "little") + value
                 check_content_size(len(plain))
-        return self.inner.build(np.frombuffer(plain, np.uint8), plain_cells, room, counters)
+        return self.inner.build(np.frombuffer(plain, np.uint8), plain_cells, arena, counters)
 
     def _uncompressed(self, data: NDArray[np.uint8], cell: int) -> bytes:
         start = cell - self.width

@@ -18,23 +18,15 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from engine.decode.columns.base import Codec, Column, Counters, Options
+from engine.binlog.column import Column
+from engine.decode.arrow.arena import Arena, ArrayParts
+from engine.decode.arrow.buffers import fixed, variable
+from engine.decode.arrow.codec import Codec, Counters, Options
 from engine.decode.columns.digits import write_digits, write_number
-from engine.decode.columns.kernels import (
-    CELLS,
-    DATA,
-    OFFSETS,
-    OUT,
-    address_of,
-    big_endian,
-    fixed,
-    kernel,
-    store_word,
-    variable,
-)
-from engine.decode.room import ArrayParts, Room
 from engine.errors import EngineError, EventError
-from engine.kernels import Bytes, Int32s
+from engine.kernels.kernel import Bytes, Int32s
+from engine.kernels.memory import address_of, big_endian, store_word
+from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 _GROUP_DIGITS = 9
 _GROUP_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
@@ -228,27 +220,27 @@ class DecimalCodec:
     word: tuple[tuple[int, ...], tuple[int, ...]] | None
     """Shifts and powers for `_word_decimals`; null where that is not for numbers of this size."""
 
-    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
+    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         build = self._text if pa.types.is_string(self.arrow_type) else self._decimal
-        return build(data, cells, room)
+        return build(data, cells, arena)
 
-    def _decimal(self, data: Bytes, cells: Int32s, room: Room) -> ArrayParts:
-        values = room.open(16 * cells.size)
+    def _decimal(self, data: Bytes, cells: Int32s, arena: Arena) -> ArrayParts:
+        values = arena.open(16 * cells.size)
         if self.word is not None:
             nulls = _word_decimals(data, cells, self.width, *self.word, values)
         else:
             numbers = values[: 16 * cells.size].view(np.uint64).reshape(-1, 2)
             nulls = _decimals(data, cells, self.sizes, self.powers, self.folds, numbers)
         _check(nulls)
-        return fixed(room, cells, 16, nulls)
+        return fixed(arena, cells, 16, nulls)
 
-    def _text(self, data: Bytes, cells: Int32s, room: Room) -> ArrayParts:
-        place, offsets = room.take_offsets(cells.size)
-        content = room.open(cells.size * (self.precision + 3))
+    def _text(self, data: Bytes, cells: Int32s, arena: Arena) -> ArrayParts:
+        place, offsets = arena.take_offsets(cells.size)
+        content = arena.open(cells.size * (self.precision + 3))
         nulls = _texts(data, cells, self.sizes, self.powers, self.digits, self.integers, offsets, content)
         _check(nulls)
-        return variable(room, cells, place, int(offsets[-1]), nulls)
+        return variable(arena, cells, place, int(offsets[-1]), nulls)
 
 
 def _as_word(groups: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:

@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from engine.decode.columns.kernels import store_word
+from engine.kernels.memory import store_word
 
 _EIGHT = np.uint64(10**8)
 _ZEROS = np.uint64(0x3030303030303030)

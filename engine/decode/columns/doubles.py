@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from engine.decode.columns.digits import POWERS_OF_TEN, digits_of, write_digits, write_number
-from engine.decode.columns.kernels import load_word, store_byte
+from engine.kernels.memory import load_word, store_byte
 
 _SMALLEST_POWER, _LARGEST_POWER = -292, 324
 _FIRST_FIXED, _LAST_FIXED = -14, 15

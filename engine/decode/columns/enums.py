@@ -17,26 +17,16 @@ import pyarrow as pa
 from numba import types
 from numpy.typing import NDArray
 
-from engine.decode.columns.base import Codec, Column, Counters, Options
-from engine.decode.columns.field_types import FieldType
+from engine.binlog.column import Column
+from engine.binlog.field_types import FieldType
+from engine.decode.arrow.arena import Arena, ArenaFull, ArrayParts
+from engine.decode.arrow.buffers import FULL, check_content_size, open_content, variable
+from engine.decode.arrow.codec import Codec, Counters, Options
 from engine.decode.columns.integers import NumberCodec, unsigned_codec
-from engine.decode.columns.kernels import (
-    CELLS,
-    DATA,
-    FULL,
-    OFFSETS,
-    OUT,
-    address_of,
-    check_content_size,
-    copy_padded,
-    kernel,
-    little_endian,
-    open_content,
-    variable,
-)
-from engine.decode.room import PADDING, ArrayParts, Room, RoomFull
 from engine.errors import EngineError, EventError, UnsupportedError
-from engine.kernels import Bytes, Int32s
+from engine.kernels.kernel import Bytes, Int32s
+from engine.kernels.memory import PADDING, address_of, copy_padded, little_endian
+from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 _ENUM_BYTES, _SET_BYTES = (1, 2), (1, 2, 3, 4, 8)
 """Bytes that a value can take."""
@@ -131,9 +121,9 @@ class UnnamedCodec:
         """See `Codec.width`."""
         return self.numbers.width
 
-    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
+    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        array = self.numbers.build(data, cells, room, counters)
+        array = self.numbers.build(data, cells, arena, counters)
         rows, nulls = array.nodes
         counters.add("unnamed_members", rows - nulls)
         return array
@@ -149,19 +139,19 @@ class MembersCodec:
     bounds: NDArray[np.int32]
     blob: NDArray[np.uint8]
 
-    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
+    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         write = _set_texts if self.is_set else _enum_texts
-        place, offsets = room.take_offsets(cells.size)
-        content = open_content(room)
+        place, offsets = arena.take_offsets(cells.size)
+        content = open_content(arena)
         size, nulls, beyond = write(data, cells, self.width, self.bounds, self.blob, offsets, content)
         if beyond:
             raise self._beyond(data, ~beyond)
         if size == FULL:
             # Nobody knows how much it takes; with all the room that content can have, too much.
             check_content_size(content.size)
-            raise RoomFull(2 * content.size)
-        return variable(room, cells, place, size, nulls)
+            raise ArenaFull(2 * content.size)
+        return variable(arena, cells, place, size, nulls)
 
     def _beyond(self, data: NDArray[np.uint8], cell: int) -> EventError:
         """The error of a value that the members do not reach: most likely they are those of a later table."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from engine.decode.columns.base import Codec, Column, Options
-from engine.decode.columns.field_types import FieldType
+from engine.binlog.column import Column
+from engine.binlog.field_types import FieldType
+from engine.decode.arrow.codec import Codec, Options
 from engine.decode.columns.integers import NumberCodec
 
 

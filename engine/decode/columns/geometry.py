@@ -12,23 +12,15 @@ import numpy as np
 import pyarrow as pa
 from numba import types
 
-from engine.decode.columns.base import Codec, Column, Counters, Options
-from engine.decode.columns.kernels import (
-    CELLS,
-    DATA,
-    FULL,
-    address_of,
-    copy_content,
-    kernel,
-    little_endian,
-    open_content,
-    refuse_content,
-    validity,
-)
+from engine.binlog.column import Column
+from engine.decode.arrow.arena import NO_BUFFER, Arena, ArrayParts
+from engine.decode.arrow.buffers import FULL, copy_content, open_content, refuse_content, validity
+from engine.decode.arrow.codec import Codec, Counters, Options
 from engine.decode.columns.widths import length_bytes
-from engine.decode.room import NO_BUFFER, ArrayParts, Room
 from engine.errors import EventError
-from engine.kernels import Bytes, Int32s
+from engine.kernels.kernel import Bytes, Int32s
+from engine.kernels.memory import address_of, little_endian
+from engine.kernels.typed import CELLS, DATA, kernel
 
 GEOMETRY = pa.struct([pa.field("srid", pa.int32()), pa.field("wkb", pa.binary())])
 _SRID_BYTES = 4
@@ -57,19 +49,19 @@ class GeometryCodec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
+    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         prefix, count = -self.width, cells.size
-        broken = _srids(data, cells, prefix, room.open(4 * count).view(np.int32))
+        broken = _srids(data, cells, prefix, arena.open(4 * count).view(np.int32))
         if broken < 0:
             raise EventError("a geometry is too short to hold its SRID", ~broken)
-        srids = room.keep(4 * count)
-        place, offsets = room.take_offsets(count)
-        size, nulls = copy_content(data, cells, prefix, _SRID_BYTES, offsets, open_content(room))
+        srids = arena.keep(4 * count)
+        place, offsets = arena.take_offsets(count)
+        size, nulls = copy_content(data, cells, prefix, _SRID_BYTES, offsets, open_content(arena))
         if size == FULL:
-            refuse_content(data, cells, prefix, room)
-        content = room.keep(size)
-        buffers = (*validity(room, cells, nulls), *NO_BUFFER, *srids, *NO_BUFFER, *place, *content)
+            refuse_content(data, cells, prefix, arena)
+        content = arena.keep(size)
+        buffers = (*validity(arena, cells, nulls), *NO_BUFFER, *srids, *NO_BUFFER, *place, *content)
         return ArrayParts((count, nulls, count, 0, count, 0), buffers)
 
 

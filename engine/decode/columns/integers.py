@@ -13,20 +13,14 @@ import numpy as np
 import pyarrow as pa
 from numba import types
 
-from engine.decode.columns.base import Codec, Column, Counters, Options
-from engine.decode.columns.field_types import FieldType
-from engine.decode.columns.kernels import (
-    CELLS,
-    DATA,
-    OUT,
-    address_of,
-    fixed,
-    kernel,
-    little_endian,
-    store_word,
-)
-from engine.decode.room import ArrayParts, Room
-from engine.kernels import Bytes, Int32s
+from engine.binlog.column import Column
+from engine.binlog.field_types import FieldType
+from engine.decode.arrow.arena import Arena, ArrayParts
+from engine.decode.arrow.buffers import fixed
+from engine.decode.arrow.codec import Codec, Counters, Options
+from engine.kernels.kernel import Bytes, Int32s
+from engine.kernels.memory import address_of, little_endian, store_word
+from engine.kernels.typed import CELLS, DATA, OUT, kernel
 
 UNSIGNED_BIGINT = pa.decimal128(20, 0)
 
@@ -80,12 +74,12 @@ class NumberCodec:
     width: int
     signed: bool
 
-    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
+    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         item = self.arrow_type.bit_width // 8
-        values = room.open(cells.size * item)
+        values = arena.open(cells.size * item)
         nulls = extend_numbers(data, cells, self.width, self.signed, item, values)
-        return fixed(room, cells, item, nulls)
+        return fixed(arena, cells, item, nulls)
 
 
 def unsigned_codec(width: int) -> NumberCodec:
@@ -113,10 +107,10 @@ class YearCodec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
+    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        nulls = _years(data, cells, room.open(2 * cells.size).view(np.int16))
-        return fixed(room, cells, 2, nulls)
+        nulls = _years(data, cells, arena.open(2 * cells.size).view(np.int16))
+        return fixed(arena, cells, 2, nulls)
 
 
 def integer_codec(column: Column, options: Options) -> Codec:

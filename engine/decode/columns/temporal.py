@@ -17,27 +17,17 @@ import pyarrow as pa
 from numba import types
 from numpy.typing import NDArray
 
-from engine.decode.columns.base import NULL_CELL, Codec, Column, Counters, Options
+from engine.binlog.column import Column
+from engine.binlog.field_types import FieldType
+from engine.decode.arrow.arena import Arena, ArrayParts
+from engine.decode.arrow.buffers import count_nulls, fixed, variable
+from engine.decode.arrow.codec import NULL_CELL, Codec, Counters, Options
 from engine.decode.columns.digits import write_digits
-from engine.decode.columns.field_types import FieldType
-from engine.decode.columns.kernels import (
-    CELLS,
-    DATA,
-    OFFSETS,
-    OUT,
-    Kernel,
-    address_of,
-    count_nulls,
-    fixed,
-    kernel,
-    store_byte,
-    store_word,
-    variable,
-)
 from engine.decode.columns.temporal_forms import BROKEN, SECOND, WIDTHS, Form, duration, moment, timestamp
-from engine.decode.room import ArrayParts, Room
 from engine.errors import EngineError, EventError
-from engine.kernels import Bytes, Int32s
+from engine.kernels.kernel import Bytes, Int32s
+from engine.kernels.memory import address_of, store_byte, store_word
+from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, Kernel, kernel
 
 _DATE = int(Form.DATE)
 _FIRST_TIMESTAMP, _LAST_TIMESTAMP = int(Form.TIMESTAMP), int(Form.TIMESTAMP_NUMBER)
@@ -176,24 +166,24 @@ class TemporalCodec:
     form: Form
     precision: int
 
-    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
+    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         if pa.types.is_string(self.arrow_type):
-            return self._text(data, cells, room)
+            return self._text(data, cells, arena)
         item = self.arrow_type.bit_width // 8
-        values = room.open(cells.size * item)
+        values = arena.open(cells.size * item)
         kept = np.empty(cells.size, np.int32)
         fill = _VALUES[self.form]
         zero_dates = fill(data, cells, self.width, self.precision, *_calendar(), item, values, kept)
         _check(zero_dates)
         counters.add("zero_dates", zero_dates)
-        return fixed(room, kept, item, count_nulls(kept))
+        return fixed(arena, kept, item, count_nulls(kept))
 
-    def _text(self, data: Bytes, cells: Int32s, room: Room) -> ArrayParts:
-        place, offsets = room.take_offsets(cells.size)
+    def _text(self, data: Bytes, cells: Int32s, arena: Arena) -> ArrayParts:
+        place, offsets = arena.take_offsets(cells.size)
         stored = int(self.form), self.width, self.precision
-        _check(_texts(data, cells, *stored, offsets, room.open(cells.size * _LONGEST_TEXT)))
-        return variable(room, cells, place, int(offsets[-1]), count_nulls(cells))
+        _check(_texts(data, cells, *stored, offsets, arena.open(cells.size * _LONGEST_TEXT)))
+        return variable(arena, cells, place, int(offsets[-1]), count_nulls(cells))
 
 
 def _check(result: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from engine.decode.columns.kernels import big_endian, little_endian
+from engine.kernels.memory import big_endian, little_endian
 
 
 class Form(IntEnum):

@@ -12,24 +12,15 @@ import numpy as np
 import pyarrow as pa
 from numba import types
 
-from engine.decode.columns.base import Codec, Column, Counters, Options
-from engine.decode.columns.kernels import (
-    CELLS,
-    DATA,
-    OFFSETS,
-    OUT,
-    address_of,
-    check_content_size,
-    content_offsets,
-    copy,
-    count_nulls,
-    kernel,
-    validity,
-)
+from engine.binlog.column import Column
+from engine.decode.arrow.arena import NO_BUFFER, Arena, ArrayParts
+from engine.decode.arrow.buffers import check_content_size, content_offsets, count_nulls, validity
+from engine.decode.arrow.codec import Codec, Counters, Options
 from engine.decode.columns.widths import length_bytes
-from engine.decode.room import NO_BUFFER, ArrayParts, Room
 from engine.errors import EventError
-from engine.kernels import Bytes, Int32s
+from engine.kernels.kernel import Bytes, Int32s
+from engine.kernels.memory import address_of, copy
+from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 _FLOAT_BYTES = 4
 
@@ -57,19 +48,19 @@ class VectorCodec:
     arrow_type: pa.DataType
     width: int
 
-    def build(self, data: Bytes, cells: Int32s, room: Room, counters: Counters) -> ArrayParts:
+    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         prefix, count = -self.width, cells.size
-        place, offsets = room.take_offsets(count)
+        place, offsets = arena.take_offsets(count)
         total = content_offsets(data, cells, prefix, offsets)
         check_content_size(total)
-        content = room.open(total)
+        content = arena.open(total)
         broken = _floats(data, cells, prefix, offsets, content)
         if broken >= 0:
             raise EventError("a VECTOR value ends inside a number", int(cells[broken]))
-        floats = room.keep(total)
+        floats = arena.keep(total)
         nulls = count_nulls(cells)
-        buffers = (*validity(room, cells, nulls), *place, *NO_BUFFER, *floats)
+        buffers = (*validity(arena, cells, nulls), *place, *NO_BUFFER, *floats)
         return ArrayParts((count, nulls, total // _FLOAT_BYTES, 0), buffers)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.decode.columns.base import Column
-from engine.decode.columns.field_types import FieldType
+from engine.binlog.column import Column
+from engine.binlog.field_types import FieldType
 from engine.errors import EngineError
 
 _LENGTH_IN_METADATA = {

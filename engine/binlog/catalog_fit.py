@@ -1,0 +1,160 @@
+"""Whether a column of the server's catalog is the one that a table map speaks of.
+
+The catalog is as the table is now, the binlog as it was when the event was written. Using one for the other
+after an ALTER TABLE would give wrong names to values, so every type and length must agree; only what two
+columns can differ in without any trace in the binlog (their names, above all) stays unchecked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from engine.binlog.catalog import ColumnInfo
+from engine.binlog.field_types import FieldType as F
+
+_LENGTH_BYTES = {"tiny": 1, "": 2, "medium": 3, "long": 4}
+_GEOMETRIES = (
+    *("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"),
+    *("geometrycollection", "geomcollection"),
+)
+_CATALOG_ONLY = frozenset({"uuid", "inet4", "inet6", "vector", "json"})
+
+_TYPES: dict[str, tuple[F, ...]] = {
+    "tinyint": (F.TINY,),
+    "smallint": (F.SHORT,),
+    "mediumint": (F.INT24,),
+    "int": (F.LONG,),
+    "bigint": (F.LONGLONG,),
+    "float": (F.FLOAT,),
+    "double": (F.DOUBLE,),
+    "decimal": (F.NEWDECIMAL, F.DECIMAL),
+    "bit": (F.BIT,),
+    "date": (F.DATE, F.NEWDATE),
+    "datetime": (F.DATETIME2, F.DATETIME),
+    "timestamp": (F.TIMESTAMP2, F.TIMESTAMP),
+    "time": (F.TIME2, F.TIME),
+    "year": (F.YEAR,),
+    "char": (F.STRING, F.VAR_STRING),
+    "binary": (F.STRING, F.VAR_STRING),
+    "varchar": (F.VARCHAR, F.VARCHAR_COMPRESSED, F.VAR_STRING),
+    "varbinary": (F.VARCHAR, F.VARCHAR_COMPRESSED, F.VAR_STRING),
+    **{f"{size}text": (F.BLOB, F.BLOB_COMPRESSED) for size in _LENGTH_BYTES},
+    **{f"{size}blob": (F.BLOB, F.BLOB_COMPRESSED) for size in _LENGTH_BYTES},
+    "enum": (F.ENUM,),
+    "set": (F.SET,),
+    "json": (F.JSON, F.BLOB),
+    **dict.fromkeys(_GEOMETRIES, (F.GEOMETRY,)),
+    "vector": (F.VECTOR, F.VARCHAR),
+    "uuid": (F.STRING,),
+    "inet4": (F.STRING,),
+    "inet6": (F.STRING,),
+}
+"""`DATA_TYPE` of `information_schema.columns` → the types that servers have written for it."""
+
+
+def mismatch(type_code: int, metadata: int, info: ColumnInfo) -> str | None:
+    """Why the catalog's column cannot be the table map's, in words; null where it can.
+
+    Types that are not in the table here (a server's plugins may bring any) are taken as they come.
+    """
+    allowed = _TYPES.get(info.data_type)
+    if allowed is None:
+        return None
+    lengths = _LENGTHS.get(type_code)
+    if type_code in allowed and (lengths is None or metadata in lengths(info)):
+        return None
+    return f"{info.column_type} in the catalog, {_describe(type_code, metadata)} in the binlog"
+
+
+def declared_type(type_code: int, info: ColumnInfo) -> str | None:
+    """The type's name where the binlog's code does not tell it: MariaDB's uuid, or what plugins bring."""
+    if type_code in (F.JSON, F.VECTOR) or (info.data_type in _TYPES and info.data_type not in _CATALOG_ONLY):
+        return None
+    return info.data_type
+
+
+def stored_metadata(type_code: int, metadata: int, info: ColumnInfo) -> int:
+    """The metadata; for the old temporal types, which have none, the fraction digits that MariaDB gave."""
+    if type_code in (F.TIMESTAMP, F.DATETIME, F.TIME):
+        return (_numbers(info) or [0])[0]
+    return metadata
+
+
+def _numbers(info: ColumnInfo) -> list[int]:
+    """The numbers in parentheses of a column type such as `decimal(10,2) unsigned`."""
+    found = re.match(r"[a-z0-9]+\(([0-9, ]+)\)", info.column_type, re.IGNORECASE)
+    return [int(number) for number in found[1].split(",")] if found else []
+
+
+def _characters(info: ColumnInfo) -> set[int]:
+    """Lengths in bytes that a length in characters can stand for."""
+    length = {"uuid": 16, "inet6": 16, "inet4": 4}.get(info.data_type) or (_numbers(info) or [1])[0]
+    if info.data_type == "vector":
+        return {length * 4}
+    if info.data_type in ("char", "varchar"):
+        return {length * width for width in (1, 2, 3, 4)}
+    return {length}
+
+
+def _compressed_characters(info: ColumnInfo) -> set[int]:
+    """MariaDB adds a byte that tells how the value is compressed."""
+    return {length + 1 for length in _characters(info)}
+
+
+def _decimal(info: ColumnInfo) -> set[int]:
+    precision, scale = (*_numbers(info), 10, 0)[:2] if len(_numbers(info)) != 1 else (*_numbers(info), 0)
+    return {precision | scale << 8}
+
+
+def _bits(info: ColumnInfo) -> set[int]:
+    width = (_numbers(info) or [1])[0]
+    return {width % 8 | width // 8 << 8}
+
+
+def _fraction(info: ColumnInfo) -> set[int]:
+    return {(_numbers(info) or [0])[0]}
+
+
+def _length_bytes(info: ColumnInfo) -> set[int]:
+    return {
+        4
+        if info.data_type == "json"
+        else _LENGTH_BYTES[info.data_type.removesuffix("text").removesuffix("blob")]
+    }
+
+
+def _enum(info: ColumnInfo) -> set[int]:
+    return {1, 2} if info.members is None else {1 if len(info.members) < 256 else 2}
+
+
+def _set(info: ColumnInfo) -> set[int]:
+    size = (len(info.members or ()) + 7) // 8
+    return {1, 2, 3, 4, 8} if info.members is None else {size if size <= 4 else 8}
+
+
+_LENGTHS: dict[int, Callable[[ColumnInfo], set[int]]] = {
+    F.NEWDECIMAL: _decimal,
+    F.BIT: _bits,
+    F.DATETIME2: _fraction,
+    F.TIMESTAMP2: _fraction,
+    F.TIME2: _fraction,
+    F.STRING: _characters,
+    F.VARCHAR: _characters,
+    F.VARCHAR_COMPRESSED: _compressed_characters,
+    F.BLOB: _length_bytes,
+    F.BLOB_COMPRESSED: _length_bytes,
+    F.ENUM: _enum,
+    F.SET: _set,
+}
+"""Type → what its metadata may be for a column of the catalog."""
+
+
+_NAMED = frozenset(F)
+
+
+def _describe(type_code: int, metadata: int) -> str:
+    name = F(type_code).name.lower() if type_code in _NAMED else f"type {type_code}"
+    if type_code in (F.NEWDECIMAL, F.BIT):
+        return f"{name}({metadata & 0xFF}, {metadata >> 8})"
+    return f"{name}({metadata})" if type_code in _LENGTHS else name

@@ -1,0 +1,71 @@
+"""What role each event type plays in the stream, as a table that kernels look types up in.
+
+The network process needs roles to find transaction boundaries, the survey to sort events; both branch on
+a role, never on lists of types.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.binlog import event_types as types
+
+(
+    CONTENT,
+    MYSQL_GTID,
+    ANONYMOUS_GTID,
+    TAGGED_GTID,
+    MARIADB_GTID,
+    QUERY,
+    STATEMENT,
+    TABLE_MAP,
+    ROWS,
+    TRANSACTION_FINISH,
+    PAYLOAD,
+    MANAGEMENT,
+    FORMAT,
+    ROTATE,
+    HEARTBEAT,
+) = range(15)
+"""CONTENT: any other part of a transaction. STATEMENT: a statement in another wrapping than QUERY, or an
+incident in place of one; like QUERY, a transaction of its own unless inside of one. TRANSACTION_FINISH: ends
+one (XID, XA PREPARE). PAYLOAD: a whole compressed transaction behind its GTID. MANAGEMENT: stands between
+transactions. HEARTBEAT: is in no file."""
+
+_ROLES: dict[int, tuple[int, ...]] = {
+    MYSQL_GTID: (types.GTID_LOG_EVENT,),
+    ANONYMOUS_GTID: (types.ANONYMOUS_GTID_LOG_EVENT,),
+    TAGGED_GTID: (types.GTID_TAGGED_LOG_EVENT,),
+    MARIADB_GTID: (types.GTID_EVENT,),
+    QUERY: (types.QUERY_EVENT,),
+    STATEMENT: (
+        types.EXECUTE_LOAD_QUERY_EVENT,
+        types.QUERY_COMPRESSED_EVENT,
+        types.LOAD_EVENT,
+        types.NEW_LOAD_EVENT,
+        types.EXEC_LOAD_EVENT,
+        types.DELETE_FILE_EVENT,
+        types.INCIDENT_EVENT,
+    ),
+    TABLE_MAP: (types.TABLE_MAP_EVENT,),
+    ROWS: tuple(code for code, kind in types.ROWS_EVENTS.items() if not kind.compressed),
+    TRANSACTION_FINISH: (types.XID_EVENT, types.XA_PREPARE_LOG_EVENT),
+    PAYLOAD: (types.TRANSACTION_PAYLOAD_EVENT,),
+    MANAGEMENT: (
+        types.STOP_EVENT,
+        types.SLAVE_EVENT,
+        types.PREVIOUS_GTIDS_LOG_EVENT,
+        types.BINLOG_CHECKPOINT_EVENT,
+        types.GTID_LIST_EVENT,
+        types.START_ENCRYPTION_EVENT,
+    ),
+    FORMAT: (types.FORMAT_DESCRIPTION_EVENT, types.START_EVENT_V3),
+    ROTATE: (types.ROTATE_EVENT,),
+    HEARTBEAT: (types.HEARTBEAT_LOG_EVENT, types.HEARTBEAT_LOG_EVENT_V2),
+}
+
+EVENT_ROLES: NDArray[np.int64] = np.full(256, CONTENT, np.int64)
+"""Type code → role."""
+for _role, _codes in _ROLES.items():
+    EVENT_ROLES[list(_codes)] = _role

@@ -1,0 +1,137 @@
+"""A whole transaction compressed into one event (`binlog_transaction_compression`, MySQL 8.0.20 and later).
+
+Fields of type, length and value, then the events, one after the other and without checksums, as a zstd
+stream. What comes out is bounded twice: by what the event claims, and by what the caller allows.
+Source: `codecs/binary.cpp` and `compression/` in MySQL's `libs/mysql/binlog/event`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Self
+
+import zstandard
+
+from engine.binlog.event_body import HIDDEN, EventBody
+from engine.binlog.event_reader import EventReader
+from engine.binlog.event_types import HEADER_LENGTH, EventHeader
+from engine.binlog.format_description import FormatDescription
+from engine.errors import EventError, UnsupportedError
+
+MAX_UNCOMPRESSED = 1 << 32
+"""Bytes of a transaction's events in all, unless the caller says otherwise."""
+MAX_EVENT = 1 << 30
+"""Bytes of one event: `max_allowed_packet` cannot be larger."""
+
+ENDS_INSIDE = "the compressed transaction ends in the middle of an event"
+_MORE_THAN_CLAIMED = "the compressed transaction holds more bytes than it claims"
+
+_SIZE_AT = 9
+"""Offset of the size in an event's header."""
+_ZSTD, _NONE = 0, 255
+_ALGORITHMS = {_ZSTD: "ZSTD", _NONE: "NONE"}
+_END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
+
+_DECOMPRESSOR = zstandard.ZstdDecompressor()
+"""For what is expanded at once, so that not every transaction sets one up."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionPayload(EventBody):
+    """TRANSACTION_PAYLOAD_EVENT."""
+
+    compression: str
+    """`ZSTD` or `NONE`."""
+    payload_size: int
+    uncompressed_size: int
+    payload: bytes = field(repr=False, metadata=HIDDEN)
+
+    @classmethod
+    def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
+        """Fields that nobody knows are stepped over; without compression there is no uncompressed size."""
+        values: dict[int, int] = {}
+        while (field_type := reader.length_encoded()) != _END:
+            value = reader.part(reader.length_encoded())
+            if field_type in (_PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE):
+                values[field_type] = value.length_encoded()
+        algorithm = values.get(_COMPRESSION)
+        if algorithm not in _ALGORITHMS or _PAYLOAD_SIZE not in values:
+            raise UnsupportedError(f"transaction compression {algorithm} is unknown", reader.offset)
+        size = values[_PAYLOAD_SIZE]
+        return cls(_ALGORITHMS[algorithm], size, values.get(_UNCOMPRESSED_SIZE, size), reader.take(size))
+
+    def claimed_size(self, limit: int) -> int:
+        """Bytes that it claims to expand to; `EventError` for more than `limit`."""
+        if self.uncompressed_size > limit:
+            raise UnsupportedError(
+                f"the transaction claims {self.uncompressed_size} bytes; {limit} are the most"
+            )
+        return self.uncompressed_size
+
+
+def inner_events(body: TransactionPayload, limit: int = MAX_UNCOMPRESSED) -> Iterator[bytes]:
+    """The transaction's events, uncompressed one at a time; they have no checksums.
+
+    Raises `EventError` where the payload is damaged, or larger than it claims or than `limit` bytes.
+    """
+    allowed = body.claimed_size(limit)
+    with _open(body, zstandard.ZstdDecompressor()) as stream:
+        while head := _read(stream, HEADER_LENGTH):
+            size = int.from_bytes(head[_SIZE_AT : _SIZE_AT + 4], "little")
+            allowed -= size
+            if allowed < 0 or size > MAX_EVENT:
+                raise EventError(_MORE_THAN_CLAIMED)
+            event = head + _read(stream, max(0, size - HEADER_LENGTH))
+            if len(event) != size:
+                raise EventError(ENDS_INSIDE)
+            yield event
+
+
+def expand_into(body: TransactionPayload, out: memoryview) -> int:
+    """Put the transaction's events, uncompressed, one behind the other into `out`; how many bytes they take.
+
+    `out` has the bytes that the event claims. Raises `EventError` where the payload is damaged or holds more.
+    """
+    taken = 0
+    with _open(body, _DECOMPRESSOR) as stream:
+        try:
+            while taken < len(out) and (piece := stream.readinto(out[taken:])):
+                taken += piece
+            if stream.read(1):
+                raise EventError(_MORE_THAN_CLAIMED)
+        except zstandard.ZstdError as error:
+            raise _damaged(error) from None
+    return taken
+
+
+def _open(
+    body: TransactionPayload, decompressor: zstandard.ZstdDecompressor
+) -> io.BufferedIOBase | zstandard.ZstdDecompressionReader:
+    if body.compression == _ALGORITHMS[_NONE]:
+        return io.BytesIO(body.payload)
+    return decompressor.stream_reader(body.payload, read_across_frames=True)
+
+
+def _read(stream: io.BufferedIOBase | zstandard.ZstdDecompressionReader, length: int) -> bytes:
+    """`length` bytes, or fewer at the end of the stream."""
+    pieces = []
+    while length:
+        try:
+            piece = stream.read(length)
+        except zstandard.ZstdError as error:
+            raise _damaged(error) from None
+        if not piece:
+            break
+        pieces.append(piece)
+        length -= len(piece)
+    return b"".join(pieces)
+
+
+def _damaged(error: zstandard.ZstdError) -> EventError:
+    return EventError(f"the compressed transaction cannot be expanded: {error}")
+
+
+MAX_EXPANDED = 1 << 30
+"""Bytes that one compressed event may expand to."""

@@ -1,0 +1,98 @@
+"""Local binlog files: opened with a look at what they are, and read event by event.
+
+The pipeline reads files in large pieces (`engine.net.file_stream`); here is the plain way, for looking
+inside. Damage is an error that names the file and the position, behind all events before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+
+from engine.binlog.event_types import (
+    FORMAT_DESCRIPTION_EVENT,
+    HEADER_LENGTH,
+    OLD_HEADER_LENGTH,
+    START_ENCRYPTION_EVENT,
+    START_EVENT_V3,
+)
+from engine.binlog.format_description import FormatDescription
+from engine.errors import BinlogError, EngineError, EventError
+
+MAGIC = b"\xfebin"
+MAGIC_LENGTH = len(MAGIC)
+_ENCRYPTED_MAGIC = b"\xfdbin"
+"""MySQL 8.0.14 and later, with `binlog_encryption`."""
+_SIZE_AT = 9
+
+
+def open_binlog(path: Path) -> BufferedReader:
+    """The file, opened and standing behind its magic number.
+
+    Raises `EngineError` where it cannot be opened, and where it is no binlog or an encrypted one.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise EngineError(f"{path} is no binlog: it is no regular file")
+        file = path.open("rb")
+        magic = file.read(MAGIC_LENGTH)
+    except OSError as error:
+        raise EngineError(f"{path} cannot be read: {error.strerror}") from None
+    if magic == MAGIC:
+        return file
+    file.close()
+    if magic == _ENCRYPTED_MAGIC:
+        raise EngineError(
+            f"{path} is an encrypted binlog, whose key only its server has: read it from that server instead"
+        )
+    raise EngineError(
+        f"{path} is no binlog: it starts with {magic.hex(' ') or 'nothing'}, not with fe 62 69 6e"
+    )
+
+
+def file_order(name: str) -> tuple[int, str]:
+    """What binlog files are in order by: the number that they end in, which becomes longer when it must."""
+    number = name.rpartition(".")[2]
+    return int(number) if number.isdecimal() else 0, name
+
+
+def read_events(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Position and bytes of each event of a file, checksums included and not verified.
+
+    Raises as `open_binlog` does, and `BinlogError` where the file is damaged, cut off, or encrypted from
+    some event on.
+    """
+    with open_binlog(path) as file:
+        size = path.stat().st_size
+        position, header_length = MAGIC_LENGTH, OLD_HEADER_LENGTH
+        while position < size:
+            event = _read_event(file, path, position, size, header_length)
+            if position == MAGIC_LENGTH:
+                header_length = _header_length(path, event)
+            yield position, event
+            if event[4] == START_ENCRYPTION_EVENT:
+                reason = "the rest of the file is encrypted: read it from its server instead"
+                raise BinlogError(path.name, position, reason)
+            position += len(event)
+
+
+def _read_event(file: BufferedReader, path: Path, position: int, size: int, header_length: int) -> bytes:
+    header = file.read(header_length)
+    length = int.from_bytes(header[_SIZE_AT : _SIZE_AT + 4], "little")
+    if len(header) == header_length and length < header_length:
+        raise BinlogError(path.name, position, f"an event cannot have {length} bytes")
+    if len(header) < header_length or length > size - position:
+        reason = "the file ends in the middle of an event: it was cut off, or is still being written"
+        raise BinlogError(path.name, position, reason)
+    return header + file.read(length - header_length)
+
+
+def _header_length(path: Path, event: bytes) -> int:
+    """The length of the headers of the events that follow the first one."""
+    if event[4] not in (FORMAT_DESCRIPTION_EVENT, START_EVENT_V3) or len(event) < HEADER_LENGTH:
+        raise BinlogError(path.name, MAGIC_LENGTH, "a binlog begins with a format description, this does not")
+    try:
+        return FormatDescription.parse(event).header_length
+    except EventError as error:
+        raise BinlogError(path.name, MAGIC_LENGTH, error.reason) from None

@@ -1,0 +1,151 @@
+"""What a QUERY event's statement means for transactions, as a kernel.
+
+Only a handful of statements matter: those that begin or end a transaction, and those that may change a
+table's definition. The network process needs to know to cut batches at transaction boundaries, the
+decoders to keep BEGIN and COMMIT out of the events feed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.binlog.event_types import QUERY_COMPRESSED_EVENT, QUERY_EVENT
+from engine.kernels.kernel import Bytes, Int64s, kernel, read_u16
+
+(
+    OTHER,
+    BEGIN,
+    COMMIT,
+    ROLLBACK,
+    ROLLBACK_TO,
+    SAVEPOINT,
+    XA_START,
+    XA_END,
+    XA_FINISH,
+    DEFINITION,
+    ATOMIC_CREATE,
+) = range(11)
+"""Kinds of statement. XA_FINISH: XA COMMIT and XA ROLLBACK. DEFINITION: may change a table's definition, as
+any statement may behind MariaDB's SET STATEMENT … FOR.
+ATOMIC_CREATE: MySQL 8's CREATE TABLE … SELECT, whose rows follow in the same transaction."""
+
+
+def _text(value: str) -> Bytes:
+    return np.frombuffer(value.encode(), np.uint8).copy()
+
+
+_BEGIN = _text("BEGIN")
+_COMMIT = _text("COMMIT")
+_ROLLBACK = _text("ROLLBACK")
+_ROLLBACK_TO = _text("ROLLBACK TO")
+_SAVEPOINT = _text("SAVEPOINT")
+_XA_START = _text("XA START")
+_XA_BEGIN = _text("XA BEGIN")
+_XA_END = _text("XA END")
+_XA_COMMIT = _text("XA COMMIT")
+_XA_ROLLBACK = _text("XA ROLLBACK")
+_START_TRANSACTION = _text("START TRANSACTION")
+_ALTER = _text("ALTER")
+_CREATE = _text("CREATE")
+_DROP = _text("DROP")
+_RENAME = _text("RENAME")
+_SET_STATEMENT = _text("SET STATEMENT")
+
+_QUERY_POST_HEADER = 13
+_QUERY_POST_HEADER_OLD = 11
+
+
+@kernel
+def _matches(data: Bytes, at: int, end: int, word: Bytes) -> bool:
+    """Whether data[at:end] starts with the upper-case `word`, in any case."""
+    if end - at < len(word):
+        return False
+    for i in range(len(word)):
+        byte = data[at + i]
+        if 97 <= byte <= 122:
+            byte -= 32
+        if byte != word[i]:
+            return False
+    return True
+
+
+@kernel
+def statement_start(data: Bytes, event: int, end: int, post_header_length: int) -> int:
+    """Where a QUERY event's text starts; -1 where its lengths do not fit into the event.
+
+    `event` is the offset of its header, `end` that of its checksum (or its end). Before binlog version 4
+    there are no status variables, and their length is missing too (post header of 11 bytes).
+    """
+    body = event + 19
+    if post_header_length < _QUERY_POST_HEADER_OLD or body + post_header_length > end:
+        return -1
+    status_length = 0
+    if post_header_length >= _QUERY_POST_HEADER:
+        status_length = read_u16(data, body + 11)
+    text = body + post_header_length + status_length + data[body + 8] + 1
+    return text if text <= end else -1
+
+
+@kernel
+def statement_kind(data: Bytes, text: int, end: int) -> int:
+    """The kind of the statement data[text:end]."""
+    size = end - text
+    if size == 5 and _matches(data, text, end, _BEGIN):
+        return BEGIN
+    if size == 6 and _matches(data, text, end, _COMMIT):
+        return COMMIT
+    if size == 8 and _matches(data, text, end, _ROLLBACK):
+        return ROLLBACK
+    if _matches(data, text, end, _ROLLBACK_TO):
+        return ROLLBACK_TO
+    if _matches(data, text, end, _SAVEPOINT):
+        return SAVEPOINT
+    if size == 0:
+        return OTHER
+    first = data[text] & 0xDF
+    if first == 88:  # X
+        if _matches(data, text, end, _XA_START) or _matches(data, text, end, _XA_BEGIN):
+            return XA_START
+        if _matches(data, text, end, _XA_END):
+            return XA_END
+        if _matches(data, text, end, _XA_COMMIT) or _matches(data, text, end, _XA_ROLLBACK):
+            return XA_FINISH
+        return OTHER
+    if _matches(data, text, end, _CREATE):
+        tail = end - len(_START_TRANSACTION)
+        if tail > text and _matches(data, tail, end, _START_TRANSACTION):
+            return ATOMIC_CREATE
+        return DEFINITION
+    if (
+        _matches(data, text, end, _ALTER)
+        or _matches(data, text, end, _DROP)
+        or _matches(data, text, end, _RENAME)
+        or _matches(data, text, end, _SET_STATEMENT)
+    ):
+        return DEFINITION
+    # A comment or white space may hide anything.
+    if data[text] <= 35 or data[text] == 45 or data[text] == 47:
+        return DEFINITION
+    return OTHER
+
+
+@kernel
+def defining_statements(
+    data: Bytes, starts: Int64s, ends: Int64s, types: Int64s, post_header_length: int, found: Int64s
+) -> int:
+    """Put the numbers of events that may change a table's definition into `found`; how many there are.
+
+    `starts`, `ends` (without checksums) and `types` of all events, as `EventTable` has them. A compressed
+    statement may be any, and so may one whose lengths do not fit; MySQL's CREATE TABLE … SELECT changes none.
+    """
+    count = 0
+    for i in range(len(starts)):
+        if types[i] == QUERY_EVENT:
+            text = statement_start(data, starts[i], ends[i], post_header_length)
+            defines = text < 0 or statement_kind(data, text, ends[i]) == DEFINITION
+        else:
+            defines = types[i] == QUERY_COMPRESSED_EVENT
+        if defines:
+            found[count] = i
+            count += 1
+    return count

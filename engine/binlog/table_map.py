@@ -1,0 +1,228 @@
+"""A table map event: the columns of a table as the rows events behind it lay them out.
+
+It always tells the types, and with `binlog_row_metadata` more; what it leaves out comes from the server's
+catalog, once that is known to fit. Decoded once per distinct table map, so nothing here is on the hot path.
+Source: `Table_map_event` in MySQL's `rows_event.cpp`, `table_def` in `rpl_utility.cc`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from engine.binlog.catalog import ColumnInfo
+from engine.binlog.catalog_fit import declared_type, mismatch, stored_metadata
+from engine.binlog.charsets import BINARY
+from engine.binlog.column import Column
+from engine.binlog.event_body import EventBody, json_value
+from engine.binlog.event_framing import open_event, read_table_id
+from engine.binlog.event_reader import EventReader, text
+from engine.binlog.event_types import TABLE_MAP_EVENT, EventHeader
+from engine.binlog.field_types import FieldType
+from engine.binlog.format_description import FormatDescription
+from engine.binlog.optional_metadata import OptionalMetadata
+from engine.binlog.texts import decode_text
+from engine.binlog.type_names import type_name
+from engine.errors import EngineError, EventError, UnsupportedError
+
+MAX_COLUMNS = 4096
+"""What the servers allow per table."""
+
+_METADATA_BYTES = {
+    **dict.fromkeys((FieldType.FLOAT, FieldType.DOUBLE), 1),
+    **dict.fromkeys((FieldType.TIMESTAMP2, FieldType.DATETIME2, FieldType.TIME2), 1),
+    **dict.fromkeys((FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB), 1),
+    **dict.fromkeys((FieldType.BLOB_COMPRESSED, FieldType.VECTOR, FieldType.JSON, FieldType.GEOMETRY), 1),
+    **dict.fromkeys(
+        (FieldType.VARCHAR, FieldType.VARCHAR_COMPRESSED, FieldType.BIT, FieldType.NEWDECIMAL), 2
+    ),
+    **dict.fromkeys((FieldType.STRING, FieldType.VAR_STRING, FieldType.ENUM, FieldType.SET), 2),
+}
+"""Type → bytes of metadata per column; none for the types that are not here."""
+_REAL_TYPE_AND_LENGTH = (FieldType.STRING, FieldType.VAR_STRING, FieldType.ENUM, FieldType.SET)
+_LENGTH_BITS = 0x30
+"""In the real type's byte: bits 8 and 9 of the length, inverted; all set for CHAR of up to 255 bytes."""
+_KNOWN_TYPES = frozenset(FieldType)
+_TIMES_WITHOUT_DIGITS = (FieldType.TIMESTAMP, FieldType.DATETIME, FieldType.TIME)
+_ADDRESS_LENGTHS = (4, 16)
+"""Bytes of INET4, and of INET6 and UUID."""
+_FLOAT_LENGTH = 4
+"""Bytes of each number in a VECTOR."""
+_BINARY = 63
+"""The collation of columns that hold no text."""
+
+
+class CatalogMismatch(EngineError):
+    """The server's catalog describes another version of the table than the binlog."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableMap(EventBody):
+    """A decoded TABLE_MAP_EVENT. Tuples have one entry per column."""
+
+    table_id: int
+    flags: int
+    database: str
+    table: str
+    types: tuple[int, ...]
+    """Real types (`MYSQL_TYPE_*`): ENUM and SET are told apart from STRING."""
+    metadata: tuple[int, ...]
+    """As `Column.metadata` has it."""
+    nullable: tuple[bool, ...]
+    optional: OptionalMetadata
+
+    @classmethod
+    def parse(cls, data: bytes, fmt: FormatDescription) -> TableMap:
+        """From a whole event, with or without its checksum. Raises `EventError` for anything malformed."""
+        header, reader = open_event(data, fmt)
+        if header.type_code != TABLE_MAP_EVENT:
+            raise EventError(f"a table map is expected here, not a {header.type_name}", 4)
+        return cls.decode(reader, header, fmt)
+
+    @classmethod
+    def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
+        """Post header, names, types, metadata, optional metadata."""
+        table_id, flags = read_table_id(reader, header, fmt)
+        database, table = _name(reader), _name(reader)
+        count = reader.length_encoded()
+        if not 0 < count <= MAX_COLUMNS:
+            raise EventError(f"no table has {count} columns", reader.offset)
+        codes = reader.take(count)
+        types, metadata, nullable = tuple(codes), (0,) * count, (True,) * count
+        if reader.remaining:
+            types, metadata = _read_metadata(reader.part(reader.length_encoded()), codes)
+            null_bits = reader.take((count + 7) // 8)
+            nullable = tuple(bool(null_bits[i // 8] >> i % 8 & 1) for i in range(count))
+        optional = OptionalMetadata.parse(reader, types, fmt.flavor)
+        return cls(table_id, flags, database, table, types, metadata, nullable, optional)
+
+    def to_json(self) -> dict[str, Any]:
+        """See `EventBody.to_json`; the columns by themselves, with MySQL's names of their types."""
+        return {
+            "table_id": self.table_id,
+            "flags": self.flags,
+            "database": self.database,
+            "table": self.table,
+            "columns": [_column_json(column) for column in self.columns(None)],
+            "primary_key": [list(part) for part in self.optional.primary_key],
+        }
+
+    @property
+    def needs_catalog(self) -> bool:
+        """Whether the binlog leaves the columns' names out."""
+        return self.optional.names is None
+
+    @property
+    def hides_types(self) -> bool:
+        """Whether a column, if MariaDB wrote this, may be more than the binlog says.
+
+        UUID, INET4 and INET6 look like BINARY, VECTOR like VARBINARY, and the old temporal types do not tell
+        their fraction digits.
+        """
+        columns = zip(self.types, self.metadata, self.optional.collations, strict=True)
+        return any(
+            code in _TIMES_WITHOUT_DIGITS
+            or (collation in (None, _BINARY) and code == FieldType.STRING and length in _ADDRESS_LENGTHS)
+            or (collation in (None, _BINARY) and code == FieldType.VARCHAR and length % _FLOAT_LENGTH == 0)
+            for code, length, collation in columns
+        )
+
+    def columns(self, catalog: tuple[ColumnInfo, ...] | None) -> tuple[Column, ...]:
+        """What each column is, by the binlog and, where that is silent, by the server's catalog.
+
+        Columns whose name nobody knows are called `@1`, `@2`… Raises `CatalogMismatch` where the binlog has
+        no names and the catalog does not fit.
+        """
+        reason = None if catalog is None else self.mismatch(catalog)
+        if reason and self.needs_catalog:
+            raise CatalogMismatch(
+                f"the columns of {self.database}.{self.table} cannot be named, because the table was altered "
+                f"after this event was written ({reason}); set binlog_row_metadata=FULL on the server, or "
+                "start behind the change"
+            )
+        known = catalog if catalog is not None and reason is None else (None,) * len(self.types)
+        return tuple(self._column(i, info) for i, info in enumerate(known))
+
+    def mismatch(self, catalog: tuple[ColumnInfo, ...]) -> str | None:
+        """Why the catalog's columns are not this table map's, in words; null where they fit."""
+        if len(catalog) != len(self.types):
+            return f"{len(catalog)} columns in the catalog, {len(self.types)} in the binlog"
+        for i, info in enumerate(catalog):
+            reason = mismatch(self.types[i], self.metadata[i], info)
+            if reason is None and self.optional.unsigned[i] not in (None, info.unsigned):
+                reason = f"{info.column_type} in the catalog, the other signedness in the binlog"
+            if reason is None and self.optional.names is not None and self.optional.names[i] != info.name:
+                reason = f"named {self.optional.names[i]} in the binlog"
+            if reason is not None:
+                return f"column {info.name}: {reason}"
+        return None
+
+    def _column(self, i: int, info: ColumnInfo | None) -> Column:
+        optional = self.optional
+        name = optional.names[i] if optional.names is not None else f"@{i + 1}"
+        unsigned, members = optional.unsigned[i], _member_texts(optional.members[i], optional.collations[i])
+        if info is None:
+            return Column(
+                name=name,
+                type_code=self.types[i],
+                metadata=self.metadata[i],
+                unsigned=unsigned,
+                collation=optional.collations[i],
+                members=members,
+                geometry_type=optional.geometry_types[i],
+                dimension=optional.dimensions[i],
+                nullable=self.nullable[i],
+                visible=optional.visible[i],
+            )
+        return Column(
+            name=info.name,
+            type_code=self.types[i],
+            metadata=stored_metadata(self.types[i], self.metadata[i], info),
+            unsigned=info.unsigned if unsigned is None else unsigned,
+            collation=optional.collations[i],
+            charset=info.charset or BINARY if optional.collations[i] is None else None,
+            members=info.members if members is None else members,
+            geometry_type=optional.geometry_types[i],
+            dimension=optional.dimensions[i],
+            declared=declared_type(self.types[i], info),
+            nullable=self.nullable[i],
+            visible=info.visible,
+        )
+
+
+def _column_json(column: Column) -> dict[str, Any]:
+    """What is known of a column, its name and type first."""
+    values = {f.name: json_value(getattr(column, f.name)) for f in fields(column)}
+    shown = {"name": column.name, "type": type_name(column)} | values
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _member_texts(members: tuple[bytes, ...] | None, collation: int | None) -> tuple[str, ...] | None:
+    if members is None:
+        return None
+    return tuple(decode_text(member, collation)[0] for member in members)
+
+
+def _name(reader: EventReader) -> str:
+    name = reader.length_encoded_bytes()
+    reader.skip(1)
+    return text(name)
+
+
+def _read_metadata(reader: EventReader, codes: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Real types and metadata of all columns."""
+    types, metadata = [], []
+    for code in codes:
+        if code not in _KNOWN_TYPES:
+            raise UnsupportedError(f"column type {code} is unknown", reader.offset)
+        packed = reader.take(_METADATA_BYTES.get(FieldType(code), 0))
+        if code in _REAL_TYPE_AND_LENGTH and packed[0]:
+            real_type = packed[0] | _LENGTH_BITS
+            if real_type not in _REAL_TYPE_AND_LENGTH:
+                raise EventError(f"column type {code} cannot stand for type {real_type}", reader.offset - 2)
+            types.append(real_type)
+            metadata.append(packed[1] | (~packed[0] & _LENGTH_BITS) << 4)
+        else:
+            types.append(code)
+            metadata.append(int.from_bytes(packed, "little"))
+    return tuple(types), tuple(metadata)

@@ -1,0 +1,91 @@
+"""Short texts of events in their own character set: statements, and the members of ENUM and SET columns.
+
+One value at a time, by the same tables that the columns' kernels use. Nothing is dropped in silence: bytes
+that are not text in their character set become `\\xNN`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from engine.binlog.charset_tables import (
+    GB18030_SUPPLEMENTARY,
+    MULTI_BYTE_CHARSETS,
+    SINGLE_BYTE_CHARSETS,
+    UNDEFINED,
+    UNICODE_CODECS,
+    gb18030_number,
+    multi_byte_characters,
+    single_byte_characters,
+)
+from engine.binlog.charsets import BINARY, collation_charset
+
+_UTF8 = ("utf8mb4", "utf8mb3", BINARY)
+"""`binary` statements are what their client made them: most likely UTF-8."""
+_NOT_ASCII = frozenset({*UNICODE_CODECS, "swe7"})
+"""Character sets in which bytes below 0x80 may be something else than in ASCII."""
+_REPLACEMENT = "\ufffd"
+_LONGEST_SEQUENCE = 4
+
+
+def decode_text(value: bytes, collation: int | None) -> tuple[str, bool]:
+    """The text of bytes in a collation's character set (None: UTF-8), and whether that was without loss."""
+    charset = BINARY if collation is None else collation_charset(collation)
+    if charset in _UTF8 or (value.isascii() and charset not in _NOT_ASCII):
+        try:
+            return value.decode(), True
+        except UnicodeDecodeError:
+            return value.decode("utf-8", "backslashreplace"), False
+    text = _decoded(value, charset)
+    return (value.decode("ascii", "backslashreplace"), False) if text is None else (text, True)
+
+
+def _decoded(value: bytes, charset: str) -> str | None:
+    """The text, or None where some of the bytes are not text in the character set."""
+    if charset in SINGLE_BYTE_CHARSETS or charset in MULTI_BYTE_CHARSETS:
+        return _by_table(value, _characters(charset), charset == "gb18030")
+    try:
+        text = value.decode(UNICODE_CODECS.get(charset, "utf-8"))
+    except UnicodeDecodeError:
+        return None
+    beyond = charset == "ucs2" and not text.isascii() and max(text) > "\uffff"
+    return None if beyond else text
+
+
+@cache
+def _characters(charset: str) -> dict[bytes, str]:
+    """Sequence of bytes → character, without those that stand for nothing."""
+    if charset in SINGLE_BYTE_CHARSETS:
+        table = {bytes([byte]): each for byte, each in enumerate(single_byte_characters(charset))}
+    else:
+        table = dict(multi_byte_characters(charset))
+    return {
+        sequence: character
+        for sequence, character in table.items()
+        if character != _REPLACEMENT and (character != UNDEFINED or sequence == UNDEFINED.encode())
+    }
+
+
+def _by_table(value: bytes, characters: dict[bytes, str], has_supplementary: bool) -> str | None:
+    text = []
+    at = 0
+    while at < len(value):
+        for length in range(1, _LONGEST_SEQUENCE + 1):
+            sequence = value[at : at + length]
+            character = characters.get(sequence)
+            if character is None and has_supplementary and len(sequence) == _LONGEST_SEQUENCE:
+                character = _supplementary(sequence)
+            if character is not None:
+                break
+        else:
+            return None
+        text.append(character)
+        at += length
+    return "".join(text)
+
+
+def _supplementary(sequence: bytes) -> str | None:
+    """The character beyond U+FFFF of four bytes in gb18030, which follow Unicode's order there."""
+    number = gb18030_number(sequence)
+    code_point = -1 if number is None else 0x10000 + number - GB18030_SUPPLEMENTARY
+    return chr(code_point) if 0x10000 <= code_point <= 0x10FFFF else None

@@ -1,0 +1,201 @@
+"""What an output holds and how far it is behind: the `status` command.
+
+Everything comes from the commit log and two small files beside it, so it costs the same whatever the size of
+the output, and nothing has to run.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from engine.errors import EngineError
+from engine.output.caught_up import read_caught_up
+from engine.output.commit_log import CommitLog, Position, TableTotals
+from engine.output.files import opening
+from engine.output.folder import open_output
+from engine.output.lock import lock_holder
+
+EVENTS_FEED = "(events)"
+"""How the events feed is shown among the tables."""
+
+FRESH_SECONDS = 20.0
+"""So long the word of a source that it has nothing more counts: a few heartbeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """What is committed of one table; both names are empty for the events feed."""
+
+    database: str
+    table: str
+    files: int
+    rows: int
+    bytes: int
+    schema_version: int
+    """The newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """An output as of its last commit, seen at a moment."""
+
+    out: str
+    writer: int | None
+    """The process that writes to it now."""
+    commit: int
+    """-1 before the first; then what follows is null or zero."""
+    oldest_commit: int
+    """The first that no vacuum has removed; what follows is about the commits from it on."""
+    commit_age_seconds: float | None
+    """Since the last commit."""
+    lag_seconds: float | None
+    """What the output is behind its source: 0 while the source says that it has nothing more, else the time
+    since it last said so, or since its last committed event, whichever is later."""
+    last_event_seconds: float | None
+    """From the source's clock at the last committed event until now; null where it is not known."""
+    caught_up_seconds: float | None
+    """Since the source last said that it has nothing more than the output; null if it has not yet."""
+    last_seq: int
+    position: Position | None
+    rows: int
+    bytes: int
+    counters: dict[str, int]
+    tables: tuple[TableStatus, ...]
+    """The largest first."""
+
+    def json(self) -> str:
+        """One JSON object; the keys are the field names."""
+        return json.dumps(asdict(self), indent=2, ensure_ascii=False)
+
+    def text(self) -> str:
+        """A few lines for a person."""
+        lines = [
+            ("output", self.out),
+            ("writer", "none" if self.writer is None else f"process {self.writer}"),
+            (
+                "commit",
+                "none yet" if self.position is None else f"{self.commit}, {_age(self.commit_age_seconds)}",
+            ),
+        ]
+        if self.position is not None:
+            lines += [
+                ("position", f"{self.position.file}:{self.position.position}"),
+                ("gtid set", self.position.gtid_set or "not known"),
+                ("source", f"{self.position.flavor} {self.position.server_uuid}".strip()),
+                ("lag", "not known" if self.lag_seconds is None else f"{self.lag_seconds:.1f} seconds"),
+                ("last event", _age(self.last_event_seconds)),
+                ("caught up", _age(self.caught_up_seconds)),
+                ("rows", f"{self.rows:,} in {_size(self.bytes)}, last _seq {self.last_seq:,}"),
+                *([("oldest commit", str(self.oldest_commit))] if self.oldest_commit else []),
+            ]
+        lines += [(name.replace("_", " "), f"{count:,}") for name, count in sorted(self.counters.items())]
+        width = max(len(name) for name, _ in lines)
+        shown = [f"{name:<{width}}  {value}" for name, value in lines]
+        return "\n".join([*shown, *_table_lines(self.tables)])
+
+
+def print_status(out: Path | str, as_json: bool = False) -> int:
+    """Print the status of the output in `out`; the exit code. Raises like `status`."""
+    seen = status(out)
+    print(seen.json() if as_json else seen.text())
+    return 0
+
+
+def status(out: Path | str) -> Status:
+    """The state of the output in `out`. Raises `EngineError` where there is none, or its log is damaged."""
+    out = Path(out)
+    state = open_output(out)
+    with opening(out):
+        writer = lock_holder(out)
+    log = CommitLog(out)
+    if state.commit < 0:
+        if writer is None and not log.folder.exists():
+            raise EngineError(
+                f"there is no output of binlog-engine in {out}: give the folder that `run` writes to"
+            )
+        return Status(str(out), writer, -1, 0, None, None, None, None, 0, None, 0, 0, {}, ())
+    commit = log.read(state.commit)
+    summary = log.summary_at(state.commit)
+    newest: dict[tuple[str, str], int] = {}
+    for database, table, version in summary.schemas:
+        newest[database, table] = max(version, newest.get((database, table), 0))
+    oldest = log.oldest_version()
+    removed = log.summary_at(oldest - 1).totals
+    tables = [
+        TableStatus(*key, *totals.less(removed.get(key, TableTotals())), newest[key])
+        for key, totals in summary.totals.items()
+    ]
+    now = time.time()
+    last_event = max(0.0, now - commit.source_timestamp) if commit.source_timestamp else None
+    caught_up_us = read_caught_up(out)
+    caught_up = None if caught_up_us is None else max(0.0, now - caught_up_us / 1_000_000)
+    return Status(
+        out=str(out),
+        writer=writer,
+        commit=commit.version,
+        oldest_commit=oldest,
+        commit_age_seconds=max(0.0, now - commit.time_us / 1_000_000),
+        lag_seconds=_lag(last_event, caught_up, running=writer is not None),
+        last_event_seconds=last_event,
+        caught_up_seconds=caught_up,
+        last_seq=commit.last_seq,
+        position=commit.position,
+        rows=sum(table.rows for table in tables),
+        bytes=sum(table.bytes for table in tables),
+        counters=summary.counters,
+        tables=tuple(sorted(tables, key=lambda table: (-table.bytes, table.database, table.table))),
+    )
+
+
+def _lag(last_event: float | None, caught_up: float | None, *, running: bool) -> float | None:
+    if caught_up is not None and caught_up < FRESH_SECONDS and running:
+        return 0.0
+    return min((age for age in (last_event, caught_up) if age is not None), default=None)
+
+
+def _table_lines(tables: tuple[TableStatus, ...]) -> list[str]:
+    if not tables:
+        return []
+    head = ("table", "rows", "files", "size", "schema")
+    cells = [
+        (
+            f"{table.database}.{table.table}" if table.table else EVENTS_FEED,
+            f"{table.rows:,}",
+            f"{table.files:,}",
+            _size(table.bytes),
+            f"version {table.schema_version}",
+        )
+        for table in tables
+    ]
+    widths = [max(len(row[column]) for row in [head, *cells]) for column in range(len(head))]
+    rows = (
+        "  ".join(
+            cell.ljust(width) if column in (0, 4) else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in [head, *cells]
+    )
+    return ["", *(row.rstrip() for row in rows)]
+
+
+def _age(seconds: float | None) -> str:
+    if seconds is None:
+        return "not known"
+    moment = datetime.fromtimestamp(time.time() - seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.1f} {unit} ago ({moment})"
+    return f"{seconds:.1f} seconds ago ({moment})"
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

@@ -1,0 +1,81 @@
+"""Compiles every kernel ahead of time, so that no run has to: `python -m engine.commands.warm`.
+
+The column families compile themselves; the rest is compiled by decoding the sample binlogs, which makes
+sure that what was compiled is what a run calls.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from engine.binlog.files import open_binlog
+from engine.binlog.samples import compressed_binlog, sample_binlogs
+from engine.commands.compile_progress import compile_progress
+from engine.config.decode_options import DecodeOptions
+from engine.config.table_filter import EVERY_TABLE, TableFilter
+from engine.decode.batch import BatchDecoder
+from engine.decode.columns import compile_all
+from engine.errors import EngineError
+from engine.kernels.kernel import EVERY_KERNEL
+from engine.kernels.typed import Kernel
+from engine.net.batching.batcher import Batcher
+from engine.net.batching.event_filter import larger_table_ids, new_table_ids
+from engine.net.batching.receive_kernel import first_rolls_back
+from engine.net.client.statements_ahead import changes_in
+
+_ROOM = 1 << 20
+
+
+def warm_kernels() -> float:
+    """Compile what is not in the cache, and show how far that is; returns the seconds that it took."""
+    started = time.monotonic()
+    with compile_progress(compiled_kernels):
+        compile_all()
+        # Without a filter, and with one that leaves most of it out.
+        for tables in (EVERY_TABLE, TableFilter(("shop.customers",))):
+            for path in (*sample_binlogs(), compressed_binlog()):
+                decode_whole(path, DecodeOptions(tables=tables))
+        _compile_rest()
+    return time.monotonic() - started
+
+
+def _compile_rest() -> None:
+    """What takes more to be called than samples have: many tables, a transaction larger than a batch."""
+    larger_table_ids(new_table_ids(1))
+    first_rolls_back(np.empty(0, np.uint8), np.empty((0, 2), np.uint32), 0, 0)
+
+
+def compiled_kernels() -> tuple[int, int]:
+    """How many kernels have code in this process, and how many there are.
+
+    What only a kernel calls whose code came from the cache has none of its own.
+    """
+    compiled = sum(kernel.is_compiled for kernel in Kernel.every)
+    compiled += sum(bool(kernel.signatures) for kernel in EVERY_KERNEL)
+    return compiled, len(Kernel.every) + len(EVERY_KERNEL)
+
+
+def decode_whole(path: Path, options: DecodeOptions) -> None:
+    """Decode a binlog file for nothing. Raises `EngineError` where it is damaged."""
+    batcher = Batcher(lambda table_map: None, marker=None, decode=options, describe_ahead=dict.fromkeys)
+    batches = list(batcher.begin_file(path.name))
+    with open_binlog(path) as file:
+        while size := file.readinto(batcher.space()):
+            batches += batcher.received(size)
+    batches += batcher.finish()
+    for batch in batches:
+        list(changes_in(batch))
+    decoder = BatchDecoder(options)
+    room = np.empty(_ROOM, np.uint8)
+    for batch in batches:
+        result, _ = decoder.decode(batch.header, batch.index, np.array(batch.data), room)
+        if result.error is not None:
+            raise EngineError(result.error)
+
+
+if __name__ == "__main__":
+    print(f"kernels ready after {warm_kernels():.1f} s", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""What a user sets: settings, credentials, option files, TLS, the table filter."""

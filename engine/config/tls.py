@@ -1,0 +1,222 @@
+"""TLS to a server: how much of it is asked for, the context that follows, and what a failure means.
+
+The settings are a plain frozen value that crosses process borders; the context, which cannot, is made anew
+for each connection, so that certificates may be replaced under a running engine. From `required` on nothing
+is ever said in clear, whatever the server (or somebody in between) claims not to be able to do.
+"""
+
+from __future__ import annotations
+
+import ssl
+import warnings
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from engine.errors import ConnectionFailed, EngineError
+
+
+class TlsMode(StrEnum):
+    """How much is asked for; each one asks for more than the one before."""
+
+    DISABLED = "disabled"
+    PREFERRED = "preferred"
+    """Encrypted where the server offers it; somebody in between can take the offer away."""
+    REQUIRED = "required"
+    """Encrypted, by whomever."""
+    VERIFY_CA = "verify-ca"
+    """Encrypted by someone whose certificate a trusted authority signed."""
+    VERIFY_IDENTITY = "verify-identity"
+    """And which names the host that we connect to."""
+
+    @property
+    def verifies(self) -> bool:
+        """Whether the server's certificate is looked at."""
+        return self in (TlsMode.VERIFY_CA, TlsMode.VERIFY_IDENTITY)
+
+
+VERSIONS = {
+    "1.0": ssl.TLSVersion.TLSv1,
+    "1.1": ssl.TLSVersion.TLSv1_1,
+    "1.2": ssl.TLSVersion.TLSv1_2,
+    "1.3": ssl.TLSVersion.TLSv1_3,
+}
+"""What may be asked for as the oldest version."""
+
+
+_LEGACY_SERVER_CONNECT = 0x4
+"""OpenSSL's SSL_OP_LEGACY_SERVER_CONNECT, which Python names since 3.12."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """What a user asks of a connection's encryption. Raises `EngineError` for what contradicts itself."""
+
+    mode: TlsMode = TlsMode.PREFERRED
+    ca: Path | None = None
+    """File of the authorities to trust; without one, those that this machine trusts."""
+    certificate: Path | None = None
+    """The client's own, for servers that ask for one; its key may stand in the same file."""
+    key: Path | None = None
+    minimum_version: str = "1.2"
+
+    def __post_init__(self) -> None:
+        if self.ca is not None and not self.mode.verifies:
+            raise EngineError(
+                f"--tls {self.mode} does not look at the server's certificate, so --tls-ca is of no use: ask "
+                "for verify-ca or verify-identity"
+            )
+        if self.key is not None and self.certificate is None:
+            raise EngineError("--tls-key is of no use without --tls-cert, the certificate that it belongs to")
+
+    def wanted(self, *, offered: bool, local: bool, where: str) -> bool:
+        """Whether to encrypt the connection to a server that offers it or not.
+
+        `local`: over a unix socket, where nobody can listen. Raises `EngineError` rather than go without what
+        was asked for.
+        """
+        if self.mode is TlsMode.DISABLED or (self.mode is TlsMode.PREFERRED and local):
+            return False
+        if local and self.mode is TlsMode.VERIFY_IDENTITY:
+            raise EngineError(f"{where} is a unix socket, which no certificate can name: ask for verify-ca")
+        if offered or self.mode is TlsMode.PREFERRED:
+            return offered
+        raise EngineError(
+            f"{where} offers no TLS, which --tls {self.mode} asks for: set it up on the server (and if it is "
+            "set up, find out who answers in its place)"
+        )
+
+    def context(self) -> ssl.SSLContext:
+        """The context for one connection; raises `EngineError` for files that cannot be used."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = self.mode is TlsMode.VERIFY_IDENTITY
+        context.verify_mode = ssl.CERT_REQUIRED if self.mode.verifies else ssl.CERT_NONE
+        # Whatever stands in the file is trusted, be it a root, an intermediate or the server's very own.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        self._set_version(context)
+        if self.mode.verifies:
+            self._trust(context)
+        if self.certificate is not None:
+            load_certificate(context, self.certificate, self.key)
+        return context
+
+    def _set_version(self, context: ssl.SSLContext) -> None:
+        with warnings.catch_warnings():
+            # Asking for a version of before 1.2 is a deliberate act already.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            context.minimum_version = VERSIONS[self.minimum_version]
+        if VERSIONS[self.minimum_version] < ssl.TLSVersion.TLSv1_2:
+            # Such servers sign with hashes that OpenSSL 3 knows only at its lowest level of security, offer
+            # Diffie-Hellman groups that it knows at none, and are older than secure renegotiation.
+            context.set_ciphers("DEFAULT:!DHE:@SECLEVEL=0")
+            context.options |= _LEGACY_SERVER_CONNECT
+
+    def _trust(self, context: ssl.SSLContext) -> None:
+        if self.ca is None:
+            context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+            return
+        _require_readable(self.ca, "--tls-ca")
+        try:
+            context.load_verify_locations(self.ca)
+        except ssl.SSLError:
+            raise EngineError(f"--tls-ca {self.ca} holds no certificates in PEM form") from None
+
+
+NO_TLS = Tls(TlsMode.DISABLED)
+
+
+def explain(error: OSError, where: str, tls: Tls) -> EngineError:
+    """What a TLS failure on the connection to `where` means: a set-up that trying again won't mend.
+
+    Only damage on the way may be gone the next time, as `ConnectionFailed` says.
+    """
+    if isinstance(error, ssl.SSLCertVerificationError):
+        sentence = _UNTRUSTED.get(error.verify_code, _UNTRUSTED_OTHERWISE)
+        reason = error.verify_message
+    else:
+        reason = (getattr(error, "reason", None) or str(error)).replace("_", " ").lower()
+        sentence = next((text for part, text in _FAILURES if part in reason), _FAILED)
+    authorities = "this machine's authorities" if tls.ca is None else str(tls.ca)
+    kind = ConnectionFailed if _DAMAGED in reason else EngineError
+    return kind(
+        sentence.format(where=where, reason=reason, authorities=authorities, version=tls.minimum_version)
+    )
+
+
+def _require_readable(path: Path, flag: str) -> None:
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise EngineError(f"{flag} {path} cannot be read: {error.strerror}") from None
+
+
+def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path | None) -> None:
+    """Have a context show a certificate. Raises `EngineError` for files that do not hold it and its key."""
+    _require_readable(certificate, "--tls-cert")
+    if key is not None:
+        _require_readable(key, "--tls-key")
+    in_file = f"--tls-cert {certificate}" if key is None else f"--tls-key {key}"
+
+    def no_passphrase() -> str:
+        # Without this OpenSSL asks the terminal, wherever that is.
+        raise EngineError(f"{in_file} holds a key that a passphrase protects: give one without")
+
+    try:
+        context.load_cert_chain(certificate, key, no_passphrase)
+    except ssl.SSLError as error:
+        if "KEY_VALUES_MISMATCH" in str(error):
+            raise EngineError(f"{in_file} is not the key of the certificate in {certificate}") from None
+        raise EngineError(
+            f"--tls-cert {certificate}{'' if key is None else f' and --tls-key {key}'} hold no certificate "
+            "and key in PEM form"
+        ) from None
+
+
+_UNTRUSTED_OTHERWISE = "the certificate of {where} is not to be trusted: {reason}"
+_UNKNOWN_AUTHORITY = (
+    "the certificate of {where} was signed by none of {authorities} ({reason}): give the server's authority "
+    "as --tls-ca"
+)
+_ANOTHER_HOST = (
+    "the certificate of {where} names another host ({reason}): connect by a name that it has, or ask for "
+    "verify-ca"
+)
+_UNTRUSTED = {
+    2: _UNKNOWN_AUTHORITY,
+    9: "the certificate of {where} is not valid yet: check the clocks, or have a new one made",
+    10: "the certificate of {where} has expired: have a new one made",
+    18: _UNKNOWN_AUTHORITY,
+    19: _UNKNOWN_AUTHORITY,
+    20: _UNKNOWN_AUTHORITY,
+    21: _UNKNOWN_AUTHORITY,
+    62: _ANOTHER_HOST,
+    64: _ANOTHER_HOST,
+}
+"""OpenSSL's verification codes (`X509_V_ERR_…`) → sentence."""
+
+_FAILED = "TLS with {where} failed: {reason}"
+_DAMAGED = "bad record mac"
+"""OpenSSL's reason, in lower case, where a record is not what the other side sent."""
+_NO_COMMON_VERSION = (
+    "{where} speaks no TLS of version {version} or later ({reason}): bring the server up to date, or lower "
+    "--tls-min-version"
+)
+_BROKEN_OFF = (
+    "{where} broke off TLS: it may speak no version of {version} or later, or not take our certificate, so "
+    "see its error log"
+)
+_CLIENT_REFUSED = (
+    "{where} does not take our certificate ({reason}): give one that its authority has signed, as --tls-cert "
+    "and --tls-key"
+)
+_FAILURES = (
+    ("unsupported protocol", _NO_COMMON_VERSION),
+    ("protocol version", _NO_COMMON_VERSION),
+    ("wrong version number", _BROKEN_OFF),
+    ("certificate required", _CLIENT_REFUSED),
+    ("alert unknown ca", _CLIENT_REFUSED),
+    ("alert bad certificate", _CLIENT_REFUSED),
+    ("alert certificate", _CLIENT_REFUSED),
+    ("alert unsupported certificate", _CLIENT_REFUSED),
+)
+"""Parts of OpenSSL's reasons, in lower case → sentence."""

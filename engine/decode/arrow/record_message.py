@@ -1,0 +1,154 @@
+"""Record batches as IPC messages, built where the sink will read them.
+
+Arrow would collect finished arrays into a batch and copy them into a message, which for a small batch takes
+longer than decoding it. Here the arrays are built in the message's body, behind metadata that comes from a
+template: Arrow makes it once per schema, and from batch to batch only its numbers differ (rows, nulls, places
+of buffers).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from engine.decode.arrow.arena import ALIGNMENT, NO_BUFFER, Arena, ArrayParts, in_own_room
+from engine.decode.arrow.codec import Codec, Counters
+from engine.kernels.kernel import Bytes, Int32s, kernel, read_u64
+from engine.output.direct_io import DIRECT_BYTES, to_whole_pages
+from engine.output.flatbuffer import field, follow, vector
+
+_PREFIX = 8
+"""Bytes before a message's metadata: a marker, and the metadata's length."""
+_HEADER, _BODY_LENGTH = 2, 3
+"""Fields of a `Message`."""
+_LENGTH, _NODES, _BUFFERS = range(3)
+"""Fields of a `RecordBatch`."""
+_SMALL_ROOM = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class RecordMessage:
+    """A record batch in a room."""
+
+    content: Bytes
+    rows: int
+    start: int
+    """Where in the room it stands."""
+
+
+@kernel
+def _clear_gaps(memory: Bytes, base: int, numbers: int, count: int) -> None:
+    """Clear what lies behind each buffer up to the next multiple of `ALIGNMENT`: it is what was there before.
+
+    `numbers`: where place and size of each of `count` buffers stand; `base`: what places are counted from.
+    """
+    for at in range(numbers, numbers + 16 * count, 16):
+        end = base + read_u64(memory, at) + read_u64(memory, at + 8)
+        for gap in range(end, (end + ALIGNMENT - 1) & -ALIGNMENT):
+            memory[gap] = 0
+
+
+class MessageTemplate:
+    """What the messages of all record batches of one schema have in common."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        # With a row, so that no number has its default value, which would be left out.
+        row = pa.RecordBatch.from_arrays([pa.nulls(1, kind) for kind in schema.types], schema=schema)
+        message = row.serialize().to_pybytes()
+        size = _PREFIX + int.from_bytes(message[4:_PREFIX], "little")
+        metadata = message[_PREFIX:size]
+        table = follow(metadata, 0)
+        batch = follow(metadata, field(metadata, table, _HEADER))
+        self._metadata = bytearray(message[:size])
+        self._rows = _PREFIX + field(metadata, batch, _LENGTH)
+        self._body_length = _PREFIX + field(metadata, table, _BODY_LENGTH)
+        nodes, node_count = vector(metadata, field(metadata, batch, _NODES))
+        buffers, buffer_count = vector(metadata, field(metadata, batch, _BUFFERS))
+        self._nodes, self._buffers = _PREFIX + nodes, _PREFIX + buffers
+        # A node and a buffer are two numbers each.
+        self._node_numbers = struct.Struct(f"<{2 * node_count}q")
+        self._buffer_numbers = struct.Struct(f"<{2 * buffer_count}q")
+
+    @property
+    def body(self) -> int:
+        """Where a message's body starts, which the places of buffers are counted from."""
+        return len(self._metadata)
+
+    def begin(self, arena: Arena) -> int:
+        """Leave room for the metadata, which `finish` fills in; where the message starts; or `ArenaFull`."""
+        gap = to_whole_pages(arena.end + self.body)
+        arena.open(gap)
+        arena.keep(gap)
+        start = arena.end
+        arena.open(self.body)
+        arena.keep(self.body)
+        arena.base = arena.end
+        return start
+
+    def finish(self, arena: Arena, start: int, rows: int, arrays: Iterable[ArrayParts]) -> RecordMessage:
+        """The message that began at `start` and had all its arrays built behind that. Raises `ArenaFull`."""
+        if arena.end - arena.base >= DIRECT_BYTES:
+            gap = to_whole_pages(arena.end)
+            arena.open(gap)[:gap] = 0
+            arena.keep(gap)
+        nodes: list[int] = []
+        buffers: list[int] = []
+        for array in arrays:
+            nodes += array.nodes
+            buffers += array.buffers
+        metadata = self._metadata
+        struct.pack_into("<q", metadata, self._rows, rows)
+        struct.pack_into("<q", metadata, self._body_length, arena.end - arena.base)
+        self._node_numbers.pack_into(metadata, self._nodes, *nodes)
+        self._buffer_numbers.pack_into(metadata, self._buffers, *buffers)
+        arena.memory[start : start + self.body] = np.frombuffer(metadata, np.uint8)
+        _clear_gaps(arena.memory, arena.base, start + self._buffers, len(buffers) // 2)
+        return RecordMessage(arena.memory[start : arena.end], rows, start)
+
+
+def copy_array(arena: Arena, array: pa.Array) -> ArrayParts:
+    """A finished array without children, copied into the room. Raises `ArenaFull`."""
+    assert array.offset == 0
+    assert array.type.num_fields == 0
+    places: list[int] = []
+    for number, buffer in enumerate(array.buffers()):
+        unneeded = buffer is None or not buffer.size or (number == 0 and not array.null_count)
+        places += NO_BUFFER if unneeded else arena.put(np.frombuffer(buffer, np.uint8))
+    return ArrayParts((len(array), array.null_count), tuple(places))
+
+
+def write_batch(
+    arena: Arena, template: MessageTemplate, batch: pa.RecordBatch
+) -> tuple[RecordMessage, list[int]]:
+    """A finished record batch, copied into the room, and where in the message each column's last buffer is.
+
+    Raises `ArenaFull`.
+    """
+    start = template.begin(arena)
+    arrays = [copy_array(arena, array) for array in batch.columns]
+    last_buffers = [template.body + array.buffers[-2] for array in arrays]
+    return template.finish(arena, start, batch.num_rows, arrays), last_buffers
+
+
+def read_arrays(
+    data: Bytes, cells: Sequence[Int32s], codecs: Sequence[Codec], counters: Counters
+) -> list[pa.Array]:
+    """What codecs make of columns of cells, in memory of their own: for looking at, not for speed."""
+    if not codecs:
+        return []
+    schema = pa.schema([pa.field("", codec.arrow_type) for codec in codecs])
+    template = MessageTemplate(schema)
+
+    def build(arena: Arena) -> tuple[RecordMessage, Counters]:
+        start, counted = template.begin(arena), Counters()
+        columns = zip(codecs, cells, strict=True)
+        arrays = [codec.build(data, column, arena, counted) for codec, column in columns]
+        return template.finish(arena, start, len(cells[0]), arrays), counted
+
+    message, counted = in_own_room(_SMALL_ROOM, build)
+    counters.add_all(counted)
+    return pa.ipc.read_record_batch(pa.py_buffer(message.content), schema).columns

@@ -1,0 +1,173 @@
+"""What an update changes in a JSON document, as MySQL logs it with `binlog_row_value_options=PARTIAL_JSON`.
+
+A list of differences: replace, insert or remove what is at a path. Applied to the document before, they give
+the one behind the update; where that is not known they can be shown as a document of their own. Source:
+`Json_diff_vector::read_binary` and `apply_json_diff` in MySQL's `sql/json_diff.cc`, `sql/json_path.cc`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.binlog.event_reader import EventReader
+from engine.decode.columns.json.tree import Node, parse_document, serialize_document, text_scalar
+from engine.errors import EventError
+
+REPLACE, INSERT, REMOVE = range(3)
+_NAMES = {REPLACE: "replace", INSERT: "insert", REMOVE: "remove"}
+
+_LEG = re.compile(
+    r'\s*(?:\.\s*(?:(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<name>[^\s."*\[]+))'
+    r"|\[\s*(?:(?P<cell>\d+)|(?P<last>last)\s*(?:-\s*(?P<back>\d+))?)\s*\])\s*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A place in an array, counted from its first value or back from its last."""
+
+    index: int
+    from_end: bool = False
+
+    def position(self, size: int) -> int | None:
+        """The index in an array of `size` values; null outside it."""
+        if self.index >= size:
+            return None
+        return size - 1 - self.index if self.from_end else self.index
+
+
+@dataclass(frozen=True, slots=True)
+class JsonDiff:
+    """One difference."""
+
+    operation: int
+    path: str
+    """As the server writes it."""
+    legs: tuple[bytes | Cell, ...]
+    """The path's steps: an object's key, or a place in an array. At least one."""
+    value: bytes | None
+    """The binary document that is put there; null where something is removed."""
+
+
+def read_diffs(content: bytes) -> tuple[JsonDiff, ...]:
+    """The differences in a cell, behind its length. Raises `EventError` for anything malformed."""
+    reader = EventReader(content)
+    diffs = []
+    while reader.remaining:
+        operation = reader.uint(1)
+        if operation not in _NAMES:
+            raise EventError(f"{operation} is no way to change a JSON document", reader.offset - 1)
+        path = _path(reader)
+        value = None if operation == REMOVE else reader.length_encoded_bytes()
+        diffs.append(JsonDiff(operation, path, _legs(path), value))
+    return tuple(diffs)
+
+
+def apply_diffs(document: bytes, diffs: Sequence[JsonDiff]) -> bytes:
+    """The binary document that `diffs` make of another.
+
+    Raises `EventError` where they do not fit it, as the server's own replicas do.
+    """
+    if not diffs:
+        return document
+    root = parse_document(document)
+    for diff in diffs:
+        _apply(root, diff)
+    return serialize_document(root)
+
+
+def diffs_document(diffs: Sequence[JsonDiff]) -> bytes:
+    """The differences as a document: `[{"op": "replace", "path": "$.a", "value": 1}, …]`."""
+    items: list[Node] = []
+    for diff in diffs:
+        item: dict[bytes, Node] = {
+            b"op": text_scalar(_NAMES[diff.operation]),
+            b"path": text_scalar(diff.path),
+        }
+        if diff.value is not None:
+            item[b"value"] = parse_document(diff.value)
+        items.append(item)
+    return serialize_document(items)
+
+
+def _path(reader: EventReader) -> str:
+    raw = reader.length_encoded_bytes()
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise EventError("a JSON path is not UTF-8", reader.offset - len(raw) + error.start) from None
+
+
+def _legs(path: str) -> tuple[bytes | Cell, ...]:
+    legs: list[bytes | Cell] = []
+    at = path.find("$") + 1
+    if not at or path[: at - 1].strip():
+        raise EventError(f"the JSON path {path!r} does not start at the document")
+    while at < len(path):
+        match = _LEG.match(path, at)
+        if match is None:
+            raise EventError(f"the JSON path {path!r} leads to no single place")
+        legs.append(_leg(match, path))
+        at = match.end()
+    if not legs:
+        raise EventError("a difference replaces a whole JSON document")
+    return tuple(legs)
+
+
+def _leg(match: re.Match[str], path: str) -> bytes | Cell:
+    if match["cell"]:
+        return Cell(int(match["cell"]))
+    if match["last"]:
+        return Cell(int(match["back"] or 0), from_end=True)
+    if match["name"]:
+        return match["name"].encode()
+    try:
+        return str(json.loads(match["quoted"], strict=False)).encode()
+    except ValueError:
+        raise EventError(f"the JSON path {path!r} holds no proper name") from None
+
+
+def _apply(root: Node, diff: JsonDiff) -> None:
+    parent, value = root, None if diff.value is None else parse_document(diff.value)
+    for leg in diff.legs[:-1]:
+        parent = _step(parent, leg, diff)
+    leg = diff.legs[-1]
+    if isinstance(parent, dict) and isinstance(leg, bytes):
+        if (leg in parent) != (diff.operation != INSERT):
+            raise _unfit(diff)
+        if value is None:
+            del parent[leg]
+        else:
+            parent[leg] = value
+    elif isinstance(parent, list) and isinstance(leg, Cell):
+        place = leg.position(len(parent))
+        if diff.operation == INSERT and value is not None:
+            # Behind the end is at the end; before the beginning is at the beginning.
+            parent.insert((0 if leg.from_end else len(parent)) if place is None else place, value)
+        elif place is None:
+            raise _unfit(diff)
+        elif value is None:
+            del parent[place]
+        else:
+            parent[place] = value
+    else:
+        raise _unfit(diff)
+
+
+def _step(node: Node, leg: bytes | Cell, diff: JsonDiff) -> Node:
+    if isinstance(node, dict) and isinstance(leg, bytes) and leg in node:
+        return node[leg]
+    if isinstance(node, list) and isinstance(leg, Cell):
+        place = leg.position(len(node))
+        if place is not None:
+            return node[place]
+    raise _unfit(diff)
+
+
+def _unfit(diff: JsonDiff) -> EventError:
+    return EventError(
+        f"a JSON document has no place to {_NAMES[diff.operation]} at {diff.path!r}, as its update wants"
+    )

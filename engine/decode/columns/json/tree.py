@@ -1,0 +1,194 @@
+"""MySQL's binary JSON taken apart and put together again, for the few places that change a document.
+
+Containers become Python's, scalars stay the very bytes that they are, so that nothing is rounded on the way.
+The format is explained in `json_twin`; every offset is checked as there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.decode.columns.json.text import (
+    DEEPEST,
+    DOUBLE,
+    INLINED,
+    INT16,
+    INT32,
+    INT64,
+    LARGE_ARRAY,
+    LARGE_OBJECT,
+    LITERAL,
+    OPAQUE,
+    SMALL_ARRAY,
+    SMALL_OBJECT,
+    STRING,
+    UINT16,
+    UINT32,
+    UINT64,
+)
+from engine.errors import EventError, UnsupportedError
+
+_SIZES = {LITERAL: 1, INT16: 2, UINT16: 2, INT32: 4, UINT32: 4, INT64: 8, UINT64: 8, DOUBLE: 8}
+_LARGEST_SMALL = 0xFFFF
+"""Bytes of a container whose offsets and sizes have two bytes."""
+_LARGEST = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A value that is no container: its type and its bytes, length included where it has one."""
+
+    kind: int
+    content: bytes
+
+
+Node = Scalar | dict[bytes, "Node"] | list["Node"]
+"""A value; objects have their keys as UTF-8."""
+
+
+def text_scalar(text: str) -> Scalar:
+    """A string."""
+    content = text.encode()
+    return Scalar(STRING, _variable_length(len(content)) + content)
+
+
+def parse_document(document: bytes) -> Node:
+    """The root of a document. Raises `EventError`, its offset counted in `document`, for a broken one."""
+    if not document:
+        return Scalar(LITERAL, b"\0")
+    return _Parser(document, len(document)).value(document[0], 1, len(document), 0)
+
+
+def serialize_document(root: Node) -> bytes:
+    """The document as MySQL would store it. Raises `EventError` where it is too deep or too large."""
+    kind, content = _packed(root, 0)
+    return bytes([kind]) + content
+
+
+@dataclass(slots=True)
+class _Parser:
+    data: bytes
+    room: int
+    """Bytes that the values yet to come can be made of: no two of them share any."""
+
+    def take(self, at: int, size: int, end: int) -> bytes:
+        """`size` bytes at `at`, all of them before `end`."""
+        if size > end - at:
+            raise EventError("a JSON value does not lie inside its document", at)
+        return self.data[at : at + size]
+
+    def number(self, at: int, size: int, end: int) -> int:
+        return int.from_bytes(self.take(at, size, end), "little")
+
+    def use(self, size: int, at: int) -> None:
+        self.room -= size
+        if self.room < 0:
+            raise EventError("the values of a JSON document lie upon each other", at)
+
+    def value(self, kind: int, at: int, end: int, depth: int) -> Node:
+        """The value of type `kind` whose content starts at `at` and lies before `end`."""
+        if kind <= LARGE_ARRAY:
+            return self.container(kind, at, end, depth)
+        if kind in _SIZES:
+            return Scalar(kind, self.take(at, _SIZES[kind], end))
+        if kind not in (STRING, OPAQUE):
+            raise EventError(f"{kind} is no JSON type", at)
+        start = at
+        at += kind == OPAQUE
+        length = 0
+        for shift in range(0, 35, 7):
+            byte = self.number(at, 1, end)
+            at += 1
+            length |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                self.use(length, at)
+                return Scalar(kind, self.take(start, at - start + length, end))
+        raise EventError("a JSON length has no end", at)
+
+    def container(self, kind: int, start: int, end: int, depth: int) -> Node:
+        """An object or array; its offsets count from `start`."""
+        if depth == DEEPEST:
+            raise EventError(f"a JSON document nests deeper than {DEEPEST} levels", start)
+        is_object, is_large = kind in (SMALL_OBJECT, LARGE_OBJECT), kind in (LARGE_OBJECT, LARGE_ARRAY)
+        width = 4 if is_large else 2
+        count, size = self.number(start, width, end), self.number(start + width, width, end)
+        keys = start + 2 * width
+        values = keys + (count * (width + 2) if is_object else 0)
+        contents = values + count * (1 + width)
+        if size > end - start or contents > start + size:
+            raise EventError(f"a JSON container of {size} bytes cannot hold {count} values", start)
+        self.use(contents - start, start)
+        end = start + size
+        nodes = []
+        for entry in range(values, contents, 1 + width):
+            kind, at = self.data[entry], entry + 1
+            if kind not in INLINED[is_large]:
+                at = self.content(start, entry + 1, width, contents)
+            nodes.append(self.value(kind, at, end, depth + 1))
+        if not is_object:
+            return nodes
+        names = []
+        for entry in range(keys, values, width + 2):
+            length = self.number(entry + width, 2, end)
+            self.use(length, entry)
+            names.append(self.take(self.content(start, entry, width, contents), length, end))
+        return dict(zip(names, nodes, strict=True))
+
+    def content(self, start: int, entry: int, width: int, contents: int) -> int:
+        """Where the offset at `entry` points to, which must be behind the container's tables."""
+        at = start + int.from_bytes(self.data[entry : entry + width], "little")
+        if at < contents:
+            raise EventError("a JSON offset points into the tables of its container", entry)
+        return at
+
+
+def _packed(node: Node, depth: int) -> tuple[int, bytes]:
+    """Type and content of a value."""
+    if isinstance(node, Scalar):
+        return node.kind, node.content
+    if depth == DEEPEST:
+        raise EventError(f"a JSON document nests deeper than {DEEPEST} levels")
+    if isinstance(node, dict):
+        small, large = SMALL_OBJECT, LARGE_OBJECT
+        # The order in which MySQL stores and prints them.
+        names = sorted(node, key=lambda name: (len(name), name))
+        children = [_packed(node[name], depth + 1) for name in names]
+    else:
+        small, large, names = SMALL_ARRAY, LARGE_ARRAY, []
+        children = [_packed(child, depth + 1) for child in node]
+    content = _layout(names, children, 2)
+    if len(content) <= _LARGEST_SMALL:
+        return small, content
+    content = _layout(names, children, 4)
+    if len(content) > _LARGEST:
+        raise UnsupportedError(f"a JSON document takes more than {_LARGEST} bytes")
+    return large, content
+
+
+def _layout(names: list[bytes], children: list[tuple[int, bytes]], width: int) -> bytes:
+    """A container with sizes and offsets of `width` bytes; of no use where it is too large for these."""
+    mask = (1 << 8 * width) - 1
+    tables = 2 * width + len(names) * (width + 2) + len(children) * (1 + width)
+    head, contents = bytearray(), bytearray()
+    for name in names:
+        head += (tables + len(contents) & mask).to_bytes(width, "little") + len(name).to_bytes(2, "little")
+        contents += name
+    for kind, content in children:
+        head.append(kind)
+        if kind in INLINED[width == 4]:
+            head += content.ljust(width, b"\0")
+        else:
+            head += (tables + len(contents) & mask).to_bytes(width, "little")
+            contents += content
+    size = tables + len(contents)
+    counts = len(children).to_bytes(width, "little") if len(children) <= mask else bytes(width)
+    return counts + (size & mask).to_bytes(width, "little") + bytes(head) + bytes(contents)
+
+
+def _variable_length(length: int) -> bytes:
+    """A length in seven bits per byte."""
+    encoded = bytearray()
+    while length > 0x7F:
+        encoded.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes(encoded) + bytes([length])

@@ -1,0 +1,1 @@
+"""Text of every character set, as UTF-8."""

@@ -1,0 +1,52 @@
+"""CHAR, VARCHAR and TEXT: text of any character set, as UTF-8; and bytes where the character set is `binary`.
+
+This module only chooses: each kind of character set has a codec of its own.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
+from engine.binlog.charsets import BINARY, charset_of
+from engine.binlog.column import Column
+from engine.binlog.field_types import FieldType
+from engine.decode.arrow.codec import Codec, Options
+from engine.decode.columns.binaries import binary_codec
+from engine.decode.columns.text.multi_byte import multi_byte_codec
+from engine.decode.columns.text.single_byte import single_byte_codec
+from engine.decode.columns.text.utf8 import Utf8Codec
+from engine.decode.columns.text.wide import WIDE_CHARSETS, wide_codec
+from engine.decode.columns.widths import length_bytes
+from engine.errors import EngineError
+
+_BLOBS = {FieldType.TINY_BLOB, FieldType.BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB}
+
+UNTOLD = "utf8mb4"
+"""What text is taken for where nobody told its character set."""
+_UTF8 = {"utf8mb4", "utf8mb3", "ascii"}
+
+
+def text_codec(charset: str, width: int, column_name: str) -> Codec:
+    """The codec of length-prefixed text; `EngineError` for a character set that no server has."""
+    if charset in _UTF8:
+        return Utf8Codec(pa.string(), width)
+    if charset in SINGLE_BYTE_CHARSETS:
+        return single_byte_codec(charset, width)
+    if charset in MULTI_BYTE_CHARSETS:
+        return multi_byte_codec(charset, width)
+    if charset in WIDE_CHARSETS:
+        return wide_codec(charset, width)
+    raise EngineError(f"column {column_name} has character set {charset}, which nobody here knows")
+
+
+def string_codec(column: Column, options: Options) -> Codec:
+    """The codec of a column of text or bytes.
+
+    Where nobody told the character set, BLOB and TEXT (which the binlog calls alike) are bytes, and the
+    others are taken for UTF-8.
+    """
+    charset = charset_of(column)
+    if charset == BINARY or (charset is None and column.type_code in _BLOBS):
+        return binary_codec(column, options)
+    return text_codec(charset or UNTOLD, -length_bytes(column), column.name)

@@ -1,6 +1,0 @@
-"""One declared type with a decode function for every kind of event, grouped by what the events are about."""
-
-from engine.decode.events.decoding import Event, TaggedGtid, decode_event, feed_entry, gtid_set_text
-from engine.decode.format_description import verify_checksum
-
-__all__ = ["Event", "TaggedGtid", "decode_event", "feed_entry", "gtid_set_text", "verify_checksum"]

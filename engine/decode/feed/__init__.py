@@ -1,0 +1,1 @@
+"""The events feed: what happened that is not a row change."""

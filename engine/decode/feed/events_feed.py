@@ -1,0 +1,83 @@
+"""The events feed of a batch: what happened in it that is no row change, as one record batch.
+
+An event becomes a row by the readable decoders of `engine.binlog.events`, one by one: there are few of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from engine.binlog.event_table import EventTable
+from engine.binlog.events import decode_event, feed_entry
+from engine.binlog.format_description import FormatDescription
+from engine.binlog.gtid_events import TaggedGtid
+from engine.decode.arrow.arena import Arena
+from engine.decode.arrow.record_message import MessageTemplate, write_batch
+from engine.decode.rows.survey import Survey
+from engine.decode.tables.assemble import TableMessage
+from engine.decode.tables.gtid_texts import gtid_texts
+from engine.errors import EventError
+from engine.kernels.kernel import Int64s
+from engine.output.change_schema import EVENT_FEED_SCHEMA, UTC_MICROSECONDS
+
+_SCHEMA_BYTES = EVENT_FEED_SCHEMA.serialize().to_pybytes()
+_TEMPLATE = MessageTemplate(EVENT_FEED_SCHEMA)
+_SEQUENCE = EVENT_FEED_SCHEMA.get_field_index("_seq")
+
+
+def feed_batch(
+    events: EventTable, survey: Survey, before: Int64s, description: FormatDescription, tagged: TaggedGtid
+) -> pa.RecordBatch:
+    """The entries of the events that belong there; `EventTableError` for one that is not sound.
+
+    `before`: per event how many rows and feed entries of the batch come before it.
+    """
+    places, transactions = survey.feed_events, survey.feed_transactions
+    entries = []
+    for place in places:
+        try:
+            entries.append(feed_entry(decode_event(events.event(place).tobytes(), description)))
+        except EventError as error:
+            raise events.error(int(place), str(error), error.corrupt) from error
+    inside = transactions >= 0
+    known = np.where(inside, transactions, 0)
+    commit_times = np.where(inside, survey.transaction_times[known], 0) if inside.any() else 0 * places
+    gtid_events = np.where(inside, survey.transaction_gtids[known], -1) if inside.any() else -1 + 0 * places
+    times = event_times(events, places, commit_times)
+    names, databases, statements, texts = zip(*entries, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(before[places] + 1),
+            pa.array([events.file] * len(places)),
+            pa.array(events.positions[places]),
+            gtid_texts(events, gtid_events, tagged).array(),
+            pa.array(times, UTC_MICROSECONDS),
+            pa.array(names, pa.string()),
+            pa.array(databases, pa.string()),
+            pa.array(statements, pa.string()),
+            pa.array(texts, pa.string()),
+        ],
+        schema=EVENT_FEED_SCHEMA,
+    )
+
+
+def feed_message(batch: pa.RecordBatch, first_time: int, last_time: int, arena: Arena) -> TableMessage:
+    """Entries of the feed, committed between these times (µs), as a message. Raises `ArenaFull`."""
+    message, places = write_batch(arena, _TEMPLATE, batch)
+    sequence = places[_SEQUENCE]
+    return TableMessage("", "", _SCHEMA_BYTES, message, sequence, first_time, last_time)
+
+
+def event_times(events: EventTable, places: Int64s, commit_times: Int64s) -> Int64s:
+    """Commit times in µs; where a transaction has none, the event's own time."""
+    untold = np.flatnonzero(commit_times <= 0)
+    if not len(untold):
+        return commit_times
+    starts = events.starts[places[untold]]
+    seconds = np.zeros(len(starts), np.int64)
+    for byte in range(4):
+        seconds |= events.data[starts + byte].astype(np.int64) << (8 * byte)
+    times = commit_times.copy()
+    times[untold] = seconds * 1_000_000
+    return times

@@ -1,0 +1,1 @@
+"""Single events and their rows as readable values, for the `events` command."""

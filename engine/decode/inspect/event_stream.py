@@ -1,0 +1,136 @@
+"""A run of raw events, decoded in order with what goes from one to the next.
+
+The format description tells how to read the events behind it, a table map what the rows behind it are, and
+a compressed transaction holds events of its own. Checksums are verified on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from engine.binlog import event_types as t
+from engine.binlog.catalog import ColumnInfo
+from engine.binlog.column import Column
+from engine.binlog.events import Event, decode_event, verify_checksum
+from engine.binlog.events.payload import TransactionPayload, inner_events
+from engine.binlog.events.rows import RowsHeader
+from engine.binlog.format_description import FormatDescription
+from engine.binlog.table_map import CatalogMismatch, TableMap
+from engine.decode.inspect.row_values import RowsUndecodable, row_values
+from engine.errors import BinlogError, EngineError, EventError
+
+NO_TABLE = 0xFFFFFF
+"""Table id of a rows event without rows, which only ends its statement."""
+
+Catalog = Callable[[str, str], tuple[ColumnInfo, ...] | None]
+"""(database, table) → what the server says of its columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedEvent:
+    """An event and where it is."""
+
+    file: str
+    position: int
+    """Of the compressed transaction, for events inside one."""
+    end_position: int
+    event: Event
+    table: tuple[str, str] | None = None
+    """Database and table of a rows event."""
+    rows: list[dict[str, Any]] | None = None
+    rows_error: str | None = None
+    """Why there are no `rows`."""
+    in_payload: bool = False
+
+
+class EventStream:
+    """Decodes the events of one source, in order."""
+
+    def __init__(self, fmt: FormatDescription | None = None, catalog: Catalog | None = None) -> None:
+        """`fmt` is for events before the first format description; without it there must be none."""
+        self._fmt = fmt
+        self._catalog = catalog
+        self._tables: dict[int, TableMap] = {}
+        self._columns: dict[TableMap, tuple[Column, ...]] = {}
+
+    def decode(self, file: str, position: int, data: bytes) -> Iterator[PlacedEvent]:
+        """The event at this place, and those inside it. Raises `BinlogError` for anything malformed."""
+        try:
+            yield from self._decode(file, position, data)
+        except EventError as error:
+            raise BinlogError(file, position, str(error)) from error
+        except BinlogError:
+            raise
+        except EngineError as error:
+            raise BinlogError(file, position, str(error)) from error
+
+    def _decode(self, file: str, position: int, data: bytes) -> Iterator[PlacedEvent]:
+        if len(data) > t.HEADER_LENGTH and data[4] in (t.FORMAT_DESCRIPTION_EVENT, t.START_EVENT_V3):
+            self._fmt = FormatDescription.parse(data)
+            self._tables.clear()
+        fmt = self._fmt
+        if fmt is None:
+            raise EventError("no format description stands before this event")
+        verify_checksum(data, fmt)
+        event = decode_event(data, fmt)
+        end_position = position + len(data)
+        yield self._placed(file, position, end_position, event, in_payload=False)
+        if isinstance(event.body, TransactionPayload):
+            plain = fmt.without_checksums()
+            for inner in inner_events(event.body):
+                yield self._placed(file, position, end_position, decode_event(inner, plain), in_payload=True)
+
+    def _placed(
+        self, file: str, position: int, end_position: int, event: Event, in_payload: bool
+    ) -> PlacedEvent:
+        body = event.body
+        if isinstance(body, TableMap):
+            self._tables[body.table_id] = body
+        if not isinstance(body, RowsHeader) or body.table_id == NO_TABLE:
+            return PlacedEvent(file, position, end_position, event, in_payload=in_payload)
+        table_map = self._tables.get(body.table_id)
+        if table_map is None:
+            raise EventError(f"no table map stands before the rows of table {body.table_id}")
+        rows, rows_error = None, None
+        try:
+            rows = self._rows(event.header.type_code, body, table_map)
+        except RowsUndecodable as error:
+            rows_error = str(error)
+        except EventError as error:
+            name = f"{table_map.database}.{table_map.table}"
+            raise type(error)(f"in a row of {name}, {error.reason}", error.offset) from error
+        table = (table_map.database, table_map.table)
+        return PlacedEvent(file, position, end_position, event, table, rows, rows_error, in_payload)
+
+    def _rows(self, type_code: int, body: RowsHeader, table_map: TableMap) -> list[dict[str, Any]]:
+        try:
+            return row_values(type_code, body, self._columns_of(table_map))
+        except EventError:
+            if self._catalog is None:
+                raise
+            # Values may show that the catalog does not fit: an ENUM that has fewer members by now.
+            return row_values(type_code, body, table_map.columns(None))
+
+    def _columns_of(self, table_map: TableMap) -> tuple[Column, ...]:
+        columns = self._columns.get(table_map)
+        if columns is None:
+            catalog = self._catalog and self._catalog(table_map.database, table_map.table)
+            try:
+                columns = table_map.columns(catalog)
+            except CatalogMismatch:
+                columns = table_map.columns(None)
+            self._columns[table_map] = columns
+        return columns
+
+
+def decode_all(
+    events: Iterable[tuple[str, int, bytes]],
+    fmt: FormatDescription | None = None,
+    catalog: Catalog | None = None,
+) -> Iterator[PlacedEvent]:
+    """Decode (file, position, bytes) of events that follow each other. Raises `BinlogError`."""
+    stream = EventStream(fmt, catalog)
+    for file, position, data in events:
+        yield from stream.decode(file, position, data)

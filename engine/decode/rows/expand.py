@@ -1,0 +1,155 @@
+"""Compressed events, opened: MySQL's compressed transactions and MariaDB's compressed rows.
+
+What is inside takes the compressed event's place in the event table, with its position in the file, as if
+the server had never compressed it. Everything is expanded into one array, behind the batch's plain events,
+and a kernel looks there for the events. Everything that comes after this step knows plain events only.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.binlog import event_types as types
+from engine.binlog.event_framing import open_event
+from engine.binlog.event_table import LARGEST_DATA, TOO_LARGE, EventTable
+from engine.binlog.events import decode_event
+from engine.binlog.events.payload import ENDS_INSIDE, MAX_EXPANDED, TransactionPayload, expand_into
+from engine.binlog.events.rows import RowsHeader
+from engine.binlog.format_description import FormatDescription
+from engine.decode.rows.plain_rows import plain_rows_event
+from engine.errors import EventError, UnsupportedError
+from engine.kernels.kernel import Bytes, Int64s, kernel, read_u32
+
+_COMPRESSED_ROWS = (code for code, kind in types.ROWS_EVENTS.items() if kind.compressed)
+_COMPRESSED = frozenset((types.TRANSACTION_PAYLOAD_EVENT, *_COMPRESSED_ROWS))
+_IS_COMPRESSED = np.zeros(256, np.bool_)
+_IS_COMPRESSED[list(_COMPRESSED)] = True
+
+_Spans = NDArray[np.int64]
+"""[compressed event]: where in the data what it holds starts and ends."""
+
+
+def expand_compressed(events: EventTable, description: FormatDescription) -> EventTable:
+    """The same events with compressed ones replaced by what they hold; most batches come back as they are.
+
+    Raises `EventTableError` for a compressed event that is damaged or claims too much.
+    """
+    if events.codes.isdisjoint(_COMPRESSED):
+        return events
+    compressed = _IS_COMPRESSED[events.types]
+    places, kept = np.flatnonzero(compressed), np.flatnonzero(~compressed)
+    plain_starts, plain_ends = events.starts[kept], events.ends[kept]
+    data, spans = _expanded(events, places, int((plain_ends - plain_starts).sum()), description)
+    _close_up(events.data, plain_starts, plain_ends, data)
+    counts = np.zeros(len(places), np.int64)
+    broken = _count_events(data, spans, counts)
+    if broken >= 0:
+        raise events.error(int(places[broken]), ENDS_INSIDE)
+    starts, ends, codes = (np.empty(int(counts.sum()), np.int64) for _ in range(3))
+    _find_events(data, spans, starts, ends, codes)
+    inside = np.repeat(places, counts)
+    # A stable sort by place puts what came out of an event where the event was.
+    order = np.argsort(np.concatenate([kept, inside]), kind="stable")
+    last = np.append(inside[1:] != inside[:-1], True) if len(inside) else np.zeros(0, np.bool_)
+    return EventTable(
+        file=events.file,
+        data=data,
+        starts=np.concatenate([plain_starts, starts])[order],
+        ends=np.concatenate([plain_ends, ends])[order],
+        types=np.concatenate([events.types[kept], codes])[order],
+        positions=np.concatenate([events.positions[kept], events.positions[inside]])[order],
+        transaction_ends=np.concatenate(
+            [events.transaction_ends[kept], events.transaction_ends[inside] & last]
+        )[order],
+        places=np.concatenate([events.places[kept], events.places[inside]])[order],
+        context=events.context,
+    )
+
+
+def _expanded(
+    events: EventTable, places: Int64s, room: int, description: FormatDescription
+) -> tuple[Bytes, _Spans]:
+    """`room` bytes with what the compressed events hold behind them, and where that is."""
+    contents: list[TransactionPayload | bytes] = []
+    spans = np.empty((len(places), 2), np.int64)
+    end = room
+    for number, place in enumerate(places):
+        try:
+            content = _content(events, place, description)
+            size = len(content) if isinstance(content, bytes) else content.claimed_size(MAX_EXPANDED)
+            if end + size > LARGEST_DATA:
+                raise UnsupportedError(TOO_LARGE)
+        except EventError as error:
+            raise events.error(int(place), str(error), error.corrupt) from error
+        contents.append(content)
+        spans[number] = end, end + size
+        end += size
+    data = np.empty(end, np.uint8)
+    for place, content, span in zip(places, contents, spans, strict=True):
+        out = data[span[0] : span[1]]
+        if isinstance(content, bytes):
+            out[:] = np.frombuffer(content, np.uint8)
+            continue
+        try:
+            span[1] = span[0] + expand_into(content, out.data)
+        except EventError as error:
+            raise events.error(int(place), str(error), error.corrupt) from error
+    return data, spans
+
+
+def _content(
+    events: EventTable, place: np.signedinteger, description: FormatDescription
+) -> TransactionPayload | bytes:
+    """What a compressed event holds: many events, still to be expanded, or one."""
+    event = events.event(place)
+    if events.types[place] == types.TRANSACTION_PAYLOAD_EVENT:
+        # Not copied, since such events may be most of the batch: slices of a view do as well as bytes.
+        header, reader = open_event(cast(bytes, event.data), description)
+        return TransactionPayload.decode(reader, header, description)
+    body = decode_event(event.tobytes(), description).body
+    assert isinstance(body, RowsHeader)
+    return plain_rows_event(event.tobytes(), body, body.rows)
+
+
+@kernel
+def _close_up(data: Bytes, starts: Int64s, ends: Int64s, out: Bytes) -> None:
+    """Put events one behind the other at the beginning of `out`; tells where they start and end there."""
+    to = 0
+    for event in range(len(starts)):
+        start, size = starts[event], ends[event] - starts[event]
+        out[to : to + size] = data[start : start + size]
+        starts[event] = to
+        to += size
+        ends[event] = to
+
+
+@kernel
+def _count_events(data: Bytes, spans: _Spans, counts: Int64s) -> int:
+    """Count the events in each span; the number of a span that is not made of whole events, or -1."""
+    for number in range(spans.shape[0]):
+        at = spans[number, 0]
+        end = spans[number, 1]
+        while at < end:
+            size = read_u32(data, at + 9) if at + 19 <= end else 0
+            if size < 19 or size > end - at:
+                return number
+            at += size
+            counts[number] += 1
+    return -1
+
+
+@kernel
+def _find_events(data: Bytes, spans: _Spans, starts: Int64s, ends: Int64s, type_codes: Int64s) -> None:
+    """Where all those events start and end, and their types."""
+    count = 0
+    for number in range(spans.shape[0]):
+        at = spans[number, 0]
+        while at < spans[number, 1]:
+            starts[count] = at
+            type_codes[count] = data[at + 4]
+            at += read_u32(data, at + 9)
+            ends[count] = at
+            count += 1

@@ -1,0 +1,113 @@
+"""Rows that were rolled back, but stand in the binlog all the same.
+
+Servers write a transaction that ends with ROLLBACK, or has a ROLLBACK TO a savepoint in it, when it did what
+no rollback undoes, such as dropping a temporary table (MySQL before 8.0, MariaDB). Its rows are those of
+transactional tables, so they never happened; rows of others are in transactions of their own. Before that
+was so (5.5), nobody can tell which are which, and all stay.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.binlog import event_types as types
+from engine.binlog.event_table import EventTable
+from engine.binlog.format_description import FormatDescription, takes_rows_back
+from engine.binlog.statements import ROLLBACK, ROLLBACK_TO, SAVEPOINT, statement_kind, statement_start
+from engine.decode.rows.survey import Survey
+from engine.kernels.kernel import Bytes, Int64s, kernel
+
+_NAME = re.compile(rb"(?:ROLLBACK\s+TO|SAVEPOINT)\s+(?:SAVEPOINT\s+)?(.+)", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A statement about savepoints or rollback."""
+
+    event: int
+    transaction: int
+    kind: int
+    name: bytes
+    """Of the savepoint."""
+
+
+@kernel
+def _kinds(data: Bytes, starts: Int64s, ends: Int64s, post_header: int, kinds: Int64s) -> None:
+    for i in range(len(starts)):
+        text = statement_start(data, starts[i], ends[i], post_header)
+        kinds[i] = statement_kind(data, text, ends[i])
+
+
+def without_undone_rows(
+    events: EventTable, survey: Survey, description: FormatDescription
+) -> tuple[Survey, int]:
+    """The survey without the rows that were rolled back; and how many rollbacks went back behind the batch.
+
+    Those are to a savepoint of an earlier batch, in a transaction larger than a batch: there rows may stay
+    that never happened.
+    """
+    statements = _statements(events, survey, description)
+    if not statements:
+        return survey, 0
+    undone = np.zeros(len(survey.rows_events), np.bool_)
+    beyond = 0
+    for place, statement in enumerate(statements):
+        if statement.kind == SAVEPOINT:
+            continue
+        since = -1
+        if statement.kind == ROLLBACK_TO:
+            since = _savepoint(statements[:place], statement)
+            beyond += since < 0
+        same = survey.rows_transactions == statement.transaction
+        undone |= same & (survey.rows_events > since) & (survey.rows_events < statement.event)
+    if not undone.any():
+        return survey, beyond
+    kept = ~undone
+    changed = replace(
+        survey,
+        rows_events=survey.rows_events[kept],
+        rows_slots=survey.rows_slots[kept],
+        rows_transactions=survey.rows_transactions[kept],
+    )
+    return changed, beyond
+
+
+def _statements(events: EventTable, survey: Survey, description: FormatDescription) -> list[_Statement]:
+    """Rollbacks and savepoints, in order; none where there is no rollback."""
+    if not len(survey.feed_events):
+        return []
+    queries = events.types[survey.feed_events] == types.QUERY_EVENT
+    if not queries.any() or not takes_rows_back(description):
+        return []
+    places, transactions = survey.feed_events[queries], survey.feed_transactions[queries]
+    kinds = np.empty(len(places), np.int64)
+    post_header = description.post_header_length(types.QUERY_EVENT)
+    _kinds(events.data, events.starts[places], events.ends[places], post_header, kinds)
+    if not _among(kinds, ROLLBACK, ROLLBACK_TO).any():
+        return []
+    found = []
+    for i in np.flatnonzero(_among(kinds, ROLLBACK, ROLLBACK_TO, SAVEPOINT)):
+        place = int(places[i])
+        start = int(statement_start(events.data, events.starts[place], events.ends[place], post_header))
+        name = _NAME.fullmatch(events.data[start : events.ends[place]].tobytes())
+        found.append(
+            _Statement(place, int(transactions[i]), int(kinds[i]), name[1].strip().lower() if name else b"")
+        )
+    return found
+
+
+def _among(kinds: Int64s, *wanted: int) -> NDArray[np.bool_]:
+    return np.isin(kinds, wanted)
+
+
+def _savepoint(before: list[_Statement], rollback: _Statement) -> int:
+    """The event that set the savepoint, -1 where it is not here."""
+    for statement in reversed(before):
+        named = statement.kind == SAVEPOINT and statement.name == rollback.name
+        if named and statement.transaction == rollback.transaction:
+            return statement.event
+    return -1

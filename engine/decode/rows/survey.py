@@ -1,0 +1,313 @@
+"""The survey: one pass over a batch's events that sorts them without looking into any row.
+
+It tells which transaction each event belongs to, which table map each rows event refers to (equal table
+maps share one slot, however often the server repeats them), and which events are for the events feed. All
+in one kernel, since a stream of one-row transactions has five events for every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.binlog import event_types as types
+from engine.binlog.event_roles import (
+    ANONYMOUS_GTID,
+    EVENT_ROLES,
+    FORMAT,
+    MANAGEMENT,
+    MARIADB_GTID,
+    MYSQL_GTID,
+    QUERY,
+    ROTATE,
+    ROWS,
+    TABLE_MAP,
+    TAGGED_GTID,
+)
+from engine.binlog.event_table import EventTable
+from engine.binlog.statements import BEGIN, COMMIT, statement_kind, statement_start
+from engine.kernels.kernel import Bytes, Int64s, inlined, kernel, load_word, read_u48, read_u64
+
+_DUMMY_TABLE = 0xFFFFFF
+"""Table id of a rows event that only carries the end-of-statement flag."""
+
+_OK, _BAD_QUERY, _BAD_TABLE_MAP, _BAD_ROWS, _NO_TABLE_MAP, _BAD_GTID, _BAD_NUMBER, _FRAGMENT = range(8)
+_REASONS = {
+    _BAD_QUERY: "the query event's lengths do not fit into the event",
+    _BAD_TABLE_MAP: "the table map event is shorter than its fixed part",
+    _BAD_ROWS: "the rows event is shorter than its fixed part",
+    _NO_TABLE_MAP: "the rows event refers to a table that no table map event announced",
+    _BAD_GTID: "the GTID event is shorter than its fixed part",
+    _BAD_NUMBER: "the GTID event's number is none that a transaction can have",
+    _FRAGMENT: "the rows event is split over several events, which cannot be put together here: set "
+    "binlog_row_event_fragment_threshold on the server to more than its largest rows take",
+}
+
+_BOOKKEEPING_TYPES = (
+    types.XID_EVENT,
+    types.TABLE_MAP_EVENT,
+    types.GTID_LOG_EVENT,
+    types.ANONYMOUS_GTID_LOG_EVENT,
+    types.GTID_TAGGED_LOG_EVENT,
+    types.GTID_EVENT,
+    types.FORMAT_DESCRIPTION_EVENT,
+    types.START_EVENT_V3,
+    types.STOP_EVENT,
+    types.PREVIOUS_GTIDS_LOG_EVENT,
+    types.GTID_LIST_EVENT,
+    types.BINLOG_CHECKPOINT_EVENT,
+    types.ROWS_QUERY_LOG_EVENT,
+    types.ANNOTATE_ROWS_EVENT,
+)
+
+
+def feed_table(bookkeeping: bool) -> NDArray[np.bool_]:
+    """Per type code whether it goes to the events feed; rows events never do.
+
+    `bookkeeping` adds what every transaction brings along: its GTID, BEGIN, table maps, XID and the like.
+    """
+    table = np.full(256, True)
+    table[list(types.ROWS_EVENTS)] = False
+    table[[types.HEARTBEAT_LOG_EVENT, types.HEARTBEAT_LOG_EVENT_V2]] = False
+    table[list(_BOOKKEEPING_TYPES)] = bookkeeping
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What the events of a batch are. Per-transaction arrays have one entry per transaction seen."""
+
+    transaction_gtids: Int64s
+    """The GTID event of each transaction (index into the event table), -1 where it has none."""
+    transaction_times: Int64s
+    """Commit time in µs since the epoch, 0 where the GTID event has none."""
+    table_maps: Int64s
+    """Slot → the first table map event of that content (index into the event table)."""
+    rows_events: Int64s
+    """The rows events, as indexes into the event table."""
+    rows_slots: Int64s
+    """Per rows event its table map's slot."""
+    rows_transactions: Int64s
+    """Per rows event its transaction."""
+    feed_events: Int64s
+    """Events for the feed, as indexes into the event table."""
+    feed_transactions: Int64s
+    """Per entry its transaction, -1 for what stands between transactions."""
+
+
+@inlined
+def _same_bytes(data: Bytes, a: int, b: int, size: int) -> bool:
+    same = True
+    at = 0
+    while at + 8 <= size and same:
+        same = load_word(data, a + at) == load_word(data, b + at)
+        at += 8
+    while at < size and same:
+        same = data[a + at] == data[b + at]
+        at += 1
+    return same
+
+
+@kernel
+def _commit_time(data: Bytes, body: int, end: int) -> int:
+    """Commit time of a MySQL GTID event in µs: where it was committed first, else here; 0 if it tells none.
+
+    Layout after the header: flags 1, source uuid 16, number 8, logical clock type 1, two timestamps 8 each,
+    then (since 8.0.1) a 7-byte commit time whose top bit says that the original commit time follows.
+    """
+    if end - body < 49 or data[body + 25] != 2:
+        return 0
+    at = body + 42
+    time = read_u48(data, at) | (np.int64(data[at + 6]) << 48)
+    if time & (1 << 55):
+        original = 0
+        if end - body >= 56:
+            original = read_u48(data, at + 7) | (np.int64(data[at + 13]) << 48)
+        time &= (1 << 55) - 1
+        if original != 0:
+            return original
+    return time
+
+
+@kernel
+def _first_place(table_id: int, mask: int) -> int:
+    """Where to look for a table id first; the product's upper half depends on every bit of the id."""
+    return int(((table_id * -7046029254386353131) >> 32) & mask)
+
+
+@kernel
+def _survey(
+    data: Bytes,
+    starts: Int64s,
+    ends: Int64s,
+    type_codes: Int64s,
+    transaction_ends: NDArray[np.bool_],
+    context: int,
+    query_post_header: int,
+    feed: NDArray[np.bool_],
+    table_hash: Int64s,
+    transaction_gtids: Int64s,
+    transaction_times: Int64s,
+    table_maps: Int64s,
+    rows: Int64s,
+    feed_rows: Int64s,
+) -> tuple[int, int, int, int, int, int]:
+    transactions = 0
+    slots = 0
+    row_count = 0
+    feed_count = 0
+    mask = table_hash.shape[0] - 1
+    inside = False
+    for i in range(len(starts)):
+        start = starts[i]
+        end = ends[i]
+        body = start + 19
+        kind = type_codes[i]
+        role = EVENT_ROLES[kind]
+        fed = feed[kind]
+        if role == MYSQL_GTID or role == ANONYMOUS_GTID or role == MARIADB_GTID or role == TAGGED_GTID:
+            if end - body < (13 if role == MARIADB_GTID else 25):
+                return _BAD_GTID, i, 0, 0, 0, 0
+            number = read_u64(data, body if role == MARIADB_GTID else body + 17)
+            if (role == MARIADB_GTID and number < 0) or (role == MYSQL_GTID and number < 1):
+                return _BAD_NUMBER, i, 0, 0, 0, 0
+            mysql = role == MYSQL_GTID or role == ANONYMOUS_GTID
+            transaction_times[transactions] = _commit_time(data, body, end) if mysql else 0
+            transaction_gtids[transactions] = -1 if role == ANONYMOUS_GTID else i
+            transactions += 1
+            inside = True
+        elif not inside and role != FORMAT and role != ROTATE and role != MANAGEMENT:
+            transaction_gtids[transactions] = -1
+            transaction_times[transactions] = 0
+            transactions += 1
+            inside = True
+
+        if role == QUERY:
+            text = statement_start(data, start, end, query_post_header)
+            if text < 0:
+                return _BAD_QUERY, i, 0, 0, 0, 0
+            statement = statement_kind(data, text, end)
+            if statement == BEGIN or statement == COMMIT:
+                fed = feed[types.XID_EVENT]
+        elif kind == types.PARTIAL_ROW_DATA_EVENT:
+            return _FRAGMENT, i, 0, 0, 0, 0
+        elif role == TABLE_MAP:
+            if end - body < 8:
+                return _BAD_TABLE_MAP, i, 0, 0, 0, 0
+            table_id = read_u48(data, body)
+            place = _first_place(table_id, mask)
+            while table_hash[place, 0] != -1 and table_hash[place, 0] != table_id:
+                place = (place + 1) & mask
+            slot = table_hash[place, 1]
+            known = table_hash[place, 0] != -1
+            if known:
+                first = table_maps[slot]
+                size = end - body
+                known = ends[first] - starts[first] - 19 == size and _same_bytes(
+                    data, starts[first] + 19, body, size
+                )
+            if not known:
+                table_hash[place, 0] = table_id
+                table_hash[place, 1] = slots
+                table_maps[slots] = i
+                slots += 1
+        elif role == ROWS:
+            if end - body < 8:
+                return _BAD_ROWS, i, 0, 0, 0, 0
+            if i < context:
+                continue
+            table_id = read_u48(data, body)
+            place = _first_place(table_id, mask)
+            while table_hash[place, 0] != -1 and table_hash[place, 0] != table_id:
+                place = (place + 1) & mask
+            if table_hash[place, 0] != -1:
+                rows[row_count, 0] = i
+                rows[row_count, 1] = table_hash[place, 1]
+                rows[row_count, 2] = transactions - 1
+                row_count += 1
+            elif table_id != _DUMMY_TABLE:
+                return _NO_TABLE_MAP, i, 0, 0, 0, 0
+        if fed and i >= context:
+            feed_rows[feed_count, 0] = i
+            feed_rows[feed_count, 1] = transactions - 1 if inside else -1
+            feed_count += 1
+        if transaction_ends[i]:
+            inside = False
+    return _OK, 0, transactions, slots, row_count, feed_count
+
+
+@kernel
+def _group(slots: Int64s, wanted: NDArray[np.bool_], order: Int64s, ends: Int64s) -> int:
+    """Put the numbers of the rows events of wanted slots into `order`, slot by slot; how many they are."""
+    for slot in slots:
+        ends[slot] += wanted[slot]
+    total = np.int64(0)
+    for slot in range(len(ends)):
+        ends[slot], total = total, total + ends[slot]
+    for row, slot in enumerate(slots):
+        if wanted[slot]:
+            order[ends[slot]] = row
+            ends[slot] += 1
+    return int(total)
+
+
+def rows_by_slot(survey: Survey, wanted: Sequence[bool]) -> tuple[Int64s, dict[int, tuple[int, int]]]:
+    """The rows events of wanted slots, as numbers into the survey's arrays, those of one slot side by side.
+
+    And for each slot that has some, in order, where among them its first one is, and behind its last one.
+    """
+    order, ends = np.empty(len(survey.rows_slots), np.int64), np.zeros(len(wanted), np.int64)
+    count = _group(survey.rows_slots, np.array(wanted, np.bool_), order, ends)
+    bounds = enumerate(pairwise([0, *ends.tolist()]))
+    return order[:count], {slot: (first, last) for slot, (first, last) in bounds if last > first}
+
+
+def survey_events(events: EventTable, query_post_header: int, feed: NDArray[np.bool_]) -> Survey:
+    """Sort the events of a table. Raises `EventTableError` at the first event that is not sound.
+
+    `query_post_header` is the format description's post header length of QUERY events (13, or 11 before
+    binlog version 4); `feed` comes from `feed_table`. Compressed events must have been expanded before.
+    """
+    count = len(events)
+    table_map_count = int(np.count_nonzero(events.types == types.TABLE_MAP_EVENT))
+    hash_size = 16
+    while hash_size < 2 * table_map_count + 2:
+        hash_size *= 2
+    table_hash = np.full((hash_size, 2), -1, np.int64)
+    transaction_gtids = np.empty(count, np.int64)
+    transaction_times = np.empty(count, np.int64)
+    table_maps = np.empty(table_map_count, np.int64)
+    rows = np.empty((count, 3), np.int64)
+    feed_rows = np.empty((count, 2), np.int64)
+    status, broken, transactions, slots, row_count, feed_count = _survey(
+        events.data,
+        events.starts,
+        events.ends,
+        events.types,
+        events.transaction_ends,
+        events.context,
+        query_post_header,
+        feed,
+        table_hash,
+        transaction_gtids,
+        transaction_times,
+        table_maps,
+        rows,
+        feed_rows,
+    )
+    if status != _OK:
+        raise events.error(broken, _REASONS[status], corrupt=status != _FRAGMENT)
+    return Survey(
+        transaction_gtids=transaction_gtids[:transactions],
+        transaction_times=transaction_times[:transactions],
+        table_maps=table_maps[:slots],
+        rows_events=rows[:row_count, 0].copy(),
+        rows_slots=rows[:row_count, 1].copy(),
+        rows_transactions=rows[:row_count, 2].copy(),
+        feed_events=feed_rows[:feed_count, 0].copy(),
+        feed_transactions=feed_rows[:feed_count, 1].copy(),
+    )

@@ -1,0 +1,420 @@
+"""The row walk: where each cell of each row of one table starts, and that it lies inside its event.
+
+The walk knows of a column only how many bytes a cell takes (`Codec.width`); what they mean is the column
+families' affair. Every length is checked here against the event's end, so that the families may read
+without fear. The result is a matrix of offsets, each column's side by side, as the families read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.binlog import event_types as types
+from engine.binlog.event_table import EventTable
+from engine.decode.arrow.codec import ABSENT_CELL, NULL_CELL
+from engine.kernels.kernel import Bytes, Int32s, Int64s, inlined, kernel, read_u16, read_u24, read_u32
+from engine.output.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
+
+_BEYOND = -1
+"""In place of where something ends: beyond its event."""
+_OK, _FULL, _TRUNCATED, _COLUMN_COUNT, _CELL, _NO_PROGRESS = range(6)
+_REASONS = {
+    _TRUNCATED: "the rows event ends in the middle of its column bitmaps or of a row",
+    _COLUMN_COUNT: "the rows event has another number of columns than its table map",
+    _CELL: "a value's length goes beyond the rows event",
+    _NO_PROGRESS: "the rows event has bytes left after a row image without columns",
+}
+
+_FIRST_IMAGE = np.full(256, INSERT, np.int8)
+_BITMAPS_COMPARED = 64
+"""A bitmap may have several numbers, so that looking for one stays quick however many there are."""
+_BITS = np.array([byte.bit_count() for byte in range(256)])
+"""Per byte how many of its bits are set."""
+_IS_UPDATE = np.zeros(256, np.bool_)
+_HAS_EXTRA = np.zeros(256, np.bool_)
+_IS_PLAIN = np.zeros(256, np.bool_)
+for _code, _kind in types.ROWS_EVENTS.items():
+    _FIRST_IMAGE[_code] = {"write": INSERT, "update": UPDATE_PREIMAGE, "delete": DELETE}[_kind.change]
+    _IS_UPDATE[_code] = _kind.change == "update"
+    _HAS_EXTRA[_code] = _kind.version == 2
+    _IS_PLAIN[_code] = _kind.version > 0 and not (_kind.compressed or _kind.partial_json)
+
+_NOT_PLAIN = frozenset(code for code in types.ROWS_EVENTS if not _IS_PLAIN[code])
+
+VERSION_0 = (
+    "rows events of MySQL before 5.1.18 cannot be decoded: their table maps tell neither the lengths of the "
+    "columns nor which of them can be NULL"
+)
+"""Why there are no rows of a rows event of version 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The row images of one table in a run of rows events."""
+
+    cells: NDArray[np.int32]
+    """[row, column]: offset of the cell in the data, `NULL_CELL`, or `ABSENT_CELL`; in memory by columns."""
+    change_types: NDArray[np.int8]
+    """Per row its transit code of `_change_type`."""
+    counts: Int64s
+    """Per rows event its number of row images."""
+    images: Int32s
+    """Per row the number of its column bitmap; 0 where the image has every column."""
+    bitmaps: Bytes
+    """[number - 1, byte]: the distinct column bitmaps that leave columns out, numbers 1, 2…"""
+
+
+@kernel
+def _count_bits(data: Bytes, at: int, columns: int) -> int:
+    """How many bits of a bitmap of so many columns are set."""
+    count = np.int64(0)
+    for place in range(at, at + (columns >> 3)):
+        count += _BITS[data[place]]
+    if columns & 7:
+        count += _BITS[data[at + (columns >> 3)] & ((1 << (columns & 7)) - 1)]
+    return int(count)
+
+
+@kernel
+def _bitmap_number(data: Bytes, at: int, size: int, bitmaps: Int64s, known: int) -> int:
+    """The number of the bitmap at `at` among the latest known ones, else the next number (= known + 1)."""
+    for b in range(max(0, known - _BITMAPS_COMPARED), known):
+        same = True
+        for k in range(size):
+            if data[bitmaps[b] + k] != data[at + k]:
+                same = False
+                break
+        if same:
+            return b + 1
+    return known + 1
+
+
+@inlined
+def _has_null(data: Bytes, at: int, columns: int) -> bool:
+    """Whether a bitmap of so many columns has a bit set."""
+    bits = np.int64(0)
+    last = at + (columns >> 3)
+    for place in range(at, last):
+        bits |= data[place]
+    if columns & 7:
+        bits |= data[last] & ((1 << (columns & 7)) - 1)
+    return bits != 0
+
+
+@inlined
+def _content_end(data: Bytes, at: int, end: int, width: int) -> int:
+    """Where a cell with a length of -`width` bytes ends, or `_BEYOND` if these are not before `end`."""
+    if at - width > end:
+        return _BEYOND
+    if width == -1:
+        return at + 1 + int(data[np.uint64(at)])
+    if width == -2:
+        return at + 2 + read_u16(data, at)
+    if width == -3:
+        return at + 3 + read_u24(data, at)
+    return at + 4 + read_u32(data, at)
+
+
+@inlined
+def _walk_full_image(
+    data: Bytes, at: int, end: int, widths: Int32s, cells: Int32s, place: int, line: int
+) -> int:
+    """Walk a row image that has every column and no NULL; where it ends, or `_BEYOND`.
+
+    Its first cell goes to `place` in `cells`, and those of the next columns follow every `line`.
+    """
+    # An index that is unsigned cannot count from the end, which numba would look for each time.
+    for c in range(len(widths)):
+        cells[np.uint64(place)] = at
+        place += line
+        width = int(widths[np.uint64(c)])
+        if width > 0:
+            at += width
+        else:
+            at = _content_end(data, at, end, width)
+            if at == _BEYOND:
+                return _BEYOND
+    return at if at <= end else _BEYOND
+
+
+@kernel
+def _walk_image(
+    data: Bytes,
+    at: int,
+    end: int,
+    widths: Int32s,
+    cells: Int32s,
+    place: int,
+    line: int,
+    bitmap: int,
+    present: int,
+    nulls: int,
+) -> int:
+    """The same for any row image, with `present` columns: those in `bitmap`, and NULL for those in `nulls`.
+
+    A kernel of its own: as part of the other one it would slow that one's loop down.
+    """
+    bit = np.uint64(0)
+    for c in range(len(widths)):
+        cell = at
+        if present < len(widths) and not (data[bitmap + (c >> 3)] >> (c & 7)) & 1:
+            cell = ABSENT_CELL
+        elif (data[np.uint64(nulls) + (bit >> np.uint64(3))] >> (bit & np.uint64(7))) & np.uint64(1):
+            cell = NULL_CELL
+            bit += np.uint64(1)
+        else:
+            bit += np.uint64(1)
+            width = int(widths[np.uint64(c)])
+            if width > 0:
+                at += width
+            else:
+                at = _content_end(data, at, end, width)
+                if at == _BEYOND:
+                    return _BEYOND
+        cells[np.uint64(place)] = cell
+        place += line
+    return at if at <= end else _BEYOND
+
+
+@kernel
+def _walk_table(
+    data: Bytes,
+    starts: Int64s,
+    ends: Int64s,
+    type_codes: Int64s,
+    first_event: int,
+    last_event: int,
+    widths: Int32s,
+    cells: Int32s,
+    change_types: NDArray[np.int8],
+    images: Int32s,
+    counts: Int64s,
+    bitmaps: Int64s,
+) -> tuple[int, int, int, int]:
+    """Walk the events of one table; what stopped it, at which event, and how many rows and bitmaps there are.
+
+    All arrays but those of the events are the table's own; `cells` has one column behind the other.
+    """
+    columns = len(widths)
+    bitmap_size = (columns + 7) >> 3
+    capacity = len(images)
+    row = 0
+    known = 0
+    for e in range(first_event, last_event):
+        end = ends[e]
+        kind = type_codes[e]
+        at = starts[e] + 19 + 8
+        if _HAS_EXTRA[kind]:
+            if at + 2 > end:
+                return _TRUNCATED, e, row, known
+            extra = read_u16(data, at)
+            if extra < 2:
+                return _TRUNCATED, e, row, known
+            at += extra
+        if at >= end:
+            return _TRUNCATED, e, row, known
+        count = np.int64(data[at])
+        at += 1
+        if count == 0xFC:
+            if at + 2 > end:
+                return _TRUNCATED, e, row, known
+            count = read_u16(data, at)
+            at += 2
+        if count != columns:
+            return _COLUMN_COUNT, e, row, known
+        update = _IS_UPDATE[kind]
+        first_bitmap = at
+        second_bitmap = at + bitmap_size if update else at
+        at = second_bitmap + bitmap_size
+        if at > end:
+            return _TRUNCATED, e, row, known
+        first_present = _count_bits(data, first_bitmap, columns)
+        second_present = _count_bits(data, second_bitmap, columns)
+        first_number = 0
+        second_number = 0
+        if first_present < columns:
+            first_number = _bitmap_number(data, first_bitmap, bitmap_size, bitmaps, known)
+            if first_number > known:
+                bitmaps[known] = first_bitmap
+                known += 1
+        if second_present < columns:
+            second_number = _bitmap_number(data, second_bitmap, bitmap_size, bitmaps, known)
+            if second_number > known:
+                bitmaps[known] = second_bitmap
+                known += 1
+
+        # A row without any column in its images has no bytes at all: such an event holds one row.
+        empty = first_present == 0 and (not update or second_present == 0)
+        if empty and at < end:
+            return _NO_PROGRESS, e, row, known
+        first_row = row
+        second = False
+        while at < end or (second and second_present == 0) or (row == first_row and first_present == 0):
+            if row >= capacity:
+                return _FULL, e, row, known
+            present = second_present if second else first_present
+            bitmap = second_bitmap if second else first_bitmap
+            nulls = at
+            at += (present + 7) >> 3
+            if at > end:
+                return _TRUNCATED, e, row, known
+            if present == columns and not _has_null(data, nulls, columns):
+                at = _walk_full_image(data, at, end, widths, cells, row, capacity)
+            else:
+                at = _walk_image(data, at, end, widths, cells, row, capacity, bitmap, present, nulls)
+            if at == _BEYOND:
+                return _CELL, e, row, known
+            images[row] = second_number if second else first_number
+            if update:
+                change_types[row] = UPDATE_POSTIMAGE if second else UPDATE_PREIMAGE
+                second = not second
+            else:
+                change_types[row] = _FIRST_IMAGE[kind]
+            row += 1
+        if second:
+            return _TRUNCATED, e, row, known
+        counts[e] = row - first_row
+    return _OK, last_event, row, known
+
+
+@kernel
+def _walk(
+    data: Bytes,
+    starts: Int64s,
+    ends: Int64s,
+    type_codes: Int64s,
+    places: Int64s,
+    all_widths: Int32s,
+    all_cells: Int32s,
+    all_change_types: NDArray[np.int8],
+    all_images: Int32s,
+    counts: Int64s,
+    all_bitmaps: Int64s,
+    found: Int64s,
+) -> tuple[int, int]:
+    """Walk table by table; what stopped it, and at which event.
+
+    `places` has a line per table, and one behind them: where its events, columns, rows and cells start.
+    `found` gets how many rows and bitmaps there are.
+    """
+    for table in range(len(found)):
+        first_event, first_column, first_row, first_cell = places[table]
+        last_event, last_column, last_row, last_cell = places[table + 1]
+        status, event, rows, bitmaps = _walk_table(
+            data,
+            starts,
+            ends,
+            type_codes,
+            first_event,
+            last_event,
+            all_widths[first_column:last_column],
+            all_cells[first_cell:last_cell],
+            all_change_types[first_row:last_row],
+            all_images[first_row:last_row],
+            counts,
+            all_bitmaps[2 * first_event : 2 * last_event],
+        )
+        if status != _OK:
+            return status, event
+        found[table, 0] = rows
+        found[table, 1] = bitmaps
+    return _OK, 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowLayout:
+    """What the walk has to know of a table."""
+
+    widths: Int32s
+    """`Codec.width` per column."""
+    smallest: int
+    """Bytes of a row image without NULLs in which whatever has a length is empty."""
+
+    @classmethod
+    def of(cls, widths: Sequence[int]) -> RowLayout:
+        """With these widths."""
+        return cls(np.array(widths, np.int32), max(1, (len(widths) + 7) // 8 + sum(map(abs, widths))))
+
+
+def walk_rows(events: EventTable, rows_events: Int64s, layout: RowLayout) -> Rows:
+    """Find the cells of all rows in `rows_events` (indexes into `events`), all of one table.
+
+    Compressed rows and partial updates must have been made plain.
+    Raises `EventTableError` for an event that does not add up, and for one of version 0.
+    """
+    return walk_tables(events, rows_events, [len(rows_events)], [layout])[0]
+
+
+def walk_tables(
+    events: EventTable, rows_events: Int64s, table_ends: Sequence[int], layouts: Sequence[RowLayout]
+) -> list[Rows]:
+    """`walk_rows` for several tables: the rows events of one behind those of another, each up to an end."""
+    starts, ends, type_codes = events.starts[rows_events], events.ends[rows_events], events.types[rows_events]
+    _check_plain(events, rows_events, type_codes)
+    columns = np.array([len(layout.widths) for layout in layouts])
+    # Exact for rows without NULLs and with empty strings; where there are more, there will be more room.
+    smallest = np.array([layout.smallest for layout in layouts])
+    capacities = np.add.reduceat(ends - starts, [0, *table_ends[:-1]]) // smallest + 2
+    all_widths = np.concatenate([layout.widths for layout in layouts])
+    counts = np.zeros(len(starts), np.int64)
+    bitmaps = np.empty(2 * len(starts), np.int64)
+    found = np.empty((len(layouts), 2), np.int64)
+    places = np.zeros((len(layouts) + 1, 4), np.int64)
+    places[1:, 0], places[1:, 1] = table_ends, np.cumsum(columns)
+    status = _FULL
+    while status == _FULL:
+        places[1:, 2], places[1:, 3] = np.cumsum(capacities), np.cumsum(capacities * columns)
+        change_types, images = np.empty(places[-1, 2], np.int8), np.empty(places[-1, 2], np.int32)
+        cells = np.empty(places[-1, 3], np.int32)
+        status, event = _walk(
+            events.data,
+            starts,
+            ends,
+            type_codes,
+            places,
+            all_widths,
+            cells,
+            change_types,
+            images,
+            counts,
+            bitmaps,
+            found,
+        )
+        capacities *= 2
+    if status != _OK:
+        raise events.error(int(rows_events[event]), _REASONS[status])
+    tables = []
+    for (first, then), (rows, known) in zip(pairwise(places.tolist()), found.tolist(), strict=True):
+        tables.append(
+            Rows(
+                cells=cells[first[3] : then[3]].reshape(then[1] - first[1], -1)[:, :rows].T,
+                change_types=change_types[first[2] : first[2] + rows],
+                counts=counts[first[0] : then[0]],
+                images=images[first[2] : first[2] + rows],
+                bitmaps=_bitmaps(events, bitmaps[2 * first[0] :][:known], then[1] - first[1]),
+            )
+        )
+    return tables
+
+
+def _bitmaps(events: EventTable, starts: Int64s, columns: int) -> Bytes:
+    """The bitmaps that start there, a line each."""
+    size = (columns + 7) // 8
+    return events.data[starts[:, None] + np.arange(size)] if len(starts) else np.empty((0, size), np.uint8)
+
+
+def _check_plain(events: EventTable, rows_events: Int64s, type_codes: Int64s) -> None:
+    if events.codes.isdisjoint(_NOT_PLAIN):
+        return
+    not_plain = np.flatnonzero(~_IS_PLAIN[type_codes])
+    if len(not_plain):
+        place = int(rows_events[not_plain].min())
+        kind = types.ROWS_EVENTS[int(events.types[place])]
+        if kind.version:
+            raise events.error(place, "the rows event is not plain")
+        raise events.error(place, VERSION_0, corrupt=False)

@@ -1,0 +1,119 @@
+"""GTIDs of a batch's transactions, in bulk: as text for the `_gtid` column, and as ranges for the GTID set.
+
+Both come out of kernels over the GTID events, since a stream of small transactions has one of them for
+every row or two. Tagged GTIDs (MySQL 8.3 and later) are rare and take the readable decoder instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from engine.binlog.event_table import EventTable
+from engine.binlog.event_types import HEADER_LENGTH
+from engine.binlog.gtid_events import TaggedGtid, _same_source, is_mariadb, is_tagged
+from engine.decode.columns.digits import write_number
+from engine.kernels.kernel import Bytes, Int32s, Int64s, kernel, read_u32, read_u64
+from engine.kernels.memory import address_of, copy
+
+_UUID = 36
+_LONGEST = 64
+"""Bytes of the longest untagged GTID text, 36 + 1 + 20, and those behind it that writing numbers changes."""
+
+
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
+
+
+@kernel
+def _put_uuid(data: Bytes, source: int, out: Bytes, at: int) -> None:
+    for i in range(16):
+        if i == 4 or i == 6 or i == 8 or i == 10:
+            out[at] = 45
+            at += 1
+        out[at] = _HEX[data[source + i] >> 4]
+        out[at + 1] = _HEX[data[source + i] & 15]
+        at += 2
+
+
+@kernel
+def _write_texts(
+    data: Bytes,
+    starts: Int64s,
+    gtid_events: Int64s,
+    is_tagged: NDArray[np.bool_],
+    mariadb: bool,
+    out: Bytes,
+    offsets: Int32s,
+) -> None:
+    """One text per GTID event; an empty one for -1, and for a tagged one."""
+    text = address_of(out)
+    at = 0
+    offsets[0] = 0
+    before, before_at = -1, 0
+    for i in range(len(gtid_events)):
+        if gtid_events[i] >= 0 and not is_tagged[i]:
+            start = starts[gtid_events[i]]
+            body = start + HEADER_LENGTH
+            if mariadb:
+                at = write_number(text, at, np.uint64(read_u32(data, body + 8)))
+                out[at] = 45
+                at = write_number(text, at + 1, np.uint64(read_u32(data, start + 5)))
+                out[at] = 45
+                at = write_number(text, at + 1, np.uint64(read_u64(data, body)))
+            else:
+                if before >= 0 and _same_source(data, body, before):
+                    copy(text, at, text, before_at, _UUID)
+                else:
+                    _put_uuid(data, body + 1, out, at)
+                before, before_at = body, at
+                at += _UUID
+                out[at] = 58
+                at = write_number(text, at + 1, np.uint64(read_u64(data, body + 17)))
+        offsets[i + 1] = at
+
+
+@dataclass(frozen=True, slots=True)
+class GtidTexts:
+    """Texts, one behind another; an empty one stands for none."""
+
+    offsets: Int32s
+    """Where each text starts in `content`, and the last one ends."""
+    content: Bytes
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> GtidTexts:
+        """These texts."""
+        content = [text.encode() for text in texts]
+        return cls(
+            np.cumsum([0, *map(len, content)], dtype=np.int32), np.frombuffer(b"".join(content), np.uint8)
+        )
+
+    def array(self) -> pa.Array:
+        """As strings, null where there is none."""
+        buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.content)]
+        texts = pa.Array.from_buffers(pa.string(), len(self.offsets) - 1, buffers)
+        return pc.if_else(pc.equal(texts, ""), None, texts)
+
+
+def gtid_texts(events: EventTable, gtid_events: Int64s, tagged: TaggedGtid) -> GtidTexts:
+    """The GTIDs of `gtid_events` (indexes into `events`, -1 for none).
+
+    `tagged` knows those that are read one by one.
+    """
+    tagged_events = is_tagged(events, gtid_events)
+    out = np.empty(_LONGEST * len(gtid_events), np.uint8)
+    offsets = np.empty(len(gtid_events) + 1, np.int32)
+    _write_texts(events.data, events.starts, gtid_events, tagged_events, is_mariadb(events), out, offsets)
+    texts = GtidTexts(offsets, out[: offsets[-1]])
+    if not tagged_events.any():
+        return texts
+    values = [text or "" for text in texts.array().to_pylist()]
+    for place in np.flatnonzero(tagged_events):
+        source, number = tagged(events.event(int(gtid_events[place])).tobytes())
+        values[place] = f"{source}:{number}"
+    return GtidTexts.of(values)

@@ -1,0 +1,138 @@
+"""Table decoders: everything about one definition of one table, worked out once and kept.
+
+A table map that is seen for the first time (with the catalog entry that came along, if any) becomes a
+`TableDecoder`: a codec per column, the cell widths for the walk, the Arrow schema. Streams repeat their
+table maps endlessly, so what this does per definition may be slow.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from engine.binlog.catalog import ColumnInfo, unpack
+from engine.binlog.column import Column
+from engine.binlog.event_types import HEADER_LENGTH
+from engine.binlog.field_types import FieldType
+from engine.binlog.format_description import FormatDescription
+from engine.binlog.table_map import TableMap
+from engine.binlog.type_names import type_name
+from engine.config.table_filter import TableFilter
+from engine.decode.arrow.codec import Codec, Options
+from engine.decode.arrow.record_message import MessageTemplate
+from engine.decode.columns import codec_for
+from engine.decode.rows.walk import RowLayout
+from engine.errors import EngineError
+from engine.output.change_schema import METADATA_FIELDS, own_name, transit_schema
+
+_TABLE_ID_BYTES = 6
+_MAX_DECODERS = 4096
+"""Definitions to keep; a stream with more of them works, with some definitions worked out again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableDecoder:
+    """How to decode the rows of one table definition."""
+
+    database: str
+    table: str
+    names: tuple[str, ...]
+    codecs: tuple[Codec, ...]
+    layout: RowLayout
+    json_columns: tuple[int, ...]
+    """Places of the columns that MySQL stores as binary JSON."""
+    schema: pa.Schema
+    """The schema of its files: the table's columns, then the metadata columns."""
+    schema_bytes: bytes
+    template: MessageTemplate
+    """Of its record batches on their way to the sink (see `engine.output.change_schema`)."""
+
+
+def _primary_key(
+    table_map: TableMap, columns: tuple[Column, ...], catalog: tuple[ColumnInfo, ...] | None
+) -> list[str]:
+    if table_map.optional.primary_key:
+        return [columns[place].name for place, _ in table_map.optional.primary_key]
+    if catalog is None or table_map.mismatch(catalog):
+        return []
+    parts = sorted((info.primary_key, info.name) for info in catalog if info.primary_key is not None)
+    return [name for _, name in parts]
+
+
+def json_columns(columns: Sequence[Column]) -> tuple[int, ...]:
+    """Places of the columns that MySQL stores as binary JSON."""
+    return tuple(place for place, column in enumerate(columns) if column.type_code == FieldType.JSON)
+
+
+def make_decoder(
+    table_map: TableMap, catalog: tuple[ColumnInfo, ...] | None, options: Options
+) -> TableDecoder:
+    """The decoder of a table map. Raises `EngineError` for columns that cannot be named or decoded."""
+    columns = table_map.columns(catalog)
+    codecs = tuple(codec_for(column, options) for column in columns)
+    names = tuple(own_name(column.name) for column in columns)
+    fields = [
+        pa.field(name, codec.arrow_type, metadata={"mysql_type": type_name(column)})
+        for name, codec, column in zip(names, codecs, columns, strict=True)
+    ]
+    metadata = {"database": table_map.database, "table": table_map.table}
+    key = _primary_key(table_map, columns, catalog)
+    if key:
+        metadata["primary_key"] = json.dumps([own_name(name) for name in key], ensure_ascii=False)
+    schema = pa.schema([*fields, *METADATA_FIELDS], metadata=metadata)
+    return TableDecoder(
+        database=table_map.database,
+        table=table_map.table,
+        names=names,
+        codecs=codecs,
+        layout=RowLayout.of([codec.width for codec in codecs]),
+        json_columns=json_columns(columns),
+        schema=schema,
+        schema_bytes=schema.serialize().to_pybytes(),
+        template=MessageTemplate(transit_schema(schema)),
+    )
+
+
+class TableDecoders:
+    """The decoders of all table definitions seen, by the bytes that define them."""
+
+    def __init__(self, options: Options, table_filter: TableFilter, names_needed: bool = False) -> None:
+        self._options = options
+        self._filter = table_filter
+        self._names_needed = names_needed
+        self._names: dict[bytes, str] = {}
+        self._decoders: dict[tuple[bytes, bytes | None], TableDecoder | None] = {}
+
+    def find(
+        self, event: bytes, description: FormatDescription, catalog: Mapping[str, bytes]
+    ) -> TableDecoder | None:
+        """The decoder for a TABLE_MAP_EVENT (without checksum); null for a table that nobody wants.
+
+        Raises `EventError` for a malformed event, `EngineError` for columns that cannot be named or decoded.
+        """
+        definition = event[HEADER_LENGTH + _TABLE_ID_BYTES :]
+        name = self._names.get(definition)
+        if name is not None:
+            key = (definition, catalog.get(name))
+            if key in self._decoders:
+                return self._decoders[key]
+        if len(self._decoders) >= _MAX_DECODERS:
+            self._decoders.clear()
+            self._names.clear()
+        table_map = TableMap.parse(event, description)
+        name = f"{table_map.database}.{table_map.table}"
+        entry = catalog.get(name)
+        decoder = None
+        if self._filter.wants(table_map.database, table_map.table):
+            if self._names_needed and table_map.needs_catalog and entry is None:
+                raise EngineError(
+                    f"the columns of {name} have no names in the binlog, and the server was not asked for "
+                    "them since its binlog_row_metadata was FULL: start the engine again"
+                )
+            decoder = make_decoder(table_map, None if entry is None else unpack(entry), self._options)
+        self._names[definition] = name
+        self._decoders[definition, entry] = decoder
+        return decoder

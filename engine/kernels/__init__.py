@@ -1,0 +1,1 @@
+"""What every compiled kernel stands on: decorators, cache, memory access, bounds checks."""

@@ -1,0 +1,1 @@
+"""A replication source made of archived binlog files: the `serve` command."""

@@ -1,0 +1,43 @@
+"""A logged-in connection to the server that the settings name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.config.server_address import ServerAddress
+from engine.errors import EngineError
+from engine.net.client.connection import Connection
+from engine.net.protocol.auth import check_public_key
+from engine.net.protocol.wire import ProtocolError
+
+
+def connect(address: ServerAddress) -> Connection:
+    """Connect and log in. Raises `EngineError`, with what to do about it, where that fails."""
+    login = address.login
+    password, *further = (each.reveal() for each in login.passwords)
+    return Connection.open(
+        address.host,
+        address.port,
+        login.user,
+        password,
+        unix_socket=address.unix_socket,
+        attributes={"program_name": "binlog-engine"},
+        tls=login.tls,
+        compression=login.compression,
+        public_key=read_public_key(login.server_public_key),
+        further_passwords=further,
+    )
+
+
+def read_public_key(path: Path | None) -> bytes | None:
+    """The server's RSA key in PEM form; raises `EngineError` for a file that holds none."""
+    if path is None:
+        return None
+    try:
+        key = path.read_bytes()
+        check_public_key(key)
+    except OSError as error:
+        raise EngineError(f"--server-public-key {path} cannot be read: {error.strerror}") from None
+    except ProtocolError:
+        raise EngineError(f"--server-public-key {path} holds no RSA key in PEM form") from None
+    return key

@@ -1,0 +1,285 @@
+"""One connection to a server; beside it only `endpoint` and the receive loop touch its socket.
+
+It logs in, runs control statements, sends a dump command, and then hands the socket with whatever was read
+already to the receive loop. Protocol decisions are made in the sans-IO modules; here bytes move.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from engine.config import tls as tls_rules
+from engine.config.tls import NO_TLS, Tls, TlsMode
+from engine.errors import ConnectionFailed, EngineError
+from engine.net.client.compressed_stream import CompressedStream, Stream
+from engine.net.client.endpoint import Endpoint, open_socket
+from engine.net.client.refusals import Context, explain
+from engine.net.client.tls_stream import TlsStream
+from engine.net.protocol.capabilities import Capability, ServerStatus
+from engine.net.protocol.client_login import UTF8MB4_SINCE, Account, log_in, shared_capabilities, ssl_request
+from engine.net.protocol.commands import build_ping, build_query, build_quit
+from engine.net.protocol.compression import ALGORITHMS
+from engine.net.protocol.handshake import Greeting, parse_greeting
+from engine.net.protocol.packets import PacketJoiner, ServerError, frame, is_err, is_ok, parse_err
+from engine.net.protocol.resultset import ResultSet, ResultSetParser
+from engine.net.protocol.wire import ProtocolError
+
+RECEIVE_SIZE = 1 << 16
+
+
+class Connection:
+    """A session on a server. Not for several threads at once; not usable after `take_over` or a lost link."""
+
+    def __init__(
+        self, endpoint: Endpoint, user: str, sock: socket.socket, tls: Tls, read_timeout: float | None
+    ) -> None:
+        """Only `open` calls this."""
+        self.endpoint = endpoint
+        self.user = user
+        self.greeting: Greeting
+        self.capabilities = Capability.NONE
+        self.status = ServerStatus.NONE
+        self.read_timeout = read_timeout
+        name = sock.getsockname()
+        self.local_port: int = name[1] if isinstance(name, tuple) else 0
+        """The TCP port of our end; 0 for a unix socket."""
+        self._tls = tls
+        self._stream: Stream | None = sock
+        self._joiner = PacketJoiner()
+
+    @classmethod
+    def open(
+        cls,
+        host: str,
+        port: int = 3306,
+        user: str = "",
+        password: str = "",
+        *,
+        unix_socket: str | None = None,
+        connect_timeout: float = 10.0,
+        read_timeout: float | None = 60.0,
+        attributes: Mapping[str, str] | None = None,
+        tls: Tls = NO_TLS,
+        compression: str = "none",
+        public_key: bytes | None = None,
+        further_passwords: Sequence[str] = (),
+    ) -> Connection:
+        """A logged-in session. Timeouts are in seconds; `read_timeout` null waits for ever.
+
+        With `tls` the connection is encrypted before anything secret is said, or fails. `compression`: none,
+        zlib or zstd. `public_key`: the server's RSA key in PEM form; without one the server is asked for it.
+        `further_passwords`: for accounts with several factors. Passwords are used here and not kept. Raises
+        `ConnectionFailed` where the server cannot be reached, `Refusal` where it refuses us, `EngineError`
+        for everything else, always one sentence.
+        """
+        endpoint = Endpoint(host, port, unix_socket)
+        # A password out of the environment may hold bytes that are no UTF-8.
+        passwords = [text.encode("utf-8", "surrogateescape") for text in (password, *further_passwords)]
+        account = Account(user, passwords, public_key, attributes or {})
+        context = None if tls.mode is TlsMode.DISABLED else tls.context()
+        connection = cls(endpoint, user, open_socket(endpoint, connect_timeout), tls, read_timeout)
+        try:
+            connection._log_in(account, context, compression)
+            connection.stream.settimeout(read_timeout)
+        except BaseException:
+            connection._drop()
+            raise
+        return connection
+
+    @property
+    def stream(self) -> Stream:
+        """The socket, in TLS and compressed where that is on; raises `ConnectionFailed` once it is gone."""
+        if self._stream is None:
+            raise ConnectionFailed(f"the connection to {self.endpoint} is closed")
+        return self._stream
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether the connection is in TLS."""
+        return Capability.SSL in self.capabilities
+
+    @property
+    def numbered_packets(self) -> bool:
+        """Whether the numbers of packets count up; on a compressed connection they need not."""
+        return self._joiner.numbered
+
+    def query(self, sql: str) -> ResultSet:
+        """The rows of a statement; raises `ServerError` where the server refuses it."""
+        parser = ResultSetParser(self.capabilities)
+        self.send_command(build_query(sql))
+        try:
+            while not parser.feed(self._read()):
+                pass
+        except ProtocolError:
+            self._drop()
+            raise
+        self.status = parser.status
+        return parser.result
+
+    def execute(self, sql: str) -> None:
+        """Run a statement for what it does."""
+        self.query(sql)
+
+    def quote(self, text: str) -> str:
+        """`text` as a string literal for this session's SQL mode."""
+        if ServerStatus.NO_BACKSLASH_ESCAPES not in self.status:
+            text = text.replace("\\", "\\\\")
+        return "'" + text.replace("'", "''") + "'"
+
+    def ping(self) -> None:
+        """Ask the server for a sign of life."""
+        self.send_command(build_ping())
+        self.read_ok()
+
+    def send_command(self, payload: bytes) -> None:
+        """Send one command and leave its answer unread. Its packets count from 0, the answer's go on."""
+        self._joiner.sequence = 0
+        self._send(payload)
+
+    def read_ok(self) -> None:
+        """The answer of a command that returns nothing; raises `ServerError` where it is a refusal."""
+        payload = self._read()
+        if is_err(payload):
+            raise parse_err(payload)
+        if not is_ok(payload):
+            self._drop()
+            raise ProtocolError(f"{self.endpoint} answered neither OK nor with an error")
+
+    def take_over(self) -> tuple[Stream, bytes]:
+        """The stream, and bytes that were read from it beyond the last answer, packet headers and all.
+
+        From here on the caller owns the stream; its timeout is still `read_timeout`.
+        """
+        taken, self._stream = self.stream, None
+        return taken, self._joiner.take_pending()
+
+    def close(self) -> None:
+        """Say good-bye and close; harmless when closed already."""
+        if self._stream is not None:
+            with contextlib.suppress(ConnectionFailed):
+                self.send_command(build_quit())
+            self._drop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Connection to {self.endpoint} as {self.user}{'' if self._stream else ', closed'}>"
+
+    def _log_in(self, account: Account, context: ssl.SSLContext | None, compression: str) -> None:
+        try:
+            first = self._read()
+            if is_err(first):
+                raise parse_err(first)
+            self.greeting = parse_greeting(first)
+            self.capabilities = shared_capabilities(self.greeting, self._compression(compression))
+            if context is not None:
+                self._encrypt(context)
+            self._authenticate(account)
+            if compression != "none":
+                self._compress(compression)
+            if self.greeting.version >= UTF8MB4_SINCE:
+                # A server may be told to ignore the character set of the handshake.
+                self.execute("SET NAMES utf8mb4")
+        except ServerError as error:
+            raise explain(error, Context(str(self.endpoint), self.user)) from error
+        except ProtocolError as error:
+            raise ProtocolError(f"{self.endpoint} does not answer as a MySQL server does: {error}") from error
+
+    def _compression(self, name: str) -> Capability:
+        if name == "none":
+            return Capability.NONE
+        wanted = ALGORITHMS[name].capability
+        if wanted in self.greeting.capabilities:
+            return wanted
+        offered = [each for each, how in ALGORITHMS.items() if how.capability in self.greeting.capabilities]
+        raise EngineError(
+            f"{self.endpoint} offers no {name} compression: use --compression "
+            f"{' or '.join([*offered, 'none'])}"
+        )
+
+    def _encrypt(self, context: ssl.SSLContext) -> None:
+        local = self.endpoint.unix_socket is not None
+        offered = Capability.SSL in self.greeting.capabilities
+        if not self._tls.wanted(offered=offered, local=local, where=str(self.endpoint)):
+            return
+        if self._joiner.take_pending():
+            raise ProtocolError("bytes came between the greeting and TLS")
+        self.capabilities |= Capability.SSL
+        self._send(ssl_request(self.greeting, self.capabilities))
+        plain = self.stream
+        assert isinstance(plain, socket.socket)
+        try:
+            self._stream = TlsStream(plain, context, self.endpoint.host or None)
+            self._stream.handshake()
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def _authenticate(self, account: Account) -> None:
+        local = self.endpoint.unix_socket is not None
+        login = log_in(self.greeting, self.capabilities, account, local=local)
+        reply = next(login)
+        while True:
+            if reply is not None:
+                self._send(reply)
+            try:
+                reply = login.send(self._read())
+            except StopIteration as end:
+                self.status = end.value.status
+                return
+
+    def _compress(self, name: str) -> None:
+        if self._joiner.take_pending():
+            raise ProtocolError("bytes came between the login and compression")
+        self._stream = CompressedStream(self.stream, ALGORITHMS[name])
+        self._joiner.numbered = False
+
+    def _send(self, payload: bytes) -> None:
+        packets, self._joiner.sequence = frame(payload, self._joiner.sequence)
+        try:
+            self.stream.sendall(packets)
+        except OSError as error:
+            raise self._lost(self._last_words(error)) from error
+
+    def _read(self) -> bytes:
+        while (payload := self._joiner.next()) is None:
+            try:
+                received = self.stream.recv(RECEIVE_SIZE)
+            except OSError as error:
+                raise self._lost(error) from error
+            if not received:
+                self._drop()
+                raise ConnectionFailed(f"{self.endpoint} closed the connection: see the server's error log")
+            self._joiner.feed(received)
+        return payload
+
+    def _last_words(self, error: OSError) -> OSError:
+        """The TLS alert, if any, with which the server hung up before what we sent came through."""
+        if isinstance(self._stream, TlsStream):
+            try:
+                self._stream.recv(1)
+            except ssl.SSLError as alert:
+                return alert
+            except OSError:
+                pass
+        return error
+
+    def _lost(self, error: OSError) -> EngineError:
+        self._drop()
+        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+            return tls_rules.explain(error, str(self.endpoint), self._tls)
+        if isinstance(error, TimeoutError):
+            return ConnectionFailed(f"{self.endpoint} stopped answering: check the server and the network")
+        return ConnectionFailed(f"the connection to {self.endpoint} was lost: {error.strerror or error}")
+
+    def _drop(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None

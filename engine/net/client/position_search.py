@@ -1,0 +1,168 @@
+"""Places in a server's binlog that have to be searched for: by time, and what was executed before a position.
+
+A binlog file begins with the time when it was begun, so a few of them lead to the last file that was begun
+before a moment: what older files hold was written before it. A file is read up to the place by the headers of
+its events alone; its GTIDs make the executed set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.binlog.event_roles import EVENT_ROLES, MYSQL_GTID, TAGGED_GTID
+from engine.binlog.event_table import EventTable, open_events
+from engine.binlog.event_types import PREVIOUS_GTIDS_LOG_EVENT
+from engine.binlog.events import TaggedGtid, decode_event, gtid_set_text
+from engine.binlog.files import file_order
+from engine.binlog.format_description import FormatDescription
+from engine.binlog.gtid_events import gtid_ranges
+from engine.binlog.gtid_set import MysqlGtidSet
+from engine.errors import EngineError
+from engine.kernels.kernel import Int64s
+from engine.net.batching.cutter import OutgoingBatch
+from engine.net.client import server_queries
+from engine.net.client.connection import Connection
+from engine.net.client.dump_batches import dump_batches
+from engine.net.client.server_events import any_server_id, read_server_events
+from engine.net.client.server_queries import FIRST_POSITION, SourceFacts
+
+Connect = Callable[[], Connection]
+Reached = Callable[[EventTable], NDArray[np.bool_]]
+"""Which events of a batch are at the place or behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPlace:
+    """A place in a server's binlog. `gtid_set`: what was executed before, where the server has GTIDs."""
+
+    file: str
+    position: int
+    gtid_set: str | None
+
+
+def place_at(connect: Connect, facts: SourceFacts, moment: datetime) -> FoundPlace:
+    """The place of the first transaction with an event of that second or later; the end if there is none yet.
+
+    Times are the server's own, in whole seconds.
+    `connect` gives connections to the server. Raises `EngineError` where older binlogs, which may have had
+    such transactions, are gone, and for what the server refuses.
+    """
+    second = int(moment.timestamp())
+    with connect() as connection:
+        where = str(connection.endpoint)
+        files = [file for file, _ in server_queries.binary_logs(connection)]
+    later = bisect_left(files, second, key=lambda file: file_begun(connect, facts, file))
+    if later == 0:
+        if not files or file_order(files[0])[0] > 1:
+            raise EngineError(
+                f"the oldest binlog of {where} was begun after {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} "
+                "UTC, and older ones were purged: take what is there with --start earliest, or a later time"
+            )
+        return FoundPlace(files[0], FIRST_POSITION, facts.gtid_purged)
+    found = _search(connect, facts, files[later - 1], lambda events: _times(events) >= second)
+    if facts.flavor != "mariadb":
+        return found
+    return FoundPlace(found.file, found.position, executed_before(connect, facts, found.file, found.position))
+
+
+def executed_before(connect: Connect, facts: SourceFacts, file: str, position: int) -> str | None:
+    """The GTID set that was executed before a position; null where there are no GTIDs, or no such place.
+
+    Raises `EngineError` for what the server refuses.
+    """
+    if facts.flavor == "mariadb":
+        with connect() as connection:
+            return server_queries.gtid_set_at(connection, file, position)
+    if facts.gtid_mode != "ON":
+        return None
+
+    def reached(events: EventTable) -> NDArray[np.bool_]:
+        return events.positions >= (position if events.file == file else 0)
+
+    return _search(connect, facts, file, reached).gtid_set
+
+
+def file_begun(connect: Connect, facts: SourceFacts, file: str) -> int:
+    """Server clock when a file was begun, in seconds: the time of its format description."""
+    events = read_server_events(connect(), facts, file, FIRST_POSITION, any_server_id())
+    with contextlib.closing(events):
+        for _, _, event in events:
+            return int.from_bytes(event[:4], "little")
+    raise EngineError(f"the server sends nothing of {file}: see its error log")
+
+
+def _search(connect: Connect, facts: SourceFacts, file: str, reached: Reached) -> FoundPlace:
+    """The place in that file, or behind it."""
+    search = _Search(reached, facts)
+    with contextlib.closing(dump_batches(connect(), facts, file, FIRST_POSITION)) as batches:
+        for batch in batches:
+            found = search.look_at(batch)
+            if found is not None:
+                return found
+    return search.end
+
+
+class _Search:
+    """Looks for the place in one batch after the other."""
+
+    def __init__(self, reached: Reached, facts: SourceFacts) -> None:
+        self._reached = reached
+        # What was never logged (a restored backup) is in no file's own word.
+        self._executed = MysqlGtidSet.parse(facts.gtid_purged or "") if facts.gtid_mode == "ON" else None
+        self._open: tuple[str, int] | None = None
+        self.end = FoundPlace("", FIRST_POSITION, None)
+        """Behind all that was looked at."""
+
+    def look_at(self, batch: OutgoingBatch) -> FoundPlace | None:
+        """The place, if it is in this batch."""
+        header = batch.header
+        events, _ = open_events(
+            header.file, batch.data, batch.index, header.context_events, header.position, checksum_size=0
+        )
+        if header.aborts_transaction:
+            self._open = None
+        # What a file says at its beginning is about what came before it, and so before any place in it.
+        reached = self._reached(events) & (events.types != PREVIOUS_GTIDS_LOG_EVENT)
+        late = np.flatnonzero(reached[events.context :]) + events.context
+        first_late = int(late[0]) if len(late) else len(events)
+        ends = np.flatnonzero(events.transaction_ends[:first_late])
+        # The late event's transaction begins behind the last one that ended, maybe in an earlier batch.
+        begin = int(ends[-1]) + 1 if len(ends) else events.context
+        self._execute(events, first_late, begin if len(ends) else 0)
+        if len(ends) or self._open is None:
+            at = int(events.positions[begin]) if begin < len(events) else header.resume_position
+            self._open = (header.file if begin < len(events) else header.resume_file, at)
+        gtid_set = None if self._executed is None else str(self._executed)
+        if len(late):
+            return FoundPlace(*self._open, gtid_set)
+        if header.ends_transaction:
+            self._open = None
+            self.end = FoundPlace(header.resume_file, header.resume_position, gtid_set)
+        return None
+
+    def _execute(self, events: EventTable, seen: int, ended: int) -> None:
+        """Take the GTIDs of the first `ended` events into the set, and a file's own word among those seen."""
+        if self._executed is None or not len(events):
+            return
+        description = FormatDescription.parse(events.event(0).tobytes())
+        for place in np.flatnonzero(events.types[:seen] == PREVIOUS_GTIDS_LOG_EVENT):
+            text = gtid_set_text(decode_event(events.event(place).tobytes(), description))
+            self._executed = MysqlGtidSet.parse(f"{self._executed},{text}")
+        roles = EVENT_ROLES[events.types[:ended]]
+        gtid_events = np.flatnonzero((roles == MYSQL_GTID) | (roles == TAGGED_GTID))
+        for gtid_source, first, last, _ in gtid_ranges(events, gtid_events, TaggedGtid(description)):
+            self._executed.add(gtid_source, first, last)
+
+
+def _times(events: EventTable) -> Int64s:
+    seconds = np.zeros(len(events), np.int64)
+    for byte in range(4):
+        seconds |= events.data[events.starts + byte].astype(np.int64) << (8 * byte)
+    return seconds

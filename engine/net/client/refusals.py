@@ -1,0 +1,183 @@
+"""What a server's refusal means to a user: error codes and the server's words in, one sentence out.
+
+One table; the first row whose code and text fit an error gives the sentence, and tells whether trying again
+later can help. Codes and texts: the servers' own error message files; 1236 is the code of every failed dump.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.errors import EngineError
+from engine.net.protocol.packets import ServerError
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What we were about when the server refused."""
+
+    where: str
+    """The server, as `host:port` or as the path of its socket."""
+    user: str
+    file: str | None = None
+    """With `position`: where the dump was to start or has got to."""
+    position: int | None = None
+    server_id: int | None = None
+    """The id under which we asked for the dump."""
+    logged_in: bool = False
+    """The login is done, so that denied access means a privilege that is missing."""
+
+    @property
+    def place(self) -> str:
+        """File and position in words."""
+        if self.file is None:
+            return "the place asked for"
+        return f"{self.file} at position {self.position}" if self.position is not None else self.file
+
+
+class Refusal(EngineError):
+    """A server's error, explained. `retryable`: the same request may succeed later."""
+
+    def __init__(self, sentence: str, code: int, retryable: bool = False) -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.retryable = retryable
+
+    def __reduce__(self) -> tuple[type[Refusal], tuple[str, int, bool]]:
+        return type(self), (str(self), self.code, self.retryable)
+
+
+@dataclass(frozen=True, slots=True)
+class _Explanation:
+    code: int
+    fragment: str
+    """Part of the server's message, lower case; empty fits every message."""
+    sentence: str
+    retryable: bool = False
+    logged_in: bool = False
+    """Fits only after the login."""
+
+    def fits(self, code: int, message: str, logged_in: bool) -> bool:
+        return self.code == code and self.fragment in message and (logged_in or not self.logged_in)
+
+
+_GRANT = "run GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user} there"
+_NO_PRIVILEGE = "{where} grants user {user} too little to read its binlog ({message}): " + _GRANT
+_PURGED = (
+    "{where} does not have {place} any more, its binlogs were purged or were reset (or it never was there): "
+    "start from its earliest binlog (--start earliest) into an empty output folder, and let the server keep "
+    "binlogs longer"
+)
+_TAKEN = (
+    "another replica has connected to {where} with our server id {server_id} or our UUID, and the server "
+    "dropped us for it: give each engine an id of its own (--server-id)"
+)
+_OTHER_HISTORY = (
+    "{where} does not know transactions that the output folder has: it belongs to another topology, it lost "
+    "them in a crash, or its binlogs and GTIDs were reset, so start again into an empty output folder"
+)
+_NO_SUCH_PLACE = (
+    "{where} has no {place}, its file is shorter: it is another server, or its binlogs were reset, so start "
+    "again into an empty output folder"
+)
+_NO_EVENT = (
+    "{where} finds no event at {place}: either its file is damaged or no event starts exactly there, so "
+    "check with SHOW BINLOG EVENTS ({message})"
+)
+_ACCESS_DENIED = (
+    "{where} refuses the login of user {user} ({message}): check user and password, from which hosts the "
+    "user may connect, and whether it has to be over TLS or with a certificate"
+)
+_BINLOG_OFF = (
+    "{where} writes no binlog: start the server with log_bin set, and binlog_format=ROW, then try again"
+)
+_SHUTDOWN = "{where} is shutting down: wait until it is back"
+_KILLED = "{where} ended our connection on someone's order ({message})"
+
+_EXPLANATIONS = (
+    _Explanation(1040, "", "{where} has too many connections: raise max_connections or close some", True),
+    _Explanation(1044, "", _NO_PRIVILEGE),
+    _Explanation(1045, "", _NO_PRIVILEGE, logged_in=True),
+    _Explanation(1045, "", _ACCESS_DENIED),
+    _Explanation(1698, "", _ACCESS_DENIED),
+    _Explanation(1049, "", "{where} has no such database ({message})"),
+    _Explanation(1053, "", _SHUTDOWN, True),
+    _Explanation(1079, "", _SHUTDOWN, True),
+    _Explanation(1129, "", "{where} has blocked this machine after too many errors: run FLUSH HOSTS there"),
+    _Explanation(
+        1130, "", "{where} lets nobody connect from this machine ({message}): create user {user} for it"
+    ),
+    _Explanation(1203, "", "user {user} has too many connections on {where}: close some", True),
+    _Explanation(1226, "", "user {user} has used up a limit on {where} ({message})", True),
+    _Explanation(1227, "", _NO_PRIVILEGE),
+    _Explanation(1236, "could not find first log file", _PURGED),
+    _Explanation(1236, "purged", _PURGED),
+    _Explanation(1236, "replicate the missing transactions", _PURGED),
+    _Explanation(1236, "has more gtids than", _OTHER_HISTORY),
+    _Explanation(1236, "requested to start from gtid", _OTHER_HISTORY),
+    _Explanation(1236, "a slave with the same", _TAKEN),
+    _Explanation(1236, "a replica with the same", _TAKEN),
+    _Explanation(1236, "binary log is not open", _BINLOG_OFF),
+    _Explanation(
+        1236,
+        "could not find next log",
+        "{where} does not have the binlog that follows {place}: its binlogs were reset, or files of them "
+        "removed, so start again into an empty output folder",
+    ),
+    _Explanation(
+        1236,
+        "i/o error reading log event",
+        "{where} cannot read on behind {place} ({message}): its binlogs were reset or are damaged, so start "
+        "again into an empty output folder",
+    ),
+    _Explanation(1236, "position > file size", _NO_SUCH_PLACE),
+    _Explanation(1236, "impossible position", _NO_SUCH_PLACE),
+    _Explanation(1236, "bogus data in log event", _NO_EVENT),
+    _Explanation(1236, "truncated in the middle of event", _NO_EVENT),
+    _Explanation(
+        1236,
+        "log event entry exceeded max_allowed_packet",
+        "{where} finds at {place} no event, or one larger than its max_allowed_packet: raise that, or check "
+        "the position with SHOW BINLOG EVENTS",
+    ),
+    _Explanation(
+        1236,
+        "cannot handle replication events with the checksum",
+        "{where} writes checksums and takes us for a replica that knows none ({message})",
+    ),
+    _Explanation(1236, "", "{where} ended the dump at {place}: {message}"),
+    _Explanation(1251, "", "{where} wants an authentication method that we lack ({message})"),
+    _Explanation(1373, "", _PURGED),
+    _Explanation(1381, "", _BINLOG_OFF),
+    _Explanation(1820, "", "the password of user {user} on {where} has expired: set a new one"),
+    _Explanation(1862, "", "the password of user {user} on {where} has expired: set a new one"),
+    _Explanation(3118, "", "the account of user {user} on {where} is locked: unlock it"),
+    _Explanation(4151, "", "the account of user {user} on {where} is locked: unlock it"),
+    _Explanation(
+        3159, "", "{where} takes only encrypted connections (require_secure_transport): connect with TLS"
+    ),
+    _Explanation(
+        1275, "", "the password of user {user} on {where} is in the form of before MySQL 4.1: set a new one"
+    ),
+    _Explanation(4052, "", _TAKEN),
+    _Explanation(1317, "", _KILLED, True),
+    _Explanation(1927, "", _KILLED, True),
+    _Explanation(3169, "", _KILLED, True),
+)
+
+_UNKNOWN = _Explanation(0, "", "{where} answered with error {code}: {message}")
+
+
+def explain(error: ServerError, context: Context) -> Refusal:
+    """The sentence for a server's error; the server's own words where the table has none."""
+    message = " ".join(error.message.split())
+    row = next((r for r in _EXPLANATIONS if r.fits(error.code, message.lower(), context.logged_in)), _UNKNOWN)
+    sentence = row.sentence.format(
+        where=context.where,
+        user=f"'{context.user}'",
+        place=context.place,
+        server_id=context.server_id,
+        message=message,
+        code=error.code,
+    )
+    return Refusal(sentence, error.code, row.retryable)

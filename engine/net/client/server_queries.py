@@ -1,0 +1,337 @@
+"""What the engine asks of a server before the dump begins, and how it asks for the dump.
+
+Plain statements over a `Connection`: who the server is, what it writes, which binlogs it has, and the session
+variables by which a replica tells what it understands. Every refusal comes out as one explained sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from engine.binlog.gtid_encoding import encode_gtid_set
+from engine.binlog.gtid_set import MysqlGtidSet
+from engine.errors import EngineError
+from engine.net.client.connection import Connection
+from engine.net.client.refusals import Context, explain
+from engine.net.protocol.commands import (
+    BINLOG_DUMP_NON_BLOCK,
+    BINLOG_SEND_ANNOTATE_ROWS,
+    BINLOG_THROUGH_GTID,
+    BinlogDump,
+    BinlogDumpGtid,
+    RegisterSlave,
+    Replica,
+)
+from engine.net.protocol.handshake import Flavor
+from engine.net.protocol.packets import ServerError
+from engine.net.protocol.resultset import ResultSet
+
+FIRST_POSITION = 4
+"""Where events start in a binlog file."""
+MAX_DUMP_POSITION = (1 << 32) - 1
+_ACCESS_ERRORS = (1044, 1045, 1142, 1227)
+_MARIADB_CAPABILITY_GTID = 4
+"""The replica understands MariaDB's GTID events, so the server sends them as they are."""
+
+_VARIABLES = (
+    "binlog_checksum",
+    "binlog_format",
+    "binlog_row_image",
+    "binlog_row_metadata",
+    "gtid_binlog_pos",
+    "gtid_executed",
+    "gtid_mode",
+    "gtid_purged",
+    "log_bin",
+    "rpl_semi_sync_master_enabled",
+    "rpl_semi_sync_source_enabled",
+    "server_id",
+    "server_uid",
+    "server_uuid",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What a server says of itself; null where it does not know the variable."""
+
+    flavor: Flavor
+    version: str
+    version_tuple: tuple[int, ...]
+    server_id: int
+    server_uuid: str | None
+    """By which to know the server again; null from MariaDB before 10.6.19 and 10.11.9."""
+    log_bin: bool
+    binlog_format: str
+    """ROW, STATEMENT or MIXED; ROW where the server knows no other."""
+    binlog_row_image: str | None
+    binlog_row_metadata: str | None
+    binlog_checksum: str | None
+    """CRC32 or NONE; null from servers that know no checksums."""
+    gtid_mode: str | None
+    gtid_purged: str | None
+    """Executed, but in no binlog that MySQL still has; null where GTIDs are off."""
+    gtid_set: str | None
+    """All transactions in the binlog so far: `gtid_executed` of MySQL, `gtid_binlog_pos` of MariaDB."""
+    semi_sync: bool | None
+    """Whether its commits wait for semi-synchronous replicas; null where it does not know how to."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePosition:
+    """Where the server's binlog ends right now."""
+
+    file: str
+    position: int
+    gtid_set: str | None
+
+
+@contextmanager
+def explained(
+    connection: Connection,
+    *,
+    file: str | None = None,
+    position: int | None = None,
+    server_id: int | None = None,
+) -> Iterator[None]:
+    """Turn a `ServerError` inside into the `Refusal` that explains it."""
+    try:
+        yield
+    except ServerError as error:
+        raise explain(error, context_of(connection, file, position, server_id)) from error
+
+
+def context_of(
+    connection: Connection,
+    file: str | None = None,
+    position: int | None = None,
+    server_id: int | None = None,
+) -> Context:
+    """The context that `explain` wants, for a connection that is logged in."""
+    return Context(str(connection.endpoint), connection.user, file, position, server_id, logged_in=True)
+
+
+def read_facts(connection: Connection) -> SourceFacts:
+    """Ask the server about itself; needs no privilege. Raises `Refusal`."""
+    names = ", ".join(connection.quote(name) for name in _VARIABLES)
+    with explained(connection):
+        rows = connection.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
+    values = {(name or "").lower(): value or "" for name, value in rows}
+    greeting = connection.greeting
+    mariadb = greeting.flavor == "mariadb"
+    semi_sync = values.get("rpl_semi_sync_source_enabled", values.get("rpl_semi_sync_master_enabled"))
+    return SourceFacts(
+        flavor=greeting.flavor,
+        version=greeting.server_version,
+        version_tuple=greeting.version,
+        server_id=int(values.get("server_id", 0)),
+        server_uuid=_mariadb_identity(values) if mariadb else values.get("server_uuid"),
+        log_bin=values.get("log_bin") == "ON",
+        binlog_format=values.get("binlog_format", "ROW"),
+        binlog_row_image=values.get("binlog_row_image"),
+        binlog_row_metadata=values.get("binlog_row_metadata"),
+        binlog_checksum=values.get("binlog_checksum"),
+        gtid_mode=values.get("gtid_mode"),
+        gtid_purged=_gtid_set(values.get("gtid_purged")) if values.get("gtid_mode") == "ON" else None,
+        gtid_set=_gtid_set(values.get("gtid_binlog_pos" if mariadb else "gtid_executed")),
+        semi_sync=None if semi_sync is None else semi_sync == "ON",
+    )
+
+
+def _mariadb_identity(values: Mapping[str, str]) -> str | None:
+    """MariaDB derives `server_uid` from port and network card, which containers may share: so its id, too."""
+    return f"{values['server_uid']}-{values['server_id']}" if "server_uid" in values else None
+
+
+def executed_or_owned(connection: Connection) -> MysqlGtidSet:
+    """MySQL's executed GTIDs, and those of transactions that are just about to be.
+
+    With semi-synchronous replication a replica has the latter first. Raises `Refusal`.
+    """
+    with explained(connection):
+        # In this order: what is no longer owned when we ask has been executed when we ask next.
+        ((owned, executed),) = connection.query("SELECT @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed")
+    # Each number is followed by the thread that owns it: `uuid:7#12:8#15`.
+    return MysqlGtidSet.parse(f"{executed},{re.sub('#[0-9]+', '', owned or '')}")
+
+
+def check(facts: SourceFacts, where: str, *, semi_sync: bool = False) -> tuple[str, ...]:
+    """Whether the server called `where` can be followed: raises `EngineError` if not, returns warnings.
+
+    `semi_sync`: its commits are to wait for us.
+    """
+    if not facts.log_bin:
+        raise EngineError(
+            f"{where} writes no binlog: start it with log_bin and binlog_format=ROW set, then try again"
+        )
+    if facts.server_id == 0:
+        raise EngineError(f"{where} has server_id 0, with which no replica may connect: set another there")
+    if semi_sync and facts.semi_sync is None:
+        raise EngineError(
+            f"{where} has no semi-synchronous replication: run INSTALL PLUGIN rpl_semi_sync_source SONAME "
+            "'semisync_source.so' there (before MySQL 8.0.26 rpl_semi_sync_master, 'semisync_master.so'), or "
+            "leave out --semi-sync"
+        )
+    warnings = []
+    if semi_sync and not facts.semi_sync:
+        warnings.append(
+            f"semi-synchronous replication is off on {where}, so its commits do not wait for this engine: "
+            "SET GLOBAL rpl_semi_sync_source_enabled=1 there (or rpl_semi_sync_master_enabled)"
+        )
+    if facts.binlog_format != "ROW":
+        warnings.append(
+            f"{where} has binlog_format={facts.binlog_format}: changes that it writes as statements come out "
+            "in the events feed, not as rows; SET GLOBAL binlog_format='ROW' there"
+        )
+    return tuple(warnings)
+
+
+def binary_logs(connection: Connection) -> list[tuple[str, int]]:
+    """Binlog files of the server and their sizes in bytes, oldest first. Raises `Refusal`."""
+    with explained(connection):
+        rows = connection.query("SHOW BINARY LOGS")
+    return [(row[0] or "", int(row[1] or 0)) for row in rows]
+
+
+def current_position(connection: Connection) -> SourcePosition:
+    """Where the server's binlog ends. Raises `Refusal`, and `EngineError` where there is no binlog."""
+    greeting = connection.greeting
+    renamed = greeting.flavor == "mysql" and greeting.version >= (8, 2)
+    with explained(connection):
+        rows = connection.query("SHOW BINARY LOG STATUS" if renamed else "SHOW MASTER STATUS")
+        if not rows:
+            raise EngineError(f"{connection.endpoint} writes no binlog: start the server with log_bin set")
+        status = dict(zip(rows.columns, rows[0], strict=True))
+        gtid_set = status.get("Executed_Gtid_Set")
+        if greeting.flavor == "mariadb":
+            gtid_set = connection.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0]
+    return SourcePosition(status["File"] or "", int(status["Position"] or 0), _gtid_set(gtid_set))
+
+
+def gtid_set_at(connection: Connection, file: str, position: int) -> str | None:
+    """The GTIDs before that place, as MariaDB can tell; null where the place does not exist.
+
+    Null from MySQL, too, whose binlog files hold it themselves.
+    """
+    if connection.greeting.flavor != "mariadb":
+        return None
+    with explained(connection, file=file, position=position):
+        return connection.query(f"SELECT BINLOG_GTID_POS({connection.quote(file)}, {position})")[0][0]
+
+
+def replicas(connection: Connection) -> list[Replica]:
+    """Replicas that registered, this engine's last run included; empty where we may not ask."""
+    greeting = connection.greeting
+    renamed = greeting.flavor == "mysql" and greeting.version >= (8, 0, 22)
+    try:
+        rows = connection.query("SHOW REPLICAS" if renamed else "SHOW SLAVE HOSTS")
+    except ServerError as error:
+        if error.code in _ACCESS_ERRORS:
+            return []
+        raise explain(error, context_of(connection)) from error
+    return [_replica(rows, row) for row in rows]
+
+
+def server_id_holder(connection: Connection, server_id: int, replica_uuid: str) -> Replica | None:
+    """The other replica that runs under our server id. One with our own UUID is a run of ours that ended."""
+    for replica in replicas(connection):
+        if replica.server_id == server_id and replica.uuid != replica_uuid:
+            return replica
+    return None
+
+
+def prepare_dump(
+    connection: Connection,
+    facts: SourceFacts,
+    *,
+    heartbeat_seconds: float,
+    replica_uuid: str,
+    semi_sync: bool = False,
+) -> None:
+    """Tell the server what kind of replica this connection is going to be. Raises `Refusal`.
+
+    We take checksums as the server writes them. Old and new names of each variable are set, as a server reads
+    only those that it knows.
+    """
+    heartbeat = int(heartbeat_seconds * 1_000_000_000)
+    values = {
+        "master_heartbeat_period": str(heartbeat),
+        "source_heartbeat_period": str(heartbeat),
+        "slave_uuid": connection.quote(replica_uuid),
+        "replica_uuid": connection.quote(replica_uuid),
+    }
+    if facts.binlog_checksum is not None:
+        values["master_binlog_checksum"] = "@@GLOBAL.binlog_checksum"
+        values["source_binlog_checksum"] = "@@GLOBAL.binlog_checksum"
+    if semi_sync:
+        values["rpl_semi_sync_slave"] = values["rpl_semi_sync_replica"] = "1"
+    if facts.flavor == "mariadb":
+        values["mariadb_slave_capability"] = str(_MARIADB_CAPABILITY_GTID)
+    with explained(connection):
+        connection.execute("SET " + ", ".join(f"@{name} = {value}" for name, value in values.items()))
+
+
+def wait_for_us(connection: Connection, seconds: int) -> None:
+    """Have the server keep the connection that long while we take nothing from it. Raises `Refusal`."""
+    with explained(connection):
+        connection.execute(f"SET SESSION net_write_timeout = {seconds}")
+
+
+def register(connection: Connection, server_id: int, hostname: str = "", port: int = 0) -> None:
+    """COM_REGISTER_SLAVE, so that SHOW REPLICAS lists us. Raises `Refusal`.
+
+    The port is shown, so our end's serves to find the connection in the server's list of processes.
+    """
+    with explained(connection, server_id=server_id):
+        connection.send_command(RegisterSlave(server_id, hostname, "binlog-engine", port=port).build())
+        connection.read_ok()
+
+
+def start_dump(
+    connection: Connection, file: str, position: int, server_id: int, non_block: bool = False
+) -> None:
+    """Send COM_BINLOG_DUMP; the caller reads what follows, a refusal too. An empty `file` means the first."""
+    if position > MAX_DUMP_POSITION:
+        raise EngineError(
+            f"{file} at position {position} is beyond 4 GiB, where no dump can start: start at the next file"
+        )
+    flags = BINLOG_DUMP_NON_BLOCK if non_block else 0
+    if connection.greeting.flavor == "mariadb":
+        flags |= BINLOG_SEND_ANNOTATE_ROWS
+    connection.send_command(BinlogDump(file, position, server_id, flags).build())
+
+
+def start_dump_by_gtid(
+    connection: Connection, gtid_set: str, server_id: int, non_block: bool = False
+) -> None:
+    """Ask for all transactions that are not in `gtid_set`; the caller reads what follows, a refusal too."""
+    flags = BINLOG_DUMP_NON_BLOCK if non_block else 0
+    if connection.greeting.flavor == "mariadb":
+        with explained(connection, server_id=server_id):
+            connection.execute(
+                f"SET @slave_connect_state = {connection.quote(gtid_set)}, @slave_gtid_strict_mode = 0, "
+                "@slave_gtid_ignore_duplicates = 0"
+            )
+        command = BinlogDump("", FIRST_POSITION, server_id, flags | BINLOG_SEND_ANNOTATE_ROWS).build()
+    else:
+        data = encode_gtid_set(MysqlGtidSet.parse(gtid_set))
+        command = BinlogDumpGtid(server_id, data, flags=BINLOG_THROUGH_GTID | flags).build()
+    connection.send_command(command)
+
+
+def _gtid_set(text: str | None) -> str | None:
+    # MySQL breaks long sets over lines; no set at all is null, but an empty one is a set.
+    return None if text is None else "".join(text.split())
+
+
+def _replica(rows: ResultSet, row: tuple[str | None, ...]) -> Replica:
+    cells = {name.lower(): value for name, value in zip(rows.columns, row, strict=True)}
+    return Replica(
+        server_id=int(cells.get("server_id") or 0),
+        host=cells.get("host") or "",
+        port=int(cells.get("port") or 0),
+        uuid=cells.get("replica_uuid") or cells.get("slave_uuid"),
+    )

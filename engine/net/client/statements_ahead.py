@@ -1,0 +1,162 @@
+"""What the server's binlog holds ahead of the stream: the statements that may change a table's columns.
+
+The server's binlog is read from the stream's place to its end, over a connection of its own, with the receive
+kernel; rows are left out at once, and of all statements only the last one per table is kept. What was read
+stays known while the stream has not passed it, so that each part of the binlog is read once.
+
+Compressed transactions of MySQL are not opened. A statement that changes a table ends the transaction that it
+comes in, so that it is never in one with rows, and the server compresses no other. What cannot be read counts
+as a change of every table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.binlog.event_table import EventTable, open_events
+from engine.binlog.event_types import QUERY_COMPRESSED_EVENT, QUERY_EVENT
+from engine.binlog.events import decode_event
+from engine.binlog.events.statements import Query
+from engine.binlog.format_description import FormatDescription, verify_checksum
+from engine.binlog.statements import defining_statements
+from engine.binlog.table_changes import ANY_TABLE, Name, changed_tables, names_of
+from engine.config.decode_options import DecodeOptions
+from engine.config.table_filter import TableFilter
+from engine.errors import EngineError, EventError
+from engine.net.batching.cutter import OutgoingBatch
+from engine.net.batching.stream_place import Place, StreamPlace, place_order
+from engine.net.client.connection import Connection
+from engine.net.client.dump_batches import Meanwhile, dump_batches
+from engine.net.client.server_queries import MAX_DUMP_POSITION, SourceFacts
+
+MOST_NAMES = 200_000
+"""To remember; when statements name more, every table counts as changed by the last of them."""
+_LONGEST_TEXT = 160
+"""Characters of a statement to show."""
+_STATEMENTS_ONLY = DecodeOptions(tables=TableFilter(excluded=("*.*",)))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What may have changed a table's columns, and where."""
+
+    place: Place
+    what: str
+
+
+class StatementsAhead:
+    """Reads ahead of one stream.
+
+    `connect` gives connections to its server; `meanwhile`: see `engine.net.client.dump_batches`.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Connection], facts: SourceFacts, meanwhile: Meanwhile | None = None
+    ) -> None:
+        self._connect = connect
+        self._facts = facts
+        self._meanwhile = meanwhile
+        self._last: dict[Name, Change] = {}
+        """Name → the last change of it."""
+        self._end: Place | None = None
+
+    @property
+    def end(self) -> Place | None:
+        """Up to where the binlog was read; None before it was."""
+        return self._end
+
+    def read(self, here: StreamPlace, end: Place | None) -> None:
+        """Read on to the end of the binlog, unless it was read up to `end` already.
+
+        Raises `EngineError` where the server cannot be asked now.
+        """
+        if self._end is None or not here.is_before(self._end) or self._end[1] > MAX_DUMP_POSITION:
+            self._end = here.file, here.boundary
+            self._last.clear()
+        elif end is not None and place_order(end) <= place_order(self._end):
+            return
+        # What the stream has come past is of no use any more.
+        self._last = {name: change for name, change in self._last.items() if here.is_before(change.place)}
+        try:
+            self._read_on(self._end)
+        except EngineError as error:
+            if error.retryable:
+                raise
+            # It may stand before an event that the stream has come to, as a dump starts a little earlier.
+            place = max(self._end, (here.file, here.position), key=place_order)
+            self._note([ANY_TABLE], place, f"a part of the binlog that cannot be read ({error})")
+
+    def change_of(self, database: str, table: str, here: StreamPlace) -> Change | None:
+        """The last change, in what was read, that may be one of this table and comes after `here`."""
+        found = [self._last.get(name) for name in names_of(database, table)]
+        changes = [change for change in found if change is not None and here.is_before(change.place)]
+        return max(changes, key=lambda change: place_order(change.place), default=None)
+
+    def _read_on(self, start: Place) -> None:
+        batches = dump_batches(
+            self._connect(), self._facts, *start, decode=_STATEMENTS_ONLY, meanwhile=self._meanwhile
+        )
+        with contextlib.closing(batches):
+            for batch in batches:
+                for place, names, text in changes_in(batch):
+                    self._note(names, place, text)
+                header = batch.header
+                if header.ends_transaction and not header.end_of_stream:
+                    self._end = header.resume_file, header.resume_position
+
+    def _note(self, names: Iterable[Name], place: Place, what: str) -> None:
+        change = Change(place, what)
+        self._last |= dict.fromkeys(names, change)
+        if len(self._last) > MOST_NAMES:
+            self._last = {ANY_TABLE: change}
+
+
+def changes_in(batch: OutgoingBatch) -> Iterator[tuple[Place, frozenset[Name], str]]:
+    """Of each statement that may change tables: its place, the tables, and its text, shortened.
+
+    Raises `BinlogError` for one that is damaged.
+    """
+    header = batch.header
+    events, error = open_events(
+        header.file, batch.data, batch.index, header.context_events, header.position, checksum_size=0
+    )
+    if error is not None:
+        raise error
+    if events.codes.isdisjoint((QUERY_EVENT, QUERY_COMPRESSED_EVENT)):
+        return
+    description = FormatDescription.parse(events.event(0).tobytes())
+    for number in _defining(events, description):
+        event = events.event(number).tobytes()
+        try:
+            verify_checksum(event, description)
+            body = decode_event(event, description).body
+        except EventError as failure:
+            raise events.error(number, failure.reason) from failure
+        assert isinstance(body, Query)
+        lossless = body.statement_bytes is None
+        names = changed_tables(body.statement, body.database) if lossless else frozenset([ANY_TABLE])
+        if names:
+            place = header.file, int(events.positions[number])
+            yield place, names, _shortened(body.statement)
+
+
+def _defining(events: EventTable, description: FormatDescription) -> list[int]:
+    found = np.empty(len(events), np.int64)
+    count = defining_statements(
+        events.data,
+        events.starts,
+        events.ends - description.checksum_length,
+        events.types,
+        description.post_header_length(QUERY_EVENT),
+        found,
+    )
+    return [number for number in found[:count].tolist() if number >= events.context]
+
+
+def _shortened(statement: str) -> str:
+    line = " ".join(statement.split())
+    return line if len(line) <= _LONGEST_TEXT else line[: _LONGEST_TEXT - 1] + "…"

@@ -1,0 +1,184 @@
+"""What a table map leaves out, asked of the server that it came from.
+
+The server answers with the table as it is now, and the table map may be old. So an answer is checked column
+by column against the table map, and used only if it holds for the table map's place in the binlog: no
+statement from there to the end of the binlog, found after the answer, may have changed the table.
+
+That is enough because a server shows a new definition only when its statement is in the binlog. MariaDB, and
+MySQL before 8.0, write the statement while they hold the table's metadata lock, for which information_schema
+waits. MySQL 8.0 and later commit it in the transaction that changes the data dictionary, and so write it
+before anybody can read the change; only a table whose engine has no atomic DDL (MyISAM) may show its new
+columns an instant earlier. Statements that a server does not log at all (sql_log_bin=0) cannot be noticed.
+
+Asking again would prove no more: a statement stays in the binlog, and a later answer is only newer. But an
+answer that holds from a place to the end holds for all table maps between, and is remembered for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Mapping
+
+from engine.binlog.catalog import unpack
+from engine.binlog.table_map import TableMap
+from engine.errors import EngineError
+from engine.net.batching.stream_place import Place, StreamPlace
+from engine.net.client import server_queries
+from engine.net.client.refusals import Refusal
+from engine.net.client.side_connection import SideConnection
+from engine.net.client.statements_ahead import StatementsAhead
+from engine.net.client.table_columns import describe_table, describe_tables
+from engine.pipeline.process_settings import ServerSource
+
+MOST_REMEMBERED = 20_000
+"""Answers; tables that come again later are asked about again."""
+
+
+class TableCatalog:
+    """Asks the server's information_schema for what its table maps leave out.
+
+    `here`: where the stream is, which every table map asked about comes next in or after, with no statement
+    between that may define a table. `ahead` reads the same server's binlog.
+    """
+
+    def __init__(
+        self,
+        origin: ServerSource,
+        flavor: str,
+        side: SideConnection,
+        ahead: StatementsAhead,
+        here: Callable[[], StreamPlace],
+    ) -> None:
+        self._origin = origin
+        self._flavor = flavor
+        self._side = side
+        self._ahead = ahead
+        self._here = here
+        self._held: dict[tuple[str, str], tuple[bytes, Place]] = {}
+        """Table → its description, and up to where it holds."""
+
+    def describe(self, table_map: TableMap) -> bytes | None:
+        """The packed columns; None where the binlog tells all, or cannot be completed and need not be.
+
+        Raises `EngineError` for columns whose names or types are not certain.
+        """
+        if not self._is_asked(table_map):
+            return None
+        here = self._here()
+        remembered = self._remembered(table_map, here)
+        if remembered is not None:
+            return remembered
+        database, table = table_map.database, table_map.table
+        packed = self._side.ask(lambda connection: describe_table(connection, database, table))
+        doubt = _misfit(table_map, packed)
+        if doubt is None:
+            self._ahead.read(here, self._end())
+            doubt = self._change(table_map, here)
+        if doubt is None:
+            assert packed is not None
+            self._remember(table_map, packed)
+            return packed
+        if self._origin.name_unknown_columns:
+            return None
+        raise EngineError(_sentence(table_map, doubt))
+
+    def describe_ahead(self, table_maps: Mapping[int, TableMap]) -> dict[int, bytes | None]:
+        """The same for many tables with one question per database, by the keys given.
+
+        Tables that cannot be described for certain are left out.
+        """
+        here = self._here()
+        described: dict[int, bytes | None] = {}
+        asked: dict[int, TableMap] = {}
+        for key, each in table_maps.items():
+            if not self._is_asked(each):
+                described[key] = None
+            elif (remembered := self._remembered(each, here)) is not None:
+                described[key] = remembered
+            else:
+                asked[key] = each
+        with contextlib.suppress(EngineError):
+            described |= self._foresee(asked, here)
+        return described
+
+    def _foresee(self, asked: Mapping[int, TableMap], here: StreamPlace) -> dict[int, bytes | None]:
+        fitting: dict[int, bytes] = {}
+        for database in {each.database for each in asked.values()}:
+            maps = {key: each for key, each in asked.items() if each.database == database}
+            columns = self._columns(database, {each.table for each in maps.values()})
+            for key, each in maps.items():
+                packed = columns.get(each.table)
+                if packed is not None and _misfit(each, packed) is None:
+                    fitting[key] = packed
+        if fitting:
+            self._ahead.read(here, self._end())
+        described: dict[int, bytes | None] = {}
+        for key, packed in fitting.items():
+            if self._change(asked[key], here) is None:
+                self._remember(asked[key], packed)
+                described[key] = packed
+        return described
+
+    def _columns(self, database: str, tables: Collection[str]) -> dict[str, bytes]:
+        """By table, as far as the server tells."""
+        with contextlib.suppress(EngineError):
+            return self._side.ask(lambda connection: describe_tables(connection, database, tables))
+        return {}
+
+    def _is_asked(self, table_map: TableMap) -> bool:
+        """MariaDB also for types: the binlog never tells some of its own."""
+        return table_map.needs_catalog or (self._flavor == "mariadb" and table_map.hides_types)
+
+    def _end(self) -> Place | None:
+        """Where the server's binlog ends now; None where we may not ask."""
+        if self._origin.semi_sync and self._flavor == "mariadb":
+            # It would not answer before a commit is acknowledged, which we cannot do meanwhile.
+            return None
+        try:
+            end = self._side.ask(server_queries.current_position)
+        except Refusal as refusal:
+            if refusal.retryable:
+                raise
+            # It takes a privilege that a dump does not need.
+            return None
+        return end.file, end.position
+
+    def _change(self, table_map: TableMap, here: StreamPlace) -> str | None:
+        """What may have changed the table since, in words; None if nothing."""
+        change = self._ahead.change_of(table_map.database, table_map.table, here)
+        if change is None:
+            return None
+        file, position = change.place
+        return f"it may have been changed by what stands at {file} position {position}: {change.what}"
+
+    def _remembered(self, table_map: TableMap, here: StreamPlace) -> bytes | None:
+        packed, end = self._held.get((table_map.database, table_map.table), (None, ("", 0)))
+        holds = packed is not None and here.is_before(end) and _misfit(table_map, packed) is None
+        return packed if holds else None
+
+    def _remember(self, table_map: TableMap, packed: bytes) -> None:
+        if len(self._held) >= MOST_REMEMBERED:
+            self._held.clear()
+        if self._ahead.end is not None:
+            self._held[table_map.database, table_map.table] = packed, self._ahead.end
+
+
+def _misfit(table_map: TableMap, packed: bytes | None) -> str | None:
+    """Why the table is not the table map's any more, in words; None where they fit."""
+    if packed is None:
+        return "the server has no such table any more"
+    return table_map.mismatch(unpack(packed))
+
+
+def _sentence(table_map: TableMap, doubt: str) -> str:
+    name = f"{table_map.database}.{table_map.table}"
+    if table_map.needs_catalog:
+        problem = f"the columns of {name} cannot be named"
+        remedy = "; binlog_row_metadata=FULL on the server prevents this"
+    else:
+        problem = f"the types of {name}'s columns are not certain (UUID, INET and VECTOR look like BINARY)"
+        remedy = ""
+    return (
+        f"{problem}, because the table was altered or dropped after this event was written ({doubt}): go on "
+        f"with --unknown-columns number, or start after the change{remedy}"
+    )

@@ -1,0 +1,1 @@
+"""The client protocol, sans-IO: functions and small classes from bytes to values and back."""

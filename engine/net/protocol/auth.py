@@ -1,0 +1,225 @@
+"""Authentication methods: how a client proves a password, one generator per plugin.
+
+A method yields what to send and receives what the server answers; it knows the credentials but no socket. A
+new method is one function and one entry in `METHODS`. No method puts a password in clear on a connection that
+is neither encrypted nor local to the machine: `_in_clear` is the one way to do it, and checks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from engine.errors import EngineError
+from engine.net.protocol.signatures import SCRAMBLE_SIZE, ParsecSalt, sign_with_password
+from engine.net.protocol.wire import ProtocolError
+
+Exchange = Generator[bytes, bytes, None]
+"""Yields each payload to send, the first unasked; is sent the data of each answer that is no OK or ERR."""
+
+SHA256_REQUEST_PUBLIC_KEY = b"\x01"
+SHA2_REQUEST_PUBLIC_KEY = b"\x02"
+SHA2_FAST_SUCCESS = b"\x03"
+SHA2_FULL_AUTHENTICATION = b"\x04"
+# MySQL fixes SHA-1 here; OAEP does not need a hash that withstands collisions.
+_OAEP = padding.OAEP(mgf=padding.MGF1(hashes.SHA1()), algorithm=hashes.SHA1(), label=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a method may use to prove who we are; never printed."""
+
+    password: bytes = field(repr=False)
+    nonce: bytes = field(repr=False)
+    """What the server sent along when it asked for the method."""
+    encrypted: bool
+    local: bool = False
+    """The connection is a unix socket."""
+    public_key: bytes | None = field(default=None, repr=False)
+    """The server's RSA key in PEM form, where we have it from elsewhere than from the server."""
+
+    @property
+    def secure(self) -> bool:
+        """A password in clear is safe on the connection: nobody can listen."""
+        return self.encrypted or self.local
+
+
+def begin(plugin: str, credentials: Credentials) -> Exchange:
+    """The exchange of that plugin; raises `EngineError` for a plugin that we do not know or refuse."""
+    method = METHODS.get(plugin)
+    if method is None:
+        raise EngineError(
+            f"the server wants the authentication method {plugin}, which is not supported: give the user one "
+            f"of {', '.join(name for name in METHODS if name != 'mysql_old_password')}"
+        )
+    return method(credentials)
+
+
+def first_method(wanted: str) -> str:
+    """The method to begin with, while the server does not know yet who we are and cannot tell the user's.
+
+    That is the server's default, unless it would have the password in clear: that must be asked for.
+    """
+    return wanted if wanted in _FIRST_METHODS else _FIRST_METHODS[0]
+
+
+def native_scramble(password: bytes, nonce: bytes) -> bytes:
+    """SHA1(password) XOR SHA1(nonce + SHA1(SHA1(password)))."""
+    once = hashlib.sha1(password).digest()
+    return _xor(once, hashlib.sha1(nonce + hashlib.sha1(once).digest()).digest())
+
+
+def native_accepts(stored: bytes, nonce: bytes, scramble: bytes) -> bool:
+    """Whether `scramble` proves the password whose SHA1(SHA1()) is `stored`: the server's side of it."""
+    if len(scramble) != len(stored):
+        return False
+    once = _xor(scramble, hashlib.sha1(nonce + stored).digest())
+    return hashlib.sha1(once).digest() == stored
+
+
+def sha2_scramble(password: bytes, nonce: bytes) -> bytes:
+    """SHA256(password) XOR SHA256(SHA256(SHA256(password)) + nonce)."""
+    once = hashlib.sha256(password).digest()
+    return _xor(once, hashlib.sha256(hashlib.sha256(once).digest() + nonce).digest())
+
+
+def sha2_accepts(stored: bytes, nonce: bytes, scramble: bytes) -> bool:
+    """Whether `scramble` proves the password whose SHA256(SHA256()) is `stored`: the server's side of it."""
+    if len(scramble) != len(stored):
+        return False
+    once = _xor(scramble, hashlib.sha256(stored + nonce).digest())
+    return hashlib.sha256(once).digest() == stored
+
+
+def encrypt_password(password: bytes, nonce: bytes, public_key: bytes) -> bytes:
+    """The password, NUL-ended, XORed with the repeated nonce, then encrypted with the server's RSA key."""
+    key = _load_public_key(public_key)
+    plain = password + b"\0"
+    pad = (nonce * (len(plain) // len(nonce) + 1))[: len(plain)] if nonce else bytes(len(plain))
+    try:
+        return key.encrypt(_xor(plain, pad), _OAEP)
+    except ValueError:
+        raise EngineError("the password is too long for the server's RSA key: use TLS") from None
+
+
+def check_public_key(public_key: bytes) -> None:
+    """Raise `ProtocolError` for what is no RSA key in PEM form."""
+    _load_public_key(public_key)
+
+
+def _load_public_key(public_key: bytes) -> rsa.RSAPublicKey:
+    try:
+        key = serialization.load_pem_public_key(public_key)
+    except (ValueError, UnsupportedAlgorithm):
+        raise ProtocolError("the server's public key is no RSA key in PEM form") from None
+    if not isinstance(key, rsa.RSAPublicKey):
+        raise ProtocolError("the server's public key is no RSA key in PEM form")
+    return key
+
+
+def _xor(left: bytes, right: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(left, right, strict=True))
+
+
+def _in_clear(credentials: Credentials, method: str) -> bytes:
+    if not credentials.secure:
+        raise EngineError(
+            f"the server wants the password in clear ({method}), which only an encrypted connection or a "
+            "unix socket may carry: connect with --tls required"
+        )
+    return credentials.password + b"\0"
+
+
+def _native_password(credentials: Credentials) -> Exchange:
+    password = credentials.password
+    yield native_scramble(password, credentials.nonce) if password else b""
+
+
+def _caching_sha2_password(credentials: Credentials) -> Exchange:
+    password, nonce = credentials.password, credentials.nonce
+    answer = yield sha2_scramble(password, nonce) if password else b""
+    if answer == SHA2_FAST_SUCCESS:
+        return
+    if answer != SHA2_FULL_AUTHENTICATION:
+        raise ProtocolError(f"caching_sha2_password gives no meaning to the answer {answer[:8]!r}")
+    yield from _in_full(credentials, "caching_sha2_password", credentials.secure, SHA2_REQUEST_PUBLIC_KEY)
+
+
+def _sha256_password(credentials: Credentials) -> Exchange:
+    if not credentials.password:
+        yield b"\0"
+        return
+    # This method, unlike its successor, does not take a unix socket for safe.
+    yield from _in_full(credentials, "sha256_password", credentials.encrypted, SHA256_REQUEST_PUBLIC_KEY)
+
+
+def _in_full(credentials: Credentials, method: str, safe: bool, request_public_key: bytes) -> Exchange:
+    """The password itself: as it is where the method takes that for safe, else for the server's RSA key."""
+    if safe:
+        yield _in_clear(credentials, method)
+        return
+    public_key = credentials.public_key
+    if public_key is None:
+        public_key = yield request_public_key
+    yield encrypt_password(credentials.password, credentials.nonce, public_key)
+
+
+def _client_ed25519(credentials: Credentials) -> Exchange:
+    yield sign_with_password(credentials.password, _scramble(credentials, "client_ed25519"))
+
+
+def _parsec(credentials: Credentials) -> Exchange:
+    theirs, ours = _scramble(credentials, "parsec"), secrets.token_bytes(SCRAMBLE_SIZE)
+    salt = ParsecSalt.parse((yield b""))
+    yield ours + salt.key(credentials.password).sign(theirs + ours)
+
+
+def _scramble(credentials: Credentials, method: str) -> bytes:
+    if len(credentials.nonce) != SCRAMBLE_SIZE:
+        raise ProtocolError(f"{method} came with {len(credentials.nonce)} bytes to sign, not {SCRAMBLE_SIZE}")
+    return credentials.nonce
+
+
+def _clear_password(credentials: Credentials) -> Exchange:
+    yield _in_clear(credentials, "mysql_clear_password")
+
+
+def _dialog(credentials: Credentials) -> Exchange:
+    """MariaDB's PAM asks for the password as it would ask a person: the kind of question, then its text."""
+    question = credentials.nonce or _PASSWORD_QUESTIONS[0]
+    while question[:1] in _PASSWORD_QUESTIONS:
+        question = yield _in_clear(credentials, "dialog")
+    text = question[1:80].decode("utf-8", "replace")
+    raise EngineError(f"the server asks {text!r} at login, which only a person can answer")
+
+
+def _old_password(credentials: Credentials) -> Exchange:
+    raise EngineError(
+        "the server wants the password hash of MySQL before 4.1, which anyone can break and which is never "
+        "sent: give the user a password in a current form (ALTER USER … IDENTIFIED BY …)"
+    )
+    yield b""
+
+
+_PASSWORD_QUESTIONS = (b"\x04", b"\x05")
+"""A question for a password, and the last one; others (2, 3) want an answer that may be seen."""
+
+_FIRST_METHODS = ("mysql_native_password", "caching_sha2_password", "sha256_password")
+
+METHODS: dict[str, Callable[[Credentials], Exchange]] = {
+    "mysql_native_password": _native_password,
+    "caching_sha2_password": _caching_sha2_password,
+    "sha256_password": _sha256_password,
+    "client_ed25519": _client_ed25519,
+    "parsec": _parsec,
+    "mysql_clear_password": _clear_password,
+    "dialog": _dialog,
+    "mysql_old_password": _old_password,
+}
+"""Plugin name, as the server says it, → method."""

@@ -1,0 +1,117 @@
+"""The output folder as a whole: where it stands, and what a crash left in it."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.output.commit_log import LOG_FOLDER, CommitLog, Position, SchemaVersion
+from engine.output.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, opening, sync, writing
+from engine.output.lock import LOCK_FILE, output_lock
+
+_DATA_FILE = re.compile(rf"([0-9]{{20}})-[0-9]+\.arrow(?:{re.escape(TEMPORARY_SUFFIX)})?")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputState:
+    """Where an output stands after its last commit."""
+
+    commit: int
+    """Number of the last commit; -1 before the first."""
+    position: Position | None
+    """Where the source goes on; null before the first commit."""
+    last_seq: int
+    source_timestamp: int
+    """Server clock of the last event, seconds since the epoch; 0 if not known."""
+    schemas: tuple[SchemaVersion, ...]
+
+
+def open_output(out: Path | str) -> OutputState:
+    """Where the output in `out` stands; a folder that is empty or not there is a new output.
+
+    Takes no lock and changes nothing, so a sink that still runs may move on meanwhile. Raises `OutputError`
+    for a folder that holds something else, and `CommitLogError`.
+    """
+    out = Path(out)
+    with opening(out):
+        if out.exists() and not out.is_dir():
+            raise OutputError(f"{out} is no folder: give the output a folder of its own")
+        ours = (out / LOG_FOLDER).exists() or (out / LOCK_FILE).exists()
+        if not ours and out.exists() and any(out.iterdir()):
+            raise OutputError(
+                f"{out} holds something else than an output of binlog-engine: give it a folder of its own"
+            )
+        log = CommitLog(out)
+        last = log.latest()
+        if last is None:
+            return OutputState(-1, None, 0, 0, ())
+        schemas = tuple(log.summary_at(last.version).schemas.values())
+    return OutputState(last.version, last.position, last.last_seq, last.source_timestamp, schemas)
+
+
+def settled_output(out: Path | str) -> OutputState:
+    """Like `open_output`, but only once no other engine writes there; what to resume a source from.
+
+    A sink that lost its supervisor a moment ago is waited for. Raises `OutputError` if one goes on writing,
+    and for a new output whose folder cannot be written.
+    """
+    out = Path(out)
+    with opening(out):
+        was_written = (out / LOCK_FILE).exists() or (out / LOG_FOLDER).exists()
+    if not was_written:
+        state = open_output(out)
+        _require_writable(out)
+        return state
+    with output_lock(out):
+        return recover_output(out)
+
+
+def recover_output(out: Path) -> OutputState:
+    """Like `open_output`, but first completes the commit that a crash or power cut left decided.
+
+    Only for the holder of the lock, and only while it writes nothing. Raises like `open_output`.
+    """
+    with writing(out):
+        CommitLog(out).recover()
+    return open_output(out)
+
+
+def _require_writable(out: Path) -> None:
+    """Raise `OutputError` now for a folder that the sink could not write to, or not create."""
+    with opening(out):
+        folder = next(path for path in (out, *out.absolute().parents) if _is_there(path))
+        if not folder.is_dir():
+            raise OutputError(f"the output folder {out} cannot be created: {folder} is no folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(
+            f"the output folder {out} cannot be written: this user may not create files in {folder}, so "
+            "change its owner or mode, or give another folder"
+        )
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something has that name, be it a symbolic link that leads nowhere. Raises `OSError`."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def clean_output(out: Path, last_commit: int) -> None:
+    """Remove every data file of a commit after `last_commit`, and make durable what is there.
+
+    `last_commit` comes from `recover_output`, since the files of a decided commit must stay. Only for the
+    holder of the lock, and only while it writes nothing. Raises `OutputError`.
+    """
+    with writing(out):
+        for folder in out.iterdir():
+            if (folder.name == EVENTS_FOLDER or "." in folder.name) and folder.is_dir():
+                for path in folder.iterdir():
+                    name = _DATA_FILE.fullmatch(path.name)
+                    if name and (int(name[1]) > last_commit or path.suffix == TEMPORARY_SUFFIX):
+                        path.unlink()
+        sync(out)
+        sync(out.resolve().parent)

@@ -1,0 +1,72 @@
+"""One writer per output folder: a lock that the kernel releases when its holder dies, however it dies."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from engine.output.files import FILE_MODE, OutputError, make_folder, writing
+
+LOCK_FILE = "_lock"
+PATIENCE_SECONDS = 5.0
+"""How long to try: the sink of an engine that was just killed may still be going down."""
+_RETRY_SECONDS = 0.05
+
+
+@contextlib.contextmanager
+def output_lock(out: Path, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
+    """Hold the output folder `out`, which is created where it is missing; the lock file names this process.
+
+    Raises `OutputError` when another process still holds it after `patience` seconds.
+    """
+    with writing(out):
+        make_folder(out)
+        descriptor = os.open(out / LOCK_FILE, os.O_RDWR | os.O_CREAT, FILE_MODE)
+    try:
+        _wait_for(descriptor, out, time.monotonic() + patience)
+        with writing(out / LOCK_FILE):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def lock_holder(out: Path) -> int | None:
+    """The process that writes to the output folder `out` now, if there is one."""
+    try:
+        descriptor = os.open(out / LOCK_FILE, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except BlockingIOError:
+        holder = os.pread(descriptor, 20, 0).strip()
+        return int(holder) if holder.isdigit() else None
+    finally:
+        os.close(descriptor)
+
+
+def _wait_for(descriptor: int, out: Path, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
+                raise OutputError(
+                    f"the output folder {out} is in use by another binlog-engine (process {holder}): "
+                    "stop that one, or give this one a folder of its own"
+                ) from None
+        except OSError as error:
+            raise OutputError(
+                f"the output folder {out} cannot be locked ({os.strerror(error.errno or 0)}): "
+                "put it on a file system that has locks"
+            ) from error
+        time.sleep(_RETRY_SECONDS)

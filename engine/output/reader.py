@@ -1,0 +1,184 @@
+"""Committed changes for `pyarrow` users, and the ground that the Spark source stands on.
+
+Readers trust the commit log alone: it says which files hold a table's rows and which schema each file has.
+Files are mapped into memory and their encodings taken off, batch by batch; the schema versions of a table
+are merged by column name into one schema that holds them all.
+
+    changes = Changes("/data/changes")
+    table = changes.read("shop", "orders")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.errors import EngineError
+from engine.output.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS
+from engine.output.column_types import common_type, plain_type
+from engine.output.commit_log import CommitLog
+
+
+class ReaderError(EngineError):
+    """A table, a commit or a file that is not there, or columns that do not fit together."""
+
+
+class Changes:
+    """The changes in the output folder `out`, as committed at the time of each call."""
+
+    def __init__(self, out: Path | str) -> None:
+        self.log = CommitLog(out)
+
+    def tables(self) -> list[tuple[str, str]]:
+        """Database and name of every table that has changes, in alphabetical order."""
+        summary = self.log.summary_at(self.log.latest_version())
+        return sorted(table for table in summary.totals if table != ("", ""))
+
+    def schema(self, database: str, table: str, last_commit: int | None = None) -> pa.Schema:
+        """The columns of a table as `batches` gives them, with all its schema versions up to `last_commit`.
+
+        The newest version's columns come first and in its order, then what only older ones have, then the
+        metadata columns; a type that changed is widened (`column_types`). Raises `ReaderError` where
+        there is no such table or its versions do not fit together.
+        """
+        last = self._last(last_commit)
+        versions = {
+            version: schema
+            for (of_database, of_table, version), schema in self.log.schemas_at(last).items()
+            if (of_database, of_table) == (database, table)
+        }
+        if not versions:
+            raise ReaderError(f"there is no table {database}.{table} in {self.log.out} up to commit {last}")
+        return merged_schema([versions[version] for version in sorted(versions)])
+
+    def batches(
+        self, database: str, table: str, first_commit: int | None = None, last_commit: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The change rows of the commits `first_commit` to `last_commit` (both included), in order of `_seq`.
+
+        Without `first_commit` from the oldest that no vacuum has removed. `last_commit` is one that the
+        caller has seen: after a power cut it is found even while `latest_version` gives the one before.
+        All of them have `schema(database, table, last_commit)`. Raises `ReaderError` and `CommitLogError`.
+        """
+        last = self._last(last_commit)
+        schema = self.schema(database, table, last)
+        first = self.log.oldest_version() if first_commit is None else first_commit
+        for commit in self.log.range(first, last):
+            for file in commit.files:
+                if (file.database, file.table) == (database, table):
+                    with open_data_file(self.log.out / file.path) as reader:
+                        for index in range(reader.num_record_batches):
+                            yield decode_batch(reader.get_batch(index), schema)
+
+    def read(
+        self, database: str, table: str, first_commit: int | None = None, last_commit: int | None = None
+    ) -> pa.Table:
+        """What `batches` gives, as one table."""
+        last = self._last(last_commit)
+        schema = self.schema(database, table, last)
+        return pa.Table.from_batches(self.batches(database, table, first_commit, last), schema)
+
+    def events(self, first_commit: int | None = None, last_commit: int | None = None) -> pa.Table:
+        """The events feed of some commits, as `read` gives a table; empty where nothing was recorded."""
+        if any(not table for _, table, _ in self.log.schemas_at(self._last(last_commit))):
+            return self.read("", "", first_commit, last_commit)
+        return EVENT_FEED_SCHEMA.empty_table()
+
+    def _last(self, last_commit: int | None) -> int:
+        latest = self.log.latest_version()
+        if last_commit is not None and not self.log.reaches(last_commit):
+            raise ReaderError(
+                f"there is no commit {last_commit} in {self.log.out} yet: the last one is {latest}"
+            )
+        return latest if last_commit is None else last_commit
+
+
+def open_data_file(path: Path | str) -> pa.ipc.RecordBatchFileReader:
+    """A data file, mapped into memory. Raises `ReaderError` where it is missing or damaged."""
+    try:
+        return pa.ipc.open_file(pa.memory_map(str(path)))
+    except FileNotFoundError:
+        reason = "it was removed from the output, or this machine does not have the folder mounted"
+        raise ReaderError(f"{path} is not there: {reason}") from None
+    except pa.ArrowInvalid as error:
+        raise ReaderError(f"{path} is damaged: {error}") from None
+
+
+def merged_schema(versions: Iterable[pa.Schema]) -> pa.Schema:
+    """One plain schema that holds the rows of all `versions`, which are given from the oldest to the newest.
+
+    Columns of one name share a type as `column_types.common_type` says; all but those that every
+    version declares otherwise may be null. Raises `ReaderError` for types that nothing holds.
+    """
+    newest_first = list(versions)[::-1]
+    newest = newest_first[0]
+    merged: dict[str, pa.Field] = {}
+    for schema in newest_first:
+        for field in schema:
+            plain = field.with_type(plain_type(field.type))
+            newer = merged.setdefault(field.name, plain)
+            data_type = common_type(plain.type, newer.type)
+            if data_type is None:
+                change = f"changed from {plain.type} to {newer.type}, and no type holds both"
+                raise ReaderError(
+                    f"column `{field.name}` of {_table_name(schema)} {change}: "
+                    "read the commits before and after that change apart"
+                )
+            nullable = newer.nullable or field.nullable
+            merged[field.name] = newer.with_type(data_type).with_nullable(nullable)
+    for name, field in merged.items():
+        if any(schema.get_field_index(name) < 0 for schema in newest_first):
+            merged[name] = field.with_nullable(True)
+    dropped = [field for name, field in merged.items() if newest.get_field_index(name) < 0]
+    own_end = newest.get_field_index(METADATA_FIELDS[0].name)
+    names = newest.names[:own_end] if own_end >= 0 else newest.names
+    own = [merged[name] for name in names]
+    rest = [merged[name] for name in newest.names[len(names) :]]
+    return pa.schema([*own, *dropped, *rest], newest.metadata)
+
+
+def decode_batch(
+    batch: pa.RecordBatch, schema: pa.Schema, constants: Mapping[str, str | None] | None = None
+) -> pa.RecordBatch:
+    """A record batch of a data file as `schema` shows it: plain types, cast to the schema's, in its order.
+
+    Columns that the file does not have hold their value in `constants` in every row, else null. Raises
+    `ReaderError` where a value does not fit the schema's type.
+    """
+    constants = constants or {}
+    columns = []
+    for field in schema:
+        index = batch.schema.get_field_index(field.name)
+        if index < 0:
+            constant = pa.scalar(constants.get(field.name), field.type)
+            columns.append(pa.repeat(constant, batch.num_rows))
+            continue
+        column = _decoded(batch.column(index))
+        if column.type != field.type:
+            try:
+                column = column.cast(field.type)
+            except pa.ArrowException as error:
+                raise ReaderError(
+                    f"column `{field.name}` of {_table_name(batch.schema)} is {column.type} in some commits "
+                    f"and does not fit {field.type}, as it is read ({error}): start reading anew with the "
+                    "schema as it is now"
+                ) from error
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    if pa.types.is_run_end_encoded(column.type):
+        return pc.run_end_decode(column)
+    if pa.types.is_dictionary(column.type):
+        return column.dictionary_decode()
+    return column
+
+
+def _table_name(schema: pa.Schema) -> str:
+    metadata = schema.metadata or {}
+    names = (metadata.get(key, b"?").decode("utf-8", "replace") for key in (b"database", b"table"))
+    return ".".join(names)

@@ -1,0 +1,1 @@
+"""The processes of a run, and what crosses between them: messages, shared memory, settings."""
