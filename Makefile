@@ -57,11 +57,11 @@ test: setup lint ## lint, then all tests, real servers and Spark included
 fuzz: venv ## damaged binlogs, half of FUZZ_SECONDS (300) at random, then coverage-guided; every access to memory checked
 	export BINLOG_ENGINE_CHECK_BOUNDS=1; \
 	for how in hostile guided; do \
-		$(PYTHON_IN_VENV) -m tests.$$how --seconds $$(($(FUZZ_SECONDS) / 2)) --seed $(FUZZ_SEED); \
+		$(PYTHON_IN_VENV) -m tests.fuzz.$$how --seconds $$(($(FUZZ_SECONDS) / 2)) --seed $(FUZZ_SEED); \
 	done
 
 soak: setup ## a failing network between engine and server under load, SECONDS_EACH (600) per server
-	BINLOG_ENGINE_SOAK_SECONDS=$(or $(SECONDS_EACH),600) $(VENV)/bin/pytest -rP tests/test_network_faults.py
+	BINLOG_ENGINE_SOAK_SECONDS=$(or $(SECONDS_EACH),600) $(VENV)/bin/pytest -rP tests/integration/faults/test_network_faults.py
 
 demo: venv java kernels ## sample binlogs through the whole engine into a Spark streaming query
 	$(WITH_SPARK) $(VENV)/bin/binlog-engine demo

@@ -130,7 +130,7 @@ def _readable(settings: Settings, binlog: Binlog) -> Iterator[Readable]:
     if find_spec("pyspark") is None:
         raise PeerError("PySpark is not installed: make venv")
     from perf.spark_limit import RepeatingSource
-    from tests.spark_session import start_spark
+    from tests.support.spark_session import start_spark
 
     with tempfile.TemporaryDirectory(dir=settings.work) as folder:
         changes, parquet = Path(folder) / "changes", Path(folder) / "parquet"

@@ -16,7 +16,7 @@ from perf.measurement import Measurement, PeerError
 from perf.memory import MemoryWatch, processes_of
 from perf.peer import Peer
 from perf.workloads import BULK
-from tests.engine_run import EngineRun, command_line
+from tests.support.engine_run import EngineRun, command_line
 
 WARM = "warm kernel cache"
 COLD = "cold kernel cache"

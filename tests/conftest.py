@@ -16,7 +16,7 @@ from tests.servers import FLAVORS, Server, UnavailableError, get_server, histori
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.secured import Secured
+    from tests.support.secured import Secured
 
 SERVERS_ARE_REQUIRED = os.environ.get("BINLOG_ENGINE_REQUIRE_SERVERS") == "1"
 
@@ -75,8 +75,8 @@ def own_server() -> Iterator[Callable[..., Server]]:
 @pytest.fixture(scope="module")
 def secured_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Secured]]:
     """The module's secured server of a flavor, started on first use."""
-    from tests.certificates import Authority
-    from tests.secured import secured_server
+    from tests.support.certificates import Authority
+    from tests.support.secured import secured_server
 
     folder = tmp_path_factory.mktemp("certificates")
     authority, stranger = Authority(folder), Authority(folder, "strangers")
@@ -132,7 +132,7 @@ def historic() -> dict[str, Path]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one Spark session of the test run; Java runs only if a test asks for it."""
-    from tests.spark_session import start_spark
+    from tests.support.spark_session import start_spark
 
     session = start_spark(tmp_path_factory.mktemp("warehouse"))
     yield session

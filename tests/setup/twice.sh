@@ -4,7 +4,7 @@
 set -euo pipefail
 
 run() {
-    "$PYTHON" -m pytest -p tests.second_try "$@"
+    "$PYTHON" -m pytest -p tests.support.second_try "$@"
 }
 
 first=()

@@ -1,0 +1,90 @@
+"""An engine that follows a server: how soon a change shows, how it stops, how it goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from engine.output.reader import Changes, ReaderError
+from tests.servers import Server
+from tests.support.committed import assert_same_changes, assert_sound
+from tests.support.engine_run import drain, end_of_binlog, follow, wait_until
+
+pytestmark = pytest.mark.server
+
+LATENCY_SECONDS = 2.0
+"""Beyond the commit interval."""
+STOP_SECONDS = 5.0
+
+
+@contextmanager
+def followed(server: Server) -> Iterator[str]:
+    """A place to start at, behind which the table `followed.t` is created."""
+    file, position = end_of_binlog(server)
+    server.execute("CREATE DATABASE followed", "CREATE TABLE followed.t (id INT PRIMARY KEY)")
+    try:
+        yield f"{file}:{position}"
+    finally:
+        server.execute("DROP DATABASE followed")
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+def ids(out: Path) -> list[int]:
+    try:
+        return Changes(out).read("followed", "t")["id"].to_pylist()
+    except ReaderError:
+        return []
+
+
+def test_a_row_shows_soon(server: Server, out: Path) -> None:
+    interval = 1.0
+    with followed(server) as start, follow(server, out, start=start, commit_interval=interval) as engine:
+        engine.catch_up(server)
+        for number in range(2):
+            server.query("INSERT INTO followed.t VALUES (%s)", number)
+            began = time.monotonic()
+            wait_until(lambda wanted=number: wanted in ids(out), f"row {number}")
+            assert time.monotonic() - began < interval + LATENCY_SECONDS
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_stopping_commits_what_is_finished(mysql97: Server, out: Path, how: signal.Signals) -> None:
+    with followed(mysql97) as start:
+        with follow(mysql97, out, start=start, commit_interval=3600) as engine:
+            mysql97.execute("INSERT INTO followed.t VALUES (1)", "INSERT INTO followed.t VALUES (2)")
+            # Rows go to a file as they come; without a commit nobody reads it.
+            wait_until(lambda: list(out.glob("followed.t/*")), "data file")
+            assert ids(out) == []
+            began = time.monotonic()
+            # As a terminal does it: the whole process group gets the signal.
+            os.killpg(engine.pid, how)
+            ended = engine.wait()
+            assert time.monotonic() - began < STOP_SECONDS
+            engine.wait_until_gone()
+        assert ended.status == 0, ended.stderr
+        assert ids(out)[:1] == [1]
+        assert_sound(out)
+        mysql97.execute("INSERT INTO followed.t VALUES (3)")
+        drain(mysql97, out)
+        assert ids(out) == [1, 2, 3]
+        assert_sound(out)
+        drain(mysql97, out.with_name("undisturbed"), start=start)
+        assert_same_changes(out, out.with_name("undisturbed"))
+
+
+def test_nothing_new_leaves_the_output_alone(mysql97: Server, out: Path) -> None:
+    with followed(mysql97) as start:
+        drain(mysql97, out, start=start)
+        before = sorted(path.name for path in out.rglob("*"))
+        drain(mysql97, out)
+        assert sorted(path.name for path in out.rglob("*")) == before

@@ -1,0 +1,309 @@
+"""An engine that comes late, at servers that write no column names: right names, or none, and it says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.output.reader import Changes
+from tests.servers import FLAVORS, Server
+from tests.support.committed import assert_sound
+from tests.support.engine_run import (
+    Ended,
+    assert_one_sentence,
+    command_line,
+    drain,
+    end_of_binlog,
+    follow,
+    run_command,
+)
+
+pytestmark = pytest.mark.server
+
+COLUMNS = "(id INT PRIMARY KEY, a INT, b INT)"
+OTHER_COLUMNS = "(id INT PRIMARY KEY, c INT, d INT)"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What happened to the table `t`, which has a row of before and one of after."""
+
+    statements: tuple[str, ...]
+    blamed: str
+    """The statement because of which the first row has no names."""
+    after: tuple[str, ...]
+    """Columns of the second."""
+    table: str = "t"
+
+
+CASES = {
+    "changed places": Case(
+        (
+            f"CREATE TABLE u {OTHER_COLUMNS}",
+            "RENAME TABLE t TO x, u TO t, x TO u",
+        ),
+        "RENAME TABLE t TO x, u TO t, x TO u",
+        ("id", "c", "d"),
+    ),
+    "made anew": Case(
+        ("DROP TABLE t", f"CREATE TABLE t {OTHER_COLUMNS}"), "DROP TABLE `t`", ("id", "c", "d")
+    ),
+    "columns changed places": Case(
+        ("ALTER TABLE t CHANGE a b INT, CHANGE b a INT",),
+        "ALTER TABLE t CHANGE a b INT, CHANGE b a INT",
+        ("id", "b", "a"),
+    ),
+    "a column renamed": Case(
+        ("ALTER /* by a tool */ TABLE t CHANGE a c INT",),
+        "ALTER /* by a tool */ TABLE t CHANGE a c INT",
+        ("id", "c", "b"),
+    ),
+    "renamed and back": Case(
+        ("ALTER TABLE t CHANGE a c INT", "ALTER TABLE `t` CHANGE c a INT"),
+        "ALTER TABLE `t` CHANGE c a INT",
+        ("id", "a", "b"),
+    ),
+    "the database made anew": Case(
+        (
+            "DROP DATABASE {database}",
+            "CREATE DATABASE {database}",
+            "USE {database}",
+            f"CREATE TABLE t {OTHER_COLUMNS}",
+        ),
+        "DROP DATABASE ",
+        ("id", "c", "d"),
+    ),
+    "a name that is no word": Case(
+        ("ALTER TABLE `t-1` CHANGE a c INT",),
+        "ALTER TABLE `t-1` CHANGE a c INT",
+        ("id", "c", "b"),
+        table="t-1",
+    ),
+}
+HARMLESS = (
+    "ALTER TABLE t ADD INDEX (a)",
+    "CREATE INDEX i ON t (b)",
+    "CREATE TABLE IF NOT EXISTS t (x INT)",
+    "CREATE TABLE t_archive (x INT, t INT)",
+    "CREATE TABLE like_t LIKE t",
+    "ALTER TABLE t_archive CHANGE x y INT, DROP t",
+    "DROP TABLE t_archive",
+    "CREATE VIEW v AS SELECT * FROM t",
+    "DROP VIEW v",
+    "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET @x = 1",
+    "DROP TRIGGER r",
+    "ALTER TABLE t COMMENT 'CHANGE a x INT', DROP INDEX i",
+    "CREATE DATABASE late_elsewhere",
+    "CREATE TABLE late_elsewhere.t (x INT)",
+    "ALTER TABLE late_elsewhere.t CHANGE x y INT",
+    "DROP DATABASE late_elsewhere",
+    "FLUSH BINARY LOGS",
+)
+ALONE = "late_alone"
+"""The database in which only harmless statements were executed."""
+ROUNDS, ROUND_ROWS = 4, 200
+
+
+class Late:
+    """A server on which all cases have happened before an engine reads of them, each in its own database."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.start = "{}:{}".format(*end_of_binlog(server))
+        self.databases = {case: f"late_{number}" for number, case in enumerate(CASES)}
+        for name, case in CASES.items():
+            self._happen(self.databases[name], case)
+        server.execute(f"CREATE DATABASE {ALONE}", f"USE {ALONE}", f"CREATE TABLE t {COLUMNS}")
+        for number, statement in enumerate(HARMLESS):
+            server.execute(f"INSERT INTO t VALUES ({number}, 1, 2)", statement)
+        self._write_much()
+
+    def _happen(self, database: str, case: Case) -> None:
+        self.server.execute(
+            f"CREATE DATABASE {database}",
+            f"USE {database}",
+            f"CREATE TABLE `{case.table}` {COLUMNS}",
+            f"INSERT INTO `{case.table}` VALUES (1, 10, 100)",
+            *(statement.format(database=database) for statement in case.statements),
+            f"INSERT INTO `{case.table}` VALUES (2, 20, 200)",
+        )
+
+    def _write_much(self) -> None:
+        """Several files and many transactions, with statements about another table between them."""
+        self.server.execute(f"CREATE TABLE much {COLUMNS}", "CREATE TABLE other (id INT, v INT)")
+        for number in range(ROUNDS):
+            with self.server.cursor() as cursor:
+                for key in range(ROUND_ROWS):
+                    cursor.execute(f"INSERT INTO much VALUES ({number * ROUND_ROWS + key}, 1, 2)")
+            self.server.execute(
+                f"ALTER TABLE other CHANGE v{number or ''} v{number + 1} INT", "FLUSH BINARY LOGS"
+            )
+
+    def run(self, out: Path, *arguments: str, **settings: Any) -> Ended:
+        settings = {"start": self.start, "tables": "late_*.*", **settings}
+        return run_command(*command_line(self.server, out, "--stop-at-end", *arguments, **settings))
+
+    def destroy(self) -> None:
+        for database in (*self.databases.values(), ALONE):
+            self.server.execute(f"DROP DATABASE {database}")
+
+
+@pytest.fixture(scope="module", params=FLAVORS)
+def late(request: pytest.FixtureRequest, shared_server: Callable[[str], Server]) -> Iterator[Late]:
+    late = Late(shared_server(request.param))
+    yield late
+    late.destroy()
+
+
+@pytest.fixture(scope="module")
+def numbered(late: Late, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output of a run that numbers columns whose names are not certain."""
+    out = tmp_path_factory.mktemp("numbered") / "out"
+    ended = late.run(out, unknown_columns="number")
+    assert ended.status == 0, ended.stderr
+    return out
+
+
+def rows_of(out: Path, database: str, table: str) -> list[dict[str, Any]]:
+    """Each row by the names that it came with."""
+    found = Changes(out).read(database, table).to_pylist()
+    return [
+        {name: value for name, value in row.items() if name[0] != "_" and value is not None} for row in found
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_row_whose_names_are_not_certain_ends_the_run(late: Late, tmp_path: Path, name: str) -> None:
+    case, database = CASES[name], late.databases[name]
+    ended = late.run(tmp_path / "out", tables=f"{database}.*")
+    assert ended.status == 1
+    assert_one_sentence(ended)
+    assert f"{database}.{case.table} cannot be named" in ended.sentence
+    assert case.blamed in ended.sentence
+    assert "--unknown-columns number" in ended.sentence
+    assert not list(tmp_path.glob("out/late*"))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_names_are_numbers_until_they_are_certain(late: Late, numbered: Path, name: str) -> None:
+    case = CASES[name]
+    assert rows_of(numbered, late.databases[name], case.table) == [
+        {"@1": 1, "@2": 10, "@3": 100},
+        dict(zip(case.after, (2, 20, 200), strict=True)),
+    ]
+
+
+def test_statements_that_leave_the_columns_alone(late: Late, tmp_path: Path) -> None:
+    ended = late.run(tmp_path / "out", tables=f"{ALONE}.*")
+    assert ended.status == 0, ended.stderr
+    assert_sound(tmp_path / "out")
+    for table, count in (("t", len(HARMLESS)), ("much", ROUNDS * ROUND_ROWS)):
+        found = rows_of(tmp_path / "out", ALONE, table)
+        assert found == [{"id": key, "a": 1, "b": 2} for key in range(count)]
+
+
+def test_a_start_after_the_statement(late: Late, tmp_path: Path) -> None:
+    database = late.databases["a column renamed"]
+    ended = late.run(tmp_path / "out", tables=f"{database}.*")
+    place = ended.sentence.partition("what stands at ")[2].partition(":")[0]
+    ended = late.run(tmp_path / "later", tables=f"{database}.*", start=place.replace(" position ", ":"))
+    assert ended.status == 0, ended.stderr
+    assert rows_of(tmp_path / "later", database, "t") == [{"id": 2, "c": 20, "b": 200}]
+
+
+def test_a_user_who_may_not_ask_where_the_binlog_ends(late: Late, tmp_path: Path) -> None:
+    late.server.create_replication_user("late", "secret", privileges="REPLICATION SLAVE, SELECT")
+    tables = f"{late.databases['a column renamed']}.*"
+    arguments = command_line(late.server, tmp_path / "out", start=late.start, user="late", tables=tables)
+    ended = run_command(*arguments, "--stop-at-end", password="secret")
+    assert ended.status == 1
+    assert CASES["a column renamed"].blamed in ended.sentence
+
+
+def test_statements_while_the_engine_follows(late: Late, tmp_path: Path) -> None:
+    server = late.server
+    start = "{}:{}".format(*end_of_binlog(server))
+    server.execute("CREATE DATABASE late_followed", "USE late_followed", f"CREATE TABLE t {COLUMNS}")
+    with follow(server, tmp_path, start=start, tables="late_followed.*") as engine:
+        for number, change in enumerate(("a c INT", "c d INT", "d a INT")):
+            server.execute(f"INSERT INTO t VALUES ({number}, 10, 100)")
+            engine.catch_up(server)
+            server.execute(f"ALTER TABLE t CHANGE {change}")
+            engine.catch_up(server)
+        assert engine.stop().status == 0
+    assert rows_of(tmp_path, "late_followed", "t") == [
+        {"id": 0, "a": 10, "b": 100},
+        {"id": 1, "c": 10, "b": 100},
+        {"id": 2, "d": 10, "b": 100},
+    ]
+    server.execute("DROP DATABASE late_followed")
+
+
+UUID = "6ccd780c-baba-1026-9564-5b8c656024db"
+CHANGES = {
+    "added": "ALTER TABLE added ADD v INT",
+    "renamed": "ALTER TABLE renamed CHANGE i k INET6",
+    "other_type": "ALTER TABLE other_type MODIFY u BINARY(16)",
+    "compressed": "ALTER TABLE compressed MODIFY u BINARY(16) COMMENT 'in a compressed event'",
+}
+
+
+class TestTypes:
+    """MariaDB's UUID, INET4 and INET6 are BINARY in the binlog, which with full metadata tells all else."""
+
+    @pytest.fixture(scope="class", params=["mariadb-10.11", "mariadb-11.8"])
+    def typed(
+        self, request: pytest.FixtureRequest, shared_server: Callable[[str], Server]
+    ) -> Iterator[tuple[Server, str]]:
+        server = shared_server(request.param)
+        start = "{}:{}".format(*end_of_binlog(server))
+        options = {"binlog_row_metadata": "FULL", "log_bin_compress": "ON", "log_bin_compress_min_len": "10"}
+        for name, value in options.items():
+            server.execute(f"SET GLOBAL {name} = {value}")
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE typed")
+            cursor.execute("USE typed")
+            for table in ("kept", *CHANGES):
+                cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, u UUID, i INET6, j INET4)")
+                cursor.execute(f"INSERT INTO {table} VALUES (1, '{UUID}', '::1', '1.2.3.4')")
+                cursor.execute(CHANGES.get(table, "ALTER TABLE kept ADD INDEX (u)"))
+            cursor.execute("CREATE TABLE plain (id INT)")
+            cursor.execute("INSERT INTO plain VALUES (1)")
+            cursor.execute("ALTER TABLE plain CHANGE id number INT")
+        yield server, start
+        server.execute("DROP DATABASE typed")
+        for name in options:
+            server.execute(f"SET GLOBAL {name} = DEFAULT")
+
+    def test_that_are_certain(self, typed: tuple[Server, str], tmp_path: Path) -> None:
+        server, start = typed
+        drain(server, tmp_path, start=start, tables="typed.kept")
+        assert rows_of(tmp_path, "typed", "kept") == [{"id": 1, "u": UUID, "i": "::1", "j": "1.2.3.4"}]
+
+    def test_that_cannot_be_in_doubt(self, typed: tuple[Server, str], tmp_path: Path) -> None:
+        server, start = typed
+        drain(server, tmp_path, start=start, tables="typed.plain")
+        assert rows_of(tmp_path, "typed", "plain") == [{"id": 1}]
+
+    @pytest.mark.parametrize("table", ["added", "renamed", "compressed"])
+    def test_that_are_not_certain(self, typed: tuple[Server, str], tmp_path: Path, table: str) -> None:
+        server, start = typed
+        tables = f"typed.{table}"
+        ended = run_command(*command_line(server, tmp_path, "--stop-at-end", start=start, tables=tables))
+        assert ended.status == 1
+        assert_one_sentence(ended)
+        assert f"the types of {tables}'s columns are not certain" in ended.sentence
+        assert "--unknown-columns number" in ended.sentence
+        assert not list(tmp_path.glob("typed*"))
+
+    def test_that_come_as_bytes(self, typed: tuple[Server, str], tmp_path: Path) -> None:
+        server, start = typed
+        drain(server, tmp_path, start=start, tables="typed.*", unknown_columns="number")
+        for table in CHANGES:
+            (row,) = rows_of(tmp_path, "typed", table)
+            assert isinstance(row["u"], bytes)
+        assert rows_of(tmp_path, "typed", "kept")[0]["u"] == UUID

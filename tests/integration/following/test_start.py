@@ -1,0 +1,272 @@
+"""Where a run starts, on real servers: at a time, at a GTID set, and what comes of a start that cannot be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.binlog.gtid_set import MysqlGtidSet
+from engine.errors import EngineError
+from engine.net.client import server_queries
+from engine.net.client.connection import Connection
+from engine.net.client.position_search import executed_before, file_begun, place_at
+from engine.net.client.server_queries import FIRST_POSITION
+from engine.net.client.start_position import LastPlace, start_place
+from engine.output.reader import Changes
+from tests.servers import Server
+from tests.support.committed import assert_sound
+from tests.support.engine_run import command_line, drain, end_of_binlog, run_command
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+
+GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+KINDS = {"mysql-9.7": GTIDS, "mysql-5.6": {}, "mariadb-11.8": {}}
+LARGE_ROW = 3 << 20
+"""Three of them make a transaction that is larger than a batch."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A row, and where and when it was written."""
+
+    id: int
+    second: int
+    file: str
+    position: int
+    earliest: int
+    """Where the transaction before it ends in this file, or the file begins."""
+    gtid_set: str | None
+    """What was executed before."""
+
+
+@dataclass(frozen=True)
+class History:
+    """A server with rows in several binlogs, each in a second of its own."""
+
+    server: Server
+    steps: list[Step]
+
+    def connect(self) -> Connection:
+        return Connection.open(self.server.host, self.server.port, self.server.user)
+
+    def facts(self) -> server_queries.SourceFacts:
+        with self.connect() as connection:
+            return server_queries.read_facts(connection)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def history(request: pytest.FixtureRequest, own_server: Callable[..., Server]) -> History:
+    server = own_server(request.param, KINDS[request.param])
+    server.execute("CREATE DATABASE timed", "CREATE TABLE timed.rows (id INT PRIMARY KEY, content LONGBLOB)")
+    steps = []
+    _, position = end_of_binlog(server)
+    for number in range(6):
+        if number % 2:
+            server.query("FLUSH BINARY LOGS")
+        # A second of its own for each, and one that is nobody's before the last.
+        time.sleep(1.1 if number < 5 else 2.1)
+        earliest = FIRST_POSITION if number % 2 else position
+        file, position = end_of_binlog(server)
+        steps.append(Step(number, _clock(server), file, position, earliest, _executed(server)))
+        size, rows = (LARGE_ROW, 3) if number == 4 else (10, 1)
+        for row in range(rows):
+            if row == 0:
+                server.query("BEGIN")
+            server.query("INSERT INTO timed.rows VALUES (%s, REPEAT('x', %s))", number + 100 * row, size)
+        server.query("COMMIT")
+        _, position = end_of_binlog(server)
+    return History(server, steps)
+
+
+def _clock(server: Server) -> int:
+    return int(server.query("SELECT UNIX_TIMESTAMP()")[0][0])
+
+
+def _executed(server: Server) -> str | None:
+    if server.flavor == "mysql-5.6":
+        return None
+    variable = "gtid_executed" if server.flavor == "mysql-9.7" else "gtid_binlog_pos"
+    return "".join(server.query(f"SELECT @@GLOBAL.{variable}")[0][0].split())
+
+
+def _utc(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC)
+
+
+def test_each_second_leads_to_its_transaction(history: History) -> None:
+    facts = history.facts()
+    for step in history.steps:
+        found = place_at(history.connect, facts, _utc(step.second))
+        assert (found.file, found.gtid_set) == (step.file, step.gtid_set)
+        assert step.earliest <= found.position <= step.position
+
+
+def test_what_was_executed_before_a_position_and_before_a_file(history: History) -> None:
+    facts = history.facts()
+    for step in history.steps:
+        for position in {step.earliest, step.position}:
+            assert executed_before(history.connect, facts, step.file, position) == step.gtid_set
+
+
+def test_a_time_between_leads_to_what_came_next(history: History) -> None:
+    """To the next transaction, or to what the server wrote at the end of a file before it."""
+    *_, before, last = history.steps
+    found = place_at(history.connect, history.facts(), _utc(last.second - 1))
+    assert (before.file, before.position) < (found.file, found.position) <= (last.file, last.position)
+    assert found.gtid_set == last.gtid_set
+
+
+def test_a_time_to_come_leads_to_the_end(history: History) -> None:
+    found = place_at(history.connect, history.facts(), _utc(history.steps[-1].second + 3600))
+    assert (found.file, found.position) == end_of_binlog(history.server)
+    assert found.gtid_set == _executed(history.server)
+
+
+def test_a_time_before_the_first_file_leads_to_its_beginning(history: History) -> None:
+    first = history.server.binlogs()[0].name
+    found = place_at(history.connect, history.facts(), _utc(1_000_000_000))
+    assert (found.file, found.position) == (first, 4)
+
+
+def test_a_run_from_a_time_on(history: History, tmp_path: Path) -> None:
+    step = history.steps[2]
+    drain(history.server, tmp_path, start=_utc(step.second).isoformat())
+    ids = Changes(tmp_path).read("timed", "rows")["id"].to_pylist()
+    assert ids == [2, 3, 4, 104, 204, 5]
+    # It goes on from there, by GTID where there are any, and without anything twice.
+    drain(history.server, tmp_path)
+    assert Changes(tmp_path).read("timed", "rows")["id"].to_pylist() == ids
+    assert_sound(tmp_path)
+
+
+REFUSED, ACCEPTED = "were reset", None
+FILES = {
+    "the same": ({}, ACCEPTED),
+    "begun at another time": ({"file_created": 1_000_000_000}, REFUSED),
+    "not there yet": ({"file": "binlog.1000000"}, REFUSED),
+    "purged": ({"file": "binlog.000000"}, ACCEPTED),
+    "of another server": ({"file_created": 1_000_000_000, "server_uuid": "another"}, ACCEPTED),
+}
+
+
+@pytest.mark.parametrize(("change", "says"), FILES.values(), ids=FILES)
+def test_the_file_that_an_output_ends_in(history: History, change: dict[str, Any], says: str | None) -> None:
+    """All GTIDs are there, as they may be after a reset; without any, no other file will do."""
+    facts = history.facts()
+    if not facts.gtid_set and change:
+        says = "were reset|another server"
+    file, position = end_of_binlog(history.server)
+    last = LastPlace(
+        file=file,
+        position=position,
+        gtid_set=facts.gtid_set or None,
+        server_uuid=facts.server_uuid,
+        flavor=facts.flavor,
+        file_created=file_begun(history.connect, facts, file),
+    )
+    with history.connect() as connection:
+        if says is None:
+            place = start_place(connection, "", replace(last, **change), facts, history.connect)
+            assert place.by_gtid == bool(facts.gtid_set)
+        else:
+            with pytest.raises(EngineError, match=says):
+                start_place(connection, "", replace(last, **change), facts, history.connect)
+
+
+@pytest.mark.parametrize(
+    ("start", "says"),
+    [
+        ("2026-11-20T08:00:00", "lacks a time zone"),
+        ("2026-11-20 at eight", "give earliest, latest"),
+        ("2026-13-20T08:00:00Z", "give earliest, latest"),
+        ("tomorrow", "give earliest, latest"),
+    ],
+)
+def test_starts_that_make_no_sense(mysql97: Server, start: str, says: str) -> None:
+    def connect() -> Connection:
+        return Connection.open(mysql97.host, mysql97.port, mysql97.user)
+
+    with connect() as connection, pytest.raises(EngineError, match=says):
+        start_place(connection, start, None, server_queries.read_facts(connection), connect)
+
+
+def test_a_time_whose_binlogs_are_gone_is_refused(own_server: Callable[..., Server]) -> None:
+    server = own_server("mysql-9.7", GTIDS)
+    server.query("FLUSH BINARY LOGS")
+    server.query("PURGE BINARY LOGS TO %s", server.binlogs()[-1].name)
+    alone = History(server, [])
+    with pytest.raises(EngineError, match="older ones were purged: take what is there with --start earliest"):
+        place_at(alone.connect, alone.facts(), _utc(1_000_000_000))
+
+
+@pytest.fixture(scope="module")
+def server(own_server: Callable[..., Server]) -> Server:
+    return own_server("mysql-9.7", GTIDS)
+
+
+class TestGtidSets:
+    """Starting behind a set, with transactions of several tags, and going on."""
+
+    def test_only_what_is_not_in_the_set_comes_and_comes_once(self, server: Server, tmp_path: Path) -> None:
+        server.execute("CREATE DATABASE tagged", "CREATE TABLE tagged.rows (id INT PRIMARY KEY, tag TEXT)")
+        for number in range(30):
+            tag = ("", ":red", ":blue")[number % 3]
+            server.execute(
+                f"SET gtid_next = 'AUTOMATIC{tag}'", f"INSERT INTO tagged.rows VALUES ({number}, '{tag}')"
+            )
+            if number == 14:
+                behind = _executed(server)
+            if number == 20:
+                server.query("FLUSH BINARY LOGS")
+        server.query("SET gtid_next = AUTOMATIC")
+        assert behind is not None and ":red:" in behind
+        drain(server, tmp_path, start=f"gtid:{behind}")
+        drain(server, tmp_path)
+        server.query("INSERT INTO tagged.rows VALUES (30, '')")
+        drain(server, tmp_path)
+        rows = Changes(tmp_path).read("tagged", "rows").to_pylist()
+        assert [row["id"] for row in rows] == list(range(15, 31))
+        assert {row["_gtid"].split(":")[1] for row in rows if row["tag"]} == {"red", "blue"}
+        assert_sound(tmp_path)
+        position = Changes(tmp_path).log.latest().position
+        assert MysqlGtidSet.parse(position.gtid_set) == MysqlGtidSet.parse(_executed(server))
+
+    def test_a_set_that_the_server_never_had_is_refused(self, server: Server, tmp_path: Path) -> None:
+        ((uuid,),) = server.query("SELECT @@server_uuid")
+        executed = _executed(server)
+        ended = run_command(*command_line(server, tmp_path, start=f"gtid:{executed},{uuid}:1-999999"))
+        assert ended.status == 1
+        assert "does not know transactions" in ended.sentence
+
+
+def test_gtid_sets_of_mariadb(mariadb118: Server, tmp_path: Path) -> None:
+    mariadb118.execute(
+        "DROP DATABASE IF EXISTS by_gtid",
+        "CREATE DATABASE by_gtid",
+        "CREATE TABLE by_gtid.rows (id INT PRIMARY KEY)",
+        "INSERT INTO by_gtid.rows VALUES (1)",
+        "SET gtid_domain_id = 7",
+        "INSERT INTO by_gtid.rows VALUES (2)",
+    )
+    behind = _executed(mariadb118)
+    mariadb118.execute(
+        "INSERT INTO by_gtid.rows VALUES (3)",
+        "SET gtid_domain_id = 0",
+        "INSERT INTO by_gtid.rows VALUES (4)",
+    )
+    drain(mariadb118, tmp_path, start=f"gtid:{behind}")
+    drain(mariadb118, tmp_path)
+    assert Changes(tmp_path).read("by_gtid", "rows")["id"].to_pylist() == [3, 4]
+
+
+def test_a_set_needs_gtids(mysql56: Server, tmp_path: Path) -> None:
+    uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    ended = run_command(*command_line(mysql56, tmp_path, start=f"gtid:{uuid}:1-5"))
+    assert ended.status == 1
+    assert "needs GTIDs" in ended.sentence

@@ -1,0 +1,326 @@
+"""The source of archived binlogs before real clients: the servers' own tools, another reader, our client."""
+
+from __future__ import annotations
+
+import select
+import socket
+import subprocess
+import time
+import uuid
+
+import pytest
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.row_event import WriteRowsEvent
+
+from engine.binlog import event_types as t
+from engine.binlog.event_types import EventHeader
+from engine.errors import EngineError
+from engine.net.archive_server.server import ReplicationSource
+from engine.net.client import server_queries
+from engine.net.client.connection import Connection
+from engine.net.client.refusals import Refusal
+from engine.net.protocol import packets
+from engine.net.protocol.packets import PacketJoiner
+from tests.support.small_binlog import write_binlog
+
+USER, PASSWORD = "archivist", "pass 'wörd"
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Two files without GTIDs, and all their events."""
+    paths = [tmp_path / "binlog.000001", tmp_path / "binlog.000002"]
+    events = [event for path in paths for event in write_binlog(path, [(t.INTVAR_EVENT, b"x" * 9)] * 3)]
+    return paths, events
+
+
+@pytest.fixture(scope="module")
+def archived(shared_server, tmp_path_factory):
+    """A server's binlogs, copied away: many small events, one of several packets, in two files."""
+    made = {}
+
+    def of_flavor(flavor):
+        if flavor not in made:
+            server = shared_server(flavor)
+            folder = tmp_path_factory.mktemp(flavor)
+            server.flush_binlog()
+            begin = len(server.binlogs()) - 1
+            server.execute(
+                "DROP DATABASE IF EXISTS archived",
+                "CREATE DATABASE archived",
+                "CREATE TABLE archived.t (id INT PRIMARY KEY, b LONGBLOB)",
+                "INSERT INTO archived.t VALUES (1, 'a'), (2, REPEAT('b', 2000000))",
+            )
+            if flavor != "mysql-5.6":
+                server.execute("INSERT INTO archived.t VALUES (3, REPEAT('c', 36000000))")
+            server.flush_binlog()
+            server.execute_many(
+                "INSERT INTO archived.t VALUES (%s, %s)", [(n, f"{n}") for n in range(10, 60)]
+            )
+            server.flush_binlog()
+            copies = []
+            for path in server.binlogs()[begin:-1]:
+                copies.append(folder / path.name)
+                copies[-1].write_bytes(path.read_bytes())
+            made[flavor] = copies
+        return made[flavor]
+
+    return of_flavor
+
+
+def fetch(tool, server_port, first, into, *options):
+    """Run a binlog tool against a source; what it says."""
+    command = [
+        *tool,
+        "--no-defaults",
+        "--read-from-remote-server",
+        "--raw",
+        "--to-last-log",
+        "--host=127.0.0.1",
+        "--protocol=tcp",
+        f"--port={server_port}",
+        f"--user={USER}",
+        f"--result-file={into}/",
+        *options,
+        first,
+    ]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("tool_of", "written_by"),
+    [  # Each tool takes only versions that it knows.
+        ("mysql-9.7", "mysql-9.7"),
+        ("mysql-9.7", "mysql-5.6"),
+        ("mariadb-11.8", "mariadb-11.8"),
+        ("mariadb-11.8", "mariadb-10.11"),
+        ("mariadb-11.8", "mysql-5.6"),
+        ("mariadb-10.11", "mariadb-10.11"),
+    ],
+)
+def test_the_servers_tools_fetch_files_byte_for_byte(shared_server, archived, tmp_path, tool_of, written_by):
+    files = archived(written_by)
+    tool = shared_server(tool_of).tool("mysqlbinlog")
+    options = [f"--password={PASSWORD}"]
+    with ReplicationSource(files, user=USER, password=PASSWORD) as archive:
+        said = fetch(tool, archive.port, files[0].name, tmp_path, *options)
+    assert said.returncode == 0, said.stderr
+    assert len(files) == 2
+    for path in files:
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("tool_of", ["mysql-9.7", "mariadb-11.8"])
+def test_the_servers_tools_are_refused_with_a_wrong_password(shared_server, small, tmp_path, tool_of):
+    tool = shared_server(tool_of).tool("mysqlbinlog")
+    fetched = tmp_path / "fetched"
+    fetched.mkdir()
+    with ReplicationSource(small[0], user=USER, password=PASSWORD) as archive:
+        said = fetch(tool, archive.port, "binlog.000001", fetched, "--password=wrong")
+    assert said.returncode != 0
+    assert "Access denied" in said.stderr
+    assert not list(fetched.iterdir())
+
+
+@pytest.mark.server
+def test_another_reader_reads_rows(mysql97, tmp_path):
+    mysql97.execute("SET GLOBAL binlog_row_metadata = 'FULL'")
+    try:
+        mysql97._connection.close()
+        mysql97.flush_binlog()
+        mysql97.execute(
+            "DROP DATABASE IF EXISTS other_reader",
+            "CREATE DATABASE other_reader",
+            "CREATE TABLE other_reader.t (id INT, name VARCHAR(20))",
+            "INSERT INTO other_reader.t VALUES (1, 'one'), (2, 'zwei')",
+        )
+        path = mysql97.flush_binlog()
+    finally:
+        mysql97.execute("SET GLOBAL binlog_row_metadata = 'MINIMAL'")
+    copy = tmp_path / path.name
+    copy.write_bytes(path.read_bytes())
+    with ReplicationSource([copy], user=USER, password="ASCII only") as archive:
+        stream = BinLogStreamReader(
+            {"host": "127.0.0.1", "port": archive.port, "user": USER, "passwd": "ASCII only"},
+            server_id=4720,
+            log_file=copy.name,
+            log_pos=4,
+            only_events=[WriteRowsEvent],
+            only_schemas=["other_reader"],
+        )
+        try:
+            rows = [row["values"] for event in stream for row in event.rows]
+        finally:
+            stream.close()
+    assert rows == [{"id": 1, "name": "one"}, {"id": 2, "name": "zwei"}]
+
+
+def dump_to_the_end(port, file="", position=4, **login):
+    """The events that our own client gets, without packets, and the payload that ended them."""
+    with Connection.open("127.0.0.1", port, **login) as connection:
+        facts = server_queries.read_facts(connection)
+        server_queries.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
+        server_queries.register(connection, 4721, "test")
+        server_queries.start_dump(connection, file, position, 4721, non_block=True)
+        sock, pending = connection.take_over()
+    joiner = PacketJoiner()
+    joiner.sequence = 1
+    joiner.feed(pending)
+    events = []
+    with sock:
+        while True:
+            while (payload := joiner.next()) is not None:
+                if payload[0] != packets.OK_MARKER:
+                    return events, payload
+                events.append(payload[1:])
+            received = sock.recv(1 << 16)
+            assert received
+            joiner.feed(received)
+
+
+def test_our_own_client_gets_every_event(small):
+    paths, events = small
+    with ReplicationSource(paths, user=USER, password=PASSWORD) as archive:
+        received, end = dump_to_the_end(archive.port, user=USER, password=PASSWORD)
+    assert [event for event in received if not EventHeader.parse(event).flags & t.FLAG_ARTIFICIAL] == events
+    assert end[0] == packets.EOF_MARKER
+
+
+def test_our_own_client_learns_about_the_archive(small):
+    paths, _ = small
+    with ReplicationSource(paths) as archive, Connection.open("127.0.0.1", archive.port) as connection:
+        facts = server_queries.read_facts(connection)
+        assert (facts.flavor, facts.version_tuple) == ("mysql", (8, 0, 36))
+        assert (facts.server_id, facts.binlog_checksum, facts.gtid_set) == (5, "CRC32", "")
+        assert server_queries.check(facts, "archive") == ()
+        assert server_queries.binary_logs(connection) == [(path.name, path.stat().st_size) for path in paths]
+        here = server_queries.current_position(connection)
+        assert (here.file, here.position) == (paths[1].name, paths[1].stat().st_size)
+        server_queries.register(connection, 4722, "engine", 7)
+        assert [replica.server_id for replica in server_queries.replicas(connection)] == [4722]
+        connection.ping()
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("flavor", ["mysql-9.7", "mariadb-11.8"])
+def test_gtids_of_the_archive_are_those_of_the_server(shared_server, flavor, tmp_path):
+    server = shared_server(flavor)
+    server.execute("DROP DATABASE IF EXISTS archived_gtids", "CREATE DATABASE archived_gtids")
+    with Connection.open(server.host, server.port, server.user) as connection:
+        server.flush_binlog()
+        server.execute("CREATE TABLE archived_gtids.t (a INT)", "INSERT INTO archived_gtids.t VALUES (1)")
+        there = server_queries.current_position(connection)
+    copy = tmp_path / there.file
+    copy.write_bytes(server.flush_binlog().read_bytes()[: there.position])
+    with ReplicationSource([copy]) as archive, Connection.open("127.0.0.1", archive.port) as connection:
+        here = server_queries.current_position(connection)
+        assert (here.file, here.position) == (there.file, there.position)
+        assert server_queries.read_facts(connection).gtid_set == here.gtid_set
+        # What MySQL executed before it had binlogs is in none of them.
+        assert own_gtids(here.gtid_set, server) == own_gtids(there.gtid_set, server) != []
+        if flavor.startswith("mariadb"):
+            assert server_queries.gtid_set_at(connection, there.file, there.position) == there.gtid_set
+
+
+def own_gtids(gtid_set, server):
+    """The parts of a GTID set that the server itself made."""
+    own = "0-1-" if server.flavor.startswith("mariadb") else server.query("SELECT @@server_uuid")[0][0]
+    return [part for part in gtid_set.split(",") if part.startswith(own)]
+
+
+@pytest.mark.parametrize(("user", "password"), [(USER, "wrong"), (USER, ""), ("other", PASSWORD)])
+@pytest.mark.parametrize("version", ["5.6.24", "8.0.36", "10.11.18-MariaDB"])
+def test_who_may_not_log_in(tmp_path, version, user, password):
+    write_binlog(tmp_path / "binlog.1", [], version)
+    with ReplicationSource([tmp_path / "binlog.1"], user=USER, password=PASSWORD) as archive:
+        with pytest.raises(Refusal, match="check user and password"):
+            Connection.open("127.0.0.1", archive.port, user, password)
+        Connection.open("127.0.0.1", archive.port, USER, PASSWORD).close()
+
+
+def test_a_user_without_a_password(small):
+    with ReplicationSource(small[0], user=USER) as archive:
+        Connection.open("127.0.0.1", archive.port, USER).close()
+        with pytest.raises(Refusal, match="check user and password"):
+            Connection.open("127.0.0.1", archive.port, USER, "something")
+
+
+def test_a_file_that_was_cut_off_is_served_up_to_there(small):
+    paths, events = small
+    whole = paths[1].read_bytes()
+    paths[1].write_bytes(whole[:-1])
+    with ReplicationSource(paths) as archive:
+        received, end = dump_to_the_end(archive.port)
+    assert received[-1] == events[-2]
+    assert "truncated" in packets.parse_err(end).message
+
+
+def test_a_refused_dump_is_explained(small):
+    with ReplicationSource(small[0]) as archive:
+        _, end = dump_to_the_end(archive.port, "binlog.000009")
+    assert "Could not find first log file name" in packets.parse_err(end).message
+
+
+def test_an_idle_client_gets_heartbeats(small):
+    paths, _ = small
+    with ReplicationSource(paths) as archive, Connection.open("127.0.0.1", archive.port) as connection:
+        facts = server_queries.read_facts(connection)
+        server_queries.prepare_dump(connection, facts, heartbeat_seconds=0.05, replica_uuid=str(uuid.uuid4()))
+        server_queries.start_dump(connection, paths[1].name, 4, 4723)
+        sock, pending = connection.take_over()
+        joiner, heartbeats, deadline = PacketJoiner(), [], time.monotonic() + 10
+        joiner.sequence = 1
+        joiner.feed(pending)
+        with sock:
+            while len(heartbeats) < 3:
+                assert time.monotonic() < deadline
+                while (payload := joiner.next()) is not None:
+                    header = EventHeader.parse(payload[1:])
+                    if header.type_code == t.HEARTBEAT_LOG_EVENT:
+                        heartbeats.append(header.next_position)
+                assert select.select([sock], [], [], 5)[0]
+                joiner.feed(sock.recv(1 << 16))
+    assert set(heartbeats) == {paths[1].stat().st_size}
+
+
+def test_leaving_hangs_up_on_everybody(small):
+    with ReplicationSource(small[0]) as archive:
+        idle = Connection.open("127.0.0.1", archive.port)
+        waiting = Connection.open("127.0.0.1", archive.port)
+        server_queries.start_dump(waiting, "", 4, 4724)
+        silent = socket.create_connection(("127.0.0.1", archive.port))
+        assert silent.recv(1)
+    with silent:
+        while silent.recv(1 << 16):
+            pass
+    with pytest.raises(EngineError, match=r"closed the connection|lost"):
+        idle.ping()
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"GET / HTTP/1.1\r\n\r\n", b"\x05\0\0\x01abcde", b"\xff\xff\xff\x01", bytes(99)]
+)
+def test_garbage_ends_one_client_and_no_more(small, garbage):
+    with ReplicationSource(small[0]) as archive:
+        with socket.create_connection(("127.0.0.1", archive.port)) as client:
+            client.sendall(garbage)
+            client.shutdown(socket.SHUT_WR)
+            while client.recv(1 << 16):
+                pass
+        Connection.open("127.0.0.1", archive.port).close()
+
+
+def test_unknown_commands_are_refused_and_the_session_goes_on(small):
+    with ReplicationSource(small[0]) as archive, Connection.open("127.0.0.1", archive.port) as connection:
+        for command in (b"\x16SELECT 1", b"\x63", b"", b"\x15short"):
+            connection.send_command(command)
+            with pytest.raises(packets.ServerError):
+                connection.read_ok()
+        assert connection.query("SELECT 1") == [("1",)]
+
+
+def test_a_port_that_is_taken(small):
+    with ReplicationSource(small[0]) as archive, pytest.raises(EngineError, match="choose another port"):
+        ReplicationSource(small[0], port=archive.port).__enter__()

@@ -1,0 +1,195 @@
+"""`replay`: change rows lead to the table as it is, value by value."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import SparkRuntimeException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
+
+from engine.errors import EngineError
+from engine.spark import replay
+from tests.support.output import Change, Output, delete, insert, update
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = pa.schema(
+    [("a", pa.int32()), ("b.c", pa.string()), ("text", pa.string()), ("vec", pa.list_(pa.float32()))]
+)
+KEYS = ["a", "b.c"]
+
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def changes_of(spark: SparkSession, tmp_path: Path) -> Callable[[list[Change]], DataFrame]:
+    """Change rows as a data frame, in an order that is not theirs."""
+
+    def load(changes: list[Change]) -> DataFrame:
+        output = Output(tmp_path / "changes")
+        output.table("shop.orders", COLUMNS)
+        third = len(changes) // 3 + 1
+        for start in range(0, len(changes), third):
+            output.commit({"shop.orders": changes[start : start + third]})
+        return spark.read.format("binlog").load(str(output.path)).orderBy("text")
+
+    return load
+
+
+def counted(rows: DataFrame) -> Counter[str]:
+    return Counter(repr(sorted(row.asDict().items())) for row in rows.collect())
+
+
+def expected(rows: list[Row]) -> Counter[str]:
+    return Counter(repr(sorted(row.items())) for row in rows)
+
+
+def row(random: random.Random) -> Row:
+    return {
+        "a": random.randrange(6),
+        "b.c": random.choice(["x", "X", ""]),
+        "text": random.choice([None, "", "one", "two"]),
+        "vec": random.choice([None, [], [1.5, -2.0]]),
+    }
+
+
+def workload(random: random.Random, steps: int, key_changes: bool) -> tuple[list[Change], list[Row]]:
+    """Changes of a table with the key `KEYS`, and the rows that they leave."""
+    table: dict[tuple[Any, ...], Row] = {}
+    changes: list[Change] = []
+    for _ in range(steps):
+        new = row(random)
+        key = tuple(new[name] for name in KEYS)
+        if key not in table and (not table or random.random() < 0.4 or not key_changes):
+            changes.append(insert(**new))
+            table[key] = new
+            continue
+        old_key = random.choice(list(table))
+        old = table.pop(old_key)
+        if random.random() < 0.3:
+            changes.append(delete(**old))
+            continue
+        if key in table or not key_changes:
+            new |= {name: old[name] for name in KEYS}
+        changes += update(old, new)
+        table[tuple(new[name] for name in KEYS)] = new
+    return changes, list(table.values())
+
+
+def minimal(changes: list[Change]) -> list[Change]:
+    """The same changes as binlog_row_image=MINIMAL logs them."""
+    images: list[Change] = []
+    preimage: Mapping[str, Any] = {}
+    for change in changes:
+        values, kind = change.values, change.change_type
+        if kind == "update_postimage":
+            carried = [name for name in values if preimage[name] != values[name]]
+        else:
+            carried = list(values if kind == "insert" else KEYS)
+        preimage = values
+        absent = [name for name in values if name not in carried]
+        images.append(Change(kind, {name: values[name] for name in carried}, absent or None))
+    return images
+
+
+def test_the_newest_row_of_each_key_is_the_table(changes_of: Callable[[list[Change]], DataFrame]) -> None:
+    changes, table = workload(random.Random(1), 300, key_changes=True)
+    loaded = changes_of(changes)
+    assert len(table) > 5
+    assert counted(replay(loaded, KEYS)) == expected(table)
+    assert counted(replay(loaded, KEYS, partial_images=True)) == expected(table)
+    assert replay(loaded, KEYS).columns == COLUMNS.names
+
+
+def test_partial_images_are_completed_from_earlier_ones(
+    changes_of: Callable[[list[Change]], DataFrame],
+) -> None:
+    changes, table = workload(random.Random(2), 300, key_changes=False)
+    loaded = changes_of(minimal(changes))
+    assert len(table) > 5
+    assert counted(replay(loaded, KEYS, partial_images=True)) == expected(table)
+    with pytest.raises(SparkRuntimeException, match=r"partial row images .*partial_images=True"):
+        replay(loaded, KEYS).collect()
+
+
+def test_a_partial_image_that_changes_the_key_is_refused(
+    changes_of: Callable[[list[Change]], DataFrame],
+) -> None:
+    old = {"a": 1, "b.c": "x", "text": "one", "vec": None}
+    loaded = changes_of(minimal([insert(**old), *update(old, old | {"a": 2})]))
+    with pytest.raises(SparkRuntimeException, match="partial row image changes the key"):
+        replay(loaded, KEYS, partial_images=True).collect()
+
+
+def test_a_list_of_differences_is_not_taken_for_a_document(
+    changes_of: Callable[[list[Change]], DataFrame],
+) -> None:
+    old = {"a": 1, "b.c": "x", "text": '{"n": 1}', "vec": None}
+    diffs = '[{"op": "replace", "path": "$.n", "value": 2}]'
+    before = Change("update_preimage", {"a": 1, "b.c": "x"}, ["text", "vec"])
+    after = Change("update_postimage", {"text": diffs}, ["a", "b.c", "text", "vec"])
+    loaded = changes_of([insert(**old), before, after])
+    with pytest.raises(SparkRuntimeException, match="lists what changed in a JSON document"):
+        replay(loaded, KEYS, partial_images=True).collect()
+
+
+def test_without_a_key_equal_rows_are_counted(changes_of: Callable[[list[Change]], DataFrame]) -> None:
+    numbers = random.Random(3)
+    table: list[Row] = []
+    changes: list[Change] = []
+    for _ in range(200):
+        if table and numbers.random() < 0.4:
+            old = table.pop(numbers.randrange(len(table)))
+            changes.append(delete(**old))
+        elif table and numbers.random() < 0.4:
+            new = row(numbers)
+            changes += update(table.pop(), new)
+            table.append(new)
+        else:
+            new = row(numbers)
+            changes += [insert(**new), insert(**new)]
+            table += [new, new]
+    assert max(expected(table).values()) > 1
+    assert counted(replay(changes_of(changes), [])) == expected(table)
+
+
+def test_changes_that_do_not_start_with_the_table_are_noticed(
+    changes_of: Callable[[list[Change]], DataFrame],
+) -> None:
+    loaded = changes_of([delete(**row(random.Random(4)))])
+    with pytest.raises(SparkRuntimeException, match="deleted more often than inserted"):
+        replay(loaded, []).collect()
+    with pytest.raises(EngineError, match="needs the column `id`"):
+        replay(loaded, ["id"])
+    with pytest.raises(EngineError, match="without a key"):
+        replay(loaded, [], partial_images=True)
+
+
+def test_a_stream_keeps_the_state_as_the_documentation_shows(spark: SparkSession, tmp_path: Path) -> None:
+    changes, table = workload(random.Random(5), 120, key_changes=True)
+    output = Output(tmp_path / "changes")
+    output.table("shop.orders", COLUMNS)
+    for start in range(0, len(changes), 60):
+        output.commit({"shop.orders": changes[start : start + 60]})
+    state = tmp_path / "state"
+
+    def keep(batch: DataFrame, number: int) -> None:
+        if number > 0:
+            before = spark.read.parquet(f"{state}/{number - 1}")
+            before = before.withColumns({"_change_type": lit("snapshot"), "_seq": lit(0)})
+            batch = batch.unionByName(before, allowMissingColumns=True)
+        replay(batch, KEYS).write.mode("overwrite").parquet(f"{state}/{number}")
+
+    stream = spark.readStream.format("binlog").option("maxFilesPerTrigger", "1").load(str(output.path))
+    writer = stream.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    last = max(int(version.name) for version in state.iterdir())
+    assert last >= 2
+    assert counted(spark.read.parquet(f"{state}/{last}")) == expected(table)

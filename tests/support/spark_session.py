@@ -1,0 +1,38 @@
+"""The Spark session of the tests: small, on this machine alone, and found by nobody else."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests import PROJECT
+
+DISCOVERY = PROJECT / "engine" / "spark" / "discovery"
+"""What an installed binlog-engine has at the top level for Spark to find."""
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.log.level": "OFF",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def start_spark(warehouse: Path) -> SparkSession:
+    """A session whose Python workers are of this interpreter and find the source as if it were installed."""
+    builder = SparkSession.builder.master("local[2]").config("spark.sql.warehouse.dir", str(warehouse))
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        environment.setenv("PYTHONPATH", os.pathsep.join([str(PROJECT), str(DISCOVERY)]))
+        return builder.getOrCreate()

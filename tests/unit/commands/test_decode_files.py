@@ -1,0 +1,35 @@
+"""Binlog files into a folder that has some already: what comes after them goes on there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.binlog.event_types import ROTATE_EVENT
+from engine.binlog.files import read_events
+from engine.binlog.samples import sample_binlogs
+from engine.output.reader import Changes
+from tests.support.committed import assert_sound
+from tests.support.engine_run import Ended, run_command
+
+
+def test_later_files_go_on_and_earlier_ones_are_refused(tmp_path: Path) -> None:
+    """By number and not as text, since numbers become longer."""
+    one, other = sample_binlogs()
+    out = tmp_path / "out"
+
+    def decode(sample: Path, number: str) -> Ended:
+        path = tmp_path / f"binlog.{number}"
+        *_, (end, rotation) = read_events(sample)
+        assert rotation[4] == ROTATE_EVENT
+        # What it names as the next one has another name here.
+        path.write_bytes(sample.read_bytes()[:end])
+        return run_command("decode", str(path), "--out", str(out), "--workers=1")
+
+    assert decode(other, "999999").status == 0
+    earlier = decode(one, "999998")
+    assert earlier.status == 1
+    assert "the output folder goes on at binlog.999999 position" in earlier.sentence
+    last = Changes(out).log.latest().last_seq
+    assert decode(one, "1000000").status == 0
+    assert Changes(out).log.latest().last_seq > last
+    assert_sound(out)

@@ -1,0 +1,366 @@
+"""JSON: an encoder of MySQL's binary format, the kernel and its twin, hostile documents, the real server."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from engine.binlog.field_types import FieldType
+from engine.decode.arrow.codec import Counters
+from engine.decode.columns.json import text as json_twin
+from engine.decode.columns.json.text import double_text, json_text
+from engine.errors import EventError
+from tests.support.column_cells import JUNK, column, decode
+
+JSON = column(FieldType.JSON, 4)
+
+
+def variable_length(size: int) -> bytes:
+    encoded = bytearray()
+    while size > 0x7F:
+        encoded.append(size & 0x7F | 0x80)
+        size >>= 7
+    return bytes([*encoded, size])
+
+
+def encode_value(value) -> tuple[int, bytes]:
+    """Type and content of a value, as `json_binary.cc` serializes it."""
+    if value is None or isinstance(value, bool):
+        return 4, bytes([{None: 0, True: 1, False: 2}[value]])
+    if isinstance(value, int):
+        for kind, form, low, high in (
+            (5, "<h", -(2**15), 2**15),
+            (6, "<H", 0, 2**16),
+            (7, "<i", -(2**31), 2**31),
+            (8, "<I", 0, 2**32),
+            (9, "<q", -(2**63), 2**63),
+            (10, "<Q", 0, 2**64),
+        ):
+            if low <= value < high:
+                return kind, struct.pack(form, value)
+    if isinstance(value, float):
+        return 11, struct.pack("<d", value)
+    if isinstance(value, str):
+        return 12, variable_length(len(value.encode())) + value.encode()
+    if isinstance(value, tuple):
+        field_type, content = value
+        return 15, bytes([field_type]) + variable_length(len(content)) + content
+    is_object = isinstance(value, dict)
+    for large in (False, True):
+        content = container(value, large)
+        if content is not None:
+            return large + 2 * (not is_object), content
+    raise AssertionError(value)
+
+
+def container(value, large: bool) -> bytes | None:
+    width, form = (4, "<I") if large else (2, "<H")
+    values = [encode_value(item) for item in (value.values() if isinstance(value, dict) else value)]
+    keys = [key.encode() for key in value] if isinstance(value, dict) else []
+    at = 2 * width + len(keys) * (width + 2) + len(values) * (1 + width)
+    key_table, value_table, contents = b"", b"", b"".join(keys)
+    try:
+        for key in keys:
+            key_table += struct.pack(form, at) + struct.pack("<H", len(key))
+            at += len(key)
+        for kind, content in values:
+            if kind in json_twin.INLINED[large]:
+                value_table += bytes([kind]) + content.ljust(width, b"\0")
+            else:
+                value_table += bytes([kind]) + struct.pack(form, at)
+                contents += content
+                at += len(content)
+        return struct.pack(form, len(values)) + struct.pack(form, at) + key_table + value_table + contents
+    except struct.error:
+        return None
+
+
+def encode(value) -> bytes:
+    kind, content = encode_value(value)
+    return bytes([kind]) + content
+
+
+def text_of(value) -> str:
+    """What MySQL prints, by way of Python's own JSON."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{text_of(k)}: {text_of(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(text_of, value)) + "]"
+    if isinstance(value, float):
+        return double_text(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.integers(-70000, 70000)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20)
+    | st.text('ab"\\\n\x01', max_size=40)
+)
+
+
+def nested(leaves):
+    return st.recursive(
+        leaves,
+        lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=10), inner, max_size=5),
+        max_leaves=20,
+    )
+
+
+documents = nested(scalars)
+opaque = st.tuples(
+    st.sampled_from([246, 7, 10, 11, 12, 15]), st.binary(min_size=8, max_size=8) | st.binary(max_size=20)
+)
+
+
+@given(st.lists(st.none() | documents.map(lambda value: [value]), max_size=8))
+@example([[{"a": ["x" * 70000, {"b": 70000, "c": [1, -70000]}, "y" * 200]}]])
+@example([["\u00e4\u20ac\U0001f600"], None, [{}], [[]], [""]])
+def test_documents(values):
+    """Each document is boxed in a list here, so that a NULL cell differs from the document `null`."""
+    cells = [None if value is None else encode(value[0]) for value in values]
+    wants = [None if value is None else text_of(value[0]) for value in values]
+    counters = Counters()
+    assert decode(JSON, cells, counters=counters).to_pylist() == wants
+    assert [cell and json_text(cell) for cell in cells] == wants
+    assert counters.values == {}
+    for value, want in zip(values, wants, strict=True):
+        assert value is None or json.loads(want) == value[0]
+
+
+NEWDECIMAL, DATE, TIME, DATETIME, TIMESTAMP = 246, 10, 11, 12, 7
+OPAQUE = [
+    ((NEWDECIMAL, bytes([3, 2]) + b"\x81\x32"), "1.50"),
+    ((NEWDECIMAL, bytes([3, 2]) + b"\x7e\xcd"), "-1.50"),
+    ((TIME, struct.pack("<q", (23 << 12 | 24 << 6 | 25) << 24 | 500000)), '"23:24:25.500000"'),
+    ((TIME, struct.pack("<q", -((838 << 12 | 59 << 6 | 59) << 24))), '"-838:59:59.000000"'),
+    (
+        (DATETIME, struct.pack("<q", ((2015 * 13 + 1) << 22 | 15 << 17 | 23 << 12 | 24 << 6 | 25) << 24 | 7)),
+        '"2015-01-15 23:24:25.000007"',
+    ),
+    (
+        (TIMESTAMP, struct.pack("<q", ((2015 * 13 + 1) << 22 | 15 << 17) << 24)),
+        '"2015-01-15 00:00:00.000000"',
+    ),
+    ((DATE, struct.pack("<q", ((2015 * 13 + 12) << 22 | 31 << 17) << 24)), '"2015-12-31"'),
+    ((15, b"\xc0\xff\xee"), '"base64:type15:wP/u"'),
+    ((16, b""), '"base64:type16:"'),
+    ((252, b"z" * 58), '"base64:type252:' + "enp6" * 19 + '\\neg=="'),
+]
+
+
+def test_values_of_sql_types():
+    texts = [text for _, want in OPAQUE for text in (want, f"[1, {want}]")]
+    cells = [encode(boxed) for value, _ in OPAQUE for boxed in (value, [1, value])]
+    between = [None, encode("between"), *cells, encode([])]
+    assert decode(JSON, between).to_pylist() == [None, '"between"', *texts, "[]"]
+
+
+def decimal_content(precision: int, scale: int, number: int) -> bytes:
+    """A DECIMAL as `decimal2bin` stores it, its precision and scale before it."""
+    digits = f"{abs(number):0{precision}d}"
+    whole, fraction = digits[: precision - scale], digits[precision - scale :]
+    groups = [whole[: len(whole) % 9]] + [whole[at : at + 9] for at in range(len(whole) % 9, len(whole), 9)]
+    groups += [fraction[at : at + 9] for at in range(0, scale, 9)]
+    stored = b"".join(int(group).to_bytes(min((len(group) + 1) // 2, 4), "big") for group in groups if group)
+    stored = bytes([stored[0] ^ 0x80]) + stored[1:]
+    return bytes([precision, scale]) + (bytes(byte ^ 0xFF for byte in stored) if number < 0 else stored)
+
+
+@given(st.data())
+def test_decimals_of_all_sizes(data):
+    precision = data.draw(st.integers(1, 65))
+    scale = data.draw(st.integers(0, min(precision, 30)))
+    number = data.draw(st.integers(-(10**precision) + 1, 10**precision - 1))
+    document = encode([(NEWDECIMAL, decimal_content(precision, scale, number)), "end"])
+    digits = f"{abs(number):0{scale + 1}d}"
+    text = digits[: len(digits) - scale] + ("." + digits[-scale:] if scale else "")
+    want = f'[{"-" if number < 0 else ""}{text}, "end"]'
+    assert decode_in_kernel(document) == want == json_text(document)
+
+
+@given(
+    st.tuples(st.sampled_from([DATE, TIME, DATETIME, TIMESTAMP]), st.binary(min_size=8, max_size=8))
+    | st.tuples(st.sampled_from([13, 15, 16, 252]), st.binary(max_size=200))
+)
+def test_values_of_sql_types_are_those_of_the_twin(value):
+    document = encode({"value": value, "end": [None]})
+    assert decode_in_kernel(document) == json_text(document)
+
+
+def decode_in_kernel(document: bytes) -> str:
+    """The text of a document that must not be left to the twin."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_twin, "json_text", lambda document: pytest.fail("left to the twin"))
+        return decode(JSON, [document])[0].as_py()
+
+
+def test_an_empty_document_is_null():
+    """An INSERT IGNORE of NULL into a NOT NULL column stores one."""
+    assert decode(JSON, [b""]).to_pylist() == ["null"]
+
+
+def test_as_deep_as_the_server_allows():
+    document = 0
+    for _ in range(100):
+        document = [document]
+    assert decode(JSON, [encode(document)]).to_pylist() == [text_of(document)]
+    with pytest.raises(EventError, match="nests deeper"):
+        decode(JSON, [encode([document])])
+
+
+DOUBLES = [
+    (0.0, "0.0"),
+    (-0.0, "-0.0"),
+    (1.0, "1.0"),
+    (1e14, "100000000000000.0"),
+    (1e15, "1e15"),
+    (1e20, "1e20"),
+    (1234567890123456.5, "1234567890123456.5"),
+    (9999999999999998.0, "9.999999999999998e15"),
+    (1.5e-7, "0.00000015"),
+    (1.23e-15, "0.00000000000000123"),
+    (1.23e-16, "1.23e-16"),
+    (5e-324, "5e-324"),
+    (1.7976931348623157e308, "1.7976931348623157e308"),
+    (-0.30000000000000004, "-0.30000000000000004"),
+]
+
+
+def test_doubles_as_the_server_prints_them():
+    assert [double_text(value) for value, _ in DOUBLES] == [text for _, text in DOUBLES]
+    assert decode(JSON, [encode(value) for value, _ in DOUBLES]).to_pylist() == [text for _, text in DOUBLES]
+
+
+def test_doubles_of_all_sizes():
+    """The kernel's digits are those of Python's repr, over random bits and every power of two and ten."""
+    random = np.random.default_rng(1).integers(0, 2**64, 20000, dtype=np.uint64).view(np.float64)
+    with np.errstate(over="ignore"):
+        powers = np.concatenate((2.0 ** np.arange(-1074, 1024), 10.0 ** np.arange(-323, 309)))
+    values = np.concatenate((random, powers, np.nextafter(powers, 0), np.nextafter(powers, np.inf)))
+    values = values[np.isfinite(values)].tolist()
+    assert decode(JSON, [encode(value) for value in values]).to_pylist() == [double_text(v) for v in values]
+
+
+NOT_UTF8 = {
+    "no byte of UTF-8": b"\xff",
+    "a continuation alone": b"\x80",
+    "a character that is cut off": b"\xe2\x82",
+    "overlong": b"\xc0\xaf",
+    "overlong, of three bytes": b"\xe0\x80\xaf",
+    "a surrogate": b"\xed\xa0\x80",
+    "a pair of surrogates": b"\xed\xa0\xbd\xed\xb8\x80",
+    "beyond Unicode": b"\xf4\x90\x80\x80",
+}
+LONG = "x" * 100
+
+
+@pytest.mark.parametrize("stored", NOT_UTF8.values(), ids=NOT_UTF8)
+@pytest.mark.parametrize("document", [["aZZc"], {"aZZc": 1}, "aZZc", {"k": [f"{LONG}ZZ{LONG}"]}], ids=repr)
+def test_bytes_that_are_not_utf8(document, stored):
+    encoded = encode(json.loads(json.dumps(document).replace("ZZ", "Z" * len(stored))))
+    place = encoded.index(b"Z" * len(stored))
+    broken = encoded.replace(b"Z" * len(stored), stored)
+    with pytest.raises(EventError, match=f"a JSON string is not UTF-8 .byte 0x{stored[0]:02x}") as caught:
+        decode(JSON, [encode(["sound"]), broken])
+    # Behind the first cell, the bytes between the cells, and the length of the second.
+    assert caught.value.offset == 4 + len(encode(["sound"])) + len(JUNK) + 4 + place
+    with pytest.raises(EventError, match="not UTF-8"):
+        json_text(broken)
+
+
+@pytest.mark.parametrize(
+    "text", ["\ufffd", "\U0001f600", "\ud7ff\ue000", "\U0010ffff", "\x7f\x80\u07ff\u0800"]
+)
+def test_characters_at_the_limits_of_utf8(text):
+    for document in ([text], {text: text}, text, LONG + text):
+        assert decode_in_kernel(encode(document)) == text_of(document) == json_text(encode(document))
+
+
+@given(
+    st.binary(max_size=60)
+    | st.lists(st.sampled_from([*NOT_UTF8.values(), b"abc", b"\xe2\x82\xac"])).map(b"".join)
+)
+def test_any_bytes_are_text_or_an_error(stored):
+    documents = [
+        bytes([12]) + variable_length(len(stored)) + stored,
+        bytes([0]) + struct.pack("<HHHHBH", 1, 11 + len(stored), 11, len(stored), 4, 0) + stored,
+    ]
+    try:
+        want = json.dumps(stored.decode(), ensure_ascii=False)
+    except UnicodeDecodeError:
+        for document in documents:
+            for read in (json_text, lambda document: decode(JSON, [document])):
+                with pytest.raises(EventError, match="not UTF-8"):
+                    read(document)
+    else:
+        for document, text in zip(documents, (want, f"{{{want}: null}}"), strict=True):
+            assert decode_in_kernel(document) == json_text(document) == text
+
+
+HOSTILE = [
+    bytes([2]),
+    bytes([99]),
+    bytes([4, 3]),
+    bytes([4]),
+    bytes([5, 1]),
+    bytes([12]),
+    bytes([12, 5]) + b"abc",
+    bytes([12, 0x80, 0x80, 0x80, 0x80, 0x80, 1]),
+    bytes([11]) + struct.pack("<d", float("inf")),
+    bytes([15, 10, 3]) + b"abc",
+    bytes([15, 246, 4]) + b"\xff\xff\xff\xff",
+    bytes([2]) + struct.pack("<HH", 1, 4),
+    bytes([2]) + struct.pack("<HH", 0, 9),
+    bytes([2]) + struct.pack("<HHBH", 1, 7, 2, 0),
+    bytes([2]) + struct.pack("<HHBH", 1, 7, 12, 7),
+    bytes([0]) + struct.pack("<HHHHBH", 1, 11, 0, 1, 4, 0),
+    bytes([0]) + struct.pack("<HHHHBH", 1, 11, 11, 9, 4, 0),
+    bytes([3]) + struct.pack("<II", 2**32 - 1, 2**32 - 1),
+]
+
+
+@pytest.mark.parametrize("document", HOSTILE)
+def test_broken_documents(document):
+    with pytest.raises(EventError) as caught:
+        decode(JSON, [encode([1]), document])
+    assert caught.value.offset >= len(encode([1])) + 4 + 3
+
+
+def test_a_document_that_multiplies_itself():
+    """Sixty arrays, each of which holds the next one sixteen times."""
+    document = encode([])[1:]
+    for _ in range(60):
+        header = 4 + 3 * 16
+        document = (
+            struct.pack("<HH", 16, header + len(document)) + struct.pack("<BH", 2, header) * 16 + document
+        )
+    with pytest.raises(EventError, match="longer as text"):
+        decode(JSON, [bytes([2]) + document])
+
+
+@given(
+    nested(scalars | opaque),
+    st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=4),
+    st.integers(0, 9),
+)
+def test_damaged_documents_agree_with_the_twin_or_raise(value, damage, cut):
+    document = bytearray(encode(value))
+    for place, byte in damage:
+        document[place % len(document)] = byte
+    document = bytes(document[: len(document) - cut])
+    try:
+        want = json_text(document)
+    except EventError:
+        with pytest.raises(EventError):
+            decode(JSON, [document])
+    else:
+        assert decode(JSON, [document]).to_pylist() == [want]

@@ -1,0 +1,181 @@
+"""What the source of archived binlogs answers to statements, and what it refuses."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.net.archive_server.answers import MAX_STATEMENT, answer
+from engine.net.archive_server.archive import Archive
+from engine.net.archive_server.session import Session
+from engine.net.protocol.commands import Replica
+from engine.net.protocol.packets import ServerError
+from tests.support.small_binlog import write_binlog
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory):
+    """An archive of each flavor, without GTIDs."""
+    folder = tmp_path_factory.mktemp("archives")
+    made = {}
+    for flavor, version in (("mysql", "8.0.36"), ("mariadb", "10.11.18-MariaDB-log")):
+        paths = [folder / f"{flavor}.00000{number}" for number in (1, 2)]
+        for path in paths:
+            write_binlog(path, [(5, b"x" * 9)], version)
+        made[flavor] = Archive(paths)
+    return made
+
+
+@pytest.fixture
+def session(archives):
+    return Session(archives["mysql"], 7, "reader", replicas={9: Replica(4711, "engine", 0, "some-uuid")})
+
+
+def only(result):
+    ((value,),) = result
+    return value
+
+
+@pytest.mark.parametrize(
+    ("statement", "columns", "row"),
+    [
+        ("SELECT VERSION()", ("VERSION()",), ("8.0.36",)),
+        ("select version() as v, 1 one;", ("v", "one"), ("8.0.36", "1")),
+        ("SELECT @@version_comment LIMIT 1", ("@@version_comment",), ("binlog archive",)),
+        ("SELECT @@GLOBAL.server_id a,@@session.log_bin", ("a", "@@session.log_bin"), ("5", "1")),
+        ("SELECT @@global.gtid_mode", ("@@global.gtid_mode",), ("OFF",)),
+        ("SELECT 'it''s, a \\'b\\'' x, NULL y, @never", ("x", "y", "@never"), ("it's, a 'b'", None, None)),
+        ("/* driver */ SELECT  @@Binlog_Checksum", ("@@Binlog_Checksum",), ("CRC32",)),
+        ("SELECT CONNECTION_ID() i, USER(), DATABASE() d", ("i", "USER()", "d"), ("7", "reader@%", None)),
+    ],
+)  # fmt: skip
+def test_selects(session, statement, columns, row):
+    result = answer(statement, session)
+    assert (result.columns, result) == (columns, [row])
+
+
+def test_user_variables_are_remembered(session):
+    assert (
+        answer("SET @master_binlog_checksum = @@global.binlog_checksum, @b:='x,y', NAMES utf8mb4", session)
+        == []
+    )
+    assert session.announced_checksum == "CRC32"
+    assert answer("SELECT @B, @master_binlog_checksum", session) == [("x,y", "CRC32")]
+    answer("SET @source_heartbeat_period = 1500000000", session)
+    assert session.heartbeat_seconds == 1.5
+    for nonsense in ("9" * 8000, "-1", "'soon'", "NULL"):
+        answer(f"SET @source_heartbeat_period = {nonsense}", session)
+        assert session.heartbeat_seconds == 0
+    answer("SET @source_heartbeat_period = 1", session)
+    assert session.heartbeat_seconds == 0.001
+    answer("SET @slave_uuid='u'", session)
+    assert session.replica_uuid == "u"
+
+
+def test_a_client_that_says_nothing_announces_nothing(session):
+    answer("SET NAMES utf8mb4", session)
+    assert session.announced_checksum is None
+    assert session.heartbeat_seconds == 0
+
+
+def test_variables(session):
+    assert answer("SHOW VARIABLES LIKE 'binlog\\_row%'", session) == [
+        ("binlog_row_image", "FULL"),
+        ("binlog_row_metadata", "MINIMAL"),
+    ]
+    where = (
+        "show global variables where Variable_name in ('LOG_BIN', \"server_id\") or variable_name = 'nothing'"
+    )
+    assert answer(where, session) == [("log_bin", "ON"), ("server_id", "5")]
+    assert len(answer("SHOW VARIABLES", session)) > 30
+
+
+def test_each_flavor_has_its_own_gtid_variables(archives):
+    for flavor, name, other in (
+        ("mysql", "gtid_executed", "gtid_binlog_pos"),
+        ("mariadb", "gtid_binlog_pos", "gtid_executed"),
+    ):
+        session = Session(archives[flavor], 1, "u")
+        assert only(answer(f"SELECT @@{name}", session)) == ""
+        with pytest.raises(ServerError, match="Unknown system variable"):
+            answer(f"SELECT @@{other}", session)
+
+
+def test_logs_and_positions(session, archives):
+    sizes = [str(binlog.size) for binlog in archives["mysql"].binlogs]
+    assert answer("SHOW BINARY LOGS", session) == [("mysql.000001", sizes[0]), ("mysql.000002", sizes[1])]
+    for statement in ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS"):
+        result = answer(statement, session)
+        assert result == [("mysql.000002", sizes[1], "", "", "")]
+        assert result.columns[:2] == ("File", "Position")
+
+
+def test_the_gtids_before_a_place(archives):
+    session = Session(archives["mariadb"], 1, "u")
+    # As replicas ask that go by position: the first file has no name.
+    assert only(answer("SELECT binlog_gtid_pos('',4)", session)) == ""
+    assert only(answer("SELECT BINLOG_GTID_POS('nothing.000001', 4)", session)) is None
+
+
+def test_replicas(session):
+    result = answer("SHOW REPLICAS", session)
+    assert dict(zip(result.columns, result[0], strict=True))["Replica_UUID"] == "some-uuid"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT `a`.name, b FROM information_schema.columns WHERE table_name = 'x'",
+        "SHOW SLAVE STATUS",
+        "SHOW WARNINGS",
+        "SHOW FULL TABLES FROM x",
+    ],
+)
+def test_what_an_archive_does_not_have_is_empty_and_has_columns(session, statement):
+    result = answer(statement, session)
+    assert result == []
+    assert result.columns
+
+
+@pytest.mark.parametrize("statement", ["BEGIN", "COMMIT", "use shop", "FLUSH TABLES"])
+def test_harmless_statements_are_fine(session, statement):
+    assert answer(statement, session).columns == ()
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("DROP TABLE orders", 1064),
+        ("SELECT 1 + 1", 1064),
+        ("SELECT SLEEP(1000)", 1305),
+        ("SELECT @@no_such_variable", 1193),
+        ("SHOW VARIABLES LIKE '" + "%_" * 20 + "!'", 1064),
+        ("SELECT " + "USER(" * 1600, 1064),
+        ("SHOW BINLOG EVENTS", 1064),
+        ("SELECT " + "1," * MAX_STATEMENT, 1064),
+        ("", 1064),
+    ],
+)
+def test_everything_else_is_refused_by_name(session, statement, code):
+    with pytest.raises(ServerError) as caught:
+        answer(statement, session)
+    assert caught.value.code == code
+    assert len(str(caught.value)) < 300
+
+
+@given(
+    st.sampled_from(["", "SELECT ", "SET ", "SHOW VARIABLES WHERE ", "SELECT 'a', "]), st.text(max_size=80)
+)
+def test_no_statement_raises_anything_else(archives, start, rest):
+    with contextlib.suppress(ServerError):
+        answer(start + rest, Session(archives["mysql"], 1, "u"))
+
+
+def test_long_white_space_takes_no_long_time(session):
+    with contextlib.suppress(ServerError):
+        answer("SELECT 1" + " " * (MAX_STATEMENT - 10) + "x", session)
+    with contextlib.suppress(ServerError):
+        answer("SELECT " + "'" * (MAX_STATEMENT - 10), session)

@@ -1,0 +1,238 @@
+"""The receive kernel and the batcher: the same changes come out however the stream is cut."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.binlog import event_types as types
+from engine.binlog.event_index import TRANSACTION_END
+from engine.binlog.samples import sample_binlogs
+from engine.errors import BinlogError, EngineError
+from engine.net.batching.batcher import Batcher, ServerErrorPacket
+from tests.support import made_events as made
+from tests.support.batches import Decoded, decode_all, events_of, feed, packets_of
+from tests.support.small_binlog import event, format_description
+
+SAMPLES = sample_binlogs()
+EVENTS = [events_of(path) for path in SAMPLES]
+STREAM = packets_of(EVENTS[0])
+FIRST_POSITION = 4
+
+
+def batcher(**options) -> Batcher:
+    return Batcher(lambda table_map: None, file=SAMPLES[0].name, checksum_algorithm=1, **options)
+
+
+@pytest.fixture(scope="module")
+def whole() -> Decoded:
+    decoded = decode_all(list(feed(batcher(), STREAM, [])))
+    assert decoded.error is None
+    return decoded
+
+
+def test_a_stream_gives_the_rows_of_the_sample(whole: Decoded):
+    assert len(whole.rows["customers"]) == 10
+    assert len(whole.rows["products"]) == 8
+    assert len(whole.rows["orders"]) == 200
+    numbers = sorted(row["_seq"] for rows in whole.rows.values() for row in rows)
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_end_of_the_file_leads_to_the_next_one(whole: Decoded):
+    last = whole.results[-2]
+    assert (last.resume_file, last.resume_position) == (SAMPLES[1].name, FIRST_POSITION)
+    assert last.ends_transaction
+    assert whole.results[-1].end_of_stream
+
+
+@settings(max_examples=15)
+@given(
+    batch_bytes=st.integers(300, 20_000),
+    chunks=st.lists(st.integers(1, 5_000), max_size=200),
+)
+def test_chunks_and_batch_sizes_make_no_difference(whole: Decoded, batch_bytes: int, chunks: list[int]):
+    batches = list(feed(batcher(batch_bytes=batch_bytes), STREAM, chunks))
+    decoded = decode_all(batches)
+    assert decoded.error is None
+    for table, rows in whole.rows.items():
+        # Row by row, since a report on all of them would take longer than the test.
+        assert (
+            next((pair for pair in zip(decoded.rows[table], rows, strict=True) if pair[0] != pair[1]), None)
+            is None
+        )
+    assert [batch.header.sequence for batch in batches] == list(range(len(batches)))
+    assert sum(result.transactions for result in decoded.results) == sum(
+        result.transactions for result in whole.results
+    )
+
+
+def test_small_buffers_cut_inside_of_transactions():
+    batches = list(feed(batcher(batch_bytes=400), STREAM, []))
+    inside = [batch for batch in batches if not batch.header.ends_transaction]
+    assert inside, "the sample has transactions larger than 400 bytes"
+    for batch in batches[:-1]:
+        ends = bool(batch.index[-1, 1] & TRANSACTION_END) or batch.index[-1, 1] in (
+            types.PREVIOUS_GTIDS_LOG_EVENT,
+            types.ROTATE_EVENT,
+        )
+        assert batch.header.ends_transaction == ends
+
+
+def test_bare_files_give_the_same_as_packets(whole: Decoded):
+    bare = Batcher(lambda table_map: None, marker=None)
+    batches = list(bare.begin_file(SAMPLES[0].name))
+    batches += feed(bare, b"".join(EVENTS[0]), [])
+    assert decode_all(batches).rows == whole.rows
+
+
+def test_every_batch_of_two_files_names_its_own():
+    two = packets_of([*EVENTS[0], *EVENTS[1]])
+    batches = list(feed(batcher(), two, []))
+    names = [batch.header.file for batch in batches]
+    assert names == sorted(names)
+    assert set(names[:-1]) == {path.name for path in SAMPLES}
+    decoded = decode_all(batches)
+    assert decoded.error is None
+    assert {row["_file"] for row in decoded.rows["orders"]} == {path.name for path in SAMPLES}
+
+
+@settings(max_examples=10)
+@given(
+    size=st.sampled_from([0xFFFFFF - 20, 0xFFFFFF - 1, 0xFFFFFF, 40_000_000]),
+    chunk=st.integers(1 << 20, 1 << 24),
+)
+def test_events_over_16_megabytes_are_joined(size: int, chunk: int):
+    description = format_description()
+    start = FIRST_POSITION + len(description)
+    content = bytes(range(256)) * (size // 256)
+    # The query's lengths are zero: its text is what follows them.
+    large = event(types.QUERY_EVENT, bytes(13) + b"\0" + content, start, True)
+    after = event(types.QUERY_EVENT, bytes(13) + b"\0" + b"DO 1", start + len(large), True)
+    stream = packets_of([description, large, after])
+    chunks = [chunk] * (len(stream) // chunk + 1)
+    batches = list(feed(Batcher(lambda table_map: None, checksum_algorithm=1), stream, chunks))
+    found = []
+    for batch in batches:
+        for offset, kind in batch.index[batch.header.context_events :]:
+            if kind & 0xFF == types.QUERY_EVENT:
+                length = int.from_bytes(batch.data[offset + 9 : offset + 13].tobytes(), "little")
+                found.append(batch.data[offset : offset + length].tobytes())
+    assert found == [large, after]
+
+
+def test_an_error_packet_keeps_what_came_before():
+    payload = b"\xff\xd4\x04#HY000no"
+    stream = STREAM + len(payload).to_bytes(3, "little") + b"\x09" + payload
+    reader = batcher()
+    batches = []
+    with pytest.raises(ServerErrorPacket) as refused:
+        for batch in feed(reader, stream, []):
+            batches.append(batch)
+    assert refused.value.payload == payload
+    batches += reader.finish(EngineError("the server hung up"))
+    decoded = decode_all(batches)
+    assert len(decoded.rows["orders"]) == 200
+    assert decoded.results[-1].error == "the server hung up"
+
+
+def test_an_eof_packet_ends_the_stream():
+    reader = batcher()
+    batches = list(feed(reader, STREAM + b"\x05\0\0\x09\xfe\0\0\2\0", []))
+    assert reader.ended
+    assert batches[-1].header.end_of_stream
+    assert batches[-1].header.error is None
+
+
+@pytest.mark.parametrize("packet", [b"\x01\0\0\x05\x42", b"\0\0\0\x05\0", b"\x10\0\0\x05\0" + bytes(15)])
+def test_bytes_that_are_no_packet_are_refused_with_their_place(packet: bytes):
+    reader = batcher()
+    with pytest.raises(BinlogError) as refused:
+        list(feed(reader, STREAM + packet, []))
+    assert refused.value.file == SAMPLES[1].name
+    assert refused.value.position == FIRST_POSITION
+
+
+def test_a_file_that_ends_inside_a_transaction_gives_only_whole_ones(whole: Decoded):
+    events = EVENTS[0]
+    xid = max(number for number, raw in enumerate(events) if raw[4] == types.XID_EVENT)
+    reader = Batcher(lambda table_map: None, marker=None)
+    batches = list(reader.begin_file(SAMPLES[0].name))
+    batches += feed(reader, b"".join(events[:xid]), [])
+    assert reader.inside_transaction
+    assert decode_all(batches).rows["orders"] == whole.rows["orders"][:-1]
+
+
+def test_a_transaction_that_the_server_never_finished_is_aborted():
+    events = EVENTS[0]
+    xid = max(number for number, raw in enumerate(events) if raw[4] == types.XID_EVENT)
+    # The server crashed before the XID: the next file begins without it.
+    stream = packets_of([*events[:xid], *EVENTS[1]])
+    batches = list(feed(batcher(), stream, []))
+    aborting = [batch.header for batch in batches if batch.header.aborts_transaction]
+    assert len(aborting) == 1
+    before = batches[aborting[0].sequence - 1].header
+    assert not before.ends_transaction
+
+
+def test_table_maps_are_asked_about_once_until_a_definition_changes():
+    asked = []
+
+    def catalog(table_map):
+        asked.append(f"{table_map.database}.{table_map.table}")
+        return b"described"
+
+    reader = Batcher(catalog, file=SAMPLES[0].name, checksum_algorithm=1)
+    batches = list(feed(reader, packets_of([*EVENTS[0], *EVENTS[1]]), []))
+    # Once each in the first file; then ALTER TABLE makes everything unknown again.
+    assert sorted(asked) == sorted(
+        ["shop.customers", "shop.products", "shop.orders", "shop.orders", "shop.products", "shop.customers"]
+    )
+    with_orders = [batch for batch in batches if "shop.orders" in batch.header.catalog]
+    assert with_orders
+
+
+@pytest.mark.parametrize(("tables", "times"), [(3, 1), (100, 6)])
+def test_batches_about_many_tables_are_larger(tables: int, times: int):
+    parts: list[made.Part] = []
+    for number in range(2000):
+        table = number % tables
+        parts += made.gtid(number + 1), made.query("BEGIN")
+        parts.append(made.table_map(table, [made.SIGNED_INT], table=f"t{table}"))
+        parts.append(made.rows(types.WRITE_ROWS_EVENT, table, 1, [made.image([made.integer(number)])]))
+        parts.append(made.xid())
+    reader = Batcher(lambda table_map: None, file=SAMPLES[0].name, batch_bytes=20_000)
+    batches = list(feed(reader, packets_of(made.binlog(parts)), [1000]))
+    largest = max(batch.data.nbytes for batch in batches)
+    assert (times - 0.1) * 20_000 < largest <= times * 20_000
+    assert sum(table.rows for result in decode_all(batches).results for table in result.tables) == 2000
+
+
+def test_a_transaction_behind_a_gap_that_its_gtid_does_not_tell():
+    """A heartbeat leads over more than a header can tell; then a transaction of several batches begins."""
+    table = made.table_map(7, [made.LONG_VARCHAR])
+    insert = made.rows(types.WRITE_ROWS_EVENT, 7, 1, [made.image([made.varchar(b"x" * 150, 2)])])
+    parts = [made.gtid(1), made.query("BEGIN"), table, *[insert] * 6, made.xid()]
+    description, *events = made.binlog(parts)
+    position = 4 + len(description)
+    heartbeat = event(types.HEARTBEAT_LOG_EVENT, b"f", position + 5000, checksum=True)
+    # As in MariaDB 11, headers tell nothing.
+    silent = [retold(raw) for raw in events]
+    stream = packets_of([description, heartbeat, *silent])
+    batches = list(feed(batcher(batch_bytes=400), stream, []))
+    assert len(batches) > 3
+    decoded = decode_all(batches)
+    assert decoded.error is None
+    assert [row["_gtid"] for row in decoded.rows["orders"]] == [f"{made.SOURCE}:1"] * 6
+    ahead = 5000 + len(heartbeat)
+    first = position + ahead + sum(map(len, events[:3]))
+    assert decoded.rows["orders"][0]["_pos"] == first
+
+
+def retold(raw: bytes) -> bytes:
+    """The event with no position in its header, and a true checksum."""
+    content = raw[:13] + bytes(4) + raw[17:-4]
+    return content + zlib.crc32(content).to_bytes(4, "little")

@@ -1,0 +1,166 @@
+"""How a run ends when its processes do not do as they are told. The processes are stand-ins."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+import zmq
+
+from engine.binlog.samples import sample_binlogs
+from engine.config.decode_options import DecodeOptions
+from engine.errors import EngineError
+from engine.output.lock import LOCK_FILE
+from engine.pipeline import child, supervisor
+from engine.pipeline.child import Child, run_child
+from engine.pipeline.fork_server import start_fork_server
+from engine.pipeline.messages import Report
+from engine.pipeline.process_settings import DecoderConfig, FileSource, NetworkConfig, SinkConfig
+from engine.pipeline.supervisor import Outcome, RunPlan, Supervisor
+from tests.support.engine_run import wait_until
+
+
+def stubborn(config: SinkConfig) -> None:
+    """Does not leave when asked to."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _begin(config)
+
+
+def killed_while_leaving(config: SinkConfig) -> None:
+    """The system runs out of memory while the last commit is made."""
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    _begin(config)
+
+
+def _begin(config: SinkConfig) -> None:
+    out = Path(config.out)
+    out.mkdir()
+    (out / LOCK_FILE).touch()
+    signal.pause()
+
+
+def exits(config: DecoderConfig) -> None:
+    """Ends without a word."""
+    os._exit(3)
+
+
+def killed(config: DecoderConfig) -> None:
+    """Has no time for a word."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kills_the_fork_server(config: DecoderConfig) -> None:
+    """The system runs out of memory, and ends the process that knows how all others end."""
+    os.kill(os.getppid(), signal.SIGKILL)
+
+
+def waits(config: NetworkConfig) -> None:
+    """Does nothing until it is told to leave."""
+    run_child("network", config.reports_endpoint, _wait)
+
+
+def _wait(child: Child) -> None:
+    poller = zmq.Poller()
+    for descriptor in child.leave_descriptors:
+        poller.register(descriptor, zmq.POLLIN)
+    poller.poll()
+
+
+def run(folder: Path, *, stop: bool) -> Outcome:
+    """A run over the sample binlogs; `stop`: ask it to end when it has begun."""
+    plan = RunPlan(
+        origin=FileSource(tuple(sample_binlogs())),
+        out=folder / "out",
+        expected_commit=-1,
+        workers=1,
+        decode=DecodeOptions(),
+        commit_interval=1.0,
+        commit_bytes=1 << 20,
+        server_uuid="",
+        flavor="mysql",
+    )
+    if stop:
+        threading.Thread(target=_stop, args=(plan.out,)).start()
+    return Supervisor(plan, lambda report: None).run()
+
+
+def _stop(out: Path) -> None:
+    """Ask the run to end once its sink has begun."""
+    wait_until((out / LOCK_FILE).exists, "lock of the sink")
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.fixture
+def standing_in(monkeypatch):
+    def replace(**functions):
+        for role, function in functions.items():
+            monkeypatch.setattr(supervisor, f"_{role.upper()}", f"{__name__}:{function.__name__}")
+
+    monkeypatch.setattr(supervisor, "_STOP_SECONDS", 2.0)
+    monkeypatch.setattr(supervisor, "_LAST_WORDS_SECONDS", 0.5)
+    return replace
+
+
+def test_a_sink_that_does_not_finish_is_no_good_end(standing_in, tmp_path):
+    standing_in(sink=stubborn, network=waits)
+    outcome = run(tmp_path, stop=True)
+    assert outcome.stopped
+    assert outcome.error is not None
+    assert outcome.error.startswith("the sink process was killed by SIGKILL")
+
+
+def test_a_sink_that_is_killed_while_it_finishes_is_no_good_end(standing_in, tmp_path):
+    standing_in(sink=killed_while_leaving, network=waits)
+    outcome = run(tmp_path, stop=True)
+    assert outcome.error is not None and "the sink process was killed by SIGKILL" in outcome.error
+
+
+def test_a_process_that_ends_without_a_word_ends_the_run(standing_in, tmp_path):
+    standing_in(decoder=exits, network=waits)
+    outcome = run(tmp_path, stop=False)
+    assert (
+        outcome.error
+        == "the decoder-0 process exited with 3: start the engine again, it goes on from its last commit"
+    )
+
+
+def test_nobody_waits_for_the_last_words_of_a_process_that_was_killed(standing_in, tmp_path, monkeypatch):
+    standing_in(decoder=killed, network=waits)
+    monkeypatch.setattr(supervisor, "_LAST_WORDS_SECONDS", 60.0)
+    outcome = run(tmp_path, stop=False)
+    assert outcome.error is not None and "the decoder-0 process was killed by SIGKILL" in outcome.error
+    assert 0 < outcome.seconds < 60
+
+
+def test_a_fork_server_that_is_gone_is_no_fault_of_its_children(standing_in, tmp_path):
+    standing_in(decoder=kills_the_fork_server, network=waits)
+    outcome = run(tmp_path, stop=False)
+    assert outcome.error is not None
+    assert outcome.error.startswith("the process that all others are forked from is gone")
+
+
+def test_nobody_waits_for_results_that_nobody_takes(monkeypatch):
+    monkeypatch.setattr(child, "_LINGER_MILLISECONDS", 60_000)
+    with zmq.Context() as context, context.socket(zmq.PULL) as reports:
+        sender = Child("sender", f"tcp://127.0.0.1:{reports.bind_to_random_port('tcp://127.0.0.1')}")
+        results = sender.socket(zmq.PUSH, 1)
+        results.connect("tcp://127.0.0.1:1")
+        sender.send(results, [b"a result"])
+        sender.report("ended")
+        sender.close()
+        assert Report.unpack(reports.recv()).kind == "ended"
+
+
+def test_a_folder_whose_name_is_too_long_for_sockets(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / ("x" * 80)))
+    with pytest.raises(EngineError, match="set TMPDIR to one of at most 75 bytes, such as /tmp"):
+        start_fork_server()
+
+
+def test_a_run_that_is_stopped_ends_well(standing_in, tmp_path):
+    standing_in(network=waits)
+    outcome = run(tmp_path, stop=True)
+    assert (outcome.stopped, outcome.error) == (True, None)

@@ -1,0 +1,337 @@
+"""The sink as a real process, fed by hand over its sockets, and stopped in every way there is."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import select
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zmq
+
+from engine.output.commit_log import CommitLog
+from engine.output.files import OutputError
+from engine.output.folder import open_output, settled_output
+from engine.output.lock import output_lock
+from engine.output.reader import Changes
+from engine.pipeline.messages import Ack, Report, Result, multipart
+from engine.pipeline.process_settings import SinkConfig
+from engine.pipeline.shared_slots import Slots
+from engine.pipeline.slot_file import SlotFile
+from engine.sink.process import run_sink
+from tests.support.results import Rows, end_of_stream, orders, result
+
+PATIENCE_MS = 30_000
+PROCESSES = multiprocessing.get_context("forkserver")
+
+
+class Sink:
+    """A sink process and the ends of its sockets that others hold."""
+
+    def __init__(self, out: Path, sockets: Path, target: Callable[..., None], **settings: Any) -> None:
+        self.context = zmq.Context()
+        endpoints = {name: f"ipc://{sockets}/{name}" for name in ("results", "acks", "reports")}
+        self.acks = self.context.socket(zmq.PULL)
+        self.acks.bind(endpoints["acks"])
+        self.reports = self.context.socket(zmq.PULL)
+        self.reports.bind(endpoints["reports"])
+        self.decoders = [self.context.socket(zmq.PUSH) for _ in range(2)]
+        for decoder in self.decoders:
+            decoder.connect(endpoints["results"])
+        options = {
+            "out": str(out),
+            "expected_commit": open_output(out).commit,
+            "server_uuid": "",
+            "flavor": "mysql",
+            "commit_interval": 0.02,
+            **{f"{name}_endpoint": endpoint for name, endpoint in endpoints.items()},
+        }
+        self.config = SinkConfig(**(options | settings))
+        self.process = PROCESSES.Process(target=target, args=(self.config,), daemon=False)
+        self.process.start()
+
+    def send(self, results: Iterable[tuple[Result, list[bytes]]]) -> None:
+        for number, (header, frames) in enumerate(results):
+            self.decoders[number % 2].send_multipart(multipart(header, *frames))
+
+    def report(self, *kinds: str) -> dict[str, Any]:
+        """The body of the next report of one of these kinds."""
+        while True:
+            assert self.reports.poll(PATIENCE_MS), f"no report of {kinds}"
+            report = Report.unpack(self.reports.recv())
+            assert report.process == "sink"
+            if report.kind in kinds:
+                return report.body
+            assert report.kind in ("ready", "progress"), report
+
+    def wait_for_ack(self, fits: Callable[[Ack], bool]) -> Ack:
+        while True:
+            assert self.acks.poll(PATIENCE_MS), "no such acknowledgement"
+            ack = Ack.unpack(self.acks.recv())
+            if fits(ack):
+                return ack
+
+    def exitcode(self) -> int | None:
+        self.process.join(PATIENCE_MS / 1000)
+        return self.process.exitcode
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.context.destroy(linger=0)
+
+
+@pytest.fixture
+def out(tmp_path) -> Path:
+    return tmp_path / "out"
+
+
+@contextmanager
+def running(
+    out: Path, tmp_path: Path, target: Callable[..., None] = run_sink, **settings: Any
+) -> Iterator[Sink]:
+    sink = Sink(out, tmp_path, target, **settings)
+    try:
+        yield sink
+    finally:
+        sink.close()
+
+
+def rows_of(out: Path) -> list[tuple[int, int]]:
+    read = Changes(out).read("shop", "orders")
+    return list(zip(read["_seq"].to_pylist(), read["id"].to_pylist(), strict=True))
+
+
+def only_listed_files_exist(out: Path) -> bool:
+    log = CommitLog(out)
+    listed = {file.path for commit in log.range(0, log.latest_version()) for file in commit.files}
+    return {str(path.relative_to(out)) for path in out.rglob("*.arrow*")} == listed
+
+
+def test_a_stream_from_several_decoders_is_put_in_order(out, tmp_path):
+    stream = [result(n, [orders([2 * n, 2 * n + 1])]) for n in range(40)]
+    with running(out, tmp_path) as sink:
+        assert sink.report("ready") == {"commit": -1, "last_seq": 0, "position": None}
+        shuffled = [stream[n] for block in range(0, 40, 8) for n in reversed(range(block, block + 8))]
+        sink.send([*shuffled, end_of_stream(40)])
+        ack = sink.wait_for_ack(lambda ack: ack.sequence == 40)
+        assert ack.committed == 39
+        done = sink.report("done")
+        assert sink.exitcode() == 0
+    assert rows_of(out) == [(n + 1, n) for n in range(80)]
+    log = CommitLog(out)
+    assert (done["rows"], done["transactions"], done["commit"]) == (80, 40, log.latest_version())
+    assert done["position"]["position"] == 4 + 100 * 40
+    assert done["last_timestamp"] == log.latest().source_timestamp
+    assert done["peak_memory"] > 0
+
+
+def test_commits_fall_due_while_nothing_comes(out, tmp_path):
+    with running(out, tmp_path, commit_interval=0.3) as sink:
+        sink.send([result(0, [orders([1])])])
+        sink.wait_for_ack(lambda ack: ack.committed == 0)
+        assert rows_of(out) == [(1, 1)]
+        while sink.report("progress")["commits"] == 0:
+            pass
+
+
+def test_killed_at_any_moment_nothing_is_lost_or_doubled(out, tmp_path):
+    """Fed, killed once some commit is safe, and fed again from the position that it reports."""
+    total = 60
+    for round_number in range(4):
+        sockets = tmp_path / str(round_number)
+        sockets.mkdir()
+        with running(out, sockets) as sink:
+            position = sink.report("ready")["position"]
+            start = (position["position"] - 4) // 100 if position else 0
+            batches = [
+                replace_sequence(result(n, [orders([3 * n])], ends=n % 3 == 2), n - start)
+                for n in range(start, total)
+            ]
+            if round_number < 3:
+                sink.send(batches[: len(batches) // 2])
+                sink.wait_for_ack(lambda ack: ack.committed > 0)
+                os.kill(sink.process.pid, signal.SIGKILL)
+                assert sink.exitcode() == -signal.SIGKILL
+            else:
+                sink.send([*batches, end_of_stream(total - start)])
+                sink.report("done")
+                assert sink.exitcode() == 0
+    assert rows_of(out) == [(n + 1, 3 * n) for n in range(total)]
+    assert only_listed_files_exist(out)
+
+
+def replace_sequence(batch: tuple[Result, list[bytes]], sequence: int) -> tuple[Result, list[bytes]]:
+    return replace(batch[0], sequence=sequence), batch[1]
+
+
+def test_sigterm_commits_up_to_the_last_transaction(out, tmp_path):
+    with running(out, tmp_path, commit_interval=60.0) as sink:
+        sink.send([result(0, [orders([1, 2])]), result(1, [orders([3])], ends=False)])
+        sink.wait_for_ack(lambda ack: ack.sequence == 1)
+        sink.process.terminate()
+        done = sink.report("done")
+        assert sink.exitcode() == 0
+    assert rows_of(out) == [(1, 1), (2, 2)]
+    assert done["dropped_rows"] == 1
+    assert only_listed_files_exist(out)
+
+
+def test_an_error_in_the_stream_ends_it_behind_what_is_good(out, tmp_path):
+    with running(out, tmp_path, commit_interval=60.0) as sink:
+        sink.send([result(0, [orders([1])]), result(1, ends=False, error="binlog.000001 is broken")])
+        assert sink.report("error")["message"] == "binlog.000001 is broken"
+        assert sink.exitcode() == 1
+    assert rows_of(out) == [(1, 1)]
+
+
+def test_a_bug_is_reported_and_leaves_nothing_half_written(out, tmp_path):
+    header, _ = result(1, [orders([2])])
+    with running(out, tmp_path, commit_interval=60.0) as sink:
+        sink.send([result(0, [orders([1])]), (header, [b"no record batch"])])
+        error = sink.report("error")
+        assert "met a bug" in error["message"]
+        assert "Traceback" in error["traceback"]
+        assert sink.exitcode() == 1
+    assert CommitLog(out).latest() is None
+    assert only_listed_files_exist(out)
+
+
+def small_disk_sink(config: SinkConfig) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    run_sink(config)
+
+
+def test_a_full_disk_ends_with_one_sentence(out, tmp_path):
+    with running(out, tmp_path, small_disk_sink) as sink:
+        sink.send([result(0, [orders([1])])])
+        sink.wait_for_ack(lambda ack: ack.committed == 0)
+        sink.send([result(1, [orders(range(10_000))])])
+        message = sink.report("error")["message"]
+        assert "shop.orders" in message
+        assert "File too large" in message
+        assert "\n" not in message
+        assert sink.exitcode() == 1
+    assert rows_of(out) == [(1, 1)]
+    assert only_listed_files_exist(out)
+
+
+def supervise(config: SinkConfig, pipe: Any) -> None:
+    sink = PROCESSES.Process(target=run_sink, args=(config,))
+    sink.start()
+    pipe.send(sink.pid)
+    signal.pause()
+
+
+def test_it_leaves_when_its_supervisor_is_gone(out, tmp_path):
+    ours, theirs = PROCESSES.Pipe()
+
+    with running(out, tmp_path, _SuperviseWith(theirs), commit_interval=60.0) as supervisor:
+        assert ours.poll(PATIENCE_MS / 1000)
+        sink_process = os.pidfd_open(ours.recv())
+        supervisor.report("ready")
+        supervisor.send([result(0, [orders([1])])])
+        supervisor.wait_for_ack(lambda ack: ack.sequence == 0)
+        supervisor.process.kill()
+        ended, _, _ = select.select([sink_process], [], [], PATIENCE_MS / 1000)
+        os.close(sink_process)
+        assert ended
+    assert rows_of(out) == [(1, 1)]
+
+
+class _SuperviseWith:
+    def __init__(self, pipe: Any) -> None:
+        self.pipe = pipe
+
+    def __call__(self, config: SinkConfig) -> None:
+        supervise(config, self.pipe)
+
+
+def test_an_output_that_moved_on_is_refused(out, tmp_path):
+    with running(out, tmp_path) as sink:
+        sink.send([result(0, [orders([1])]), end_of_stream(1)])
+        sink.report("done")
+    sockets = tmp_path / "again"
+    sockets.mkdir()
+    with running(out, sockets, expected_commit=-1) as sink:
+        assert "another binlog-engine" in sink.report("error")["message"]
+        assert sink.exitcode() == 1
+
+
+def test_the_state_to_resume_from_waits_for_a_sink_that_is_going_down(out, tmp_path):
+    with running(out, tmp_path, commit_interval=60.0) as sink:
+        sink.send([result(0, [orders([1])])])
+        sink.wait_for_ack(lambda ack: ack.sequence == 0)
+        assert open_output(out).commit == -1
+        sink.process.terminate()
+        assert settled_output(out).commit == 0
+
+
+def test_a_second_writer_is_told_who_has_the_output(out, tmp_path):
+    with running(out, tmp_path) as sink:
+        sink.report("ready")
+        with pytest.raises(OutputError) as error, output_lock(out, patience=0.2):
+            pytest.fail("two writers")
+        assert f"process {sink.process.pid}" in str(error.value)
+        sink.process.kill()
+        sink.process.join()
+        with output_lock(out, patience=0.2):
+            assert (out / "_lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_memory_does_not_grow_with_a_transaction(out, tmp_path):
+    """300 MB in one transaction; the window of 16 batches stands for the network process's."""
+    ids = range(60_000)
+    header, frames = result(0, [Rows("shop", "orders", ids, range(1, 60_001))])
+    size = sum(map(len, frames))
+    count = 300_000_000 // size
+    with running(out, tmp_path) as sink:
+        sink.report("ready")
+        before = sink.report("progress")["peak_memory"]
+        for sequence in range(count):
+            ends = sequence == count - 1
+            sink.send([(replace(header, sequence=sequence, ends_transaction=ends), frames)])
+            if sequence % 16 == 15:
+                wanted = sequence
+                sink.wait_for_ack(lambda ack, wanted=wanted: ack.sequence >= wanted)
+        sink.send([end_of_stream(count)])
+        done = sink.report("done")
+    assert done["rows"] == count * 60_000
+    assert done["peak_memory"] - before < 150_000_000
+    assert CommitLog(out).latest().last_seq == count * 60_000
+
+
+def test_results_are_written_from_shared_memory(out, tmp_path):
+    with closing(SlotFile.create(2)) as file, running(out, tmp_path, slots=file) as sink:
+        slots = Slots(file)
+        stream = []
+        for number, slot in enumerate((1, 0)):
+            header, frames = result(number, [orders([number]), Rows("shop", "others", [7], [2])])
+            spans = [(64, len(frames[0])), (64 + len(frames[0]), len(frames[1]))]
+            for (start, size), frame in zip(spans, frames, strict=True):
+                slots.result(slot, start, size)[:] = np.frombuffer(frame, np.uint8)
+            stream.append((replace(header, slot=slot, spans=spans), []))
+        sink.send([stream[0], stream[1], end_of_stream(2)])
+        sink.report("done")
+        # What was acknowledged may be overwritten.
+        sink.wait_for_ack(lambda ack: ack.sequence == 2)
+    assert rows_of(out) == [(1, 0), (3, 1)]
+    assert Changes(out).read("shop", "others")["id"].to_pylist() == [7, 7]
+
+
+def test_a_slot_that_does_not_exist_ends_the_run(out, tmp_path):
+    header, frames = result(0, [orders([1])])
+    with closing(SlotFile.create(2)) as file, running(out, tmp_path, slots=file) as sink:
+        sink.send([(replace(header, slot=2, spans=[(0, len(frames[0]))]), [])])
+        assert "slot 2" in sink.report("error")["message"]
+        assert sink.exitcode() == 1
+    assert CommitLog(out).latest() is None

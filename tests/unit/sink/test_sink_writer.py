@@ -1,0 +1,427 @@
+"""The writer against a model: whatever comes and wherever it stops, whole transactions are there, once."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.errors import EngineError
+from engine.output.commit_log import CommitLog
+from engine.output.files import OutputError
+from engine.output.folder import clean_output, open_output
+from engine.output.reader import Changes
+from engine.sink import staging
+from engine.sink.writer import POSITION_INTERVAL, Writer
+from tests.support.results import COLUMNS, WIDER_COLUMNS, Rows, end_of_stream, orders, result
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+def open_writer(out: Path, **settings: object) -> Writer:
+    (out / "_lock").touch()
+    state = open_output(out)
+    clean_output(out, state.commit)
+    options = {"server_uuid": UUID, "flavor": "mysql", "commit_interval": 1.0, "commit_bytes": 1 << 30}
+    return Writer(CommitLog(out), state, **(options | settings))
+
+
+def rows_of(out: Path, database: str = "shop", table: str = "orders") -> list[tuple[int, int]]:
+    """`_seq` and id of every committed row."""
+    read = Changes(out).read(database, table)
+    return list(zip(read["_seq"].to_pylist(), read["id"].to_pylist(), strict=True))
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def data_files(out: Path) -> list[str]:
+    return sorted(str(path.relative_to(out)) for path in out.rglob("*.arrow*"))
+
+
+def listed_files(out: Path) -> list[str]:
+    log = CommitLog(out)
+    return sorted(file.path for commit in log.range(0, log.latest_version()) for file in commit.files)
+
+
+def test_rows_are_committed_with_their_position(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([10, 11])]), now=0.0)
+    writer.take(*result(1, [orders([12]), Rows("shop", "items", [7, 8], [2, 3])]), now=0.5)
+    writer.finish()
+    commit = CommitLog(tmp_path).latest()
+    assert rows_of(tmp_path) == [(1, 10), (2, 11), (3, 12)]
+    assert rows_of(tmp_path, table="items") == [(4, 7), (5, 8)]
+    assert (commit.version, commit.last_seq, commit.position.position) == (0, 5, 204)
+    first = commit.files[0]
+    assert (first.rows, first.first_seq, first.last_seq) == (3, 1, 3)
+    assert first.max_timestamp_us - first.min_timestamp_us == 1_000_000
+    assert first.bytes == (tmp_path / first.path).stat().st_size
+    assert writer.committed == 1
+    assert (writer.totals.rows, writer.totals.commits, writer.totals.transactions) == (5, 1, 2)
+
+
+def test_metadata_columns_are_plain_to_readers(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([10, 11])]), now=0.0)
+    writer.finish()
+    read = Changes(tmp_path).read("shop", "orders")
+    assert read.schema.field("_gtid").type == pa.string()
+    assert read.schema.field("_commit_timestamp").type == pa.timestamp("us", "UTC")
+    row = read.to_pylist()[1]
+    assert (row["_change_type"], row["_gtid"], row["_file"], row["_pos"]) == (
+        "insert",
+        f"{UUID}:1",
+        "binlog.000001",
+        4,
+    )
+    assert row["_absent_columns"] is None
+
+
+def test_the_events_feed_is_a_table_of_its_own(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [Rows("", "", [5], [1]), orders([10], first_ordinal=2)]), now=0.0)
+    writer.finish()
+    changes = Changes(tmp_path)
+    assert changes.tables() == [("shop", "orders")]
+    assert changes.events()["statement"].to_pylist() == ["statement 5"]
+    assert changes.events()["_seq"].to_pylist() == [1]
+    assert data_files(tmp_path)[0].startswith("_events/")
+
+
+def test_a_commit_is_due_after_the_interval_or_the_bytes(tmp_path):
+    writer = open_writer(tmp_path, commit_interval=2.0, commit_bytes=2000)
+    assert writer.due_in(0.0) is None
+    writer.take(*result(0, [orders([1])]), now=10.0)
+    assert writer.due_in(10.5) == 1.5
+    assert writer.due_in(13.0) == 0.0
+    writer.take(*result(1, [orders(range(2, 400))]), now=10.5)
+    assert writer.due_in(10.5) == 0.0
+
+
+def test_a_position_without_rows_is_committed_now_and_then(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.take(*result(0), now=0.0)
+    assert writer.due_in(0.0) == 1.0  # The very first position, from which a restart goes on.
+    writer.finish()
+    writer.take(*result(1), now=20.0)
+    writer.take(*result(2), now=25.0)
+    assert writer.due_in(25.0) == POSITION_INTERVAL - 5.0
+    writer.take(*result(3, resume_file="binlog.000002", resume_position=4), now=26.0)
+    assert writer.due_in(26.0) == 1.0
+    writer.finish()
+    writer.take(*result(4, resume_file="binlog.000002", resume_position=4), now=40.0)
+    assert writer.due_in(40.0) is None
+    position = CommitLog(tmp_path).latest().position
+    assert (position.file, position.position) == ("binlog.000002", 4)
+
+
+def test_an_open_transaction_is_never_committed(tmp_path):
+    writer = open_writer(tmp_path, commit_bytes=1)
+    writer.take(*result(0), now=0.0)
+    writer.take(*result(0, [orders([1])], ends=False), now=0.0)
+    assert writer.due_in(100.0) is None
+    writer.take(*result(1, [orders([2])]), now=0.1)
+    assert writer.due_in(0.1) == 0.0
+    writer.commit_if_due(0.1)
+    writer.take(*result(2, [orders([3])], ends=False), now=0.2)
+    writer.finish()
+    assert rows_of(tmp_path) == [(1, 1), (2, 2)]
+    assert data_files(tmp_path) == listed_files(tmp_path)
+    assert writer.totals.dropped_rows == 1
+    assert writer.committed == 1
+
+
+def test_what_came_before_a_long_transaction_does_not_wait_for_it(tmp_path):
+    writer = open_writer(tmp_path, roll_bytes=30_000)
+    writer.take(*result(0, [orders([1, 2])]), now=0.0)
+    writer.take(*result(1, [orders(range(3, 2003)), Rows("shop", "new", [7], [2001])], ends=False), now=0.5)
+    writer.take(*result(2, [orders(range(2003, 4003))], ends=False), now=0.6)
+    assert writer.due_in(1.5) == 0.5
+    writer.commit_if_due(2.0)
+    assert writer.due_in(2.0) is None
+    writer.take(*result(3, [orders([4003])]), now=3.0)
+    if not writer.commit_if_due(3.0):
+        writer.finish()
+    assert CommitLog(tmp_path).read(0).last_seq == 2
+    assert [file.rows for file in CommitLog(tmp_path).read(0).files] == [2]
+    assert CommitLog(tmp_path).read(0).position.position == 104
+    writer.finish()
+    ids = [1, 2, *range(3, 4004)]
+    assert [value for _, value in rows_of(tmp_path)] == ids
+    assert rows_of(tmp_path, table="new") == [(2003, 7)]
+    assert [seq for seq, _ in rows_of(tmp_path)] == [seq for seq in range(1, 4005) if seq != 2003]
+    assert data_files(tmp_path) == listed_files(tmp_path)
+    assert writer.totals.dropped_rows == 0
+
+
+def test_an_aborted_transaction_leaves_no_trace(tmp_path):
+    """It had reached a file with rows before it, a file of its own, a new table and a new schema."""
+    writer = open_writer(tmp_path, roll_bytes=30_000)
+    writer.take(*result(0, [orders([1, 2])]), now=0.0)
+    for sequence in range(1, 6):
+        rows = [orders(range(1000)), Rows("shop", "new", range(1000), range(1001, 2001), WIDER_COLUMNS)]
+        writer.take(*result(sequence, rows, ends=False, counters={"zero_dates": 1}), now=0.0)
+    writer.take(*result(6, [orders([3])], aborts_transaction=True), now=0.0)
+    writer.finish()
+    assert rows_of(tmp_path) == [(1, 1), (2, 2), (3, 3)]
+    assert Changes(tmp_path).tables() == [("shop", "orders")]
+    assert data_files(tmp_path) == listed_files(tmp_path)
+    commit = CommitLog(tmp_path).latest()
+    assert commit.counters == {"aborted_transactions": 1}
+    assert [schema.key for schema in commit.schemas] == [("shop", "orders", 1)]
+
+
+def test_aborting_whole_transactions_is_a_bug_and_never_done(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([1])], ends=False, transactions=1), now=0.0)
+    with pytest.raises(EngineError, match="batches 0 to 0"):
+        writer.take(*result(1, aborts_transaction=True), now=0.0)
+
+
+@pytest.mark.parametrize("over", [{"end_of_stream": True}, {"error": "the connection broke"}])
+def test_the_end_of_a_stream_does_not_end_a_transaction(tmp_path, over):
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([1])]), now=0.0)
+    writer.take(*result(1, [orders([2])], ends=False), now=0.0)
+    writer.take(*result(2, transactions=0, last_timestamp=0, **over), now=0.0)
+    writer.finish()
+    assert rows_of(tmp_path) == [(1, 1)]
+    assert CommitLog(tmp_path).latest().position.position == 104
+
+
+def test_gtids_grow_with_transactions_that_end(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([1])], gtids=[(UUID, 1, 1, 0)]), now=0.0)
+    assert writer.position.gtid_set is None  # What came before is not known.
+    writer.take(*result(1, [orders([2])], gtid_set=f"{UUID}:1-4", gtids=[(UUID, 5, 9, 0)]), now=0.0)
+    writer.take(*result(2, [orders([3])], ends=False, gtids=[(UUID, 10, 10, 0)]), now=0.0)
+    assert writer.position.gtid_set == f"{UUID}:1-9"
+    writer.take(*result(3, gtids=[(UUID, 12, 12, 0)], aborts_transaction=True), now=0.0)
+    writer.finish()
+    assert CommitLog(tmp_path).latest().position.gtid_set == f"{UUID}:1-9:12"
+    again = open_writer(tmp_path)
+    again.take(*result(0, [orders([4])], gtids=[(UUID, 11, 11, 0)]), now=0.0)
+    assert again.position.gtid_set == f"{UUID}:1-9:11-12"
+
+
+def test_gtids_of_what_was_dropped(tmp_path):
+    """One that nobody is sure of counts if it is the next one; else the set is not known for a while."""
+    loaded = UUID.replace("3", "4")
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, gtid_set=f"{UUID}:1-4,{loaded}:1-3"), now=0.0)
+    writer.take(*result(1, doubtful_gtids=[(UUID, 5, 5, 0)]), now=0.0)
+    assert writer.position.gtid_set == f"{UUID}:1-5,{loaded}:1-3"
+    for sequence, unknown in enumerate(
+        (
+            {"doubtful_gtids": [(UUID, 5, 5, 0)]},
+            {"doubtful_gtids": [(UUID, 12, 12, 0)]},
+            {"doubtful_gtids": [(UUID.replace("3", "5"), 6, 6, 0)]},
+            {"gtid_set_lost": True},
+        ),
+        2,
+    ):
+        writer.take(*result(2 * sequence, **unknown), now=0.0)
+        writer.take(*result(2 * sequence + 1, gtids=[(UUID, 9, 9, 0)]), now=0.0)
+        assert writer.position.gtid_set is None
+        # What the next file's beginning says, and what it cannot know of.
+        writer.take(*result(2 * sequence + 1, gtid_set=f"{UUID}:1-9"), now=0.0)
+        assert writer.position.gtid_set == f"{UUID}:1-9,{loaded}:1-3"
+
+
+def test_schema_versions_are_found_again(tmp_path):
+    for sequence, columns in enumerate([COLUMNS, WIDER_COLUMNS, COLUMNS]):
+        writer = open_writer(tmp_path)
+        writer.take(*result(sequence, [orders([sequence], columns=columns)]), now=0.0)
+        writer.finish()
+        writer.close()
+    log = CommitLog(tmp_path)
+    assert [commit.files[0].schema_version for commit in log.range(0, 2)] == [1, 2, 1]
+    assert [len(commit.schemas) for commit in log.range(0, 2)] == [1, 1, 0]
+    read = Changes(tmp_path).read("shop", "orders")
+    assert read.column_names[:3] == ["id", "name", "price"]
+    assert read["price"].to_pylist() == [None, 0.25, None]
+
+
+def test_a_schema_that_changes_keeps_the_order_of_rows(tmp_path):
+    writer = open_writer(tmp_path)
+    for sequence in range(6):
+        columns = COLUMNS if sequence % 2 else WIDER_COLUMNS
+        writer.take(*result(sequence, [orders([sequence], columns=columns)]), now=0.0)
+    writer.finish()
+    assert rows_of(tmp_path) == [(n + 1, n) for n in range(6)]
+
+
+def test_files_roll_over_and_few_are_open(tmp_path, monkeypatch):
+    monkeypatch.setattr(staging, "MOST_OPEN_FILES", 3)
+    writer = open_writer(tmp_path, roll_bytes=3000)
+    tables = [f"t{n}" for n in range(5)]
+    for sequence in range(20):
+        rows = [Rows("shop", table, [sequence], [n + 1]) for n, table in enumerate(tables)]
+        writer.take(*result(sequence, rows), now=0.0)
+    before = open_files()
+    writer.finish()
+    assert before - open_files() == 3
+    for n, table in enumerate(tables):
+        assert rows_of(tmp_path, table=table) == [(5 * s + n + 1, s) for s in range(20)]
+    assert data_files(tmp_path) == listed_files(tmp_path)
+
+
+def test_a_full_disk_is_one_sentence_and_commits_nothing(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([1])]), now=0.0)
+    writer.finish()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        with pytest.raises(OutputError, match="File too large") as error:
+            for sequence in range(1, 50):
+                writer.take(*result(sequence, [orders(range(500))]), now=0.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "shop.orders" in str(error.value)
+    writer.close()
+    again = open_writer(tmp_path)
+    again.take(*result(0, [orders([2])]), now=0.0)
+    again.finish()
+    assert rows_of(tmp_path) == [(1, 1), (2, 2)]
+    assert data_files(tmp_path) == listed_files(tmp_path)
+
+
+def test_files_and_folders_are_durable_before_the_log_names_them(tmp_path, monkeypatch):
+    flushed: dict[Path, int] = {}
+    before_the_log: list[dict[Path, int]] = []
+    fsync = os.fsync
+
+    def noting(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        if path.suffix == ".tmp":
+            assert path.parent.name == "_log"
+            before_the_log.append(dict(flushed))
+        flushed[path] = os.fstat(descriptor).st_size
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    writer = open_writer(tmp_path)
+    for number, tables in enumerate((["orders", "items"], ["orders"], ["orders", "prices"])):
+        flushed.clear()
+        writer.take(*result(number, [Rows("shop", table, [1], [1]) for table in tables]), now=0.0)
+        writer.finish()
+        for file in CommitLog(tmp_path).latest().files:
+            path = tmp_path / file.path
+            assert before_the_log[number][path] == file.bytes
+            assert path.parent in before_the_log[number]
+        makes_a_folder = number != 1
+        assert (tmp_path in before_the_log[number]) == makes_a_folder
+
+
+def test_a_write_that_is_cut_short_goes_on(tmp_path, monkeypatch):
+    writev = os.writev
+    monkeypatch.setattr(os, "writev", lambda descriptor, parts: writev(descriptor, [parts[0][:1000]]))
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders(range(500))]), now=0.0)
+    writer.take(*result(1, [orders(range(500, 1000))]), now=0.0)
+    writer.finish()
+    assert [value for _, value in rows_of(tmp_path)] == list(range(1000))
+
+
+def test_only_what_a_crash_left_is_removed(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([1])]), now=0.0)
+    writer.finish()
+    kept = tmp_path / "shop.orders" / "notes.txt"
+    kept.write_text("mine")
+    for name in (f"{1:020d}-0.arrow", f"{7:020d}-3.arrow", f"{0:020d}-0.arrow.tmp"):
+        (tmp_path / "shop.orders" / name).write_bytes(b"half")
+    clean_output(tmp_path, 0)
+    assert data_files(tmp_path) == listed_files(tmp_path)
+    assert kept.exists()
+
+
+@pytest.mark.parametrize("content", ["notes.txt", "folder/x"])
+def test_a_folder_of_something_else_is_refused(tmp_path, content):
+    path = tmp_path / content
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("mine")
+    with pytest.raises(OutputError, match="holds something else"):
+        open_output(tmp_path)
+    with pytest.raises(OutputError, match="is no folder"):
+        open_output(path)
+
+
+step = st.one_of(
+    st.tuples(st.just("whole"), st.integers(0, 3), st.booleans()),
+    st.tuples(st.just("part"), st.integers(0, 3), st.booleans()),
+    st.tuples(st.just("abort"), st.integers(0, 2), st.booleans()),
+    st.tuples(st.just("commit"), st.just(0), st.booleans()),
+    st.tuples(st.just("crash"), st.just(0), st.booleans()),
+    st.tuples(st.just("stop"), st.just(0), st.booleans()),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(step, max_size=25))
+def test_any_course_of_events_gives_every_whole_transaction_once(tmp_path_factory, steps):
+    """A source that is resumed from the last commit, over crashes, stops and aborted transactions.
+
+    The stream is fixed: batch `n` is what step `n` says. After a crash or stop the batches behind the
+    committed position come again, as they would from a server.
+    """
+    out = tmp_path_factory.mktemp("output")
+    stream = [step for step in steps if step[0] in ("whole", "part", "abort")]
+    interruptions = [step[0] for step in steps if step[0] not in ("whole", "part", "abort")]
+    expected: list[tuple[int, int]] = []
+    open_rows: list[int] = []
+    for number, (kind, count, _) in enumerate(stream):
+        if kind == "abort":
+            open_rows = []
+        open_rows += [10 * number + n for n in range(count)]
+        if kind != "part":
+            expected += [(len(expected) + n + 1, value) for n, value in enumerate(open_rows)]
+            open_rows = []
+
+    def play(until: int, how: str) -> None:
+        state = open_output(out)
+        start = (state.position.position - 4) // 100 if state.position else 0
+        writer = open_writer(out, commit_interval=0.0)
+        for sequence, number in enumerate(range(start, until)):
+            kind, count, other_table = stream[number]
+            ids = [10 * number + n for n in range(count)]
+            columns = WIDER_COLUMNS if other_table else COLUMNS
+            header, frames = result(
+                sequence,
+                [orders(ids, columns=columns)] if ids else [],
+                ends=kind != "part",
+                aborts_transaction=kind == "abort",
+                resume_position=4 + 100 * (number + 1),
+            )
+            writer.take(header, frames, now=float(sequence))
+            if how == "commit":
+                writer.commit_if_due(float(sequence) + 0.5 * (number % 3))
+        if how != "crash":
+            writer.finish()
+        writer.close()
+
+    for place, how in enumerate(interruptions):
+        play(len(stream) * (place + 1) // (len(interruptions) + 1), how)
+        play(len(stream), "crash")
+    play(len(stream), "stop")
+    committed = rows_of(out) if ("shop", "orders") in Changes(out).tables() else []
+    assert committed == expected
+    assert data_files(out) == listed_files(out)
+    state = open_output(out)
+    assert state.last_seq == len(expected)
+
+
+def test_the_end_of_a_stream_commits_its_position(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.take(*result(0), now=0.0)
+    writer.take(*end_of_stream(1), now=0.0)
+    writer.finish()
+    assert CommitLog(tmp_path).latest().position.position == 104
