@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers kernels setup lint test fuzz demo perf clean
+.PHONY: help venv java servers kernels setup lint test test-fast fuzz soak demo perf clean
 
 VENV := .venv
 PYTHON_IN_VENV := $(VENV)/bin/python
@@ -22,7 +22,7 @@ FUZZ_SEED ?= $(shell date +%s)
 export BINLOG_ENGINE_REQUIRE_SERVERS ?= 1
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 venv: $(INSTALLED) ## make .venv and install the engine into it, with all that Spark, tests and tools need
 
@@ -53,6 +53,9 @@ setup: venv ## venv, java, servers and kernels, side by side
 test: setup lint ## lint, then all tests, real servers and Spark included
 	@# Servers, Spark and the engine share the machine's cores: what fails gets a second try, and the last lines say so.
 	$(WITH_SPARK) PYTHON=$(PYTHON_IN_VENV) tests/setup/twice.sh $(SIDE_BY_SIDE) -- $(TESTS)
+
+test-fast: venv kernels ## the unit tests: no servers, no Spark
+	$(VENV)/bin/pytest $(SIDE_BY_SIDE) tests/unit
 
 fuzz: venv ## damaged binlogs, half of FUZZ_SECONDS (300) at random, then coverage-guided; every access to memory checked
 	export BINLOG_ENGINE_CHECK_BOUNDS=1; \

@@ -25,9 +25,9 @@ from engine.decode.arrow.codec import Codec, Counters, Options
 from engine.decode.arrow.record_message import read_arrays
 from engine.decode.columns import codec_for
 from engine.errors import EngineError
+from tests.support.binary_json import encode
 from tests.support.column_cells import lay_out, prefixed
-from tests.unit.decode.test_columns_json import encode
-from tests.unit.decode.test_columns_mariadb import compressed
+from tests.support.compressed_columns import compressed
 
 _PAGE = mmap.PAGESIZE
 _PROT_NONE = 0

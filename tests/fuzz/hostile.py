@@ -46,7 +46,7 @@ from tests.fuzz.make_corpus import CORPUS
 from tests.support.batches import packets_of
 from tests.support.every_event import BODIES, ONE_TRANSACTION, binlog_of
 from tests.support.made_events import binlog, gtid, mariadb_compressed, payload_of
-from tests.unit.net.test_transactions import PICTURES, parts_of
+from tests.support.transaction_pictures import PICTURES, parts_of
 
 FILE = "hostile.000001"
 LOCATED = re.compile(r".* at position \d+: .+", re.DOTALL)

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from engine.binlog.event_types import EVENT_NAMES
 from engine.binlog.field_types import FieldType as F
 from tests import PROJECT
-from tests.integration.events import test_events_servers
-from tests.integration.values.test_columns_servers import CASES, Case
 from tests.servers import FLAVORS
-from tests.support import rare_workload
+from tests.support import rare_workload, written_events
+from tests.support.column_cases import CASES, Case
 from tests.support.every_event import BODIES
 
 DOCUMENT = PROJECT / "docs" / "coverage.md"
@@ -192,7 +191,7 @@ def _event_row(code: int, name: str) -> Row:
     if name in DUMPED_EVENTS:
         cells[DUMPED] = "O" if cells[DUMPED] == DASH else f"{cells[DUMPED]} O"
     for flavor in FLAVORS:
-        written = {"W": test_events_servers.WRITTEN, "R": rare_workload.WRITTEN, "E": ENCRYPTED}
+        written = {"W": written_events.WRITTEN, "R": rare_workload.WRITTEN, "E": ENCRYPTED}
         keys = [key for key, names in written.items() if name in names[flavor]]
         cells[NAMES[flavor]] = " ".join(keys) or DASH
     made = [key for key, names in MADE.items() if name in names]

@@ -14,13 +14,13 @@ from engine.binlog.field_types import FieldType
 from engine.binlog.files import read_events
 from engine.binlog.format_description import FormatDescription
 from tests import PROJECT
-from tests.integration.events.test_events_historic_tools import UNREADABLE, headers
-from tests.integration.values.test_columns_servers import CASES
-from tests.integration.values.test_differential import shown_rows
 from tests.servers import FLAVORS
 from tests.support import coverage
+from tests.support.column_cases import CASES
 from tests.support.coverage import COLUMNS, DASH, FORMS, HISTORIC_EVENTS, HISTORIC_FORMS, TESTS
-from tests.unit.binlog.test_events_dump import dump_bytes
+from tests.support.event_dump import dump_bytes
+from tests.support.historic_events import UNREADABLE, headers
+from tests.support.shown_rows import shown_rows
 
 FIRST_ROWS = 500
 """Of a file; none of them comes to anything new behind that."""

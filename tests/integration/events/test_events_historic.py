@@ -24,7 +24,7 @@ from tests.support.batches import decode_all as decode_all_batches
 from tests.support.batches import events_of, feed
 from tests.support.engine_run import run_command
 from tests.support.event_bytes import resized
-from tests.unit.net.test_transactions import batcher
+from tests.support.transaction_pictures import batcher
 
 OLD = "binlog_old_version_4_1.000001"
 ROWS_V0 = "ver_5_1_17.001"

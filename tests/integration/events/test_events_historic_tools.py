@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import struct
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -21,14 +20,15 @@ from engine.binlog.event_types import EVENT_NAMES, ROWS_EVENTS
 from engine.commands.events import show_events
 from engine.config.decode_options import DecodeOptions
 from engine.errors import BinlogError
-from tests.integration.events.test_events_servers import LABELS as TODAYS_LABELS
-from tests.integration.values.test_differential import shown_rows
 from tests.servers import UnavailableError
 from tests.servers.installations import installation
 from tests.support.batches import decode_all, events_of, feed
+from tests.support.historic_events import UNREADABLE, headers
 from tests.support.mysqlbinlog import print_binlog
 from tests.support.printed_values import as_printed, printed_rows
-from tests.unit.net.test_transactions import batcher
+from tests.support.shown_rows import shown_rows
+from tests.support.transaction_pictures import batcher
+from tests.support.written_events import LABELS as TODAYS_LABELS
 
 VALUES = {
     # Those that every release must go on reading…
@@ -82,13 +82,6 @@ OF_MYSQL_8 = (
     "mysql-8.0.13-stm-temporal-round-binlog.000001",
 )
 """What MySQL's tool knows more of than MariaDB's."""
-UNREADABLE = {
-    "bug40482-bin.000001": "the tools know no incident of number 66",
-    "binlog_before_20574.bin": "encrypted",
-    "bug11747416_32228_binlog.000001": "cut off inside an event",
-    "corrupt-relay-bin.000624": "damaged on purpose",
-    "mdev-39404-binlog.000001": "damaged on purpose",
-}
 LABELS = TODAYS_LABELS | {
     "START_EVENT_V3": "Start: binlog",
     "STOP_EVENT": "Stop",
@@ -118,19 +111,6 @@ def shown(path: Path) -> tuple[list[dict[str, Any]], BinlogError | None]:
     except BinlogError as caught:
         error = caught
     return [json.loads(line) for line in output.getvalue().splitlines()], error
-
-
-def headers(content: bytes) -> list[tuple[int, ...]]:
-    """Position, then the header as it is, of every event that is whole; version 4 has two fields more."""
-    found = []
-    at = 4
-    while at + 19 <= len(content):
-        timestamp, code, server_id, size, _, flags = struct.unpack_from("<IBIIIH", content, at)
-        if size < 19 or at + size > len(content):
-            break
-        found.append((at, at + size, size, timestamp, code, server_id, flags))
-        at += size
-    return found
 
 
 def test_every_file_is_tried(historic):

@@ -22,11 +22,11 @@ from engine.binlog.events import Event, decode_event
 from engine.binlog.format_description import FormatDescription
 from engine.decode.inspect.event_stream import PlacedEvent
 from engine.net.protocol.commands import BINLOG_SEND_HEARTBEAT_V2, BinlogDump
-from tests.integration.events.test_events_servers import decode_file
 from tests.servers import FLAVORS, Server, UnavailableError, get_server
 from tests.servers.installations import installation
 from tests.support.mysqlbinlog import print_binlog
 from tests.support.rare_workload import OPTIONS, SHARED, WRITTEN, run_rare_workload
+from tests.support.written_events import decode_file
 
 pytestmark = pytest.mark.server
 

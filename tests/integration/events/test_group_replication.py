@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from engine.output.reader import Changes
-from tests.integration.events.test_events_servers import decode_file
 from tests.servers import UnavailableError, get_server
 from tests.support.engine_run import drain
+from tests.support.written_events import decode_file
 
 pytestmark = pytest.mark.server
 

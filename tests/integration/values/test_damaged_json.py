@@ -8,15 +8,16 @@ import pytest
 
 from engine.binlog import event_types as types
 from engine.binlog.files import read_events
+from engine.decode.columns.json.diffs import REPLACE
 from engine.decode.inspect.event_stream import decode_all as decode_events
 from engine.errors import BinlogError
 from engine.output.reader import Changes
-from tests.integration.values.test_partial_updates import BEFORE, FULL, TABLE, differences, document, update
 from tests.servers import Server
+from tests.support.decoded_parts import decode
 from tests.support.engine_run import run_command
+from tests.support.json_differences import difference
 from tests.support.made_events import Part, binlog, gtid, image, integer, query, rows, xid
-from tests.unit.decode.test_expand import decode
-from tests.unit.decode.test_json_diffs import REPLACE, difference
+from tests.support.partial_updates import BEFORE, FULL, TABLE, differences, document, update
 
 NOT_UTF8 = "column @2: a JSON string is not UTF-8 (byte 0xff)"
 

@@ -7,7 +7,7 @@ The engine follows the server; its change rows are compared with what SELECT gav
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,20 +16,18 @@ from typing import Any
 
 import pytest
 
-from engine.binlog.catalog import ColumnInfo, unpack
+from engine.binlog.catalog import unpack
 from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
 from engine.binlog.column import Column
-from engine.binlog.files import read_events
-from engine.binlog.table_map import TableMap
-from engine.decode.inspect.event_stream import decode_all
 from engine.net.client.connection import Connection
 from engine.net.client.table_columns import describe_table
 from engine.output.reader import Changes
-from tests.integration.values.test_columns_servers import CASES, Case, comparable
 from tests.servers import FLAVORS, Server, UnavailableError, get_server
+from tests.support.column_cases import CASES, Case, comparable
 from tests.support.engine_run import drain
 from tests.support.generated_values import generated, vector_of_mysql
 from tests.support.printed_values import PrintedRow, as_printed, printed_rows
+from tests.support.shown_rows import Catalog, shown_rows
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
@@ -37,8 +35,6 @@ DATABASE = "differential"
 GENERATED = 25
 OPTIONS = {"mysql-5.6": {}}
 FULL_METADATA = {"binlog_row_metadata": "FULL"}
-
-Catalog = Mapping[str, tuple[ColumnInfo, ...]]
 
 
 @dataclass
@@ -109,20 +105,6 @@ def play(server: Server, played: Played) -> None:
 def catalog_of(server: Server, tables: list[str]) -> Catalog:
     with Connection.open(server.host, server.port, server.user, server.password) as connection:
         return {table: unpack(describe_table(connection, DATABASE, table)) for table in tables}
-
-
-def shown_rows(
-    binlog: Path, catalog: Catalog
-) -> Iterator[tuple[str, str, dict[str, Any], tuple[Column, ...]]]:
-    """Row images as `events` shows them."""
-    events = ((binlog.name, position, event) for position, event in read_events(binlog))
-    columns: dict[str, tuple[Column, ...]] = {}
-    for placed in decode_all(events, catalog=lambda database, table: catalog.get(table)):
-        body = placed.event.body
-        if isinstance(body, TableMap):
-            columns[body.table] = body.columns(catalog.get(body.table))
-        for row in placed.rows or ():
-            yield placed.table[1], row["change_type"], row["values"], columns[placed.table[1]]
 
 
 @pytest.fixture(scope="module", params=FLAVORS)

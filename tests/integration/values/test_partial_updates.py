@@ -9,11 +9,13 @@ import pytest
 
 from engine.binlog import event_types as types
 from engine.binlog.files import read_events
+from engine.decode.columns.json.diffs import INSERT, REMOVE, REPLACE
 from engine.decode.inspect.event_stream import decode_all as decode_events
 from tests.servers import Server
 from tests.support.batches import Decoded, decode_all, events_of, feed
+from tests.support.decoded_parts import decode
+from tests.support.json_differences import difference
 from tests.support.made_events import (
-    JSON,
     SIGNED_INT,
     Part,
     binlog,
@@ -23,31 +25,12 @@ from tests.support.made_events import (
     integer,
     query,
     table_map,
-    varchar,
     xid,
 )
 from tests.support.made_events import payload as packed
 from tests.support.made_events import rows as rows_event
-from tests.unit.decode.test_columns_json import encode
-from tests.unit.decode.test_expand import decode
-from tests.unit.decode.test_json_diffs import INSERT, REMOVE, REPLACE, difference
-from tests.unit.net.test_transactions import batcher
-
-TABLE = table_map(7, [SIGNED_INT, JSON, JSON])
-FULL, NO_OPTIONS = b"\x01", b"\x00"
-
-
-def document(value: object) -> bytes:
-    return varchar(encode(value), 4)
-
-
-def differences(*cells: bytes) -> bytes:
-    return varchar(b"".join(cells), 4)
-
-
-def update(*images: bytes, before: bytes | None = None, after: bytes | None = None) -> Part:
-    code = types.PARTIAL_UPDATE_ROWS_EVENT
-    return rows_event(code, 7, 3, images, present=before, present_after=after)
+from tests.support.partial_updates import BEFORE, FULL, NO_OPTIONS, TABLE, differences, document, update
+from tests.support.transaction_pictures import batcher
 
 
 def postimages(*parts: Part) -> list[dict]:
@@ -120,7 +103,6 @@ def test_partial_updates_in_a_compressed_transaction():
     assert [row["@2"] for row in decoded.rows["orders"]] == ['{"a": 1}', '{"a": 2}']
 
 
-BEFORE = image([integer(1), document({"a": 1}), None])
 BROKEN = {
     "does not fit its document": BEFORE
     + FULL

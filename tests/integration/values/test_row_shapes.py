@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from engine.output.reader import Changes
-from tests.integration.values.test_columns_servers import CASES, Case, comparable
 from tests.servers import Server
+from tests.support.column_cases import CASES, Case, comparable
 from tests.support.engine_run import drain
 from tests.support.printed_values import printed_rows
 

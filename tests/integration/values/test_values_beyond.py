@@ -11,6 +11,8 @@ from engine.binlog import event_types as types
 from engine.binlog.field_types import FieldType
 from engine.decode.arrow import buffers
 from tests.servers import Server
+from tests.support.binary_json import encode
+from tests.support.decoded_parts import decode
 from tests.support.engine_run import assert_one_sentence, command_line, run_command
 from tests.support.made_events import (
     BLOB,
@@ -25,8 +27,6 @@ from tests.support.made_events import (
     varchar,
     xid,
 )
-from tests.unit.decode.test_columns_json import encode
-from tests.unit.decode.test_expand import decode
 
 LIMIT = 1000
 CONTENTS = {

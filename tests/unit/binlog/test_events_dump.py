@@ -9,15 +9,9 @@ from pathlib import Path
 import pytest
 
 from engine.commands.events import show_events
-from tests import DATA
+from tests.support.event_dump import dump_bytes
 
-DUMP = DATA / "mysql-8.0.15.hex"
 UUID = "6f166d02-4484-11e9-8a8e-00163e100586"
-
-
-def dump_bytes() -> bytes:
-    lines = DUMP.read_text().splitlines()
-    return bytes.fromhex(" ".join(line for line in lines if not line.startswith("#")))
 
 
 @pytest.fixture

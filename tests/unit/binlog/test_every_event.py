@@ -15,7 +15,7 @@ from tests.support.batches import decode_all, feed, packets_of
 from tests.support.every_event import BODIES, FORMAT, ONE_TRANSACTION, binlog_of
 from tests.support.made_events import gtid
 from tests.support.small_binlog import event
-from tests.unit.net.test_transactions import batcher
+from tests.support.transaction_pictures import batcher
 
 NOT_IN_THE_FEED = {
     *ROWS_EVENTS,

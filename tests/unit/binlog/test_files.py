@@ -14,7 +14,7 @@ from engine.binlog.files import open_binlog, read_events
 from engine.commands.events import show_events
 from engine.errors import BinlogError, EngineError
 from tests.support.event_bytes import make_event
-from tests.unit.binlog.test_events_dump import dump_bytes
+from tests.support.event_dump import dump_bytes
 
 
 def write(folder: Path, data: bytes) -> Path:

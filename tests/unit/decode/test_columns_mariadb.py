@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import uuid
-import zlib
 
 import pyarrow as pa
 import pytest
@@ -15,6 +14,7 @@ from engine.binlog.field_types import FieldType
 from engine.decode.columns.compressed import uncompress
 from engine.errors import EventError
 from tests.support.column_cells import column, decode
+from tests.support.compressed_columns import compressed
 
 UUID = column(FieldType.STRING, 16, declared="uuid", charset="binary")
 INET4 = column(FieldType.STRING, 4, declared="inet4", charset="binary")
@@ -83,12 +83,6 @@ def test_addresses_that_are_too_long(address, length):
     with pytest.raises(EventError) as caught:
         decode(address, [b"", b"x" * (length + 1)])
     assert caught.value.offset == 4
-
-
-def compressed(value: bytes, raw: bool) -> bytes:
-    size = len(value).to_bytes(max(1, (len(value).bit_length() + 7) // 8), "big")
-    compressor = zlib.compressobj(wbits=-15 if raw else 15)
-    return bytes([0x80 | 8 * raw | len(size)]) + size + compressor.compress(value) + compressor.flush()
 
 
 @given(st.lists(st.none() | st.tuples(st.text(), st.integers(0, 3)), max_size=10))

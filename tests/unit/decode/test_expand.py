@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.binlog import event_types as types
-from tests.support.batches import Decoded, decode_all, feed, packets_of
+from tests.support.batches import Decoded
+from tests.support.decoded_parts import decode
 from tests.support.made_events import (
     LONG_VARCHAR,
     MARIADB,
-    MYSQL,
     SIGNED_INT,
     Part,
     binlog,
@@ -27,7 +27,7 @@ from tests.support.made_events import (
     varchar,
     xid,
 )
-from tests.unit.net.test_transactions import FILE, batcher
+from tests.support.transaction_pictures import FILE
 
 COLUMNS = [SIGNED_INT, LONG_VARCHAR]
 TABLE = table_map(7, COLUMNS)
@@ -55,10 +55,6 @@ def events_of(codes: dict[str, int], changed) -> list[Part]:
         rows(codes[kind], 7, 2, [image(row) for row in images for _ in range(1 + (kind == "update"))])
         for kind, images in changed
     ]
-
-
-def decode(parts: list[Part], version: str = MYSQL, **options) -> Decoded:
-    return decode_all(list(feed(batcher(**options), packets_of(binlog(parts, version)), [])))
 
 
 def without_places(decoded: Decoded) -> list[dict]:

@@ -15,8 +15,8 @@ from engine.decode.columns.json.diffs import INSERT, REMOVE, REPLACE, apply_diff
 from engine.decode.columns.json.text import json_text
 from engine.decode.columns.json.tree import parse_document, serialize_document
 from engine.errors import EventError
-from tests.support.made_events import length_encoded
-from tests.unit.decode.test_columns_json import documents, encode, text_of
+from tests.support.binary_json import documents, encode, text_of
+from tests.support.json_differences import difference
 
 PATHS = {REPLACE: "replace", INSERT: "insert", REMOVE: "remove"}
 
@@ -27,15 +27,6 @@ def in_order(value):
         keys = sorted(value, key=lambda key: (len(key.encode()), key.encode()))
         return {key: in_order(value[key]) for key in keys}
     return [in_order(item) for item in value] if isinstance(value, list) else value
-
-
-def difference(operation: int, path: str, value: object = ...) -> bytes:
-    encoded = path.encode()
-    cell = bytes([operation]) + length_encoded(len(encoded)) + encoded
-    if value is not ...:
-        document = encode(value)
-        cell += length_encoded(len(document)) + document
-    return cell
 
 
 def applied(document: object, *differences: bytes) -> str:

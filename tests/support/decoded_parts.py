@@ -1,0 +1,11 @@
+"""Parts of a stream through batcher and decoder."""
+
+from __future__ import annotations
+
+from tests.support.batches import Decoded, decode_all, feed, packets_of
+from tests.support.made_events import MYSQL, Part, binlog
+from tests.support.transaction_pictures import batcher
+
+
+def decode(parts: list[Part], version: str = MYSQL, **options) -> Decoded:
+    return decode_all(list(feed(batcher(**options), packets_of(binlog(parts, version)), [])))
