@@ -44,8 +44,9 @@ from engine.output.change_schema import transit_schema
 from engine.pipeline.messages import Corruption
 from tests.fuzz.make_corpus import CORPUS
 from tests.support.batches import packets_of
+from tests.support.binlog_builder import binlog
 from tests.support.every_event import BODIES, ONE_TRANSACTION, binlog_of
-from tests.support.made_events import binlog, gtid, mariadb_compressed, payload_of
+from tests.support.made_events import gtid, mariadb_compressed, payload_of
 from tests.support.transaction_pictures import PICTURES, parts_of
 
 FILE = "hostile.000001"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.batches import Decoded, decode_all, feed, packets_of
-from tests.support.made_events import MYSQL, Part, binlog
+from tests.support.binlog_builder import MYSQL, Part, binlog
 from tests.support.transaction_pictures import batcher
 
 

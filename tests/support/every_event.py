@@ -6,11 +6,10 @@ import struct
 from collections.abc import Iterable
 
 from engine.binlog import event_types as t
-from tests.support.event_bytes import with_post_header
+from tests.support.binlog_builder import Part, make_events, with_post_header
 from tests.support.made_events import (
     SIGNED_INT,
     SOURCE,
-    Part,
     anonymous_gtid,
     gtid,
     image,
@@ -23,7 +22,6 @@ from tests.support.made_events import (
     table_map,
     xid,
 )
-from tests.support.small_binlog import event
 
 TABLE = table_map(7, [SIGNED_INT])
 ONE_TRANSACTION = (query("BEGIN"), TABLE, rows(t.WRITE_ROWS_EVENT, 7, 1, [image([integer(1)])]), xid())
@@ -116,10 +114,6 @@ BODIES: dict[int, bytes] = {
 
 
 def binlog_of(parts: Iterable[Part]) -> list[bytes]:
-    """All events of a file that has these parts behind a format description that knows every type."""
-    events: list[bytes] = []
-    position = 4
-    for code, body in [(t.FORMAT_DESCRIPTION_EVENT, BODIES[t.FORMAT_DESCRIPTION_EVENT]), *parts]:
-        events.append(event(code, body, position, checksum=True))
-        position += len(events[-1])
-    return events
+    """All events of a file that has these parts after a format description that knows every type."""
+    first = (t.FORMAT_DESCRIPTION_EVENT, BODIES[t.FORMAT_DESCRIPTION_EVENT])
+    return make_events([first, *parts], 4, checksum=True)

@@ -1,7 +1,4 @@
-"""Binlogs made by hand, event by event: each part is a type and a body, `binlog` gives them headers.
-
-For streams that no server at hand writes, and for bytes that lie.
-"""
+"""Parts of streams: types and bodies of events, for `tests.support.binlog_builder`."""
 
 from __future__ import annotations
 
@@ -12,14 +9,9 @@ from uuid import UUID
 import zstandard
 
 from engine.binlog import event_types as types
-from engine.binlog.format_description import has_checksum_field
-from tests.support.small_binlog import event, format_description
+from tests.support.binlog_builder import Part, make_event
 
 SOURCE = UUID("3e11fa47-71ca-11e1-9e33-c80aa9429562")
-MYSQL = "8.0.36"
-MARIADB = "10.11.6-MariaDB-log"
-
-Part = tuple[int, bytes]
 
 SIGNED_INT, SHORT_VARCHAR, LONG_VARCHAR, BLOB, JSON = 3, (15, 20), (15, 2000), 252, 245
 """Column types as `table_map` takes them: a type code, with its metadata where it has any."""
@@ -142,7 +134,7 @@ def mariadb_compressed(content: bytes) -> bytes:
 
 def payload(parts: Iterable[Part], compress: bool = True, claims: int | None = None) -> Part:
     """A compressed transaction of these events."""
-    inner = b"".join(event(code, body, 0, checksum=False) for code, body in parts)
+    inner = b"".join(make_event(code, body, 0, checksum=False) for code, body in parts)
     return payload_of(inner, compress, claims)
 
 
@@ -155,17 +147,3 @@ def payload_of(inner: bytes, compress: bool = True, claims: int | None = None) -
         encoded = length_encoded(value)
         body += length_encoded(number) + length_encoded(len(encoded)) + encoded
     return types.TRANSACTION_PAYLOAD_EVENT, body + b"\0" + content
-
-
-def binlog(parts: Iterable[Part], version: str = MYSQL, *, checksum: bool | None = None) -> list[bytes]:
-    """All events of a file that has these parts behind its format description.
-
-    They have checksums where servers of that version write them, unless `checksum` says otherwise.
-    """
-    checksum = has_checksum_field(version) if checksum is None else checksum
-    events = [format_description(version, checksum)]
-    position = 4 + len(events[0])
-    for code, body in parts:
-        events.append(event(code, body, position, checksum))
-        position += len(events[-1])
-    return events

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from engine.binlog import event_types as types
 from tests.support.binary_json import encode
-from tests.support.made_events import JSON, SIGNED_INT, Part, image, integer, table_map, varchar
+from tests.support.binlog_builder import Part
+from tests.support.made_events import JSON, SIGNED_INT, image, integer, table_map, varchar
 from tests.support.made_events import rows as rows_event
 
 TABLE = table_map(7, [SIGNED_INT, JSON, JSON])

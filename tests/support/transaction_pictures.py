@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 from engine.binlog import event_types as types
 from engine.net.batching.batcher import Batcher
+from tests.support.binlog_builder import MARIADB, MYSQL, Part
 from tests.support.made_events import (
-    MARIADB,
-    MYSQL,
     SIGNED_INT,
-    Part,
     anonymous_gtid,
     gtid,
     image,

@@ -22,8 +22,8 @@ from engine.decode.inspect.event_stream import PlacedEvent, decode_all
 from engine.errors import BinlogError, EventError
 from tests.support.batches import decode_all as decode_all_batches
 from tests.support.batches import events_of, feed
+from tests.support.binlog_builder import resized
 from tests.support.engine_run import run_command
-from tests.support.event_bytes import resized
 from tests.support.transaction_pictures import batcher
 
 OLD = "binlog_old_version_4_1.000001"

@@ -20,7 +20,7 @@ from engine.binlog.gtid_set import MysqlGtidSet
 from engine.decode.inspect.event_stream import PlacedEvent
 from engine.errors import EventError
 from tests.servers import FLAVORS, UnavailableError, get_server
-from tests.support.event_bytes import resized
+from tests.support.binlog_builder import resized
 from tests.support.event_workload import OPTIONS, run_workload
 from tests.support.mysqlbinlog import Printout, print_binlog
 from tests.support.written_events import LABELS, WRITTEN, decode_file

@@ -7,12 +7,9 @@ import pytest
 from engine.binlog import event_types as types
 from engine.net.batching.batcher import Batcher
 from tests.support.batches import decode_all, feed, packets_of
+from tests.support.binlog_builder import MARIADB, MYSQL, Part, binlog
 from tests.support.made_events import (
-    MARIADB,
-    MYSQL,
     SIGNED_INT,
-    Part,
-    binlog,
     gtid,
     image,
     integer,

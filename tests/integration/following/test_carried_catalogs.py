@@ -13,20 +13,9 @@ from engine.net.batching import table_book
 from engine.net.batching.batcher import Batcher
 from engine.output.reader import Changes
 from tests.support.batches import decode_all, feed, packets_of
+from tests.support.binlog_builder import Part, binlog
 from tests.support.engine_run import drain
-from tests.support.made_events import (
-    SIGNED_INT,
-    Part,
-    binlog,
-    gtid,
-    image,
-    integer,
-    payload,
-    query,
-    rows,
-    table_map,
-    xid,
-)
+from tests.support.made_events import SIGNED_INT, gtid, image, integer, payload, query, rows, table_map, xid
 
 SIZES = [250, 400, 700, 1 << 16]
 

@@ -17,18 +17,8 @@ from engine.net.client import statements_ahead
 from engine.net.client.server_queries import SourceFacts
 from engine.net.client.statements_ahead import StatementsAhead, changes_in
 from tests.support.batches import feed, packets_of
-from tests.support.made_events import (
-    SIGNED_INT,
-    Part,
-    binlog,
-    gtid,
-    image,
-    integer,
-    query,
-    rows,
-    table_map,
-    xid,
-)
+from tests.support.binlog_builder import Part, binlog
+from tests.support.made_events import SIGNED_INT, gtid, image, integer, query, rows, table_map, xid
 
 FILE = "binlog.000007"
 

@@ -21,7 +21,7 @@ from engine.net.client.connection import Connection
 from engine.net.client.refusals import Refusal
 from engine.net.protocol import packets
 from engine.net.protocol.packets import PacketJoiner
-from tests.support.small_binlog import write_binlog
+from tests.support.binlog_builder import write_binlog
 
 USER, PASSWORD = "archivist", "pass 'wörd"
 

@@ -13,10 +13,11 @@ from engine.decode.inspect.event_stream import decode_all as decode_events
 from engine.errors import BinlogError
 from engine.output.reader import Changes
 from tests.servers import Server
+from tests.support.binlog_builder import Part, binlog
 from tests.support.decoded_parts import decode
 from tests.support.engine_run import run_command
 from tests.support.json_differences import difference
-from tests.support.made_events import Part, binlog, gtid, image, integer, query, rows, xid
+from tests.support.made_events import gtid, image, integer, query, rows, xid
 from tests.support.partial_updates import BEFORE, FULL, TABLE, differences, document, update
 
 NOT_UTF8 = "column @2: a JSON string is not UTF-8 (byte 0xff)"

@@ -13,20 +13,10 @@ from engine.decode.columns.json.diffs import INSERT, REMOVE, REPLACE
 from engine.decode.inspect.event_stream import decode_all as decode_events
 from tests.servers import Server
 from tests.support.batches import Decoded, decode_all, events_of, feed
+from tests.support.binlog_builder import Part, binlog
 from tests.support.decoded_parts import decode
 from tests.support.json_differences import difference
-from tests.support.made_events import (
-    SIGNED_INT,
-    Part,
-    binlog,
-    bitmap,
-    gtid,
-    image,
-    integer,
-    query,
-    table_map,
-    xid,
-)
+from tests.support.made_events import SIGNED_INT, bitmap, gtid, image, integer, query, table_map, xid
 from tests.support.made_events import payload as packed
 from tests.support.made_events import rows as rows_event
 from tests.support.partial_updates import BEFORE, FULL, NO_OPTIONS, TABLE, differences, document, update

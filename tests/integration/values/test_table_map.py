@@ -26,7 +26,7 @@ from engine.net.client.connection import Connection
 from engine.net.client.table_columns import describe_table
 from engine.output.reader import merged_schema
 from tests.servers import FLAVORS, Server, UnavailableError, get_server
-from tests.support.event_bytes import PLAIN, make_event, resized, with_post_header
+from tests.support.binlog_builder import PLAIN, make_event, resized, with_post_header
 from tests.support.event_workload import create_all_types
 
 MARIADB = replace(PLAIN, server_version="11.8.6-MariaDB-log")

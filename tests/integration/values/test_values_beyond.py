@@ -12,13 +12,13 @@ from engine.binlog.field_types import FieldType
 from engine.decode.arrow import buffers
 from tests.servers import Server
 from tests.support.binary_json import encode
+from tests.support.binlog_builder import binlog
 from tests.support.decoded_parts import decode
 from tests.support.engine_run import assert_one_sentence, command_line, run_command
 from tests.support.made_events import (
     BLOB,
     JSON,
     LONG_VARCHAR,
-    binlog,
     gtid,
     image,
     query,

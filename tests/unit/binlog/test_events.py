@@ -18,7 +18,7 @@ from engine.binlog.events.payload import inner_events
 from engine.binlog.serialization import signed, unsigned
 from engine.binlog.texts import decode_text
 from engine.errors import EventError
-from tests.support.event_bytes import CHECKED, PLAIN, make_event, resized, with_checksum, with_post_header
+from tests.support.binlog_builder import CHECKED, PLAIN, make_event, resized, with_checksum, with_post_header
 
 UUID = bytes(range(16))
 UUID_TEXT = "00010203-0405-0607-0809-0a0b0c0d0e0f"
@@ -38,7 +38,7 @@ def test_header():
     assert event.to_json() == {
         "size": 19,
         "timestamp": 1_700_000_000,
-        "server_id": 7,
+        "server_id": 5,
         "type": "STOP_EVENT",
         "type_code": 3,
         "flags": 0x20,

@@ -12,9 +12,9 @@ from engine.binlog.events import decode_event, feed_entry
 from engine.binlog.events.management import Opaque
 from engine.config.decode_options import DecodeOptions
 from tests.support.batches import decode_all, feed, packets_of
+from tests.support.binlog_builder import make_event
 from tests.support.every_event import BODIES, FORMAT, ONE_TRANSACTION, binlog_of
 from tests.support.made_events import gtid
-from tests.support.small_binlog import event
 from tests.support.transaction_pictures import batcher
 
 NOT_IN_THE_FEED = {
@@ -35,7 +35,9 @@ def test_there_is_a_body_of_every_type():
 
 @pytest.mark.parametrize("code", BODIES, ids=EVENT_NAMES.get)
 def test_each_type_is_shown(code):
-    shown = decode_event(event(code, BODIES[code], 4, checksum=code == t.FORMAT_DESCRIPTION_EVENT), FORMAT)
+    shown = decode_event(
+        make_event(code, BODIES[code], 4, checksum=code == t.FORMAT_DESCRIPTION_EVENT), FORMAT
+    )
     assert shown.type_name == EVENT_NAMES[code]
     assert isinstance(shown.body, Opaque) == (code in (t.UNKNOWN_EVENT, t.IGNORABLE_LOG_EVENT))
     assert json.loads(json.dumps(shown.to_json()))["data"] or code == t.STOP_EVENT
@@ -49,5 +51,5 @@ def test_each_type_that_is_no_row_change_is_in_the_feed(code):
     assert decoded.error is None
     assert [row["@1"] for row in decoded.rows["orders"]] == [1, 1]
     entries = [row for row in decoded.rows[""] if row["type"] == EVENT_NAMES[code]]
-    want = feed_entry(decode_event(event(code, BODIES[code], 4, checksum=False), FORMAT))
+    want = feed_entry(decode_event(make_event(code, BODIES[code], 4, checksum=False), FORMAT))
     assert want in [(row["type"], row["database"], row["statement"], row["data"]) for row in entries]

@@ -13,7 +13,7 @@ from engine.binlog import event_types as t
 from engine.binlog.files import open_binlog, read_events
 from engine.commands.events import show_events
 from engine.errors import BinlogError, EngineError
-from tests.support.event_bytes import make_event
+from tests.support.binlog_builder import make_event
 from tests.support.event_dump import dump_bytes
 
 

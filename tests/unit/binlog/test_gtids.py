@@ -14,8 +14,8 @@ from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_events import gtid_ranges
 from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet
 from engine.decode.tables.gtid_texts import gtid_texts
+from tests.support.binlog_builder import make_event
 from tests.support.made_events import gtid, mariadb_gtid
-from tests.support.small_binlog import event
 
 PLAIN = FormatDescription.assumed()
 
@@ -34,11 +34,11 @@ def table_of(events: list[bytes]) -> EventTable:
 
 def mysql_event(source: bytes, number: int) -> bytes:
     code, body = gtid(number)
-    return event(code, body[:1] + source + body[17:], 4, checksum=False)
+    return make_event(code, body[:1] + source + body[17:], 4, checksum=False)
 
 
 def mariadb_event(domain: int, server: int, number: int) -> bytes:
-    raw = event(*mariadb_gtid(number, domain=domain), start=4, checksum=False)
+    raw = make_event(*mariadb_gtid(number, domain=domain), start=4, checksum=False)
     return raw[:5] + server.to_bytes(4, "little") + raw[9:]
 
 
@@ -96,7 +96,7 @@ def test_consecutive_transactions_are_one_range():
 
 @pytest.mark.parametrize("code", [types.GTID_TAGGED_LOG_EVENT])
 def test_tagged_gtids_are_left_to_the_decoder_of_single_events(code):
-    events = [mysql_event(bytes(16), 7), event(code, b"whatever it says", 4, checksum=False)]
+    events = [mysql_event(bytes(16), 7), make_event(code, b"whatever it says", 4, checksum=False)]
     table = table_of(events)
     assert gtid_texts(table, np.array([0, 1, -1]), lambda raw: ("uuid:tag", 9)).array().to_pylist() == [
         "00000000-0000-0000-0000-000000000000:7",

@@ -7,7 +7,7 @@ import pytest
 
 from engine.binlog import event_types as t
 from engine.binlog.event_table import open_events
-from tests.support.event_bytes import make_event
+from tests.support.binlog_builder import make_event
 
 
 def event(next_position: int, body: bytes = b"12345678", flags: int = 0) -> bytes:

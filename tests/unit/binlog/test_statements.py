@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from engine.binlog import statements as s
 from engine.binlog.statements import statement_kind, statement_start
+from tests.support.binlog_builder import make_event
 from tests.support.made_events import query
-from tests.support.small_binlog import event
 
 MEANINGS = {
     "BEGIN": s.BEGIN,
@@ -77,7 +77,7 @@ def test_a_prefix_has_a_meaning_of_its_own(text: str):
     st.binary(max_size=60),
 )
 def test_the_text_starts_behind_status_and_database(statement: str, database: str, status: bytes):
-    raw = event(*query(statement, database, status), start=4, checksum=True)
+    raw = make_event(*query(statement, database, status), start=4, checksum=True)
     data = np.frombuffer(raw, np.uint8)
     start = int(statement_start(data, 0, len(raw) - 4, 13))
     assert raw[start : len(raw) - 4] == statement.encode()

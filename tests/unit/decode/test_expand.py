@@ -8,13 +8,11 @@ from hypothesis import strategies as st
 
 from engine.binlog import event_types as types
 from tests.support.batches import Decoded
+from tests.support.binlog_builder import MARIADB, Part, binlog
 from tests.support.decoded_parts import decode
 from tests.support.made_events import (
     LONG_VARCHAR,
-    MARIADB,
     SIGNED_INT,
-    Part,
-    binlog,
     bitmap,
     gtid,
     image,

@@ -9,10 +9,10 @@ from engine.binlog import event_types as types
 from engine.binlog.event_index import TRANSACTION_END
 from engine.binlog.event_table import EventTable, EventTableError, open_events
 from engine.decode.rows.survey import Survey, feed_table, survey_events
+from tests.support.binlog_builder import Part, make_event
 from tests.support.made_events import (
     BLOB,
     SIGNED_INT,
-    Part,
     anonymous_gtid,
     gtid,
     image,
@@ -23,7 +23,6 @@ from tests.support.made_events import (
     table_map,
     xid,
 )
-from tests.support.small_binlog import event
 
 BEGIN, COMMIT = query("BEGIN"), query("COMMIT")
 INSERT = rows(types.WRITE_ROWS_EVENT, 7, 1, [image([integer(1)])])
@@ -35,7 +34,7 @@ def table_of(parts: list[Part], context: int = 0) -> EventTable:
     """An event table; XID and COMMIT end transactions."""
     index, content, position = [], b"", 4
     for code, body in parts:
-        raw = event(code, body, position, checksum=False)
+        raw = make_event(code, body, position, checksum=False)
         ends = code in ENDS or (code, body) == COMMIT
         index.append((len(content), code | (TRANSACTION_END if ends else 0)))
         content += raw
@@ -165,7 +164,7 @@ BROKEN = {
 @pytest.mark.parametrize("reason", BROKEN)
 def test_broken_events_are_located(reason):
     parts = [gtid(1), BEGIN, TABLE, INSERT, BROKEN[reason], xid()]
-    place = 4 + sum(len(event(code, body, 0, checksum=False)) for code, body in parts[:4])
+    place = 4 + sum(len(make_event(code, body, 0, checksum=False)) for code, body in parts[:4])
     with pytest.raises(EventTableError, match=reason) as refused:
         survey(parts)
     assert refused.value.event == 4

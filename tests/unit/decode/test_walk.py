@@ -12,8 +12,8 @@ from engine.binlog.event_table import EventTable, EventTableError, open_events
 from engine.decode.arrow.codec import ABSENT_CELL, NULL_CELL
 from engine.decode.rows.walk import RowLayout, Rows, walk_rows
 from engine.output.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
-from tests.support.made_events import Part, bitmap, image, integer, rows, varchar
-from tests.support.small_binlog import event
+from tests.support.binlog_builder import Part, make_event
+from tests.support.made_events import bitmap, image, integer, rows, varchar
 
 WRITES = {1: types.WRITE_ROWS_EVENT_V1, 2: types.WRITE_ROWS_EVENT}
 UPDATES = {1: types.UPDATE_ROWS_EVENT_V1, 2: types.UPDATE_ROWS_EVENT}
@@ -25,7 +25,7 @@ def table_of(parts: list[Part]) -> EventTable:
     index, content = [], b""
     for code, body in parts:
         index.append((len(content), code))
-        content += event(code, body, 4 + len(content), checksum=False)
+        content += make_event(code, body, 4 + len(content), checksum=False)
     table, error = open_events("f", np.frombuffer(content, np.uint8), np.array(index, np.uint32), 0, 4, 0)
     assert error is None
     return table

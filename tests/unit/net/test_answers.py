@@ -13,7 +13,7 @@ from engine.net.archive_server.archive import Archive
 from engine.net.archive_server.session import Session
 from engine.net.protocol.commands import Replica
 from engine.net.protocol.packets import ServerError
-from tests.support.small_binlog import write_binlog
+from tests.support.binlog_builder import write_binlog
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
 from tests.support import made_events as made
 from tests.support.batches import Decoded, decode_all, events_of, feed, packets_of
-from tests.support.small_binlog import event, format_description
+from tests.support.binlog_builder import binlog, format_description, make_event
 
 SAMPLES = sample_binlogs()
 EVENTS = [events_of(path) for path in SAMPLES]
@@ -110,8 +110,8 @@ def test_events_over_16_megabytes_are_joined(size: int, chunk: int):
     start = FIRST_POSITION + len(description)
     content = bytes(range(256)) * (size // 256)
     # The query's lengths are zero: its text is what follows them.
-    large = event(types.QUERY_EVENT, bytes(13) + b"\0" + content, start, True)
-    after = event(types.QUERY_EVENT, bytes(13) + b"\0" + b"DO 1", start + len(large), True)
+    large = make_event(types.QUERY_EVENT, bytes(13) + b"\0" + content, start, True)
+    after = make_event(types.QUERY_EVENT, bytes(13) + b"\0" + b"DO 1", start + len(large), True)
     stream = packets_of([description, large, after])
     chunks = [chunk] * (len(stream) // chunk + 1)
     batches = list(feed(Batcher(lambda table_map: None, checksum_algorithm=1), stream, chunks))
@@ -205,7 +205,7 @@ def test_batches_about_many_tables_are_larger(tables: int, times: int):
         parts.append(made.rows(types.WRITE_ROWS_EVENT, table, 1, [made.image([made.integer(number)])]))
         parts.append(made.xid())
     reader = Batcher(lambda table_map: None, file=SAMPLES[0].name, batch_bytes=20_000)
-    batches = list(feed(reader, packets_of(made.binlog(parts)), [1000]))
+    batches = list(feed(reader, packets_of(binlog(parts)), [1000]))
     largest = max(batch.data.nbytes for batch in batches)
     assert (times - 0.1) * 20_000 < largest <= times * 20_000
     assert sum(table.rows for result in decode_all(batches).results for table in result.tables) == 2000
@@ -216,9 +216,9 @@ def test_a_transaction_behind_a_gap_that_its_gtid_does_not_tell():
     table = made.table_map(7, [made.LONG_VARCHAR])
     insert = made.rows(types.WRITE_ROWS_EVENT, 7, 1, [made.image([made.varchar(b"x" * 150, 2)])])
     parts = [made.gtid(1), made.query("BEGIN"), table, *[insert] * 6, made.xid()]
-    description, *events = made.binlog(parts)
+    description, *events = binlog(parts)
     position = 4 + len(description)
-    heartbeat = event(types.HEARTBEAT_LOG_EVENT, b"f", position + 5000, checksum=True)
+    heartbeat = make_event(types.HEARTBEAT_LOG_EVENT, b"f", position + 5000, checksum=True)
     # As in MariaDB 11, headers tell nothing.
     silent = [retold(raw) for raw in events]
     stream = packets_of([description, heartbeat, *silent])

@@ -18,8 +18,7 @@ from engine.net.archive_server.archive import Archive
 from engine.net.archive_server.dump import Dump
 from engine.net.protocol.commands import BINLOG_SEND_ANNOTATE_ROWS, BINLOG_SEND_HEARTBEAT_V2, BinlogDump
 from engine.net.protocol.packets import MAX_PACKET, PacketJoiner, ServerError
-from tests.support.made_events import MARIADB
-from tests.support.small_binlog import MAGIC, write_binlog
+from tests.support.binlog_builder import MAGIC, MARIADB, write_binlog
 
 INTVAR, QUERY = t.INTVAR_EVENT, t.QUERY_EVENT
 bodies = st.lists(st.tuples(st.sampled_from([INTVAR, QUERY]), st.binary(max_size=60)), max_size=12)

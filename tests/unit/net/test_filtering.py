@@ -23,14 +23,11 @@ from engine.net.batching.cutter import OutgoingBatch
 from engine.output.commit_log import CommitLog
 from engine.output.reader import Changes
 from tests.support.batches import Decoded, decode_all, events_of, feed, packets_of
+from tests.support.binlog_builder import MARIADB, MYSQL, Part, binlog
 from tests.support.engine_run import run_command
 from tests.support.made_events import (
-    MARIADB,
-    MYSQL,
     SIGNED_INT,
-    Part,
     anonymous_gtid,
-    binlog,
     gtid,
     image,
     integer,

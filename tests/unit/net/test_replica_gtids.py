@@ -22,19 +22,8 @@ from engine.net.archive_server.dump import Dump
 from engine.net.archive_server.replica_gtids import MariadbReplicaGtids, MysqlReplicaGtids, ReplicaGtids
 from engine.net.protocol.commands import BinlogDump, BinlogDumpGtid
 from engine.net.protocol.packets import PacketJoiner, ServerError
-from tests.support.made_events import (
-    MARIADB,
-    MYSQL,
-    SOURCE,
-    Part,
-    anonymous_gtid,
-    binlog,
-    gtid,
-    mariadb_gtid,
-    query,
-    xid,
-)
-from tests.support.small_binlog import MAGIC
+from tests.support.binlog_builder import MAGIC, MARIADB, MYSQL, Part, binlog
+from tests.support.made_events import SOURCE, anonymous_gtid, gtid, mariadb_gtid, query, xid
 
 SERVER = 5
 """The server id of all made events."""

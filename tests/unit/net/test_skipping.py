@@ -26,13 +26,10 @@ from engine.net.batching.cutter import OutgoingBatch
 from engine.pipeline.messages import Corruption
 from engine.pipeline.supervisor import Outcome
 from tests.support.batches import decode_all, packets_of
+from tests.support.binlog_builder import MARIADB, MYSQL, Part, binlog, make_event
 from tests.support.made_events import (
-    MARIADB,
-    MYSQL,
     SIGNED_INT,
     SOURCE,
-    Part,
-    binlog,
     gtid,
     image,
     integer,
@@ -43,7 +40,6 @@ from tests.support.made_events import (
     table_map,
     xid,
 )
-from tests.support.small_binlog import event
 
 FILE, NEXT_FILE = "binlog.000001", "binlog.000002"
 START = 4
@@ -466,7 +462,7 @@ def test_a_server_that_has_nothing_more_ends_what_is_dropped() -> None:
         batch_bytes=1 << 16,
     )
     end = place_of(events, 8)
-    heartbeat = bytearray(event(types.HEARTBEAT_LOG_EVENT, FILE.encode(), 0, checksum=False, flags=0x20))
+    heartbeat = bytearray(make_event(types.HEARTBEAT_LOG_EVENT, FILE.encode(), 0, checksum=False, flags=0x20))
     heartbeat[13:17] = end.to_bytes(4, "little")
     heartbeat[9:13] = (len(heartbeat) + 4).to_bytes(4, "little")
     content = packets_of([*damaged, bytes(heartbeat) + zlib.crc32(heartbeat).to_bytes(4, "little")])

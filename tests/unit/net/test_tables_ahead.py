@@ -15,18 +15,8 @@ from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.cutter import OutgoingBatch
 from tests.support.batches import decode_all, feed, packets_of
-from tests.support.made_events import (
-    SIGNED_INT,
-    Part,
-    binlog,
-    gtid,
-    image,
-    integer,
-    query,
-    rows,
-    table_map,
-    xid,
-)
+from tests.support.binlog_builder import Part, binlog
+from tests.support.made_events import SIGNED_INT, gtid, image, integer, query, rows, table_map, xid
 
 SIZES = [250, 700, 1 << 16]
 

@@ -12,13 +12,8 @@ from engine.binlog.event_index import TRANSACTION_END
 from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher
 from tests.support.batches import decode_all, feed, packets_of
-from tests.support.made_events import (
-    SOURCE,
-    binlog,
-    gtid,
-    xid,
-)
-from tests.support.small_binlog import event
+from tests.support.binlog_builder import binlog, make_event
+from tests.support.made_events import SOURCE, gtid, xid
 from tests.support.transaction_pictures import (
     BEGIN,
     FILE,
@@ -118,7 +113,7 @@ def test_a_damaged_table_map_is_not_asked_about():
 def test_a_size_that_lies_takes_no_memory():
     reader = batcher()
     events = binlog([gtid(1)])
-    lying = bytearray(packets_of([event(types.QUERY_EVENT, bytes(1000), 0, checksum=True)]))
+    lying = bytearray(packets_of([make_event(types.QUERY_EVENT, bytes(1000), 0, checksum=True)]))
     lying[5 + 9 : 5 + 13] = (1_900_000_000).to_bytes(4, "little")
     lying[:3] = b"\xff\xff\xff"
     stream = packets_of(events) + bytes(lying)
