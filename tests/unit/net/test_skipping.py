@@ -17,7 +17,7 @@ import pytest
 
 from engine.binlog import event_types as types
 from engine.commands.progress import Display
-from engine.commands.skips import Skips
+from engine.commands.skips import Rereads, Skips
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
 from engine.errors import BinlogError, EngineError
@@ -515,6 +515,16 @@ def test_a_place_is_skipped_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert not skips.take(Outcome(stopped=True, corruption=Corruption(FILE, 200, "torn", "")))
     assert [place.position for place in skips.places] == [120, 120]
     assert not Skips(False, Display(sys.stderr)).take(Outcome(error="", corruption=met))
+
+
+def test_a_place_is_read_again_once() -> None:
+    rereads = Rereads()
+    framing = Corruption(FILE, 200, "the packet is no part of a binlog stream", "", skippable=False)
+    for met in (Corruption(FILE, 120, "torn", "abc"), framing, Corruption(NEXT_FILE, 120, "torn", "abc")):
+        assert rereads.take(Outcome(error="", corruption=met))
+        assert not rereads.take(Outcome(error="", corruption=met))
+    assert not rereads.take(Outcome(error="access denied"))
+    assert not Skips(True, Display(sys.stderr)).take(Outcome(error="", corruption=framing))
 
 
 def test_what_several_runs_did_adds_up() -> None:
