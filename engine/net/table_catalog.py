@@ -132,8 +132,8 @@ class TableCatalog:
     def _end(self) -> Place | None:
         """Where the server's binlog ends now; None where we may not ask."""
         if self._origin.semi_sync:
-            # The answer takes the binlog's lock, which may be held until a commit is acknowledged, and we cannot
-            # do that meanwhile.
+            # The answer takes the binlog's lock, which may be held until a commit is acknowledged: by us, who
+            # cannot do that meanwhile.
             return None
         try:
             end = self._side.ask(source.current_position)
