@@ -20,8 +20,7 @@ _NO_WORD: Name = (None, "")
 
 _TOKEN = re.compile(
     r"""
-    (?P<executable> /\*M?!\d* )
-    | [ \t\n\r\f\v]+ | \#[^\n]* | --(?=[\x00-\x20]|\Z)[^\n]* | /\*.*?\*/ | \*/
+    [ \t\n\r\f\v]+ | \#[^\n]* | --(?=[\x00-\x20]|\Z)[^\n]* | /\*.*?\*/ | \*/
     | ` (?P<quoted> (?:[^`]|``)+ ) `
     | " (?P<ansi> (?:[^"]|"")+ ) "
     | (?P<word> (?:[\w$]|[^\x00-\x7f])+ )
@@ -31,8 +30,10 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
 _WORD = re.compile(r"[\w$]+", re.ASCII)
-_UNCERTAIN = re.compile(r"\\|#mysql50#", re.IGNORECASE)
-"""A backslash may end a string or not, as sql_mode has it; the prefix names a table by its file."""
+_EXECUTABLE = r"/\*M?!\d*"
+_UNCERTAIN = re.compile(rf"\\|{_EXECUTABLE}|#mysql50#", re.IGNORECASE)
+"""A backslash ends a string or not, as sql_mode has it; only some servers execute such a comment; the prefix
+names a table by its file."""
 _TEMPORARY_BY_SERVER = "DROP /*!40005 TEMPORARY */"
 _BEFORE_A_NAME = ("TABLE", "TABLES", "EXISTS", "TO", "AS", "RENAME")
 """After one of these a dot does not follow a database: `.t` is a table of the default database."""
@@ -69,24 +70,25 @@ _SECOND_TABLE = re.compile(r" (?:RENAME(?! COLUMN| INDEX| KEY)|EXCHANGE)\b")
 """Of an ALTER TABLE that is about two tables."""
 _DATABASE_DROPPED = re.compile(r"(?:DROP|CREATE OR REPLACE) (?:DATABASE|SCHEMA)\b")
 
-_HARMLESS = re.compile(
+_HARMLESS_START = re.compile(
     "|".join(
         (
             # The table is there, so that it is another one only after a statement that takes it away.
-            r"CREATE (?!OR REPLACE\b).*",
+            r"CREATE (?!OR\b)\w+",
             r"CREATE OR REPLACE (?:AGGREGATE|ALGORITHM|DEFINER|EVENT|FULLTEXT|FUNCTION|INDEX|PACKAGE"
-            r"|PROCEDURE|ROLE|SERVER|SPATIAL|SQL|TEMPORARY|TRIGGER|UNIQUE|USER|VIEW)\b.*",
+            r"|PROCEDURE|ROLE|SERVER|SPATIAL|SQL|TEMPORARY|TRIGGER|UNIQUE|USER|VIEW)\b",
             r"DROP (?:EVENT|FUNCTION|INDEX|PACKAGE|PREPARE|PROCEDURE|RESOURCE|ROLE|SERVER|SPATIAL|TABLESPACE"
-            r"|TEMPORARY|TRIGGER|UNDO|USER|VIEW)\b.*",
+            r"|TEMPORARY|TRIGGER|UNDO|USER|VIEW)\b",
             r"ALTER (?:ALGORITHM|DATABASE|DEFINER|EVENT|FUNCTION|INSTANCE|LOGFILE|PROCEDURE|RESOURCE|ROLE"
-            r"|SCHEMA|SERVER|SQL|TABLESPACE|UNDO|USER|VIEW)\b.*",
-            r"RENAME USER\b.*",
+            r"|SCHEMA|SERVER|SQL|TABLESPACE|UNDO|USER|VIEW)\b",
+            r"RENAME USER\b",
             r"(?:ANALYZE|COMMIT|DELETE|FLUSH|GRANT|INSERT|REPLACE|REVOKE|ROLLBACK|SAVEPOINT|TRUNCATE|UPDATE"
-            r"|WITH)\b.*",
-            rf"{_ALTER_TABLE.pattern}(?: {_CLAUSE}(?: , {_CLAUSE})*)?",
+            r"|WITH)\b",
         )
     )
 )
+"""Whatever comes after it."""
+_HARMLESS = re.compile(rf"{_ALTER_TABLE.pattern}(?: {_CLAUSE}(?: , {_CLAUSE})*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +105,32 @@ def changed_tables(statement: str, database: str) -> frozenset[Name]:
     `database` is the session's default.
     """
     text = statement.replace(_TEMPORARY_BY_SERVER, "DROP TEMPORARY")
-    if _UNCERTAIN.search(text):
-        return frozenset([_NO_WORD, *((None, word.casefold()) for word in _WORD.findall(text))])
-    tokens, certain = _tokens(text)
-    words = _words(tokens)
-    if certain and _HARMLESS.fullmatch(words):
+    doubt = _UNCERTAIN.search(text)
+    tokens = _tokens(text[: doubt.start()] if doubt else text)
+    if _HARMLESS_START.match(" ".join(token.shown for token in tokens[:4])):
         return frozenset()
-    if certain and _DATABASE_DROPPED.match(words):
+    if doubt:
+        return _words_in_doubt(text)
+    words = _words(tokens)
+    if _HARMLESS.fullmatch(words):
+        return frozenset()
+    if _DATABASE_DROPPED.match(words):
         return frozenset((token.name.casefold(), None) for token in tokens if token.name)
     altered = _ALTER_TABLE.match(words)
-    if certain and altered and not _SECOND_TABLE.search(words):
+    if altered and not _SECOND_TABLE.search(words):
         # The first of these words is the table's name, or its database's.
         named = len(altered[1].split())
         return _names(tokens[named : named + (3 if altered[2] else 1)], database)
     return _names(tokens, database)
+
+
+def _words_in_doubt(text: str) -> frozenset[Name]:
+    """Every word may name a table, or a database if the statement may be about one."""
+    words = {word.casefold() for word in _WORD.findall(re.sub(_EXECUTABLE, " ", text))}
+    names: set[Name] = {(None, word) for word in words}
+    if not words.isdisjoint(("database", "schema")):
+        names |= {(word, None) for word in words}
+    return frozenset(names | {_NO_WORD})
 
 
 def names_of(database: str, table: str) -> tuple[Name, ...]:
@@ -126,22 +140,19 @@ def names_of(database: str, table: str) -> tuple[Name, ...]:
     return names if _WORD.fullmatch(owner) and _WORD.fullmatch(name) else (*names, _NO_WORD)
 
 
-def _tokens(text: str) -> tuple[list[_Token], bool]:
-    """All that is no comment or space, and whether no comment is one that only some servers execute."""
+def _tokens(text: str) -> list[_Token]:
+    """All that is no comment or space."""
     tokens = []
-    certain = True
     for match in _TOKEN.finditer(text):
         kind, value = match.lastgroup, match[match.lastgroup or 0]
-        if kind == "executable":
-            certain = False
-        elif kind == "word":
+        if kind == "word":
             tokens.append(_Token(value, value.upper()))
         elif kind == "quoted" or kind == "ansi":
             quote = "`" if kind == "quoted" else '"'
             tokens.append(_Token(value.replace(quote * 2, quote), quote))
         elif kind is not None:
             tokens.append(_Token(None, "'" if kind == "string" else value))
-    return tokens, certain
+    return tokens
 
 
 def _words(tokens: Sequence[_Token]) -> str:

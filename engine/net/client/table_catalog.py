@@ -131,8 +131,9 @@ class TableCatalog:
 
     def _end(self) -> Place | None:
         """Where the server's binlog ends now; None where we may not ask."""
-        if self._origin.semi_sync and self._flavor == "mariadb":
-            # It would not answer before a commit is acknowledged, which we cannot do meanwhile.
+        if self._origin.semi_sync:
+            # The answer takes the binlog's lock, which may be held until a commit is acknowledged: by us, who
+            # cannot do that meanwhile.
             return None
         try:
             end = self._side.ask(server_queries.current_position)

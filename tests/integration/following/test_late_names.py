@@ -252,32 +252,33 @@ CHANGES = {
 }
 
 
+@pytest.fixture(scope="module", params=["mariadb-10.11", "mariadb-11.8"])
+def typed(
+    request: pytest.FixtureRequest, shared_server: Callable[[str], Server]
+) -> Iterator[tuple[Server, str]]:
+    server = shared_server(request.param)
+    start = "{}:{}".format(*end_of_binlog(server))
+    options = {"binlog_row_metadata": "FULL", "log_bin_compress": "ON", "log_bin_compress_min_len": "10"}
+    for name, value in options.items():
+        server.execute(f"SET GLOBAL {name} = {value}")
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE typed")
+        cursor.execute("USE typed")
+        for table in ("kept", *CHANGES):
+            cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, u UUID, i INET6, j INET4)")
+            cursor.execute(f"INSERT INTO {table} VALUES (1, '{UUID}', '::1', '1.2.3.4')")
+            cursor.execute(CHANGES.get(table, "ALTER TABLE kept ADD INDEX (u)"))
+        cursor.execute("CREATE TABLE plain (id INT)")
+        cursor.execute("INSERT INTO plain VALUES (1)")
+        cursor.execute("ALTER TABLE plain CHANGE id number INT")
+    yield server, start
+    server.execute("DROP DATABASE typed")
+    for name in options:
+        server.execute(f"SET GLOBAL {name} = DEFAULT")
+
+
 class TestTypes:
     """MariaDB's UUID, INET4 and INET6 are BINARY in the binlog, which with full metadata tells all else."""
-
-    @pytest.fixture(scope="class", params=["mariadb-10.11", "mariadb-11.8"])
-    def typed(
-        self, request: pytest.FixtureRequest, shared_server: Callable[[str], Server]
-    ) -> Iterator[tuple[Server, str]]:
-        server = shared_server(request.param)
-        start = "{}:{}".format(*end_of_binlog(server))
-        options = {"binlog_row_metadata": "FULL", "log_bin_compress": "ON", "log_bin_compress_min_len": "10"}
-        for name, value in options.items():
-            server.execute(f"SET GLOBAL {name} = {value}")
-        with server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute("CREATE DATABASE typed")
-            cursor.execute("USE typed")
-            for table in ("kept", *CHANGES):
-                cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, u UUID, i INET6, j INET4)")
-                cursor.execute(f"INSERT INTO {table} VALUES (1, '{UUID}', '::1', '1.2.3.4')")
-                cursor.execute(CHANGES.get(table, "ALTER TABLE kept ADD INDEX (u)"))
-            cursor.execute("CREATE TABLE plain (id INT)")
-            cursor.execute("INSERT INTO plain VALUES (1)")
-            cursor.execute("ALTER TABLE plain CHANGE id number INT")
-        yield server, start
-        server.execute("DROP DATABASE typed")
-        for name in options:
-            server.execute(f"SET GLOBAL {name} = DEFAULT")
 
     def test_that_are_certain(self, typed: tuple[Server, str], tmp_path: Path) -> None:
         server, start = typed

@@ -40,6 +40,8 @@ HARMLESS = [
     "DROP TRIGGER t",
     "DROP VIEW t",
     "ALTER USER t@localhost IDENTIFIED BY 'x'",
+    "CREATE USER t IDENTIFIED WITH 'caching_sha2_password' AS '$A$005$a\\'t'",
+    "CREATE TABLE t (a INT) /*!50100 PARTITION BY HASH (a) */",
     "ALTER DATABASE shop CHARACTER SET utf8mb4",
     "RENAME USER t TO u",
     "  INSERT INTO t VALUES (1)",
@@ -90,6 +92,8 @@ CHANGES = [
     "CREATE/*M!100100 OR REPLACE*/ TABLE t (b INT)",
     "SET STATEMENT max_statement_time=1 FOR ALTER TABLE t DROP a",
     "/*!50000 ALTER TABLE t DROP a */",
+    "/*!50000 DROP DATABASE shop */",
+    "CREATE /* \\ */ OR REPLACE TABLE t (b INT)",
     "#x\nDROP TABLE t",
     "DROP TABLE `#mysql50#t`",
 ]
