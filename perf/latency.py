@@ -28,8 +28,8 @@ from perf.measurement import Measurement, PeerError
 from perf.peer import Peer
 from perf.workload import DATABASE, HELPERS
 from perf.workloads import TRANSACTIONS
-from tests.support.engine_run import EngineRun, follow
 from tests.servers import Server
+from tests.support.engine_run import EngineRun, follow
 
 INTERVALS = (0.05, 0.2, 1.0)
 """Seconds between commits."""
