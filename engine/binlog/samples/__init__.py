@@ -1,4 +1,4 @@
-"""Sample binlogs that come with the package: a small shop on MySQL 9.7 (see `tests/support/make_samples.py`)."""
+"""Sample binlogs that come with the package: a small shop on MySQL 9.7 (`tests/support/make_samples.py`)."""
 
 from __future__ import annotations
 
