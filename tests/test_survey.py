@@ -155,10 +155,10 @@ BROKEN = {
     "no table map event announced": rows(types.DELETE_ROWS_EVENT_V1, 8, 1, []),
     "the GTID event is shorter": (types.GTID_LOG_EVENT, gtid(1)[1][:-1]),
     "shorter than its fixed part": (types.GTID_EVENT, mariadb_gtid(1)[1][:12]),
-    "none that a transaction can have": gtid(0),
+    "number is out of range": gtid(0),
     "the GTID event's number": gtid(-5),
     "number is none": (types.GTID_EVENT, b"\xff" * 8 + mariadb_gtid(1)[1][8:]),
-    "split over several events": (types.PARTIAL_ROW_DATA_EVENT, bytes(30)),
+    "split into fragments": (types.PARTIAL_ROW_DATA_EVENT, bytes(30)),
 }
 
 

@@ -1,8 +1,8 @@
-"""Compressed events, opened: MySQL's compressed transactions and MariaDB's compressed rows.
+"""Replaces compressed events: MySQL's compressed transactions and MariaDB's compressed rows.
 
-What is inside takes the compressed event's place in the event table, with its position in the file, as if
-the server had never compressed it. Everything is expanded into one array, behind the batch's plain events,
-and a kernel looks there for the events. Everything that comes after this step knows plain events only.
+The events inside replace the compressed event in the event table, at its position in the file, as if the
+server had not compressed them. All of them are expanded into one array, after the batch's plain events, and a
+kernel finds where each event starts. All later steps see plain events only.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _IS_COMPRESSED = np.zeros(256, np.bool_)
 _IS_COMPRESSED[list(_COMPRESSED)] = True
 
 _Spans = NDArray[np.int64]
-"""[compressed event]: where in the data what it holds starts and ends."""
+"""[compressed event]: start and end offset of its expanded content in the data."""
 
 
 def expand_compressed(events: EventTable, description: FormatDescription) -> EventTable:
-    """The same events with compressed ones replaced by what they hold; most batches come back as they are.
+    """The same events with compressed ones replaced by their content; without any, `events` itself.
 
-    Raises `EventTableError` for a compressed event that is damaged or claims too much.
+    Raises `EventTableError` for a compressed event that is damaged, or whose declared size exceeds the limit.
     """
     if events.codes.isdisjoint(_COMPRESSED):
         return events
@@ -51,7 +51,7 @@ def expand_compressed(events: EventTable, description: FormatDescription) -> Eve
     starts, ends, codes = (np.empty(int(counts.sum()), np.int64) for _ in range(3))
     _find_events(data, spans, starts, ends, codes)
     inside = np.repeat(places, counts)
-    # A stable sort by place puts what came out of an event where the event was.
+    # A stable sort by index puts the events from a compressed one where that one was.
     order = np.argsort(np.concatenate([kept, inside]), kind="stable")
     last = np.append(inside[1:] != inside[:-1], True) if len(inside) else np.zeros(0, np.bool_)
     return EventTable(
@@ -72,7 +72,7 @@ def expand_compressed(events: EventTable, description: FormatDescription) -> Eve
 def _expanded(
     events: EventTable, places: Int64s, room: int, description: FormatDescription
 ) -> tuple[Bytes, _Spans]:
-    """`room` bytes with what the compressed events hold behind them, and where that is."""
+    """An array with `room` unused bytes and then the compressed events' content, and the spans of that."""
     contents: list[TransactionPayload | bytes] = []
     spans = np.empty((len(places), 2), np.int64)
     end = room
@@ -103,10 +103,10 @@ def _expanded(
 def _content(
     events: EventTable, place: np.signedinteger, description: FormatDescription
 ) -> TransactionPayload | bytes:
-    """What a compressed event holds: many events, still to be expanded, or one."""
+    """The content of a compressed event: many events, not yet expanded, or one."""
     event = events.event(place)
     if events.types[place] == types.TRANSACTION_PAYLOAD_EVENT:
-        # Not copied, since such events may be most of the batch: slices of a view do as well as bytes.
+        # Not copied, since such events may be most of the batch; a memoryview slices like bytes.
         header, reader = open_event(cast(bytes, event.data), description)
         return TransactionPayload.decode(reader, header, description)
     body = decode_event(event.tobytes(), description).body
@@ -116,7 +116,7 @@ def _content(
 
 @kernel
 def _close_up(data: Bytes, starts: Int64s, ends: Int64s, out: Bytes) -> None:
-    """Put events one behind the other at the beginning of `out`; tells where they start and end there."""
+    """Put events next to each other at the start of `out`; updates `starts` and `ends` to match."""
     to = 0
     for event in range(len(starts)):
         start, size = starts[event], ends[event] - starts[event]
@@ -128,7 +128,7 @@ def _close_up(data: Bytes, starts: Int64s, ends: Int64s, out: Bytes) -> None:
 
 @kernel
 def _count_events(data: Bytes, spans: _Spans, counts: Int64s) -> int:
-    """Count the events in each span; the number of a span that is not made of whole events, or -1."""
+    """Count the events in each span; returns the first span that does not end with an event, or -1."""
     for number in range(spans.shape[0]):
         at = spans[number, 0]
         end = spans[number, 1]
@@ -143,7 +143,7 @@ def _count_events(data: Bytes, spans: _Spans, counts: Int64s) -> int:
 
 @kernel
 def _find_events(data: Bytes, spans: _Spans, starts: Int64s, ends: Int64s, type_codes: Int64s) -> None:
-    """Where all those events start and end, and their types."""
+    """Fill in the starts, ends and types of the events in all spans."""
     count = 0
     for number in range(spans.shape[0]):
         at = spans[number, 0]

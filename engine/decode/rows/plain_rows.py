@@ -1,6 +1,6 @@
-"""Any rows event in the plainest layout there is, which is all that the row walk has to know.
+"""Any rows event in the simplest layout: the only one that the row walk reads.
 
-Extra row info is left out, compression undone; what remains is table, flags, bitmaps and row images.
+Extra row info is left out and compressed rows are expanded; table id, flags, bitmaps and row images remain.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ _PLAIN_TYPES = {
 
 
 def plain_rows_event(header: bytes, body: RowsHeader, images: bytes) -> bytes:
-    """The event of version 1 without checksum that holds `images`, with time, server and flags of `header`.
+    """An event of version 1 without checksum that holds `images`, with time, server id and flags of `header`.
 
-    `header` is the original event's, or starts with it. Raises `EventError` for what cannot be one.
+    `header` is the original event's header, or starts with it. Raises `EventError` for too many columns or
+    bytes.
     """
     if body.column_count >= 1 << 16:
         raise EventError(f"no table has {body.column_count} columns")

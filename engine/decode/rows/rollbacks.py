@@ -1,9 +1,9 @@
-"""Rows that were rolled back, but stand in the binlog all the same.
+"""Drops rows that were rolled back, but that the server wrote into the binlog.
 
-Servers write a transaction that ends with ROLLBACK, or has a ROLLBACK TO a savepoint in it, when it did what
-no rollback undoes, such as dropping a temporary table (MySQL before 8.0, MariaDB). Its rows are those of
-transactional tables, so they never happened; rows of others are in transactions of their own. Before that
-was so (5.5), nobody can tell which are which, and all stay.
+Servers write a transaction that ends with ROLLBACK, or contains ROLLBACK TO a savepoint, if it made a change
+that a rollback does not undo, such as dropping a temporary table (MySQL before 8.0, MariaDB). Its rows are
+those of transactional tables and were undone; changes of other tables are in separate transactions. Servers
+before 5.5 write both in one transaction, where they cannot be distinguished, so all rows are kept.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _NAME = re.compile(rb"(?:ROLLBACK\s+TO|SAVEPOINT)\s+(?:SAVEPOINT\s+)?(.+)", re.I
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A statement about savepoints or rollback."""
+    """A SAVEPOINT, ROLLBACK or ROLLBACK TO statement."""
 
     event: int
     transaction: int
     kind: int
     name: bytes
-    """Of the savepoint."""
+    """The savepoint's name; empty for ROLLBACK."""
 
 
 @kernel
@@ -45,10 +45,10 @@ def _kinds(data: Bytes, starts: Int64s, ends: Int64s, post_header: int, kinds: I
 def without_undone_rows(
     events: EventTable, survey: Survey, description: FormatDescription
 ) -> tuple[Survey, int]:
-    """The survey without the rows that were rolled back; and how many rollbacks went back behind the batch.
+    """The groups without rolled back rows, and the number of rollbacks to savepoints of earlier batches.
 
-    Those are to a savepoint of an earlier batch, in a transaction larger than a batch: there rows may stay
-    that never happened.
+    The latter occur in transactions larger than a batch. Rows after such a savepoint stay in the earlier
+    batches, although they were rolled back.
     """
     statements = _statements(events, survey, description)
     if not statements:
@@ -77,7 +77,7 @@ def without_undone_rows(
 
 
 def _statements(events: EventTable, survey: Survey, description: FormatDescription) -> list[_Statement]:
-    """Rollbacks and savepoints, in order; none where there is no rollback."""
+    """Rollbacks and savepoints, in binlog order; empty if there is no rollback."""
     if not len(survey.feed_events):
         return []
     queries = events.types[survey.feed_events] == types.QUERY_EVENT
@@ -105,7 +105,7 @@ def _among(kinds: Int64s, *wanted: int) -> NDArray[np.bool_]:
 
 
 def _savepoint(before: list[_Statement], rollback: _Statement) -> int:
-    """The event that set the savepoint, -1 where it is not here."""
+    """The index of the event that set the savepoint, -1 if it is not in the batch."""
     for statement in reversed(before):
         named = statement.kind == SAVEPOINT and statement.name == rollback.name
         if named and statement.transaction == rollback.transaction:

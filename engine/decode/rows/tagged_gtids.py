@@ -1,4 +1,4 @@
-"""Tagged GTID events (MySQL 8.3 and later), whose fields have no fixed places: rare, so read one by one."""
+"""Decodes tagged GTID events (MySQL 8.3 and later) one by one: rare, and of fields without fixed offsets."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from engine.errors import EventError
 
 
 class TaggedGtids:
-    """What the tagged GTID events of a binlog file say, which begins with `description`."""
+    """Reads the tagged GTID events of the binlog file that begins with `description`."""
 
     def __init__(self, description: FormatDescription) -> None:
         self._description = description
 
     def split(self, event: bytes) -> tuple[str, int]:
-        """(`uuid:tag`, number) of a tagged GTID event."""
+        """(`uuid:tag`, number) of a tagged GTID event. Raises `EventError`."""
         source, _, number = (self._body(event).gtid or ":0").rpartition(":")
         return source, int(number)
 
     def tell_times(self, events: EventTable, survey: Survey) -> None:
-        """Fill in the commit times that the survey leaves out."""
+        """Set the commit times of transactions with tagged GTIDs, which `group_events` leaves at 0."""
         if types.GTID_TAGGED_LOG_EVENT not in events.codes:
             return
         places = survey.transaction_gtids
