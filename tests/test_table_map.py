@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from engine.binlog import event_types as t
 from engine.binlog.catalog import ColumnInfo, unpack
-from engine.binlog.catalog_fit import declared_type, mismatch
+from engine.binlog.catalog_compatibility import declared_type, mismatch
 from engine.binlog.field_types import FieldType as F
 from engine.binlog.files import read_events
 from engine.binlog.format_description import FormatDescription

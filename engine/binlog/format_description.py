@@ -188,7 +188,7 @@ def _without_checksums(description: FormatDescription) -> FormatDescription:
 _FIRST_WITH_TWO_CACHES = (5, 5)
 
 
-def takes_rows_back(description: FormatDescription) -> bool:
+def rollback_undoes_rows(description: FormatDescription) -> bool:
     """Whether ROLLBACK undoes all rows of its transaction, on servers of this version."""
     numbers = re.match(r"(\d+)\.(\d+)", description.server_version)
     return numbers is not None and (int(numbers[1]), int(numbers[2])) >= _FIRST_WITH_TWO_CACHES

@@ -16,7 +16,7 @@ from engine.binlog.event_table import EventTable
 from engine.binlog.event_types import HEADER_LENGTH
 from engine.kernels.kernel import Bytes, Int64s, inlined, kernel, read_u32, read_u64
 
-TaggedGtid = Callable[[bytes], tuple[str, int]]
+SplitTaggedGtid = Callable[[bytes], tuple[str, int]]
 """(`uuid:tag`, number) of a GTID_TAGGED_LOG_EVENT's bytes."""
 
 GtidRange = tuple[str, int, int, int]
@@ -69,7 +69,7 @@ def is_mariadb(events: EventTable) -> bool:
     return types.GTID_EVENT in events.codes
 
 
-def gtid_ranges(events: EventTable, gtid_events: Int64s, tagged: TaggedGtid) -> list[GtidRange]:
+def gtid_ranges(events: EventTable, gtid_events: Int64s, tagged: SplitTaggedGtid) -> list[GtidRange]:
     """The transactions of `gtid_events` (indexes into `events`) as ranges, in stream order."""
     if not len(gtid_events):
         return []

@@ -11,11 +11,11 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from engine.binlog.catalog import ColumnInfo
-from engine.binlog.catalog_fit import declared_type, mismatch, stored_metadata
+from engine.binlog.catalog_compatibility import declared_type, mismatch, stored_metadata
 from engine.binlog.charsets import BINARY
 from engine.binlog.column import Column
 from engine.binlog.event_body import EventBody, json_value
-from engine.binlog.event_framing import open_event, read_table_id
+from engine.binlog.event_headers import open_event, read_table_id
 from engine.binlog.event_reader import EventReader, text
 from engine.binlog.event_types import TABLE_MAP_EVENT, EventHeader
 from engine.binlog.field_types import FieldType

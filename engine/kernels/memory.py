@@ -42,11 +42,11 @@ def address_of(typing_context: Any, array: Any) -> Any:
         if not CHECKS_BOUNDS:
             return address
         # The address of a pair of address and length, which `_pointer` reads.
-        place_and_size = cgutils.alloca_once(builder, _WORD, size=2)
-        builder.store(address, place_and_size)
+        address_and_size = cgutils.alloca_once(builder, _WORD, size=2)
+        builder.store(address, address_and_size)
         size = builder.mul(content.nitems, content.itemsize)
-        builder.store(size, builder.gep(place_and_size, [_WORD(1)]))
-        return builder.ptrtoint(place_and_size, _WORD)
+        builder.store(size, builder.gep(address_and_size, [_WORD(1)]))
+        return builder.ptrtoint(address_and_size, _WORD)
 
     return types.int64(array), generate
 
@@ -54,10 +54,10 @@ def address_of(typing_context: Any, array: Any) -> Any:
 def _pointer(context: Any, builder: Any, item: Any, address: Any, offset: Any, size: Any = None) -> Any:
     """A pointer to `size` bytes (those of `item` unless given) at `offset` from `address`."""
     if CHECKS_BOUNDS:
-        place_and_size = builder.inttoptr(address, _WORD.as_pointer())
-        length = builder.load(builder.gep(place_and_size, [_WORD(1)]))
+        address_and_size = builder.inttoptr(address, _WORD.as_pointer())
+        length = builder.load(builder.gep(address_and_size, [_WORD(1)]))
         check_range(context, builder, offset, size or _WORD(item.width // 8), length)
-        address = builder.load(place_and_size)
+        address = builder.load(address_and_size)
     return builder.inttoptr(builder.add(address, offset), item.as_pointer())
 
 

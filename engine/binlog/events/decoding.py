@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.binlog import event_types as t
 from engine.binlog.event_body import EventBody
-from engine.binlog.event_framing import open_event
+from engine.binlog.event_headers import open_event
 from engine.binlog.events import load_data, management, mariadb, payload, rows, statements, transactions
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_set import MariadbGtidSet

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from engine.binlog.event_body import HIDDEN, EventBody
-from engine.binlog.event_framing import read_table_id
+from engine.binlog.event_headers import read_table_id
 from engine.binlog.event_reader import EventReader
 from engine.binlog.event_types import ROWS_EVENTS, EventHeader
 from engine.binlog.format_description import FormatDescription

@@ -11,10 +11,10 @@ import pyarrow as pa
 from engine.binlog.event_table import EventTable
 from engine.binlog.events import decode_event, feed_entry
 from engine.binlog.format_description import FormatDescription
-from engine.binlog.gtid_events import TaggedGtid
+from engine.binlog.gtid_events import SplitTaggedGtid
 from engine.decode.arrow.arena import Arena
 from engine.decode.arrow.record_message import MessageTemplate, write_batch
-from engine.decode.rows.survey import Survey
+from engine.decode.rows.event_groups import EventGroups
 from engine.decode.tables.assemble import TableMessage
 from engine.decode.tables.gtid_texts import gtid_texts
 from engine.errors import EventError
@@ -27,13 +27,17 @@ _SEQUENCE = EVENT_FEED_SCHEMA.get_field_index("_seq")
 
 
 def feed_batch(
-    events: EventTable, survey: Survey, before: Int64s, description: FormatDescription, tagged: TaggedGtid
+    events: EventTable,
+    groups: EventGroups,
+    before: Int64s,
+    description: FormatDescription,
+    tagged: SplitTaggedGtid,
 ) -> pa.RecordBatch:
     """The entries of the events that belong there; `EventTableError` for one that is not sound.
 
     `before`: per event how many rows and feed entries of the batch come before it.
     """
-    places, transactions = survey.feed_events, survey.feed_transactions
+    places, transactions = groups.feed_events, groups.feed_transactions
     entries = []
     for place in places:
         try:
@@ -42,8 +46,8 @@ def feed_batch(
             raise events.error(int(place), str(error), error.corrupt) from error
     inside = transactions >= 0
     known = np.where(inside, transactions, 0)
-    commit_times = np.where(inside, survey.transaction_times[known], 0) if inside.any() else 0 * places
-    gtid_events = np.where(inside, survey.transaction_gtids[known], -1) if inside.any() else -1 + 0 * places
+    commit_times = np.where(inside, groups.transaction_times[known], 0) if inside.any() else 0 * places
+    gtid_events = np.where(inside, groups.transaction_gtids[known], -1) if inside.any() else -1 + 0 * places
     times = event_times(events, places, commit_times)
     names, databases, statements, texts = zip(*entries, strict=True)
     return pa.RecordBatch.from_arrays(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.binlog import event_types as types
-from engine.binlog.event_framing import open_event
+from engine.binlog.event_headers import open_event
 from engine.binlog.event_table import LARGEST_DATA, TOO_LARGE, EventTable
 from engine.binlog.events import decode_event
 from engine.binlog.events.payload import ENDS_INSIDE, MAX_EXPANDED, TransactionPayload, expand_into

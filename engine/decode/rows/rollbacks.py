@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from engine.binlog import event_types as types
 from engine.binlog.event_table import EventTable
-from engine.binlog.format_description import FormatDescription, takes_rows_back
+from engine.binlog.format_description import FormatDescription, rollback_undoes_rows
 from engine.binlog.statements import ROLLBACK, ROLLBACK_TO, SAVEPOINT, statement_kind, statement_start
-from engine.decode.rows.survey import Survey
+from engine.decode.rows.event_groups import EventGroups
 from engine.kernels.kernel import Bytes, Int64s, kernel
 
 _NAME = re.compile(rb"(?:ROLLBACK\s+TO|SAVEPOINT)\s+(?:SAVEPOINT\s+)?(.+)", re.IGNORECASE | re.DOTALL)
@@ -42,18 +42,18 @@ def _kinds(data: Bytes, starts: Int64s, ends: Int64s, post_header: int, kinds: I
         kinds[i] = statement_kind(data, text, ends[i])
 
 
-def without_undone_rows(
-    events: EventTable, survey: Survey, description: FormatDescription
-) -> tuple[Survey, int]:
+def drop_rolled_back_rows(
+    events: EventTable, groups: EventGroups, description: FormatDescription
+) -> tuple[EventGroups, int]:
     """The groups without rolled back rows, and the number of rollbacks to savepoints of earlier batches.
 
     The latter occur in transactions larger than a batch. Rows after such a savepoint stay in the earlier
     batches, although they were rolled back.
     """
-    statements = _statements(events, survey, description)
+    statements = _statements(events, groups, description)
     if not statements:
-        return survey, 0
-    undone = np.zeros(len(survey.rows_events), np.bool_)
+        return groups, 0
+    undone = np.zeros(len(groups.rows_events), np.bool_)
     beyond = 0
     for place, statement in enumerate(statements):
         if statement.kind == SAVEPOINT:
@@ -62,28 +62,28 @@ def without_undone_rows(
         if statement.kind == ROLLBACK_TO:
             since = _savepoint(statements[:place], statement)
             beyond += since < 0
-        same = survey.rows_transactions == statement.transaction
-        undone |= same & (survey.rows_events > since) & (survey.rows_events < statement.event)
+        same = groups.rows_transactions == statement.transaction
+        undone |= same & (groups.rows_events > since) & (groups.rows_events < statement.event)
     if not undone.any():
-        return survey, beyond
+        return groups, beyond
     kept = ~undone
     changed = replace(
-        survey,
-        rows_events=survey.rows_events[kept],
-        rows_slots=survey.rows_slots[kept],
-        rows_transactions=survey.rows_transactions[kept],
+        groups,
+        rows_events=groups.rows_events[kept],
+        rows_slots=groups.rows_slots[kept],
+        rows_transactions=groups.rows_transactions[kept],
     )
     return changed, beyond
 
 
-def _statements(events: EventTable, survey: Survey, description: FormatDescription) -> list[_Statement]:
+def _statements(events: EventTable, groups: EventGroups, description: FormatDescription) -> list[_Statement]:
     """Rollbacks and savepoints, in binlog order; empty if there is no rollback."""
-    if not len(survey.feed_events):
+    if not len(groups.feed_events):
         return []
-    queries = events.types[survey.feed_events] == types.QUERY_EVENT
-    if not queries.any() or not takes_rows_back(description):
+    queries = events.types[groups.feed_events] == types.QUERY_EVENT
+    if not queries.any() or not rollback_undoes_rows(description):
         return []
-    places, transactions = survey.feed_events[queries], survey.feed_transactions[queries]
+    places, transactions = groups.feed_events[queries], groups.feed_transactions[queries]
     kinds = np.empty(len(places), np.int64)
     post_header = description.post_header_length(types.QUERY_EVENT)
     _kinds(events.data, events.starts[places], events.ends[places], post_header, kinds)

@@ -9,7 +9,7 @@ from engine.binlog.event_table import EventTable
 from engine.binlog.events import decode_event
 from engine.binlog.events.transactions import Gtid
 from engine.binlog.format_description import FormatDescription
-from engine.decode.rows.survey import Survey
+from engine.decode.rows.event_groups import EventGroups
 from engine.errors import EventError
 
 
@@ -24,11 +24,11 @@ class TaggedGtids:
         source, _, number = (self._body(event).gtid or ":0").rpartition(":")
         return source, int(number)
 
-    def tell_times(self, events: EventTable, survey: Survey) -> None:
+    def fill_commit_times(self, events: EventTable, groups: EventGroups) -> None:
         """Set the commit times of transactions with tagged GTIDs, which `group_events` leaves at 0."""
         if types.GTID_TAGGED_LOG_EVENT not in events.codes:
             return
-        places = survey.transaction_gtids
+        places = groups.transaction_gtids
         tagged = (places >= 0) & (events.types[places] == types.GTID_TAGGED_LOG_EVENT)
         for transaction in np.flatnonzero(tagged):
             place = int(places[transaction])
@@ -37,7 +37,7 @@ class TaggedGtids:
             except EventError as error:
                 raise events.error(place, str(error), error.corrupt) from error
             time = body.original_commit_timestamp or body.immediate_commit_timestamp or 0
-            survey.transaction_times[transaction] = time
+            groups.transaction_times[transaction] = time
 
     def _body(self, event: bytes) -> Gtid:
         body = decode_event(event, self._description).body

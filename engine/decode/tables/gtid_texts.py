@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from engine.binlog.event_table import EventTable
 from engine.binlog.event_types import HEADER_LENGTH
-from engine.binlog.gtid_events import TaggedGtid, _same_source, is_mariadb, is_tagged
+from engine.binlog.gtid_events import SplitTaggedGtid, _same_source, is_mariadb, is_tagged
 from engine.decode.columns.digits import write_number
 from engine.kernels.kernel import Bytes, Int32s, Int64s, kernel, read_u32, read_u64
 from engine.kernels.memory import address_of, copy
@@ -100,7 +100,7 @@ class GtidTexts:
         return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
-def gtid_texts(events: EventTable, gtid_events: Int64s, tagged: TaggedGtid) -> GtidTexts:
+def gtid_texts(events: EventTable, gtid_events: Int64s, tagged: SplitTaggedGtid) -> GtidTexts:
     """The GTIDs of `gtid_events` (indexes into `events`, -1 for none).
 
     `tagged` knows those that are read one by one.

@@ -78,7 +78,7 @@ def feed_table(bookkeeping: bool) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class EventGroups:
     """A batch's events by group. Arrays per transaction have one entry per transaction in the batch."""
 
     transaction_gtids: Int64s
@@ -134,13 +134,13 @@ def _commit_time(data: Bytes, body: int, end: int) -> int:
 
 
 @kernel
-def _first_place(table_id: int, mask: int) -> int:
+def _first_bucket(table_id: int, mask: int) -> int:
     """The first hash bucket for a table id; the product's upper half depends on every bit of the id."""
     return int(((table_id * -7046029254386353131) >> 32) & mask)
 
 
 @kernel
-def _survey(
+def _group_events(
     data: Bytes,
     starts: Int64s,
     ends: Int64s,
@@ -199,11 +199,11 @@ def _survey(
             if end - body < 8:
                 return _BAD_TABLE_MAP, i, 0, 0, 0, 0
             table_id = read_u48(data, body)
-            place = _first_place(table_id, mask)
-            while table_hash[place, 0] != -1 and table_hash[place, 0] != table_id:
-                place = (place + 1) & mask
-            slot = table_hash[place, 1]
-            known = table_hash[place, 0] != -1
+            bucket = _first_bucket(table_id, mask)
+            while table_hash[bucket, 0] != -1 and table_hash[bucket, 0] != table_id:
+                bucket = (bucket + 1) & mask
+            slot = table_hash[bucket, 1]
+            known = table_hash[bucket, 0] != -1
             if known:
                 first = table_maps[slot]
                 size = end - body
@@ -211,8 +211,8 @@ def _survey(
                     data, starts[first] + 19, body, size
                 )
             if not known:
-                table_hash[place, 0] = table_id
-                table_hash[place, 1] = slots
+                table_hash[bucket, 0] = table_id
+                table_hash[bucket, 1] = slots
                 table_maps[slots] = i
                 slots += 1
         elif role == ROWS:
@@ -221,12 +221,12 @@ def _survey(
             if i < context:
                 continue
             table_id = read_u48(data, body)
-            place = _first_place(table_id, mask)
-            while table_hash[place, 0] != -1 and table_hash[place, 0] != table_id:
-                place = (place + 1) & mask
-            if table_hash[place, 0] != -1:
+            bucket = _first_bucket(table_id, mask)
+            while table_hash[bucket, 0] != -1 and table_hash[bucket, 0] != table_id:
+                bucket = (bucket + 1) & mask
+            if table_hash[bucket, 0] != -1:
                 rows[row_count, 0] = i
-                rows[row_count, 1] = table_hash[place, 1]
+                rows[row_count, 1] = table_hash[bucket, 1]
                 rows[row_count, 2] = transactions - 1
                 row_count += 1
             elif table_id != _DUMMY_TABLE:
@@ -255,18 +255,18 @@ def _group(slots: Int64s, wanted: NDArray[np.bool_], order: Int64s, ends: Int64s
     return int(total)
 
 
-def rows_by_slot(survey: Survey, wanted: Sequence[bool]) -> tuple[Int64s, dict[int, tuple[int, int]]]:
+def rows_by_slot(groups: EventGroups, wanted: Sequence[bool]) -> tuple[Int64s, dict[int, tuple[int, int]]]:
     """The rows events of wanted slots, as indexes into the arrays of `groups`, sorted by slot.
 
     And for each slot with rows events the range of its own among them: first index and end.
     """
-    order, ends = np.empty(len(survey.rows_slots), np.int64), np.zeros(len(wanted), np.int64)
-    count = _group(survey.rows_slots, np.array(wanted, np.bool_), order, ends)
+    order, ends = np.empty(len(groups.rows_slots), np.int64), np.zeros(len(wanted), np.int64)
+    count = _group(groups.rows_slots, np.array(wanted, np.bool_), order, ends)
     bounds = enumerate(pairwise([0, *ends.tolist()]))
     return order[:count], {slot: (first, last) for slot, (first, last) in bounds if last > first}
 
 
-def survey_events(events: EventTable, query_post_header: int, feed: NDArray[np.bool_]) -> Survey:
+def group_events(events: EventTable, query_post_header: int, feed: NDArray[np.bool_]) -> EventGroups:
     """Group the events of a table. Raises `EventTableError` at the first malformed event.
 
     `query_post_header` is the format description's post header length of QUERY events (13, or 11 before
@@ -283,7 +283,7 @@ def survey_events(events: EventTable, query_post_header: int, feed: NDArray[np.b
     table_maps = np.empty(table_map_count, np.int64)
     rows = np.empty((count, 3), np.int64)
     feed_rows = np.empty((count, 2), np.int64)
-    status, broken, transactions, slots, row_count, feed_count = _survey(
+    status, broken, transactions, slots, row_count, feed_count = _group_events(
         events.data,
         events.starts,
         events.ends,
@@ -301,7 +301,7 @@ def survey_events(events: EventTable, query_post_header: int, feed: NDArray[np.b
     )
     if status != _OK:
         raise events.error(broken, _REASONS[status], corrupt=status != _FRAGMENT)
-    return Survey(
+    return EventGroups(
         transaction_gtids=transaction_gtids[:transactions],
         transaction_times=transaction_times[:transactions],
         table_maps=table_maps[:slots],
