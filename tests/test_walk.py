@@ -232,7 +232,7 @@ LIES = {
     "extra row info beyond the event": (lying(b"\xff\xff\1\1\0" + integer(1)), "in the middle"),
     "no column count": (lying(b"\2\0"), "in the middle"),
     "half of the column count": (lying(b"\2\0\xfc\1"), "in the middle"),
-    "another column count": (lying(b"\2\0\2\3\0" + integer(1) * 2), "another number of columns"),
+    "another column count": (lying(b"\2\0\2\3\0" + integer(1) * 2), "a different number of columns"),
     "no bitmap": (lying(b"\2\0\1"), "in the middle"),
     "no cell": (lying(b"\2\0\1\1\0"), "beyond the rows event"),
     "half a cell": (lying(b"\2\0\1\1\0\1\2"), "beyond the rows event"),

@@ -1,6 +1,6 @@
-"""The events feed of a batch: what happened in it that is no row change, as one record batch.
+"""The events feed of a batch: its events that are not row changes, as one record batch.
 
-An event becomes a row by the readable decoders of `engine.binlog.events`, one by one: there are few of them.
+The readable decoders of `engine.binlog.events` turn each event into a row, one by one: there are few of them.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def feed_batch(
     description: FormatDescription,
     tagged: SplitTaggedGtid,
 ) -> pa.RecordBatch:
-    """The entries of the events that belong there; `EventTableError` for one that is not sound.
+    """One entry per event of `groups.feed_events`. Raises `EventTableError` for a malformed event.
 
-    `before`: per event how many rows and feed entries of the batch come before it.
+    `before`: per event the number of rows and feed entries of the batch before it.
     """
     places, transactions = groups.feed_events, groups.feed_transactions
     entries = []
@@ -67,14 +67,14 @@ def feed_batch(
 
 
 def feed_message(batch: pa.RecordBatch, first_time: int, last_time: int, arena: Arena) -> TableMessage:
-    """Entries of the feed, committed between these times (µs), as a message. Raises `ArenaFull`."""
+    """Entries of the feed as a message; `first_time`, `last_time`: of commits (µs). Raises `ArenaFull`."""
     message, places = write_batch(arena, _TEMPLATE, batch)
     sequence = places[_SEQUENCE]
     return TableMessage("", "", _SCHEMA_BYTES, message, sequence, first_time, last_time)
 
 
 def event_times(events: EventTable, places: Int64s, commit_times: Int64s) -> Int64s:
-    """Commit times in µs; where a transaction has none, the event's own time."""
+    """Commit times in µs; if a transaction has none, the event's own time."""
     untold = np.flatnonzero(commit_times <= 0)
     if not len(untold):
         return commit_times

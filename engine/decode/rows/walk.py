@@ -25,7 +25,7 @@ _BEYOND = -1
 _OK, _FULL, _TRUNCATED, _COLUMN_COUNT, _CELL, _NO_PROGRESS = range(6)
 _REASONS = {
     _TRUNCATED: "the rows event ends in the middle of its column bitmaps or of a row",
-    _COLUMN_COUNT: "the rows event has another number of columns than its table map",
+    _COLUMN_COUNT: "the rows event has a different number of columns than its table map",
     _CELL: "a value's length goes beyond the rows event",
     _NO_PROGRESS: "the rows event has bytes left after a row image without columns",
 }

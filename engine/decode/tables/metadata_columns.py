@@ -1,8 +1,8 @@
-"""The metadata columns of one table's rows in a batch, built in a room by one kernel.
+"""The metadata columns of one table's rows in a batch, built in an arena by one kernel.
 
-What they say is known per rows event, so most are run-end encoded: a run per commit time, per transaction,
-per event, or one for all rows. A stream of small transactions over many tables has few rows of each, so next
-to nothing is done per table in Python.
+Their values are the same for all rows of a rows event, so most columns are run-end encoded: a run per commit
+time, per transaction, per event, or one for all rows. A stream of small transactions over many tables has few
+rows of each table, so Python does little work per table.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ _MICROSECONDS = 1_000_000
     _NOTHING_VALID,
     _BUFFERS,
 ) = range(16)
-"""What `_build` tells place and size of, and how many that are."""
+"""The buffers whose offset and size `_build` returns, and their number."""
 _ROWS, _EVENTS, _TIME_RUNS, _GTID_RUNS, _GTID_NULLS, _FIRST_TIME, _LAST_TIME, _NUMBERS = range(8)
-"""What `_build` counts, and how many counts that are."""
+"""The numbers that `_build` returns, and how many they are."""
 _SHORT_BUFFERS = 256
-"""Bytes that are enough for what does not grow with the rows, alignment included."""
+"""Bytes that suffice for the buffers whose size does not depend on the rows, alignment included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """A batch's transactions, as the rows of each of its tables refer to them."""
+    """A batch's transactions; rows refer to them by number."""
 
     times: Int64s
-    """Commit times in µs, 0 where the transaction does not tell."""
+    """Commit times in µs, 0 if the transaction has none."""
     gtids: GtidTexts
 
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """The rows of one table in a batch, with what is known per rows event."""
+    """The rows of one table in a batch, and values per rows event."""
 
     rows: Rows
     events: Int64s
     """The rows events (indexes into the event table)."""
     transactions: Int64s
-    """Per rows event its transaction's number in the batch."""
+    """Per rows event the number of its transaction in the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class MetadataColumns:
 
     parts: ArrayParts
     sequence: int
-    """Where the numbers of `_seq` stand, counted from the room's `base`."""
+    """Offset of the values of `_seq`, from the arena's `base`."""
     first_time: int
     """Smallest and largest `_commit_timestamp`."""
     last_time: int
@@ -79,7 +79,7 @@ class MetadataColumns:
 
 @inlined
 def _take(places: Int64s, buffer: int, at: int, size: int) -> int:
-    """Note that a buffer stands there; where the next one does."""
+    """Record the offset and size of a buffer; returns the next buffer's offset."""
     places[buffer, 0] = at
     places[buffer, 1] = size
     return int(at + ((size + 7) & ~7))
@@ -87,7 +87,7 @@ def _take(places: Int64s, buffer: int, at: int, size: int) -> int:
 
 @inlined
 def _time(data: Bytes, start: int, commit_time: int) -> int:
-    """The commit time; where a transaction has none, the event's own time."""
+    """The commit time; if a transaction has none, the event's own time."""
     return commit_time if commit_time > 0 else read_u32(data, start) * _MICROSECONDS
 
 
@@ -111,7 +111,7 @@ def _build(
     places: Int64s,
     numbers: Int64s,
 ) -> int:
-    """Build all buffers from `at` on; where they end, or the complement of how many bytes they may need."""
+    """Build all buffers from `at` on; returns their end, or ~n if they may need n bytes, above `limit`."""
     rows = np.int64(0)
     events = np.int64(0)
     time_runs = np.int64(0)
@@ -239,7 +239,7 @@ def build_metadata(
 ) -> MetadataColumns:
     """The metadata columns of a table's rows. Raises `ArenaFull`.
 
-    `before`: per event how many rows and feed entries of the batch come before it; `names`: of the table's
+    `before`: per event the number of rows and feed entries of the batch before it; `names`: of the table's
     columns.
     """
     rows = table.rows
@@ -300,7 +300,7 @@ def build_metadata(
 
 
 def _absent_columns(arena: Arena, rows: Rows, names: tuple[str, ...]) -> ArrayParts:
-    """`_absent_columns` where some rows do not have all columns: a run per row image of another kind."""
+    """`_absent_columns` if some rows lack columns: a run per sequence of images with the same columns."""
     ends, images = absent_runs(rows)
     lists = absent_names(rows, names)
     listed = [lists[image] for image in images.tolist()]
@@ -321,13 +321,13 @@ def _absent_columns(arena: Arena, rows: Rows, names: tuple[str, ...]) -> ArrayPa
 
 
 def absent_runs(rows: Rows) -> tuple[Int32s, Int32s]:
-    """Runs of rows whose images have the same columns: where each ends, and the number of its bitmap."""
+    """Runs of rows whose images have the same columns: the end of each, and the number of its bitmap."""
     ends = np.append(np.flatnonzero(np.diff(rows.images)) + 1, len(rows.images)).astype(np.int32)
     return ends, rows.images[ends - 1]
 
 
 def absent_names(rows: Rows, names: tuple[str, ...]) -> list[list[str] | None]:
-    """By the number of a bitmap the names of the columns that it leaves out, null for none."""
+    """By bitmap number the names of the columns that it lacks; None for number 0, which lacks none."""
     lists: list[list[str] | None] = [None]
     for bitmap in rows.bitmaps:
         present = np.unpackbits(bitmap, bitorder="little")
