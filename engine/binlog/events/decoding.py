@@ -127,5 +127,5 @@ class TaggedGtid:
     def __call__(self, data: bytes) -> tuple[str, int]:
         body = decode_event(data, self.fmt).body
         if not isinstance(body, transactions.GtidTagged) or body.source is None or body.number is None:
-            raise EventError("a tagged GTID is expected here", 4)
+            raise EventError("a tagged GTID event is expected", 4)
         return body.source, body.number

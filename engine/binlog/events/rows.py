@@ -51,7 +51,7 @@ class RowsHeader(EventBody):
         if kind.version == 2:
             length = reader.uint(2)
             if length < 2:
-                raise EventError(f"extra row info of {length} bytes is shorter than its length field", reader.offset - 2)
+                raise EventError(f"extra row info cannot have {length} bytes", reader.offset - 2)
             extra = _read_extra(reader.part(length - 2), is_update)
         count = reader.length_encoded()
         bitmap = (count + 7) // 8

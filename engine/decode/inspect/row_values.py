@@ -47,8 +47,8 @@ def row_values(type_code: int, body: RowsHeader, columns: Sequence[Column]) -> l
     """Each row image as `{"change_type": …, "values": {column: value}}`, without absent columns.
 
     If the event contains differences of a JSON document, the image also has `json_differences`. Raises
-    `EventError` for rows that do not match the columns, `RowsUndecodable` for rows events of version 0 and for
-    columns of a type without a codec.
+    `EventError` for rows that do not match the columns, `RowsUndecodable` for rows events of version 0 and
+    for columns of a type without a codec.
     """
     kind = t.ROWS_EVENTS[type_code]
     if kind.version == 0:

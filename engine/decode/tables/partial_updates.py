@@ -142,8 +142,8 @@ def plain_updates(
 ) -> tuple[EventTable, dict[int, tuple[JsonUpdate, ...]]]:
     """The same events with partial updates made plain, and per event the differences not applied.
 
-    `rows_events` and `slots` come from `group_events`; `decoders` has one per slot, None if the table's rows are
-    not wanted; these events stay as they are. Raises `EventTableError`.
+    `rows_events` and `slots` come from `group_events`; `decoders` has one per slot, None if the rows are not
+    wanted; such events stay as they are. Raises `EventTableError`.
     """
     if types.PARTIAL_UPDATE_ROWS_EVENT not in events.codes:
         return events, {}
