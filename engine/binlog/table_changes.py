@@ -1,9 +1,9 @@
-"""Which tables may have other columns after a statement: other names, types or order.
+"""The tables whose columns a statement may change: their names, types or order.
 
-Small and conservative: a statement is taken apart into words, quoted names and marks, and unless it is one of
-the harmless kinds below, it may change every table that it names. A statement that cannot be taken apart for
-certain may change every table of whose name it has the word, in whatever database, and every table whose name
-is no word.
+Small and conservative: a statement is split into words, quoted names and punctuation marks, and unless it is
+one of the harmless kinds below, it may change every table that it names. A statement that cannot be split
+with certainty may change every table whose name is one of its words, in any database, and every table whose
+name is not a word.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Name = tuple[str | None, str | None]
 """Database and table, both case-folded; None for any."""
 ANY_TABLE: Name = (None, None)
 _NO_WORD: Name = (None, "")
-"""Any table whose name, or its database's, is no word of ASCII."""
+"""Any table whose name, or whose database's name, is not a word in ASCII."""
 
 _TOKEN = re.compile(
     r"""
@@ -32,10 +32,10 @@ _TOKEN = re.compile(
 )
 _WORD = re.compile(r"[\w$]+", re.ASCII)
 _UNCERTAIN = re.compile(r"\\|#mysql50#", re.IGNORECASE)
-"""A backslash may end a string or not, as sql_mode has it; the prefix names a table by its file."""
+"""Depending on sql_mode, a backslash may escape a quote; the prefix denotes a table by its file name."""
 _TEMPORARY_BY_SERVER = "DROP /*!40005 TEMPORARY */"
 _BEFORE_A_NAME = ("TABLE", "TABLES", "EXISTS", "TO", "AS", "RENAME")
-"""After one of these a dot does not follow a database: `.t` is a table of the default database."""
+"""After one of these words a dot does not follow a database: `.t` is a table of the default database."""
 
 _NAME = r"""[\w$`"]+"""
 _OPTION = (
@@ -60,19 +60,19 @@ _HARMLESS_CLAUSES = (
     rf"RENAME (?:INDEX|KEY) {_NAME} TO {_NAME}",
     r"(?:WITH|WITHOUT) VALIDATION",
 )
-"""Of ALTER TABLE. None of their first words can be a column's name unless it is quoted."""
+"""Of ALTER TABLE. Their first words cannot be the name of a column unless it is quoted."""
 _CLAUSE = "(?:" + "|".join(_HARMLESS_CLAUSES) + ")"
 _ALTER_TABLE = re.compile(
     rf"(ALTER (?:ONLINE |OFFLINE |IGNORE )*TABLE (?:IF EXISTS )?){_NAME}( \. {_NAME})?(?: WAIT \d+| NOWAIT)?"
 )
 _SECOND_TABLE = re.compile(r" (?:RENAME(?! COLUMN| INDEX| KEY)|EXCHANGE)\b")
-"""Of an ALTER TABLE that is about two tables."""
+"""In an ALTER TABLE that affects two tables."""
 _DATABASE_DROPPED = re.compile(r"(?:DROP|CREATE OR REPLACE) (?:DATABASE|SCHEMA)\b")
 
 _HARMLESS = re.compile(
     "|".join(
         (
-            # The table is there, so that it is another one only after a statement that takes it away.
+            # The table exists: CREATE fails unless another statement drops or renames it first.
             r"CREATE (?!OR REPLACE\b).*",
             r"CREATE OR REPLACE (?:AGGREGATE|ALGORITHM|DEFINER|EVENT|FULLTEXT|FUNCTION|INDEX|PACKAGE"
             r"|PROCEDURE|ROLE|SERVER|SPATIAL|SQL|TEMPORARY|TRIGGER|UNIQUE|USER|VIEW)\b.*",
@@ -92,13 +92,13 @@ _HARMLESS = re.compile(
 @dataclass(frozen=True, slots=True)
 class _Token:
     name: str | None
-    """What it is if it is a name; None for marks and strings."""
+    """The name, if it can be one; None for marks and strings."""
     shown: str
-    """Its place-holder among the words in upper case."""
+    """Its form in the text for the patterns: a word in upper case, a mark, or only the quote."""
 
 
 def changed_tables(statement: str, database: str) -> frozenset[Name]:
-    """The tables that there were before the statement and whose columns it may have changed.
+    """The tables that existed before the statement and whose columns it may have changed.
 
     `database` is the session's default.
     """
@@ -113,21 +113,21 @@ def changed_tables(statement: str, database: str) -> frozenset[Name]:
         return frozenset((token.name.casefold(), None) for token in tokens if token.name)
     altered = _ALTER_TABLE.match(words)
     if certain and altered and not _SECOND_TABLE.search(words):
-        # The first of these words is the table's name, or its database's.
+        # The next token is the table's name, or its database's.
         named = len(altered[1].split())
         return _names(tokens[named : named + (3 if altered[2] else 1)], database)
     return _names(tokens, database)
 
 
 def names_of(database: str, table: str) -> tuple[Name, ...]:
-    """All names by which `changed_tables` may mean a table."""
+    """All elements of a result of `changed_tables` that include this table."""
     owner, name = database.casefold(), table.casefold()
     names: tuple[Name, ...] = (owner, name), (owner, None), (None, name), ANY_TABLE
     return names if _WORD.fullmatch(owner) and _WORD.fullmatch(name) else (*names, _NO_WORD)
 
 
 def _tokens(text: str) -> tuple[list[_Token], bool]:
-    """All that is no comment or space, and whether no comment is one that only some servers execute."""
+    """All tokens but comments and spaces, and whether there is no comment that only some servers execute."""
     tokens = []
     certain = True
     for match in _TOKEN.finditer(text):
@@ -145,7 +145,7 @@ def _tokens(text: str) -> tuple[list[_Token], bool]:
 
 
 def _words(tokens: Sequence[_Token]) -> str:
-    """The statement for the patterns above: one space between tokens, and `()` for all parentheses."""
+    """The statement for the patterns above: one space between tokens, and `()` for each parenthesis."""
     shown = []
     depth = 0
     for token in tokens:
@@ -155,12 +155,12 @@ def _words(tokens: Sequence[_Token]) -> str:
             shown.append("()" if token.shown == ")" else token.shown)
         if token.shown == "(":
             depth += 1
-    # Parentheses that do not match are in no statement that a server has run.
+    # A server does not run statements with unbalanced parentheses.
     return " ".join(shown) if depth == 0 else ""
 
 
 def _names(tokens: Sequence[_Token], database: str) -> frozenset[Name]:
-    """Every name with the database before it, or the default one."""
+    """Every name with the database before it, or with the default database."""
     found: set[Name] = set()
     for place, token in enumerate(tokens):
         if token.name is None:

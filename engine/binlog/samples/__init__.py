@@ -1,4 +1,4 @@
-"""Sample binlogs that come with the package: a small shop on MySQL 9.7 (see `tests/make_samples.py`)."""
+"""Sample binlogs in the package: a small shop on MySQL 9.7 (see `tests/make_samples.py`)."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def sample_binlogs() -> list[Path]:
 
 
 def compressed_binlog() -> Path:
-    """A file with a compressed transaction, which the others lack."""
+    """A file with a compressed transaction, which the other files do not contain."""
     return _FOLDER / "compressed-binlog.000001"

@@ -23,7 +23,7 @@ def plain_rows_event(header: bytes, body: RowsHeader, images: bytes) -> bytes:
     bytes.
     """
     if body.column_count >= 1 << 16:
-        raise EventError(f"no table has {body.column_count} columns")
+        raise EventError(f"a table cannot have {body.column_count} columns")
     kind = types.ROWS_EVENTS[header[4]]
     count = body.column_count.to_bytes(1 if body.column_count <= 250 else 2, "little")
     if len(count) > 1:
@@ -40,7 +40,7 @@ def plain_rows_event(header: bytes, body: RowsHeader, images: bytes) -> bytes:
     )
     size = types.HEADER_LENGTH + len(content)
     if size >= 1 << 32:
-        raise EventError(f"the rows event expands to {size} bytes, which no event can have")
+        raise EventError(f"the rows event expands to {size} bytes, more than an event can have")
     return b"".join(
         (
             header[:4],

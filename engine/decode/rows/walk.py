@@ -26,7 +26,7 @@ _OK, _FULL, _TRUNCATED, _COLUMN_COUNT, _CELL, _NO_PROGRESS = range(6)
 _REASONS = {
     _TRUNCATED: "the rows event ends in the middle of its column bitmaps or of a row",
     _COLUMN_COUNT: "the rows event has a different number of columns than its table map",
-    _CELL: "a value's length goes beyond the rows event",
+    _CELL: "a value ends after the end of the rows event",
     _NO_PROGRESS: "the rows event has bytes left after a row image without columns",
 }
 
@@ -47,8 +47,8 @@ for _code, _kind in types.ROWS_EVENTS.items():
 _NOT_PLAIN = frozenset(code for code in types.ROWS_EVENTS if not _IS_PLAIN[code])
 
 VERSION_0 = (
-    "rows events of MySQL before 5.1.18 cannot be decoded: their table maps tell neither the lengths of the "
-    "columns nor which of them can be NULL"
+    "rows events of MySQL before 5.1.18 cannot be decoded: their table maps contain neither the lengths nor "
+    "the nullability of the columns"
 )
 """Why a rows event of version 0 yields no rows."""
 
