@@ -29,4 +29,4 @@ def check_range(context: Any, builder: Any, offset: Any, size: Any, length: Any)
     below = builder.or_(builder.icmp_signed("<", offset, zero), builder.icmp_signed("<", size, zero))
     beyond = builder.icmp_signed(">", offset, builder.sub(length, size))
     with cgutils.if_unlikely(builder, builder.or_(below, beyond)):
-        context.call_conv.return_user_exc(builder, IndexError, ("a kernel accessed memory outside its array",))
+        context.call_conv.return_user_exc(builder, IndexError, ("a kernel access outside an array",))
