@@ -155,8 +155,8 @@ def multi_byte_characters(charset: str) -> Iterator[tuple[bytes, str]]:
     if charset == "eucjpms":
         yield from _microsoft_pairs()
     for first, run in _MULTI_BYTE_DIFFERENCES.get(charset, {}).items():
-        for place, character in enumerate(run):
-            yield first[:-1] + bytes([first[-1] + place]), character
+        for index, character in enumerate(run):
+            yield first[:-1] + bytes([first[-1] + index]), character
 
 
 def _character(sequence: bytes, codec: str) -> str | None:

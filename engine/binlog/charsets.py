@@ -82,8 +82,8 @@ _CHARSETS_BY_ID = _charsets_by_id()
 def collation_charset(collation: int) -> str:
     """The name of the character set that a collation id belongs to; utf8mb4 for an unknown id."""
     if collation >= _UCA14:
-        place = (collation - _UCA14) // _UCA14_IDS
-        return _UCA14_CHARSETS[place] if place < len(_UCA14_CHARSETS) else _NEWEST
+        index = (collation - _UCA14) // _UCA14_IDS
+        return _UCA14_CHARSETS[index] if index < len(_UCA14_CHARSETS) else _NEWEST
     return _CHARSETS_BY_ID.get(collation % _NO_PAD, _NEWEST)
 
 

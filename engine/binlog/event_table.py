@@ -45,7 +45,7 @@ class EventTable:
     positions: Int64s
     """Position of each event in the binlog file; for events in a compressed transaction, its position."""
     transaction_ends: NDArray[np.bool_]
-    places: Int64s
+    batch_indexes: Int64s
     """Index of each event in its batch; for events in a compressed transaction, its index."""
     context: int
     """Number of events at the start that are context: they are read, but nothing is emitted for them."""
@@ -70,7 +70,7 @@ class EventTable:
             types=self.types[:count],
             positions=self.positions[:count],
             transaction_ends=self.transaction_ends[:count],
-            places=self.places[:count],
+            batch_indexes=self.batch_indexes[:count],
         )
 
     def event(self, i: int | np.signedinteger) -> Bytes:
@@ -84,18 +84,18 @@ class EventTable:
         """
         starts, ends, type_codes = self.starts.copy(), self.ends.copy(), self.types.copy()
         end = len(self.data)
-        for place, event in content.items():
-            starts[place], ends[place], type_codes[place] = end, end + len(event), event[_TYPE_AT]
+        for i, event in content.items():
+            starts[i], ends[i], type_codes[i] = end, end + len(event), event[_TYPE_AT]
             end += len(event)
             if end > LARGEST_DATA:
-                raise self.error(place, TOO_LARGE, corrupt=False)
+                raise self.error(i, TOO_LARGE, corrupt=False)
         added = np.frombuffer(b"".join(content.values()), np.uint8)
         data = np.concatenate([self.data, added])
         return replace(self, data=data, starts=starts, ends=ends, types=type_codes)
 
     def error(self, i: int, reason: str, corrupt: bool = True) -> EventTableError:
         """An error at event `i`; `corrupt` is False if the event may be intact, but cannot be decoded."""
-        return EventTableError(self.file, int(self.positions[i]), reason, int(self.places[i]), corrupt)
+        return EventTableError(self.file, int(self.positions[i]), reason, int(self.batch_indexes[i]), corrupt)
 
 
 class EventTableError(BinlogError):
@@ -181,7 +181,7 @@ def open_events(
         types=type_codes[:count],
         positions=positions[:count],
         transaction_ends=transaction_ends[:count],
-        places=np.arange(count),
+        batch_indexes=np.arange(count),
         context=context,
     )
     if status == _OK:

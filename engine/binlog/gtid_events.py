@@ -82,8 +82,8 @@ def gtid_ranges(events: EventTable, gtid_events: Int64s, tagged: SplitTaggedGtid
         (source, int(first), int(last), int(mariadb))
         for source, first, last in zip(sources, runs[:count, 1], runs[:count, 2], strict=True)
     ]
-    for place in gtid_events[tagged_events]:
-        source, number = tagged(events.event(int(place)).tobytes())
+    for index in gtid_events[tagged_events]:
+        source, number = tagged(events.event(int(index)).tobytes())
         ranges.append((source, number, number, 0))
     return ranges
 

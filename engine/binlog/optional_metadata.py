@@ -117,10 +117,10 @@ class _Found:
         for column in columns:
             self.collations[column] = default
         while field.remaining:
-            place = field.length_encoded()
-            if place >= len(columns):
-                raise EventError(f"there is no character column {place}", field.offset)
-            self.collations[columns[place]] = field.length_encoded()
+            index = field.length_encoded()
+            if index >= len(columns):
+                raise EventError(f"there is no character column {index}", field.offset)
+            self.collations[columns[index]] = field.length_encoded()
 
     def column_name(self, field: EventReader) -> None:
         self.names = tuple(text(field.length_encoded_bytes()) for _ in self.types)

@@ -162,10 +162,10 @@ def _words(tokens: Sequence[_Token]) -> str:
 def _names(tokens: Sequence[_Token], database: str) -> frozenset[Name]:
     """Every name with the database before it, or with the default database."""
     found: set[Name] = set()
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if token.name is None:
             continue
-        before = tokens[place - 2] if place >= 2 and tokens[place - 1].shown == "." else None
+        before = tokens[index - 2] if index >= 2 and tokens[index - 1].shown == "." else None
         qualified = before is not None and before.name is not None and before.shown not in _BEFORE_A_NAME
         owner = before.name if qualified and before is not None and before.name else database
         found.add((owner.casefold(), token.name.casefold()))

@@ -228,7 +228,7 @@ class BatchDecoder:
         gtid, time = None, None
         if len(gtid_events):
             gtid = gtid_texts(events, gtid_events, tagged.split).array()[0].as_py()
-            time = int(event_times(events, events.places[-1:], groups.transaction_times)[0])
+            time = int(event_times(events, events.batch_indexes[-1:], groups.transaction_times)[0])
         sure = not dropped.gtid_is_doubtful
         entry = dropped_entry(file, dropped, gtid if sure else None, time if sure else None)
         ranges = gtid_ranges(events, gtid_events[gtid_events >= 0], tagged.split)

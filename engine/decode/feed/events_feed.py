@@ -37,24 +37,24 @@ def feed_batch(
 
     `before`: per event the number of rows and feed entries of the batch before it.
     """
-    places, transactions = groups.feed_events, groups.feed_transactions
+    indexes, transactions = groups.feed_events, groups.feed_transactions
     entries = []
-    for place in places:
+    for index in indexes:
         try:
-            entries.append(feed_entry(decode_event(events.event(place).tobytes(), description)))
+            entries.append(feed_entry(decode_event(events.event(index).tobytes(), description)))
         except EventError as error:
-            raise events.error(int(place), str(error), error.corrupt) from error
+            raise events.error(int(index), str(error), error.corrupt) from error
     inside = transactions >= 0
     known = np.where(inside, transactions, 0)
-    commit_times = np.where(inside, groups.transaction_times[known], 0) if inside.any() else 0 * places
-    gtid_events = np.where(inside, groups.transaction_gtids[known], -1) if inside.any() else -1 + 0 * places
-    times = event_times(events, places, commit_times)
+    commit_times = np.where(inside, groups.transaction_times[known], 0) if inside.any() else 0 * indexes
+    gtid_events = np.where(inside, groups.transaction_gtids[known], -1) if inside.any() else -1 + 0 * indexes
+    times = event_times(events, indexes, commit_times)
     names, databases, statements, texts = zip(*entries, strict=True)
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(before[places] + 1),
-            pa.array([events.file] * len(places)),
-            pa.array(events.positions[places]),
+            pa.array(before[indexes] + 1),
+            pa.array([events.file] * len(indexes)),
+            pa.array(events.positions[indexes]),
             gtid_texts(events, gtid_events, tagged).array(),
             pa.array(times, UTC_MICROSECONDS),
             pa.array(names, pa.string()),
@@ -68,20 +68,20 @@ def feed_batch(
 
 def feed_message(batch: pa.RecordBatch, first_time: int, last_time: int, arena: Arena) -> TableMessage:
     """Entries of the feed as a message; `first_time`, `last_time`: of commits (µs). Raises `ArenaFull`."""
-    message, places = write_batch(arena, _TEMPLATE, batch)
-    sequence = places[_SEQUENCE]
+    message, offsets = write_batch(arena, _TEMPLATE, batch)
+    sequence = offsets[_SEQUENCE]
     return TableMessage("", "", _SCHEMA_BYTES, message, sequence, first_time, last_time)
 
 
-def event_times(events: EventTable, places: Int64s, commit_times: Int64s) -> Int64s:
+def event_times(events: EventTable, indexes: Int64s, commit_times: Int64s) -> Int64s:
     """Commit times in µs; if a transaction has none, the event's own time."""
-    untold = np.flatnonzero(commit_times <= 0)
-    if not len(untold):
+    without_time = np.flatnonzero(commit_times <= 0)
+    if not len(without_time):
         return commit_times
-    starts = events.starts[places[untold]]
+    starts = events.starts[indexes[without_time]]
     seconds = np.zeros(len(starts), np.int64)
     for byte in range(4):
         seconds |= events.data[starts + byte].astype(np.int64) << (8 * byte)
     times = commit_times.copy()
-    times[untold] = seconds * 1_000_000
+    times[without_time] = seconds * 1_000_000
     return times

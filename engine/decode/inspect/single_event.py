@@ -40,7 +40,7 @@ def decode_rows(
         types=np.array([event[4]], np.int64),
         positions=np.zeros(1, np.int64),
         transaction_ends=np.zeros(1, np.bool_),
-        places=np.zeros(1, np.int64),
+        batch_indexes=np.zeros(1, np.int64),
         context=0,
     )
     try:

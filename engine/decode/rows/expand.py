@@ -40,17 +40,17 @@ def expand_compressed(events: EventTable, description: FormatDescription) -> Eve
     if events.codes.isdisjoint(_COMPRESSED):
         return events
     compressed = _IS_COMPRESSED[events.types]
-    places, kept = np.flatnonzero(compressed), np.flatnonzero(~compressed)
+    indexes, kept = np.flatnonzero(compressed), np.flatnonzero(~compressed)
     plain_starts, plain_ends = events.starts[kept], events.ends[kept]
-    data, spans = _expanded(events, places, int((plain_ends - plain_starts).sum()), description)
+    data, spans = _expanded(events, indexes, int((plain_ends - plain_starts).sum()), description)
     _close_up(events.data, plain_starts, plain_ends, data)
-    counts = np.zeros(len(places), np.int64)
+    counts = np.zeros(len(indexes), np.int64)
     broken = _count_events(data, spans, counts)
     if broken >= 0:
-        raise events.error(int(places[broken]), ENDS_INSIDE)
+        raise events.error(int(indexes[broken]), ENDS_INSIDE)
     starts, ends, codes = (np.empty(int(counts.sum()), np.int64) for _ in range(3))
     _find_events(data, spans, starts, ends, codes)
-    inside = np.repeat(places, counts)
+    inside = np.repeat(indexes, counts)
     # A stable sort by index puts the events from a compressed one where that one was.
     order = np.argsort(np.concatenate([kept, inside]), kind="stable")
     last = np.append(inside[1:] != inside[:-1], True) if len(inside) else np.zeros(0, np.bool_)
@@ -64,31 +64,31 @@ def expand_compressed(events: EventTable, description: FormatDescription) -> Eve
         transaction_ends=np.concatenate(
             [events.transaction_ends[kept], events.transaction_ends[inside] & last]
         )[order],
-        places=np.concatenate([events.places[kept], events.places[inside]])[order],
+        batch_indexes=np.concatenate([events.batch_indexes[kept], events.batch_indexes[inside]])[order],
         context=events.context,
     )
 
 
 def _expanded(
-    events: EventTable, places: Int64s, room: int, description: FormatDescription
+    events: EventTable, indexes: Int64s, room: int, description: FormatDescription
 ) -> tuple[Bytes, _Spans]:
     """An array with `room` unused bytes and then the compressed events' content, and the spans of that."""
     contents: list[TransactionPayload | bytes] = []
-    spans = np.empty((len(places), 2), np.int64)
+    spans = np.empty((len(indexes), 2), np.int64)
     end = room
-    for number, place in enumerate(places):
+    for number, index in enumerate(indexes):
         try:
-            content = _content(events, place, description)
+            content = _content(events, index, description)
             size = len(content) if isinstance(content, bytes) else content.claimed_size(MAX_EXPANDED)
             if end + size > LARGEST_DATA:
                 raise UnsupportedError(TOO_LARGE)
         except EventError as error:
-            raise events.error(int(place), str(error), error.corrupt) from error
+            raise events.error(int(index), str(error), error.corrupt) from error
         contents.append(content)
         spans[number] = end, end + size
         end += size
     data = np.empty(end, np.uint8)
-    for place, content, span in zip(places, contents, spans, strict=True):
+    for index, content, span in zip(indexes, contents, spans, strict=True):
         out = data[span[0] : span[1]]
         if isinstance(content, bytes):
             out[:] = np.frombuffer(content, np.uint8)
@@ -96,16 +96,16 @@ def _expanded(
         try:
             span[1] = span[0] + expand_into(content, out.data)
         except EventError as error:
-            raise events.error(int(place), str(error), error.corrupt) from error
+            raise events.error(int(index), str(error), error.corrupt) from error
     return data, spans
 
 
 def _content(
-    events: EventTable, place: np.signedinteger, description: FormatDescription
+    events: EventTable, index: np.signedinteger, description: FormatDescription
 ) -> TransactionPayload | bytes:
     """The content of a compressed event: many events, not yet expanded, or one."""
-    event = events.event(place)
-    if events.types[place] == types.TRANSACTION_PAYLOAD_EVENT:
+    event = events.event(index)
+    if events.types[index] == types.TRANSACTION_PAYLOAD_EVENT:
         # Not copied, since such events may be most of the batch; a memoryview slices like bytes.
         header, reader = open_event(cast(bytes, event.data), description)
         return TransactionPayload.decode(reader, header, description)

@@ -55,12 +55,12 @@ def drop_rolled_back_rows(
         return groups, 0
     undone = np.zeros(len(groups.rows_events), np.bool_)
     beyond = 0
-    for place, statement in enumerate(statements):
+    for index, statement in enumerate(statements):
         if statement.kind == SAVEPOINT:
             continue
         since = -1
         if statement.kind == ROLLBACK_TO:
-            since = _savepoint(statements[:place], statement)
+            since = _savepoint(statements[:index], statement)
             beyond += since < 0
         same = groups.rows_transactions == statement.transaction
         undone |= same & (groups.rows_events > since) & (groups.rows_events < statement.event)
@@ -83,19 +83,19 @@ def _statements(events: EventTable, groups: EventGroups, description: FormatDesc
     queries = events.types[groups.feed_events] == types.QUERY_EVENT
     if not queries.any() or not rollback_undoes_rows(description):
         return []
-    places, transactions = groups.feed_events[queries], groups.feed_transactions[queries]
-    kinds = np.empty(len(places), np.int64)
+    indexes, transactions = groups.feed_events[queries], groups.feed_transactions[queries]
+    kinds = np.empty(len(indexes), np.int64)
     post_header = description.post_header_length(types.QUERY_EVENT)
-    _kinds(events.data, events.starts[places], events.ends[places], post_header, kinds)
+    _kinds(events.data, events.starts[indexes], events.ends[indexes], post_header, kinds)
     if not _among(kinds, ROLLBACK, ROLLBACK_TO).any():
         return []
     found = []
     for i in np.flatnonzero(_among(kinds, ROLLBACK, ROLLBACK_TO, SAVEPOINT)):
-        place = int(places[i])
-        start = int(statement_start(events.data, events.starts[place], events.ends[place], post_header))
-        name = _NAME.fullmatch(events.data[start : events.ends[place]].tobytes())
+        index = int(indexes[i])
+        start = int(statement_start(events.data, events.starts[index], events.ends[index], post_header))
+        name = _NAME.fullmatch(events.data[start : events.ends[index]].tobytes())
         found.append(
-            _Statement(place, int(transactions[i]), int(kinds[i]), name[1].strip().lower() if name else b"")
+            _Statement(index, int(transactions[i]), int(kinds[i]), name[1].strip().lower() if name else b"")
         )
     return found
 

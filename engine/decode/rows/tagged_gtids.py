@@ -28,14 +28,14 @@ class TaggedGtids:
         """Set the commit times of transactions with tagged GTIDs, which `group_events` leaves at 0."""
         if types.GTID_TAGGED_LOG_EVENT not in events.codes:
             return
-        places = groups.transaction_gtids
-        tagged = (places >= 0) & (events.types[places] == types.GTID_TAGGED_LOG_EVENT)
+        indexes = groups.transaction_gtids
+        tagged = (indexes >= 0) & (events.types[indexes] == types.GTID_TAGGED_LOG_EVENT)
         for transaction in np.flatnonzero(tagged):
-            place = int(places[transaction])
+            index = int(indexes[transaction])
             try:
-                body = self._body(events.event(place).tobytes())
+                body = self._body(events.event(index).tobytes())
             except EventError as error:
-                raise events.error(place, str(error), error.corrupt) from error
+                raise events.error(index, str(error), error.corrupt) from error
             time = body.original_commit_timestamp or body.immediate_commit_timestamp or 0
             groups.transaction_times[transaction] = time
 

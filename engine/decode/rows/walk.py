@@ -73,8 +73,8 @@ class Rows:
 def _count_bits(data: Bytes, at: int, columns: int) -> int:
     """The number of set bits in a bitmap of `columns` columns."""
     count = np.int64(0)
-    for place in range(at, at + (columns >> 3)):
-        count += _BITS[data[place]]
+    for offset in range(at, at + (columns >> 3)):
+        count += _BITS[data[offset]]
     if columns & 7:
         count += _BITS[data[at + (columns >> 3)] & ((1 << (columns & 7)) - 1)]
     return int(count)
@@ -99,8 +99,8 @@ def _has_null(data: Bytes, at: int, columns: int) -> bool:
     """Whether a bitmap of `columns` columns has a bit set."""
     bits = np.int64(0)
     last = at + (columns >> 3)
-    for place in range(at, last):
-        bits |= data[place]
+    for offset in range(at, last):
+        bits |= data[offset]
     if columns & 7:
         bits |= data[last] & ((1 << (columns & 7)) - 1)
     return bits != 0
@@ -122,17 +122,17 @@ def _content_end(data: Bytes, at: int, end: int, width: int) -> int:
 
 @inlined
 def _walk_full_image(
-    data: Bytes, at: int, end: int, widths: Int32s, cells: Int32s, place: int, line: int
+    data: Bytes, at: int, end: int, widths: Int32s, cells: Int32s, index: int, stride: int
 ) -> int:
     """Walk a row image that has every column and no NULL; returns its end offset, or `_BEYOND`.
 
-    The offset of its first cell goes to index `place` of `cells`, those of the next columns `line` further
+    The offset of its first cell goes to index `index` of `cells`, those of the next columns `stride` further
     each.
     """
     # Unsigned indexes cannot count from the end of an array, so numba omits the check for that.
     for c in range(len(widths)):
-        cells[np.uint64(place)] = at
-        place += line
+        cells[np.uint64(index)] = at
+        index += stride
         width = int(widths[np.uint64(c)])
         if width > 0:
             at += width
@@ -150,8 +150,8 @@ def _walk_image(
     end: int,
     widths: Int32s,
     cells: Int32s,
-    place: int,
-    line: int,
+    index: int,
+    stride: int,
     bitmap: int,
     present: int,
     nulls: int,
@@ -177,8 +177,8 @@ def _walk_image(
                 at = _content_end(data, at, end, width)
                 if at == _BEYOND:
                     return _BEYOND
-        cells[np.uint64(place)] = cell
-        place += line
+        cells[np.uint64(index)] = cell
+        index += stride
     return at if at <= end else _BEYOND
 
 
@@ -290,7 +290,7 @@ def _walk(
     starts: Int64s,
     ends: Int64s,
     type_codes: Int64s,
-    places: Int64s,
+    bounds: Int64s,
     all_widths: Int32s,
     all_cells: Int32s,
     all_change_types: NDArray[np.int8],
@@ -301,12 +301,12 @@ def _walk(
 ) -> tuple[int, int]:
     """Walk table by table; returns a status and its event.
 
-    `places` has a row per table and one more at the end: the first index of its events, columns, rows and
+    `bounds` has a row per table and one more at the end: the first index of its events, columns, rows and
     cells. `found` receives each table's numbers of rows and bitmaps.
     """
     for table in range(len(found)):
-        first_event, first_column, first_row, first_cell = places[table]
-        last_event, last_column, last_row, last_cell = places[table + 1]
+        first_event, first_column, first_row, first_cell = bounds[table]
+        last_event, last_column, last_row, last_cell = bounds[table + 1]
         status, event, rows, bitmaps = _walk_table(
             data,
             starts,
@@ -366,19 +366,19 @@ def walk_tables(
     counts = np.zeros(len(starts), np.int64)
     bitmaps = np.empty(2 * len(starts), np.int64)
     found = np.empty((len(layouts), 2), np.int64)
-    places = np.zeros((len(layouts) + 1, 4), np.int64)
-    places[1:, 0], places[1:, 1] = table_ends, np.cumsum(columns)
+    bounds = np.zeros((len(layouts) + 1, 4), np.int64)
+    bounds[1:, 0], bounds[1:, 1] = table_ends, np.cumsum(columns)
     status = _FULL
     while status == _FULL:
-        places[1:, 2], places[1:, 3] = np.cumsum(capacities), np.cumsum(capacities * columns)
-        change_types, images = np.empty(places[-1, 2], np.int8), np.empty(places[-1, 2], np.int32)
-        cells = np.empty(places[-1, 3], np.int32)
+        bounds[1:, 2], bounds[1:, 3] = np.cumsum(capacities), np.cumsum(capacities * columns)
+        change_types, images = np.empty(bounds[-1, 2], np.int8), np.empty(bounds[-1, 2], np.int32)
+        cells = np.empty(bounds[-1, 3], np.int32)
         status, event = _walk(
             events.data,
             starts,
             ends,
             type_codes,
-            places,
+            bounds,
             all_widths,
             cells,
             change_types,
@@ -391,7 +391,7 @@ def walk_tables(
     if status != _OK:
         raise events.error(int(rows_events[event]), _REASONS[status])
     tables = []
-    for (first, then), (rows, known) in zip(pairwise(places.tolist()), found.tolist(), strict=True):
+    for (first, then), (rows, known) in zip(pairwise(bounds.tolist()), found.tolist(), strict=True):
         tables.append(
             Rows(
                 cells=cells[first[3] : then[3]].reshape(then[1] - first[1], -1)[:, :rows].T,
@@ -415,8 +415,8 @@ def _check_plain(events: EventTable, rows_events: Int64s, type_codes: Int64s) ->
         return
     not_plain = np.flatnonzero(~_IS_PLAIN[type_codes])
     if len(not_plain):
-        place = int(rows_events[not_plain].min())
-        kind = types.ROWS_EVENTS[int(events.types[place])]
+        index = int(rows_events[not_plain].min())
+        kind = types.ROWS_EVENTS[int(events.types[index])]
         if kind.version:
-            raise events.error(place, "the rows event is not plain")
-        raise events.error(place, VERSION_0, corrupt=False)
+            raise events.error(index, "the rows event is not plain")
+        raise events.error(index, VERSION_0, corrupt=False)

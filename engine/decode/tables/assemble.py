@@ -35,12 +35,12 @@ def build_columns(
 ) -> list[ArrayParts]:
     """The array of each column. Errors name the column: `EngineError`, or `EventError` (offset in `data`)."""
     columns = []
-    place = 0
+    index = 0
     try:
-        for place, codec in enumerate(codecs):
-            columns.append(codec.build(data, rows.cells[:, place], arena, counters))
+        for index, codec in enumerate(codecs):
+            columns.append(codec.build(data, rows.cells[:, index], arena, counters))
     except EngineError as error:
-        raise error_of_column(names[place], error) from error
+        raise error_of_column(names[index], error) from error
     return columns
 
 

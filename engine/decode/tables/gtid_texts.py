@@ -113,7 +113,7 @@ def gtid_texts(events: EventTable, gtid_events: Int64s, tagged: SplitTaggedGtid)
     if not tagged_events.any():
         return texts
     values = [text or "" for text in texts.array().to_pylist()]
-    for place in np.flatnonzero(tagged_events):
-        source, number = tagged(events.event(int(gtid_events[place])).tobytes())
-        values[place] = f"{source}:{number}"
+    for index in np.flatnonzero(tagged_events):
+        source, number = tagged(events.event(int(gtid_events[index])).tobytes())
+        values[index] = f"{source}:{number}"
     return GtidTexts.of(values)

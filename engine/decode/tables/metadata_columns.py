@@ -78,10 +78,10 @@ class MetadataColumns:
 
 
 @inlined
-def _take(places: Int64s, buffer: int, at: int, size: int) -> int:
+def _take(regions: Int64s, buffer: int, at: int, size: int) -> int:
     """Record the offset and size of a buffer; returns the next buffer's offset."""
-    places[buffer, 0] = at
-    places[buffer, 1] = size
+    regions[buffer, 0] = at
+    regions[buffer, 1] = size
     return int(at + ((size + 7) & ~7))
 
 
@@ -108,7 +108,7 @@ def _build(
     times: Int64s,
     gtid_offsets: Int32s,
     gtids: Bytes,
-    places: Int64s,
+    regions: Int64s,
     numbers: Int64s,
 ) -> int:
     """Build all buffers from `at` on; returns their end, or ~n if they may need n bytes, above `limit`."""
@@ -137,27 +137,27 @@ def _build(
     words = memory.view(np.int64)
     halves = memory.view(np.int32)
     types_at = at
-    at = _take(places, _CHANGE_TYPES, at, rows)
+    at = _take(regions, _CHANGE_TYPES, at, rows)
     for i in range(rows):
         memory[types_at + i] = change_types[i]
     sequence = at >> 3
-    at = _take(places, _SEQUENCE, at, 8 * rows)
+    at = _take(regions, _SEQUENCE, at, 8 * rows)
     position_end = at >> 2
-    at = _take(places, _POSITION_ENDS, at, 4 * events)
+    at = _take(regions, _POSITION_ENDS, at, 4 * events)
     position = at >> 3
-    at = _take(places, _POSITIONS, at, 8 * events)
+    at = _take(regions, _POSITIONS, at, 8 * events)
     time_end = at >> 2
-    at = _take(places, _TIME_ENDS, at, 4 * time_runs)
+    at = _take(regions, _TIME_ENDS, at, 4 * time_runs)
     time_value = at >> 3
-    at = _take(places, _TIMES, at, 8 * time_runs)
+    at = _take(regions, _TIMES, at, 8 * time_runs)
     gtid_end = at >> 2
-    at = _take(places, _GTID_ENDS, at, 4 * gtid_runs)
+    at = _take(regions, _GTID_ENDS, at, 4 * gtid_runs)
     gtid_valid = at
-    at = _take(places, _GTID_VALIDITY, at, (gtid_runs + 7) >> 3)
+    at = _take(regions, _GTID_VALIDITY, at, (gtid_runs + 7) >> 3)
     for i in range(gtid_valid, at):
         memory[i] = 0
     gtid_offset = at >> 2
-    at = _take(places, _GTID_OFFSETS, at, 4 * (gtid_runs + 1))
+    at = _take(regions, _GTID_OFFSETS, at, 4 * (gtid_runs + 1))
     gtid = at
 
     halves[gtid_offset] = 0
@@ -170,17 +170,17 @@ def _build(
     first_time = np.int64(0)
     for i in range(len(rows_events)):
         if counts[i] > 0:
-            place = rows_events[i]
+            index = rows_events[i]
             transaction = transactions[i]
-            ordinal = before[place]
+            ordinal = before[index]
             for _ in range(counts[i]):
                 ordinal += 1
                 words[sequence + row] = ordinal
                 row += 1
             halves[position_end + event] = row
-            words[position + event] = positions[place]
+            words[position + event] = positions[index]
             event += 1
-            time = _time(data, starts[place], times[transaction])
+            time = _time(data, starts[index], times[transaction])
             if time_run < 0:
                 first_time = time
                 last_time = time
@@ -204,20 +204,20 @@ def _build(
                 gtid += int(size)
                 halves[gtid_offset + gtid_run + 1] = gtid - at
             halves[gtid_end + gtid_run] = row
-    at = _take(places, _GTIDS, at, gtid - at)
+    at = _take(regions, _GTIDS, at, gtid - at)
 
     halves[at >> 2] = rows
-    at = _take(places, _ALL_ROWS_END, at, 4)
+    at = _take(regions, _ALL_ROWS_END, at, 4)
     halves[at >> 2] = 0
     halves[(at >> 2) + 1] = len(file)
-    at = _take(places, _FILE_OFFSETS, at, 8)
+    at = _take(regions, _FILE_OFFSETS, at, 8)
     for i in range(len(file)):
         memory[at + i] = file[i]
-    at = _take(places, _FILE, at, len(file))
+    at = _take(regions, _FILE, at, len(file))
     words[at >> 3] = 0
-    at = _take(places, _NO_OFFSETS, at, 8)
+    at = _take(regions, _NO_OFFSETS, at, 8)
     words[at >> 3] = 0
-    at = _take(places, _NOTHING_VALID, at, 1)
+    at = _take(regions, _NOTHING_VALID, at, 1)
 
     numbers[_ROWS] = rows
     numbers[_EVENTS] = events
@@ -243,7 +243,7 @@ def build_metadata(
     columns.
     """
     rows = table.rows
-    places = np.empty((_BUFFERS, 2), np.int64)
+    regions = np.empty((_BUFFERS, 2), np.int64)
     numbers = np.empty(_NUMBERS, np.int64)
     end = _build(
         arena.memory,
@@ -261,14 +261,14 @@ def build_metadata(
         transactions.times,
         transactions.gtids.offsets,
         transactions.gtids.content,
-        places,
+        regions,
         numbers,
     )
     if end < 0:
         raise ArenaFull(~end)
     arena.end = end
-    places[:, 0] -= arena.base
-    at = [tuple(place) for place in places.tolist()]
+    regions[:, 0] -= arena.base
+    at = [tuple(region) for region in regions.tolist()]
     total, runs, time_runs, gtid_runs, gtid_nulls, first_time, last_time = numbers.tolist()
     absent = _absent_columns(arena, rows, names) if len(rows.bitmaps) else None
     if absent is None:
@@ -309,14 +309,14 @@ def _absent_columns(arena: Arena, rows: Rows, names: tuple[str, ...]) -> ArrayPa
     sizes = [len(run or ()) for run in listed]
     is_list = np.array([run is not None for run in listed])
     valid = arena.put(np.packbits(is_list, bitorder="little"))
-    place, offsets = arena.take_offsets(len(listed))
+    offsets_region, offsets = arena.take_offsets(len(listed))
     offsets[0] = 0
     offsets[1:] = np.cumsum(sizes)
     values = texts(arena, np.zeros(len(children), np.int32), children)
     nulls = len(listed) - int(is_list.sum())
     return ArrayParts(
         (len(rows.images), 0, len(ends), 0, len(listed), nulls, *values.nodes),
-        (*NO_BUFFER, *run_ends, *valid, *place, *values.buffers),
+        (*NO_BUFFER, *run_ends, *valid, *offsets_region, *values.buffers),
     )
 
 

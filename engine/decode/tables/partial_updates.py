@@ -151,20 +151,20 @@ def plain_updates(
     content: dict[int, bytes] = {}
     lists: dict[int, tuple[JsonUpdate, ...]] = {}
     for member in partial:
-        place, decoder = int(rows_events[member]), decoders[slots[member]]
+        index, decoder = int(rows_events[member]), decoders[slots[member]]
         if decoder is None:
             continue
-        event = events.event(place).tobytes()
+        event = events.event(index).tobytes()
         try:
             body = decode_event(event, description).body
             assert isinstance(body, RowsHeader)
             widths = decoder.layout.widths.tolist()
             plain = plain_update(body, decoder.names, widths, decoder.json_columns)
-            content[place] = plain_rows_event(event, body, plain.images)
+            content[index] = plain_rows_event(event, body, plain.images)
         except EventError as error:
             name = f"{decoder.database}.{decoder.table}"
-            raise events.error(place, f"in a row of {name}, {error.reason}", error.corrupt) from error
-        lists[place] = tuple(update for update in plain.updates if not update.applied)
+            raise events.error(index, f"in a row of {name}, {error.reason}", error.corrupt) from error
+        lists[index] = tuple(update for update in plain.updates if not update.applied)
     return (events.with_content(content) if content else events), lists
 
 
@@ -176,8 +176,8 @@ def flag_differences(rows: Rows, rows_events: Int64s, updates: Mapping[int, Sequ
     starts = np.cumsum(rows.counts) - rows.counts
     images, bitmaps = rows.images.copy(), [bitmap.tobytes() for bitmap in rows.bitmaps]
     size = rows.bitmaps.shape[1]
-    for place, first in zip(rows_events.tolist(), starts.tolist(), strict=True):
-        for update in updates.get(place, ()):
+    for index, first in zip(rows_events.tolist(), starts.tolist(), strict=True):
+        for update in updates.get(index, ()):
             number = int(images[first + update.image])
             bitmap = bytearray(bitmaps[number - 1] if number else b"\xff" * size)
             bitmap[update.column // 8] &= ~(1 << update.column % 8) & 0xFF

@@ -55,7 +55,7 @@ def _primary_key(
     table_map: TableMap, columns: tuple[Column, ...], catalog: tuple[ColumnInfo, ...] | None
 ) -> list[str]:
     if table_map.optional.primary_key:
-        return [columns[place].name for place, _ in table_map.optional.primary_key]
+        return [columns[index].name for index, _ in table_map.optional.primary_key]
     if catalog is None or table_map.mismatch(catalog):
         return []
     parts = sorted((info.primary_key, info.name) for info in catalog if info.primary_key is not None)
@@ -64,7 +64,7 @@ def _primary_key(
 
 def json_columns(columns: Sequence[Column]) -> tuple[int, ...]:
     """Indexes of the columns that MySQL stores as binary JSON."""
-    return tuple(place for place, column in enumerate(columns) if column.type_code == FieldType.JSON)
+    return tuple(index for index, column in enumerate(columns) if column.type_code == FieldType.JSON)
 
 
 def make_decoder(
