@@ -33,7 +33,7 @@ class ColumnInfo:
     """Members of an ENUM or SET in order; None for other types."""
     nullable: bool
     primary_key: int | None
-    """Index in the primary key, from 1; None for other columns."""
+    """The column's number in the primary key, from 1; None for other columns."""
     visible: bool
     generated: str | None
     """`virtual` or `stored` for a generated column, None for others."""

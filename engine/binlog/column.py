@@ -13,7 +13,7 @@ class Column:
     type_code: int
     """The real type (`MYSQL_TYPE_*`): STRING columns that are ENUM or SET have these types."""
     metadata: int
-    """The table map's metadata of the column, two bytes little-endian; 0 if it has none.
+    """The table map's metadata of the column: one byte, or two little-endian ones; 0 if it has none.
     For STRING, ENUM and SET, whose two bytes combine real type and length: the length alone. For the old
     TIMESTAMP, DATETIME and TIME, which have none: fraction digits from the catalog (MariaDB 5.3 to 10.0)."""
     unsigned: bool | None = None

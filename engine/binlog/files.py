@@ -52,7 +52,7 @@ def open_binlog(path: Path) -> BufferedReader:
 
 
 def file_order(name: str) -> tuple[int, str]:
-    """The sort key of binlog files: the number at the end of the name, whose digits may increase."""
+    """The sort key of binlog files: the number at the end of the name, which may gain digits."""
     number = name.rpartition(".")[2]
     return int(number) if number.isdecimal() else 0, name
 

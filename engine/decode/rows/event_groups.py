@@ -258,7 +258,7 @@ def _group(slots: Int64s, wanted: NDArray[np.bool_], order: Int64s, ends: Int64s
 def rows_by_slot(groups: EventGroups, wanted: Sequence[bool]) -> tuple[Int64s, dict[int, tuple[int, int]]]:
     """The rows events of wanted slots, as indexes into the arrays of `groups`, sorted by slot.
 
-    And for each slot with rows events the range of its own among them: first index and end.
+    Also returns, for each slot that has rows events, its range among them: first index and end.
     """
     order, ends = np.empty(len(groups.rows_slots), np.int64), np.zeros(len(wanted), np.int64)
     count = _group(groups.rows_slots, np.array(wanted, np.bool_), order, ends)

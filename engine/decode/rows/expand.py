@@ -35,7 +35,7 @@ _Spans = NDArray[np.int64]
 def expand_compressed(events: EventTable, description: FormatDescription) -> EventTable:
     """The same events with compressed ones replaced by their content; without any, `events` itself.
 
-    Raises `EventTableError` for a compressed event that is damaged, or whose declared size exceeds the limit.
+    Raises `EventTableError` for a compressed event that is damaged, or claims a size above the limit.
     """
     if events.codes.isdisjoint(_COMPRESSED):
         return events

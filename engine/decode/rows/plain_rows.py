@@ -1,4 +1,4 @@
-"""Any rows event in the simplest layout: the only one that the row walk reads.
+"""Converts rows events to the simplest layout, the only one that the row walk reads.
 
 Extra row info is left out and compressed rows are expanded; table id, flags, bitmaps and row images remain.
 """

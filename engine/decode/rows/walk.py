@@ -126,8 +126,7 @@ def _walk_full_image(
 ) -> int:
     """Walk a row image that has every column and no NULL; returns its end offset, or `_BEYOND`.
 
-    The offset of its first cell goes to index `index` of `cells`, those of the next columns `stride` further
-    each.
+    The offset of its first cell goes to `cells[index]`, that of each next column `stride` further.
     """
     # Unsigned indexes cannot count from the end of an array, so numba omits the check for that.
     for c in range(len(widths)):
@@ -158,7 +157,7 @@ def _walk_image(
 ) -> int:
     """`_walk_full_image` for any row image, which has the `present` columns in `bitmap`; `nulls`: its NULLs.
 
-    A kernel of its own, since inlined into the caller it would slow down the loop over full images.
+    A separate kernel, since inlined into the caller it would slow down the loop over full images.
     """
     bit = np.uint64(0)
     for c in range(len(widths)):
