@@ -25,16 +25,16 @@ def uncompress(record: bytes, limit: int = MAX_ORIGINAL) -> bytes:
     differs in length from what the record claims.
     """
     if not record or record[0] & ~_LENGTH_BYTES != _COMPRESSED_WITH_ZLIB:
-        raise EventError("the compressed bytes do not start with a header that MariaDB writes")
+        raise EventError("a compressed value does not start with a header that MariaDB writes")
     start = 1 + (record[0] & _LENGTH_BYTES)
     length = int.from_bytes(record[1:start], "big")
     if not 1 < start <= 5 or len(record) < start or length > limit:
-        raise EventError(f"the compressed bytes claim an original of {length} bytes, the limit is {limit}")
+        raise EventError(f"a compressed value claims {length} bytes, the limit is {limit}")
     inflater = zlib.decompressobj()
     try:
         original = inflater.decompress(record[start:], length + 1)
     except zlib.error as error:
-        raise EventError(f"the compressed bytes cannot be expanded: {error}", start) from None
+        raise EventError(f"a compressed value cannot be expanded: {error}", start) from None
     if len(original) != length:
-        raise EventError(f"the compressed bytes do not expand to the {length} bytes that they claim", start)
+        raise EventError(f"a compressed value does not expand to the {length} bytes that it claims", start)
     return original
