@@ -1,7 +1,7 @@
 """The errors that users see: one sentence each, saying what is wrong, where, and what to do.
 
 Every error that the engine raises on purpose is an `EngineError`; the command line prints it without a
-traceback and exits with a code other than 0. No message ever holds a secret.
+traceback and exits with a code other than 0. A message never contains a secret.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ class EngineError(Exception):
     """What went wrong, in one sentence that a user can act on."""
 
     retryable = False
-    """Whether the same thing may succeed later without anybody doing anything."""
+    """Whether the same operation may succeed later without a change by the user."""
     corrupt = False
-    """Whether damaged bytes are to blame."""
+    """Whether damaged bytes are the cause."""
 
 
 class BinlogError(EngineError):
-    """Bytes that are no valid binlog, with the place where they are.
+    """Bytes that are not a valid binlog, with their file and position.
 
-    `file` and `position` name the start of the offending event; `reason` is the bare reason. Not `corrupt`
-    are those that are sound, but more than we can read.
+    `file` and `position` are those of the start of the event; `reason` is the message without them. `corrupt`
+    is False for events that are intact, but that the engine cannot decode.
     """
 
     def __init__(
@@ -40,9 +40,9 @@ class BinlogError(EngineError):
         self.reason = reason
         self.corrupt = corrupt
         self.fingerprint = fingerprint
-        """Of the event's bytes (`engine.binlog.fingerprint`), where it is known which bytes these are."""
+        """Of the event's bytes (`engine.binlog.fingerprint`); empty if these bytes are unknown."""
         self.skippable = skippable
-        """Whether a stream may go on after the damage."""
+        """Whether a stream may continue after the damage."""
 
     def __reduce__(self) -> tuple[type[BinlogError], tuple[Any, ...]]:
         values = self.file, self.position, self.reason, self.corrupt, self.fingerprint, self.skippable
@@ -50,10 +50,10 @@ class BinlogError(EngineError):
 
 
 class EventError(EngineError):
-    """A broken event, located only by its place in the bytes at hand.
+    """A broken event, located only by an offset in its bytes.
 
-    Sans-IO decoders raise it: they do not know the file. `offset` is the byte offset inside the event
-    (or the payload) where the decoder gave up. Callers turn it into a `BinlogError`.
+    Sans-IO decoders raise it, since they do not know the file. `offset` is the byte offset inside the event
+    (or the payload) at which decoding failed. Callers turn it into a `BinlogError`.
     """
 
     corrupt = True
@@ -68,12 +68,12 @@ class EventError(EngineError):
 
 
 class UnsupportedError(EventError):
-    """An event that may well be sound, but says what nobody here understands, or more than is allowed."""
+    """An event that may be intact, but has contents that the engine does not support, or exceeds a limit."""
 
     corrupt = False
 
 
 class ConnectionFailed(EngineError):
-    """The server cannot be reached, or the connection was lost: trying again later may help."""
+    """The server cannot be reached, or the connection was lost: a later attempt may succeed."""
 
     retryable = True

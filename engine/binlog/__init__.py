@@ -1,1 +1,1 @@
-"""The binlog format itself: events, table maps, GTIDs, checksums, files; for net and decode alike."""
+"""The binlog format: events, table maps, GTIDs, checksums, files; used by `net` and `decode`."""

@@ -1,7 +1,7 @@
-"""What a server's information_schema says of a table's columns, packed to travel beside the binlog.
+"""What a server's information_schema contains about a table's columns, serialized for batches.
 
-Servers that write little metadata into the binlog leave out names, signedness and members; the network
-process asks for them and sends them with each batch, and the decoder reads them here. No IO.
+Servers that write little metadata into the binlog omit names, signedness and members. The network process
+queries them and sends them with each batch; the decoder reads them here. No IO.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
 
 @dataclass(frozen=True, slots=True)
 class ColumnInfo:
-    """One column, in the table's own order."""
+    """One column; the table's columns are in their own order."""
 
     name: str
     data_type: str
-    """The type's bare name, lower case: `int`, `enum`, `uuid`."""
+    """The type's name without attributes, in lower case: `int`, `enum`, `uuid`."""
     column_type: str
-    """The type in full: `int(10) unsigned`, `enum('a','b')`."""
+    """The full type: `int(10) unsigned`, `enum('a','b')`."""
     unsigned: bool
     charset: str | None
-    """Null for columns that hold no text, binary ones included."""
+    """None for columns that do not contain text, binary ones included."""
     collation: str | None
     members: tuple[str, ...] | None
-    """Members of an ENUM or SET in order; else null."""
+    """Members of an ENUM or SET in order; None for other types."""
     nullable: bool
     primary_key: int | None
-    """Place in the primary key, from 1; null outside it."""
+    """The column's number in the primary key, from 1; None for other columns."""
     visible: bool
     generated: str | None
-    """`virtual` or `stored` for a generated column."""
+    """`virtual` or `stored` for a generated column, None for others."""
 
 
 def pack(columns: Iterable[ColumnInfo]) -> bytes:
@@ -55,7 +55,7 @@ def unpack(packed: bytes) -> tuple[ColumnInfo, ...]:
 
 
 def parse_members(column_type: str) -> tuple[str, ...] | None:
-    """The members of `enum('a','b''c')` or `set(…)`; null for other types, `EngineError` if malformed."""
+    """The members of `enum('a','b''c')` or `set(…)`; None for other types. Raises `EngineError`."""
     kind, parenthesis, rest = column_type.partition("(")
     if kind.lower() not in ("enum", "set") or not parenthesis:
         return None
@@ -68,12 +68,12 @@ def parse_members(column_type: str) -> tuple[str, ...] | None:
             break
         offset += 1
     if not rest.startswith(")", offset):
-        raise EngineError(f"the column type {column_type!r} is no list of members")
+        raise EngineError(f"the column type {column_type!r} is not a list of members")
     return tuple(members)
 
 
 def _quoted(text: str, offset: int) -> tuple[str, int]:
-    """The string that starts behind the quote before `offset`, and the offset behind its closing quote."""
+    """The string that starts after the quote before `offset`, and the offset after its closing quote."""
     value: list[str] = []
     while offset < len(text):
         character, following = text[offset], text[offset + 1 : offset + 2]
@@ -88,4 +88,4 @@ def _quoted(text: str, offset: int) -> tuple[str, int]:
         else:
             value.append(character)
             offset += 1
-    raise EngineError(f"the column type ({text!r} is no list of members")
+    raise EngineError(f"the column type ({text!r} is not a list of members")

@@ -1,7 +1,7 @@
-"""What each byte, or sequence of bytes, of a character set stands for, exactly as MySQL and MariaDB have it.
+"""The character of each byte, or sequence of bytes, of a character set, exactly as in MySQL and MariaDB.
 
-Python's codecs are the ground, with the few places where the servers differ; the tests compare every entry
-with what real servers convert to UTF-8. `?` stands for bytes that are no character: the servers give it too.
+The tables are Python's codecs with the servers' differences; the tests compare every entry with what real
+servers convert to UTF-8. `?` is the value of bytes that are not a character, as on the servers.
 """
 
 from __future__ import annotations
@@ -91,36 +91,36 @@ _MULTI_BYTE_DIFFERENCES: dict[str, dict[bytes, str]] = {
     "sjis": {b"\x81\x5f": "\\"},
     "ujis": {b"\xa1\xc0": "\\"},
 }
-"""Character set → first bytes of a run (in which the last byte counts up) → the run's characters."""
+"""Character set → first sequence of a run (whose last byte increases by 1 each) → the run's characters."""
 
 _USER_DEFINED_ROWS = range(0xF5, 0xFF)
 _EUC_BYTES = range(0xA1, 0xFF)
 _USER_DEFINED = {b"": 0xE000, b"\x8f": 0xE3AC}
-"""Where the user-defined rows of ujis and eucjpms go in Unicode's private use area, by what stands before."""
+"""First code point of the user-defined rows of ujis and eucjpms (private use area), by their prefix byte."""
 
 GB18030_FOURS = 39_420
-"""How many sequences of four bytes gb18030 has for characters up to U+FFFF, one after the other."""
+"""Number of four-byte sequences of gb18030 for characters up to U+FFFF."""
 
 GB18030_SUPPLEMENTARY = 189_000
-"""Number of the gb18030 sequence for U+10000, from which on they follow Unicode's order."""
+"""Number of the gb18030 sequence for U+10000; the sequences after it are in Unicode's order."""
 
 UNICODE_CODECS = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
 """Unicode's character sets of fixed-size units → Python's codec. `ucs2` has no surrogates."""
 
 SINGLE_BYTE_CHARSETS = frozenset(_SINGLE_BYTE_CODECS)
 MULTI_BYTE_CHARSETS = frozenset(_MULTI_BYTE_CODECS)
-"""Those that extend ASCII; Unicode's own are not here."""
+"""Those that extend ASCII; those of Unicode are not included."""
 
 
 def gb18030_four(number: int) -> bytes:
-    """The sequence of four bytes with this number, from 81 30 81 30 on."""
+    """The four-byte sequence with this number; number 0 is 81 30 81 30."""
     return bytes(
         (0x81 + number // 12600, 0x30 + number // 1260 % 10, 0x81 + number // 10 % 126, 0x30 + number % 10)
     )
 
 
 def gb18030_number(sequence: bytes) -> int | None:
-    """The number of a sequence of four bytes, the inverse of `gb18030_four`; None for other bytes."""
+    """The number of a four-byte sequence, the inverse of `gb18030_four`; None for other bytes."""
     a, b, c, d = sequence[0] - 0x81, sequence[1] - 0x30, sequence[2] - 0x81, sequence[3] - 0x30
     if not (0 <= a < 126 and 0 <= b < 10 and 0 <= c < 126 and 0 <= d < 10):
         return None
@@ -138,9 +138,9 @@ def single_byte_characters(charset: str) -> list[str]:
 
 
 def multi_byte_characters(charset: str) -> Iterator[tuple[bytes, str]]:
-    """Every sequence of bytes with its character, later ones overruling earlier ones.
+    """Every sequence of bytes with its character; later entries replace earlier ones.
 
-    Of gb18030's sequences of four bytes only those up to U+FFFF come out; the others follow a formula.
+    Only gb18030's four-byte sequences up to U+FFFF are included; a formula gives the others.
     """
     codec = _MULTI_BYTE_CODECS[charset]
     pairs = [bytes((lead, trail)) for lead in range(0x81, 0xFF) for trail in range(0x40, 0xFF)]
@@ -155,12 +155,12 @@ def multi_byte_characters(charset: str) -> Iterator[tuple[bytes, str]]:
     if charset == "eucjpms":
         yield from _microsoft_pairs()
     for first, run in _MULTI_BYTE_DIFFERENCES.get(charset, {}).items():
-        for place, character in enumerate(run):
-            yield first[:-1] + bytes([first[-1] + place]), character
+        for index, character in enumerate(run):
+            yield first[:-1] + bytes([first[-1] + index]), character
 
 
 def _character(sequence: bytes, codec: str) -> str | None:
-    """The one character that the bytes are."""
+    """The character that the bytes encode; None if they do not encode exactly one."""
     try:
         text = sequence.decode(codec)
     except UnicodeDecodeError:
@@ -177,7 +177,7 @@ def _user_defined() -> Iterator[tuple[bytes, str]]:
 
 
 def _microsoft_pairs() -> Iterator[tuple[bytes, str]]:
-    """Two bytes of eucjpms stand for what cp932 has at the same place of JIS X 0208."""
+    """Two-byte sequences of eucjpms, with cp932's characters of the same row and column of JIS X 0208."""
     for row in range(_EUC_BYTES.start, _USER_DEFINED_ROWS.start):
         for column in _EUC_BYTES:
             character = _character(_shift_jis(row - 0xA0, column - 0xA0), "cp932")

@@ -1,7 +1,7 @@
-"""Which character set a column's text is in: from the catalog's name, or from the collation's id.
+"""The character set of a column's text: from the catalog's name, or from the collation's id.
 
-Ids below 1024 were handed out one by one, so a table holds them. MariaDB derives the others from these:
-1024 more is the same without padding, and from 2048 on each Unicode character set has 256 for UCA 14.
+Ids below 1024 are in a table, since they follow no rule. MariaDB derives the others: an id plus 1024 is the
+same collation without padding, and from 2048 each Unicode character set has 256 ids for UCA 14.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from engine.binlog.column import Column
 
 BINARY = "binary"
-"""The character set of bytes that are no text."""
+"""The character set of bytes that are not text."""
 
 _ALIASES = {"utf8": "utf8mb3"}
-"""What MySQL before 8.0 and MariaDB before 10.6 call a character set."""
+"""Old names of character sets, in MySQL before 8.0 and MariaDB before 10.6, → current names."""
 
 _COLLATIONS = {
     "armscii8": "32 64",
@@ -57,7 +57,7 @@ _COLLATIONS = {
     "utf8mb3": "33 76 83 192-223 576-579",
     "utf8mb4": "45-46 224-247 255-323 608-611",
 }
-"""Collation ids below 1024; ranges may hold ids that nobody uses."""
+"""Collation ids below 1024; the ranges include unused ids."""
 
 _NO_PAD = 1024
 _UCA14 = 2048
@@ -65,7 +65,7 @@ _UCA14_CHARSETS = ("utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32")
 _UCA14_IDS = 256
 
 _NEWEST = "utf8mb4"
-"""Where new collations come, so what an unknown one most likely belongs to."""
+"""The character set of unknown collation ids, since new collations are added to it."""
 
 
 def _charsets_by_id() -> dict[int, str]:
@@ -80,15 +80,15 @@ _CHARSETS_BY_ID = _charsets_by_id()
 
 
 def collation_charset(collation: int) -> str:
-    """The name of the character set that a collation id belongs to; of an unknown id, utf8mb4."""
+    """The name of the character set that a collation id belongs to; utf8mb4 for an unknown id."""
     if collation >= _UCA14:
-        place = (collation - _UCA14) // _UCA14_IDS
-        return _UCA14_CHARSETS[place] if place < len(_UCA14_CHARSETS) else _NEWEST
+        index = (collation - _UCA14) // _UCA14_IDS
+        return _UCA14_CHARSETS[index] if index < len(_UCA14_CHARSETS) else _NEWEST
     return _CHARSETS_BY_ID.get(collation % _NO_PAD, _NEWEST)
 
 
 def charset_of(column: Column) -> str | None:
-    """The name of the column's character set in lower case; null where nobody told it."""
+    """The name of the column's character set in lower case; None if unknown."""
     if column.charset is not None:
         return _ALIASES.get(column.charset.lower(), column.charset.lower())
     return None if column.collation is None else collation_charset(column.collation)

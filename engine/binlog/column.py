@@ -1,4 +1,4 @@
-"""One column of a table, as the binlog and the server's catalog describe it."""
+"""One column of a table, as the binlog and the server's catalog define it."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table, as the binlog and, where that is silent, the server's catalog describe it."""
+    """One column of a table: what the binlog contains about it and, for the rest, the server's catalog."""
 
     name: str
     type_code: int
-    """The real type (`MYSQL_TYPE_*`): STRING columns that hold ENUM or SET are told apart already."""
+    """The real type (`MYSQL_TYPE_*`): STRING columns that are ENUM or SET have these types."""
     metadata: int
-    """The table map's metadata of the column: one byte as it is, two bytes little-endian; 0 where none.
-    For STRING, ENUM and SET (that share real_type, length packed in two bytes): the length alone. For the old
-    TIMESTAMP, DATETIME and TIME, which have none: fraction digits by the catalog (MariaDB 5.3 to 10.0)."""
+    """The table map's metadata of the column: one byte, or two little-endian ones; 0 if it has none.
+    For STRING, ENUM and SET, whose two bytes combine real type and length: the length alone. For the old
+    TIMESTAMP, DATETIME and TIME, which have none: fraction digits from the catalog (MariaDB 5.3 to 10.0)."""
     unsigned: bool | None = None
     collation: int | None = None
-    """Collation id of a character column; 63 is binary; null where nobody said."""
+    """Collation id of a character column; 63 is binary; None if unknown."""
     charset: str | None = None
-    """Character set name where the catalog told it; wins over `collation`."""
+    """Character set name if the catalog has it; takes precedence over `collation`."""
     members: tuple[str, ...] | None = None
     """ENUM or SET members in order."""
     geometry_type: int | None = None
     dimension: int | None = None
     declared: str | None = None
-    """The type's name where only the catalog knows it (MariaDB's uuid, inet6, json alias…), lower case."""
+    """The type's name if only the catalog has it (MariaDB's uuid, inet6, json alias…), in lower case."""
     nullable: bool = True
     visible: bool | None = None
-    """None where nothing says it."""
+    """None if unknown."""

@@ -1,8 +1,8 @@
-"""CRC-32 as the binlog uses it (zlib's polynomial), as a kernel.
+"""A kernel for the CRC-32 of the binlog, which is zlib's.
 
-With carry-less multiplication (on x86-64) 64 bytes are folded a step ("Fast CRC Computation Using
-PCLMULQDQ", Intel 2009); the last 16, and everything elsewhere, go through sixteen tables at once. Checking
-every event would otherwise cost as much as decoding it.
+On x86-64, carry-less multiplication folds 64 bytes per step ("Fast CRC Computation Using PCLMULQDQ", Intel
+2009); the last 16 bytes, and all bytes on other processors, use sixteen tables at once. A slower method would
+make checking an event as expensive as decoding it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from engine.kernels.kernel import Bytes, kernel, load_word
 
 _SLICES = 16
 _POLYNOMIAL = 0xEDB88320
-"""Reflected, as everything here."""
+"""In reflected bit order, as everything here."""
 
-# x^(512+64), x^512, x^(128+64) and x^128 modulo the polynomial, as the paper's section on reflected data
-# gives them: what multiplies the two halves of 16 bytes to move them 64 or 16 bytes onwards.
+# x^(512+64), x^512, x^(128+64) and x^128 modulo the polynomial, as in the paper's section on reflected data:
+# multiplying the two halves of 16 bytes by a pair moves them 64 or 16 bytes forwards.
 _BY_64 = (np.uint64(0x0154442BD4), np.uint64(0x01C6E41596))
 _BY_16 = (np.uint64(0x01751997D0), np.uint64(0x00CCAA009E))
 
@@ -47,14 +47,14 @@ _MULTIPLIES = platform.machine() == "x86_64" and llvmlite.binding.get_host_cpu_f
 
 
 def _words(numbers: list[int], count: int) -> NDArray[np.uint64]:
-    """Numbers of `count` words of 64 bits each, the lowest word first."""
+    """Numbers as `count` words of 64 bits each, the lowest word first."""
     return np.array([[n >> 64 * word & (1 << 64) - 1 for word in range(count)] for n in numbers], np.uint64)
 
 
 _KEPT = _words([(1 << 128) - (1 << 8 * (16 - over)) for over in range(16)], 2)
-"""For so many bytes that a block ends with: those bytes."""
+"""By the number of content bytes at the end of a block: a mask of these bytes."""
 _INVERTED = _words([0xFFFFFFFF << 8 * (16 - over) for over in range(16)], 3)
-"""For the same: the first four of those bytes and of the block behind it."""
+"""By the same number: a mask of the first four content bytes in the block and the one after it."""
 
 
 @kernel
@@ -70,7 +70,7 @@ def _step_16(low: int, high: int) -> int:
 
 @intrinsic
 def _fold(typing_context: Any, low: Any, high: Any, by_low: Any, by_high: Any, low2: Any, high2: Any) -> Any:
-    """(low, high) moved onwards by the distance that the `by` pair stands for, plus (low2, high2)."""
+    """(low, high) moved forwards by the distance of the `by` pair, plus (low2, high2)."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pair = ir.VectorType(ir.IntType(64), 2)
@@ -96,7 +96,7 @@ def _fold(typing_context: Any, low: Any, high: Any, by_low: Any, by_high: Any, l
 def _fold_blocks(data: Bytes, start: int, end: int) -> tuple[int, int]:
     """data[start:end], at least 32 bytes with 16 before them, folded into 16; the first four are inverted.
 
-    Zeros before the first byte change nothing: they make whole blocks of it.
+    The first block is filled up with zero bytes at its start, which do not change the CRC.
     """
     over = (end - start) & 15
     at = start + over

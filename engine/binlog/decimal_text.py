@@ -1,4 +1,4 @@
-"""MySQL's binary DECIMAL as text, one value at a time; the kernels for whole columns are elsewhere.
+"""MySQL's binary DECIMAL as text, one value at a time; `engine.decode.columns.decimals` decodes columns.
 
 Nine decimal digits take four bytes, fewer take fewer; big-endian, the first bit inverted so that values
 sort as bytes, all bits inverted for negative ones. Source: MySQL's `strings/decimal.cc`, `bin2decimal`.
@@ -16,7 +16,7 @@ _BYTES_OF_DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
 def decimal_size(precision: int, scale: int) -> int:
-    """Bytes of a DECIMAL(precision, scale)."""
+    """Size in bytes of a DECIMAL(precision, scale)."""
     return sum(
         digits // _GROUP_DIGITS * _GROUP_BYTES + _BYTES_OF_DIGITS[digits % _GROUP_DIGITS]
         for digits in (precision - scale, scale)
@@ -24,12 +24,12 @@ def decimal_size(precision: int, scale: int) -> int:
 
 
 def decimal_text(value: bytes, precision: int, scale: int) -> str:
-    """The text of a value that starts with `value`. Raises `EventError` where this is no DECIMAL."""
+    """The text of the DECIMAL at the start of `value`. Raises `EventError` if it is not valid."""
     if not (0 < precision <= MAX_PRECISION and 0 <= scale <= min(precision, MAX_SCALE)):
-        raise EventError(f"there is no DECIMAL({precision},{scale})")
+        raise EventError(f"DECIMAL({precision},{scale}) is not a valid type")
     size = decimal_size(precision, scale)
     if len(value) < size:
-        raise EventError(f"a DECIMAL({precision},{scale}) has {size} bytes, here are {len(value)}")
+        raise EventError(f"a DECIMAL({precision},{scale}) has {size} bytes, but only {len(value)} are left")
     negative = not value[0] & 0x80
     mask = 0xFF if negative else 0
     content = bytes([value[0] ^ 0x80 ^ mask, *(byte ^ mask for byte in value[1:size])])

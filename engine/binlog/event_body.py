@@ -1,7 +1,7 @@
-"""What every kind of event body has in common: how it is read, and how it shows as JSON.
+"""The base class of event bodies: how a body is decoded, and its JSON form.
 
-A body is a frozen dataclass whose fields are what the event says. Its JSON form follows from the fields;
-bytes become hexadecimal digits, and what the event does not say is left out.
+A body is a frozen dataclass with a field per item of the event. Its JSON form follows from the fields; bytes
+become hexadecimal digits, and fields that are None are omitted.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from engine.binlog.event_types import EventHeader
 from engine.binlog.format_description import FormatDescription
 
 HIDDEN = {"hidden": True}
-"""Metadata of dataclass fields that JSON leaves out."""
+"""Metadata of dataclass fields that are omitted from JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventBody:
-    """What is behind an event's header.
+    """The content of an event after its header.
 
-    Bodies that belong to a database or carry a statement call these `database` and `statement`.
+    Bodies with a database or a statement have them in fields named `database` and `statement`.
     """
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """The body that `reader` stands at. Raises `EventError` for bytes that are no such body."""
+        """The body at the reader's offset. Raises `EventError` for bytes that are not such a body."""
         raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
-        """What the event says, in types that JSON has."""
+        """The fields, in JSON types."""
         values = ((f.name, getattr(self, f.name)) for f in fields(self) if not f.metadata.get("hidden"))
         return {name: json_value(value) for name, value in values if value is not None}
 
 
 def json_value(value: Any) -> Any:
-    """A field's value in types that JSON has."""
+    """A field's value in JSON types."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, (tuple, list)):

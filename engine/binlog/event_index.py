@@ -1,11 +1,11 @@
-"""The index of a batch of raw events: a row per event, its offset and its type code, with two flags."""
+"""The index of a batch of raw events: per event a row of its offset and its type code, with two flags."""
 
 from __future__ import annotations
 
 TRANSACTION_END = 0x100
-"""Flag beside the type code in a batch's index."""
+"""Flag added to the type code of an event that ends a transaction."""
 
 LEFT_OUT = 0x200
-"""In place of a type code: no event, but so many bytes (in place of an offset) of events that are left out.
+"""Instead of a type code: the row is not an event, but has the size in bytes of events that are left out.
 
-It stands before an event whose position in the file its header does not tell."""
+It precedes an event whose header does not contain its position in the file."""

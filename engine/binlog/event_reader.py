@@ -1,7 +1,7 @@
-"""Reading an event's bytes from front to back, with every length checked before it is used.
+"""A cursor over an event's bytes that checks every length before use.
 
-One small cursor serves all event decoders. Whatever does not fit inside the bounds becomes an `EventError`
-that names the offset; nothing else is ever raised for bytes that lie.
+All event decoders share it. A read outside the bounds raises an `EventError` with the offset; malformed
+bytes never raise another exception.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class EventReader:
 
     @property
     def remaining(self) -> int:
-        """Bytes left."""
+        """Number of bytes left."""
         return self.end - self.offset
 
     def skip(self, length: int) -> None:
-        """Step over `length` bytes."""
+        """Skip `length` bytes."""
         if not 0 <= length <= self.end - self.offset:
             raise EventError(f"{max(length, 1)} bytes expected, {self.remaining} left", self.offset)
         self.offset += length
@@ -44,11 +44,11 @@ class EventReader:
         return self.data[start : self.offset]
 
     def rest(self) -> bytes:
-        """All that is left."""
+        """All bytes left."""
         return self.take(self.remaining)
 
     def part(self, length: int) -> EventReader:
-        """A reader for the next `length` bytes alone, which this one steps over."""
+        """A reader for the next `length` bytes, which this reader skips."""
         start = self.offset
         self.skip(length)
         return EventReader(self.data, start, self.offset)
@@ -69,20 +69,20 @@ class EventReader:
         return value
 
     def length_encoded(self) -> int:
-        """An integer of 1, 3, 4 or 9 bytes, as the client/server protocol has them."""
+        """A length-encoded integer of the client/server protocol: 1, 3, 4 or 9 bytes."""
         first = self.uint(1)
         if first < 0xFB:
             return first
         if first not in _LENGTH_ENCODED:
-            raise EventError(f"no length starts with byte 0x{first:02x}", self.offset - 1)
+            raise EventError(f"a length cannot start with byte 0x{first:02x}", self.offset - 1)
         return self.uint(_LENGTH_ENCODED[first])
 
     def length_encoded_bytes(self) -> bytes:
-        """Bytes behind their length-encoded length."""
+        """Bytes after their length, a length-encoded integer."""
         return self.take(self.length_encoded())
 
     def terminated(self) -> bytes:
-        """The bytes before the next zero byte, which is stepped over too."""
+        """The bytes before the next zero byte, which is skipped."""
         stop = self.data.find(b"\0", self.offset, self.end)
         if stop < 0:
             raise EventError("a string is not terminated", self.offset)
@@ -96,5 +96,5 @@ class EventReader:
 
 
 def text(value: bytes) -> str:
-    """UTF-8 text, as names in events are; a byte that is no UTF-8 becomes `\\xNN`."""
+    """UTF-8 text, such as names in events; a byte that is not valid UTF-8 becomes `\\xNN`."""
     return value.decode("utf-8", "backslashreplace")

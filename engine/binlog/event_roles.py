@@ -1,6 +1,6 @@
-"""What role each event type plays in the stream, as a table that kernels look types up in.
+"""The role of each event type in the stream, as a table for kernels.
 
-The network process needs roles to find transaction boundaries, the survey to sort events; both branch on
+The network process uses roles to find transaction boundaries, the decoders to group events; both branch on
 a role, never on lists of types.
 """
 
@@ -28,10 +28,10 @@ from engine.binlog import event_types as types
     ROTATE,
     HEARTBEAT,
 ) = range(15)
-"""CONTENT: any other part of a transaction. STATEMENT: a statement in another wrapping than QUERY, or an
-incident in place of one; like QUERY, a transaction of its own unless inside of one. TRANSACTION_FINISH: ends
-one (XID, XA PREPARE). PAYLOAD: a whole compressed transaction behind its GTID. MANAGEMENT: stands between
-transactions. HEARTBEAT: is in no file."""
+"""CONTENT: any other part of a transaction. STATEMENT: a statement in another event than QUERY, or an
+incident; like QUERY, a transaction unless it is inside one. TRANSACTION_FINISH: ends a transaction (XID,
+XA PREPARE). PAYLOAD: a whole compressed transaction after its GTID. MANAGEMENT: an event between
+transactions. HEARTBEAT: never in a file."""
 
 _ROLES: dict[int, tuple[int, ...]] = {
     MYSQL_GTID: (types.GTID_LOG_EVENT,),

@@ -1,8 +1,7 @@
-"""The events of a batch as arrays: where each starts and ends, its type, and its place in the binlog file.
+"""The events of a batch as arrays: where each starts and ends, its type, and its position in the binlog file.
 
-One kernel goes over the batch's index, checks every event's header against the bytes that are there and
-its checksum, and gives the arrays that everything after it works on. No later step looks at an event
-without them.
+One kernel reads the batch's index, checks every event's header against the size of the data, and its checksum
+against its bytes. All later steps find events only through these arrays.
 """
 
 from __future__ import annotations
@@ -22,36 +21,36 @@ from engine.kernels.kernel import Bytes, Int64s, kernel, read_u32
 _HEADER = 19
 _TYPE_AT = 4
 LARGEST_DATA = 2**31 - 1
-"""Bytes of all events of a table: cells are addressed by offsets of 32 bits."""
+"""Largest total size in bytes of a table's events, since offsets of cells have 32 bits."""
 TOO_LARGE = "the events of one batch expand to more than 2 GiB"
 _OK, _OUTSIDE, _TOO_SHORT, _BAD_CHECKSUM = range(4)
 _REASONS = {
-    _OUTSIDE: "the event's size goes beyond the bytes that were received",
+    _OUTSIDE: "the event's size exceeds the bytes that were received",
     _TOO_SHORT: "the event is shorter than its header",
-    _BAD_CHECKSUM: "the event's checksum does not match its bytes: they were damaged on disk or on the way",
+    _BAD_CHECKSUM: "the event's checksum does not match its bytes: they were damaged on disk or in transit",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class EventTable:
-    """Events as parallel arrays, in binlog order. `data` holds their bytes, not always side by side."""
+    """Events as parallel arrays, in binlog order. `data` contains their bytes, possibly with gaps."""
 
     file: str
     data: Bytes
     starts: Int64s
     """Offset of each event's header in `data`."""
     ends: Int64s
-    """Offset just behind its content: its checksum, if any, is left out."""
+    """Offset after each event's content, which excludes the checksum."""
     types: Int64s
     positions: Int64s
-    """Start position in the binlog file (of the outer event for those from a compressed transaction)."""
+    """Position of each event in the binlog file; for events in a compressed transaction, its position."""
     transaction_ends: NDArray[np.bool_]
-    places: Int64s
-    """Number of each event in its batch; that of the outer event for those from a compressed one."""
+    batch_indexes: Int64s
+    """Index of each event in its batch; for events in a compressed transaction, its index."""
     context: int
-    """The first so many events are context: read them, but nothing comes out for them."""
+    """Number of events at the start that are context: they are read, but nothing is emitted for them."""
     codes: frozenset[int] = field(init=False)
-    """Which types there are. Most of what is rare need not be looked for."""
+    """The type codes of all events, so that steps for rare types can be skipped."""
 
     def __post_init__(self) -> None:
         codes = frozenset(np.flatnonzero(np.bincount(self.types)).tolist())
@@ -61,7 +60,7 @@ class EventTable:
         return len(self.starts)
 
     def head(self, count: int) -> EventTable:
-        """The same, with the first `count` events only."""
+        """The table of the first `count` events."""
         if count == len(self):
             return self
         return replace(
@@ -71,7 +70,7 @@ class EventTable:
             types=self.types[:count],
             positions=self.positions[:count],
             transaction_ends=self.transaction_ends[:count],
-            places=self.places[:count],
+            batch_indexes=self.batch_indexes[:count],
         )
 
     def event(self, i: int | np.signedinteger) -> Bytes:
@@ -79,28 +78,28 @@ class EventTable:
         return self.data[self.starts[i] : self.ends[i]]
 
     def with_content(self, content: Mapping[int, bytes]) -> EventTable:
-        """The same with other bytes for some events, by their place; their types are those in the bytes.
+        """The same table with other bytes for some events, by index; their types are those in the bytes.
 
-        Raises `EventTableError` where all that is more than offsets can address.
+        Raises `EventTableError` if the total size exceeds `LARGEST_DATA`.
         """
         starts, ends, type_codes = self.starts.copy(), self.ends.copy(), self.types.copy()
         end = len(self.data)
-        for place, event in content.items():
-            starts[place], ends[place], type_codes[place] = end, end + len(event), event[_TYPE_AT]
+        for i, event in content.items():
+            starts[i], ends[i], type_codes[i] = end, end + len(event), event[_TYPE_AT]
             end += len(event)
             if end > LARGEST_DATA:
-                raise self.error(place, TOO_LARGE, corrupt=False)
+                raise self.error(i, TOO_LARGE, corrupt=False)
         added = np.frombuffer(b"".join(content.values()), np.uint8)
         data = np.concatenate([self.data, added])
         return replace(self, data=data, starts=starts, ends=ends, types=type_codes)
 
     def error(self, i: int, reason: str, corrupt: bool = True) -> EventTableError:
-        """An error at event `i`; not `corrupt` if the event may be sound, but cannot be decoded."""
-        return EventTableError(self.file, int(self.positions[i]), reason, int(self.places[i]), corrupt)
+        """An error at event `i`; `corrupt` is False if the event may be intact, but cannot be decoded."""
+        return EventTableError(self.file, int(self.positions[i]), reason, int(self.batch_indexes[i]), corrupt)
 
 
 class EventTableError(BinlogError):
-    """A broken event; `event` is its number in the batch."""
+    """A broken event; `event` is its index in the batch."""
 
     def __init__(self, file: str, position: int, reason: str, event: int, corrupt: bool) -> None:
         super().__init__(file, position, reason, corrupt)
@@ -120,7 +119,7 @@ def _open_events(
     positions: Int64s,
     transaction_ends: NDArray[np.bool_],
 ) -> tuple[int, int]:
-    """Fill the arrays; what stopped it, and how many events are sound."""
+    """Fill the arrays; returns a status and the number of intact events before the first broken one."""
     expected = position
     count = 0
     for i in range(index.shape[0]):
@@ -155,10 +154,10 @@ def _open_events(
 def open_events(
     file: str, data: Bytes, index: NDArray[np.uint32], context: int, position: int, checksum_size: int
 ) -> tuple[EventTable, EventTableError | None]:
-    """The event table of a batch, as far as its events are sound, and what is wrong with the next one.
+    """The table of a batch's events before the first broken one, and the error of that one, if any.
 
     `index` is the batch's (see `engine.binlog.event_index`), `position` the file position of the first event
-    behind the `context` events, `checksum_size` 4 or 0 bytes at each event's end.
+    after the `context` events, `checksum_size` the size in bytes of each event's checksum (4 or 0).
     """
     starts, ends, type_codes, positions = (np.empty(len(index), np.int64) for _ in range(4))
     transaction_ends = np.empty(len(index), np.bool_)
@@ -182,7 +181,7 @@ def open_events(
         types=type_codes[:count],
         positions=positions[:count],
         transaction_ends=transaction_ends[:count],
-        places=np.arange(count),
+        batch_indexes=np.arange(count),
         context=context,
     )
     if status == _OK:

@@ -1,8 +1,8 @@
-"""The event types that were ever written into a binlog, and the header that all events start with.
+"""All event types that servers have ever written into a binlog, and the events' common header.
 
-The constants are plain integers under MySQL's own names, so that numba kernels can use them as they are;
-`EVENT_NAMES` is made from them, so a type is declared in one line. Sources: MySQL's `binlog_event.h` and
-MariaDB's `log_event.h`; names that MySQL has dropped are kept as its last version to write them had them.
+The constants are plain integers under MySQL's names, so that numba kernels can use them; `EVENT_NAMES` is
+made from them, so a type is declared in one line. Sources: MySQL's `binlog_event.h` and MariaDB's
+`log_event.h`; a name that MySQL has dropped is that of the last version that had it.
 """
 
 from __future__ import annotations
@@ -82,22 +82,22 @@ EVENT_NAMES: dict[int, str] = {code: name for name, code in list(globals().items
 
 
 def event_name(type_code: int) -> str:
-    """MySQL's name of a type, `UNKNOWN_EVENT` where it has none."""
+    """MySQL's name of a type, `UNKNOWN_EVENT` if it has none."""
     return EVENT_NAMES.get(type_code, EVENT_NAMES[UNKNOWN_EVENT])
 
 
 @dataclass(frozen=True, slots=True)
 class RowsKind:
-    """What sets the rows events apart from each other."""
+    """The properties in which the types of rows events differ."""
 
     change: str
     """`write`, `update` or `delete`."""
     version: int
-    """0: MySQL before 5.1.16; 1: until 5.6, and MariaDB; 2: has extra row info in its post header."""
+    """0: MySQL before 5.1.16; 1: until 5.6, and MariaDB; 2: with extra row info in the post header."""
     compressed: bool = False
-    """MariaDB: what follows the column bitmaps is compressed."""
+    """MariaDB: the bytes after the column bitmaps are compressed."""
     partial_json: bool = False
-    """Postimages may hold JSON differences instead of values."""
+    """Postimages may contain JSON differences instead of values."""
 
 
 ROWS_EVENTS: dict[int, RowsKind] = {
@@ -135,7 +135,7 @@ FLAG_MARIADB_SKIP_REPLICATION = 0x8000
 
 HEADER_LENGTH = 19
 OLD_HEADER_LENGTH = 13
-"""MySQL 3.23 (binlog version 1): neither next position nor flags."""
+"""MySQL 3.23 (binlog version 1): without next position and flags."""
 CHECKSUM_LENGTH = 4
 
 _HEADER = struct.Struct("<IBIIIH")
@@ -147,13 +147,13 @@ class EventHeader:
     """The common header."""
 
     timestamp: int
-    """Seconds since the epoch, on the server's clock when the statement began."""
+    """Seconds since the epoch, on the server's clock, when the statement began."""
     type_code: int
     server_id: int
     size: int
-    """Bytes of the whole event: header, body and checksum."""
+    """Size in bytes of the whole event: header, body and checksum."""
     next_position: int
-    """Where the next event starts in its file, modulo 2^32; 0 for events that are in no file."""
+    """Position of the next event in the file, modulo 2^32; 0 for events that are not in a file."""
     flags: int
 
     @property
@@ -163,9 +163,9 @@ class EventHeader:
 
     @classmethod
     def parse(cls, data: bytes, header_length: int = HEADER_LENGTH) -> EventHeader:
-        """The header that `data` starts with. Raises `EventError` where there are too few bytes for one."""
+        """The header at the start of `data`. Raises `EventError` if `data` is too short."""
         if len(data) < header_length:
-            raise EventError(f"an event header has {header_length} bytes, here are {len(data)}")
+            raise EventError(f"an event header has {header_length} bytes, but only {len(data)} are left")
         if header_length == OLD_HEADER_LENGTH:
             timestamp, type_code, server_id, size = _OLD_HEADER.unpack_from(data)
             header = cls(timestamp, type_code, server_id, size, 0, 0)

@@ -1,7 +1,7 @@
-"""Local binlog files: opened with a look at what they are, and read event by event.
+"""Local binlog files: checked when opened, and read event by event.
 
-The pipeline reads files in large pieces (`engine.net.file_stream`); here is the plain way, for looking
-inside. Damage is an error that names the file and the position, behind all events before it.
+The pipeline reads files in large pieces (`engine.net.file_stream`); this module is for the `events` command.
+Damage raises an error with file and position, after all events before it have been returned.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _SIZE_AT = 9
 
 
 def open_binlog(path: Path) -> BufferedReader:
-    """The file, opened and standing behind its magic number.
+    """The opened file, positioned after its magic number.
 
-    Raises `EngineError` where it cannot be opened, and where it is no binlog or an encrypted one.
+    Raises `EngineError` if it cannot be opened, and if it is not a binlog or an encrypted one.
     """
     try:
         if path.exists() and not path.is_file():
-            raise EngineError(f"{path} is no binlog: it is no regular file")
+            raise EngineError(f"{path} is not a binlog: it is not a regular file")
         file = path.open("rb")
         magic = file.read(MAGIC_LENGTH)
     except OSError as error:
@@ -47,21 +47,21 @@ def open_binlog(path: Path) -> BufferedReader:
             f"{path} is an encrypted binlog, whose key only its server has: read it from that server instead"
         )
     raise EngineError(
-        f"{path} is no binlog: it starts with {magic.hex(' ') or 'nothing'}, not with fe 62 69 6e"
+        f"{path} is not a binlog: it starts with {magic.hex(' ') or 'nothing'}, not with fe 62 69 6e"
     )
 
 
 def file_order(name: str) -> tuple[int, str]:
-    """What binlog files are in order by: the number that they end in, which becomes longer when it must."""
+    """The sort key of binlog files: the number at the end of the name, which may gain digits."""
     number = name.rpartition(".")[2]
     return int(number) if number.isdecimal() else 0, name
 
 
 def read_events(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Position and bytes of each event of a file, checksums included and not verified.
+    """Position and bytes of each event of a file, with checksums, which are not verified.
 
-    Raises as `open_binlog` does, and `BinlogError` where the file is damaged, cut off, or encrypted from
-    some event on.
+    Raises the errors of `open_binlog`, and `BinlogError` if the file is damaged, truncated, or encrypted from
+    an event on.
     """
     with open_binlog(path) as file:
         size = path.stat().st_size
@@ -89,9 +89,10 @@ def _read_event(file: BufferedReader, path: Path, position: int, size: int, head
 
 
 def _header_length(path: Path, event: bytes) -> int:
-    """The length of the headers of the events that follow the first one."""
+    """The length of the headers of all events after the first one."""
     if event[4] not in (FORMAT_DESCRIPTION_EVENT, START_EVENT_V3) or len(event) < HEADER_LENGTH:
-        raise BinlogError(path.name, MAGIC_LENGTH, "a binlog begins with a format description, this does not")
+        reason = "a binlog begins with a format description, this file does not"
+        raise BinlogError(path.name, MAGIC_LENGTH, reason)
     try:
         return FormatDescription.parse(event).header_length
     except EventError as error:

@@ -1,7 +1,7 @@
-"""How a corrupt event is known again: by a digest of its bytes.
+"""Identifies a corrupt event in a later run, by a digest of its bytes.
 
-A run that is to skip an event looks whether it still has the same bytes: if not, they were damaged on the way
-only, or another server answers, and nothing is skipped.
+A run that is to skip an event compares the digest: if it differs, the bytes were damaged only in transit, or
+another server answers, and nothing is skipped.
 """
 
 from __future__ import annotations

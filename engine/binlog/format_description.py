@@ -1,8 +1,8 @@
-"""What a binlog file says about its own format, in its first event.
+"""The format of a binlog file, from its first event.
 
-Without it no other event can be read: it holds the length of the headers and whether events end with a
-checksum. Files of MySQL before 5.0 start with a START_EVENT_V3 instead, from which the same is known by
-version. Source: `Format_description_event` in MySQL's `control_events.cpp` and MariaDB's `log_event.cc`.
+All other events depend on it: it contains the length of the headers and whether events end with a checksum.
+Files of MySQL before 5.0 start with a START_EVENT_V3 instead, whose version determines the same.
+Source: `Format_description_event` in MySQL's `control_events.cpp` and MariaDB's `log_event.cc`.
 """
 
 from __future__ import annotations
@@ -73,33 +73,33 @@ class FormatDescription:
     header_length: int
     """Bytes of the common header."""
     post_header_lengths: bytes
-    """Per event type, beginning with type 1."""
+    """Per event type, starting with type 1."""
     checksum_algorithm: int
     """`CHECKSUM_OFF` or `CHECKSUM_CRC32`."""
 
     @property
     def flavor(self) -> str:
-        """`mysql` (with Percona) or `mariadb`."""
+        """`mysql` (including Percona) or `mariadb`."""
         return _flavor(self.server_version)
 
     @property
     def checksum_length(self) -> int:
-        """Bytes at the end of each event that are its checksum."""
+        """Size in bytes of the checksum at the end of each event, 0 without checksums."""
         return t.CHECKSUM_LENGTH if self.checksum_algorithm == CHECKSUM_CRC32 else 0
 
     def post_header_length(self, type_code: int) -> int:
-        """Bytes of the fixed part of an event's body, 0 for types that the server did not know."""
+        """Size in bytes of the fixed part of an event's body, 0 for types unknown to the server."""
         if 1 <= type_code <= len(self.post_header_lengths):
             return self.post_header_lengths[type_code - 1]
         return 0
 
     def without_checksums(self) -> FormatDescription:
-        """The same for events that have none: those inside a compressed transaction."""
+        """The same format for events without checksums: those inside a compressed transaction."""
         return _without_checksums(self)
 
     @classmethod
     def assumed(cls, checksum_algorithm: int = CHECKSUM_OFF) -> FormatDescription:
-        """What to read the events with that a server sends before the format description: current MySQL's."""
+        """The format of the events that a server sends before the format description: current MySQL's."""
         lengths = _post_headers(_CURRENT_POST_HEADERS)
         return cls(4, "", 0, t.HEADER_LENGTH, lengths, checksum_algorithm)
 
@@ -107,16 +107,16 @@ class FormatDescription:
     def parse(cls, data: bytes) -> FormatDescription:
         """From a whole FORMAT_DESCRIPTION_EVENT or START_EVENT_V3, with or without its checksum.
 
-        Raises `EventError` for bytes that are no such event, and for checksum algorithms that nobody knows.
+        Raises `EventError` for bytes that are not such an event, and for unknown checksum algorithms.
         """
         if len(data) > 4 and data[4] == t.START_EVENT_V3:
             return cls._parse_start(data)
         header = t.EventHeader.parse(data)
         if header.type_code != t.FORMAT_DESCRIPTION_EVENT:
-            raise EventError(f"a format description is expected here, not a {header.type_name}", 4)
+            raise EventError(f"a format description is expected, not a {header.type_name}", 4)
         checksum_length = t.CHECKSUM_LENGTH + len(data) - header.size
         if checksum_length not in (0, t.CHECKSUM_LENGTH):
-            raise EventError(f"the event claims {header.size} bytes, here are {len(data)}", 9)
+            raise EventError(f"the event claims {header.size} bytes, but has {len(data)}", 9)
         reader = EventReader(data, t.HEADER_LENGTH)
         binlog_version, server_version, created = _read_start(reader)
         header_length = reader.uint(1)
@@ -148,25 +148,25 @@ class FormatDescription:
 
 
 def verify_checksum(data: bytes, fmt: FormatDescription) -> None:
-    """Check an event's checksum, if events have one. Raises `EventError` where it does not match.
+    """Verify an event's checksum, if events have one. Raises `EventError` if it does not match.
 
-    The flag that says that the file is still being written is set and cleared behind the checksum's back.
+    Servers set and clear the flag that marks a file as still being written without updating the checksum.
     """
     if not fmt.checksum_length:
         return
     end = len(data) - t.CHECKSUM_LENGTH
     if end < fmt.header_length:
-        raise EventError(f"an event of {len(data)} bytes has no room for its checksum")
+        raise EventError(f"an event of {len(data)} bytes is too short for a checksum")
     content = bytearray(memoryview(data)[:end])
     if data[4] == t.FORMAT_DESCRIPTION_EVENT:
         content[17] &= ~t.FLAG_BINLOG_IN_USE & 0xFF
     stored, computed = int.from_bytes(data[end:], "little"), zlib.crc32(content)
     if stored != computed:
-        raise EventError(f"the checksum is {computed:08x}, the event says {stored:08x}", end)
+        raise EventError(f"the checksum is {computed:08x}, but the event contains {stored:08x}", end)
 
 
 def has_checksum_field(server_version: str) -> bool:
-    """Whether servers of this version add algorithm and checksum to their format description."""
+    """Whether servers of this version write checksum algorithm and checksum in the format description."""
     numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", server_version)
     version = tuple(int(part) for part in numbers.groups()) if numbers else (0, 0, 0)
     return version >= _FIRST_WITH_CHECKSUM[_flavor(server_version)]
@@ -188,7 +188,7 @@ def _without_checksums(description: FormatDescription) -> FormatDescription:
 _FIRST_WITH_TWO_CACHES = (5, 5)
 
 
-def takes_rows_back(description: FormatDescription) -> bool:
-    """Whether ROLLBACK undoes all rows of its transaction, on servers of this version."""
+def rollback_undoes_rows(description: FormatDescription) -> bool:
+    """Whether ROLLBACK undoes all rows in its transaction, on servers of this version."""
     numbers = re.match(r"(\d+)\.(\d+)", description.server_version)
     return numbers is not None and (int(numbers[1]), int(numbers[2])) >= _FIRST_WITH_TWO_CACHES

@@ -1,6 +1,7 @@
-"""A GTID set in MySQL's binary encoding, as PREVIOUS_GTIDS events and COM_BINLOG_DUMP_GTID carry it.
+"""A GTID set in MySQL's binary encoding, as PREVIOUS_GTIDS events and COM_BINLOG_DUMP_GTID contain it.
 
-Sets without tags take the encoding that all servers since 5.6 read; tags (MySQL 8.3 on) need the newer one.
+Sets without tags use the encoding that all servers since 5.6 read; sets with tags (MySQL 8.3 and later) use a
+newer one.
 Sources: `Gtid_set::add_gtid_encoding` and `Gtid_set::encode` in MySQL's `sql/rpl_gtid_set.cc`.
 """
 
@@ -20,8 +21,8 @@ _UUID_LENGTH = 16
 def read_gtid_set(reader: EventReader) -> str:
     """A GTID set in MySQL's binary encoding, as text.
 
-    The number of sources, with the format in its highest byte (and, where that is 1, in the lowest too);
-    per source its UUID, then, in format 1, its tag; and its intervals, whose ends are exclusive.
+    The encoding is the number of sources, with the format in its highest byte (and, in format 1, also in the
+    lowest); per source its UUID, in format 1 its tag, and its intervals, whose ends are exclusive.
     """
     start = reader.offset
     head = reader.uint(8)
@@ -43,7 +44,7 @@ def read_gtid_set(reader: EventReader) -> str:
 
 
 def encode_gtid_set(gtid_set: MysqlGtidSet) -> bytes:
-    """The set's bytes; interval ends are exclusive."""
+    """The set in MySQL's binary encoding."""
     sources = list(gtid_set.intervals())
     tagged = any(":" in source for source, _ in sources)
     head = len(sources) if not tagged else _TAGGED_SET | len(sources) << 8 | _TAGGED_SET << 56
@@ -52,7 +53,7 @@ def encode_gtid_set(gtid_set: MysqlGtidSet) -> bytes:
         uuid, _, tag = source.partition(":")
         parts.append(UUID(uuid).bytes)
         if tagged:
-            # A tag has 32 bytes at most, so that its length always takes one byte, whose lowest bit is 0.
+            # A tag has at most 32 bytes, so its length always takes one byte, whose lowest bit is 0.
             parts.append(bytes([len(tag) << 1]) + tag.encode())
         parts.append(len(intervals).to_bytes(8, "little"))
         parts += [first.to_bytes(8, "little") + (last + 1).to_bytes(8, "little") for first, last in intervals]
@@ -60,5 +61,5 @@ def encode_gtid_set(gtid_set: MysqlGtidSet) -> bytes:
 
 
 def decode_gtid_set(data: bytes) -> MysqlGtidSet:
-    """The set that `encode_gtid_set` wrote down, or a replica; raises `EventError`."""
+    """The set that `encode_gtid_set` or a replica encoded. Raises `EventError` for other bytes."""
     return MysqlGtidSet.parse(read_gtid_set(EventReader(data)))

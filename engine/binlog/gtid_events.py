@@ -1,7 +1,7 @@
 """The GTID events of a batch as ranges of transactions, for the executed GTID set.
 
 A kernel finds runs of consecutive numbers of one source, since a stream of small transactions has a GTID
-event for every row or two. Tagged GTIDs (MySQL 8.3 and later) are rare and take the readable decoder instead.
+event for every row or two. Tagged GTIDs (MySQL 8.3 and later) are rare and are decoded one by one in Python.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from engine.binlog.event_table import EventTable
 from engine.binlog.event_types import HEADER_LENGTH
 from engine.kernels.kernel import Bytes, Int64s, inlined, kernel, read_u32, read_u64
 
-TaggedGtid = Callable[[bytes], tuple[str, int]]
-"""(`uuid:tag`, number) of a GTID_TAGGED_LOG_EVENT's bytes."""
+SplitTaggedGtid = Callable[[bytes], tuple[str, int]]
+"""Decodes the bytes of a GTID_TAGGED_LOG_EVENT: (`uuid:tag`, number)."""
 
 GtidRange = tuple[str, int, int, int]
-"""As `engine.pipeline.messages.Result.gtids` has it."""
+"""(source, first number, last number, whether MariaDB's), as in `engine.pipeline.messages.Result.gtids`."""
 
 
 @inlined
 def _same_source(data: Bytes, body: int, other: int) -> bool:
-    """Whether two GTID events of MySQL, given by their bodies, have the same UUID."""
+    """Whether two MySQL GTID events, given by the offsets of their bodies, have the same UUID."""
     return read_u64(data, body + 1) == read_u64(data, other + 1) and (
         read_u64(data, body + 9) == read_u64(data, other + 9)
     )
@@ -33,7 +33,7 @@ def _same_source(data: Bytes, body: int, other: int) -> bool:
 
 @kernel
 def _find_runs(data: Bytes, starts: Int64s, mariadb: bool, runs: Int64s) -> int:
-    """Runs of consecutive GTIDs of one source: [first's event start, first number, last number]."""
+    """Find runs of consecutive GTIDs of one source: [first event's start, first number, last number]."""
     count = 0
     for i in range(len(starts)):
         body = starts[i] + HEADER_LENGTH
@@ -58,19 +58,19 @@ def _find_runs(data: Bytes, starts: Int64s, mariadb: bool, runs: Int64s) -> int:
 
 
 def is_tagged(events: EventTable, gtid_events: Int64s) -> NDArray[np.bool_]:
-    """Which GTID events (-1 for none) are tagged ones."""
+    """Which GTID events (indexes; -1 for none) are tagged ones."""
     if types.GTID_TAGGED_LOG_EVENT not in events.codes:
         return np.zeros(len(gtid_events), np.bool_)
     return (gtid_events >= 0) & (events.types[gtid_events] == types.GTID_TAGGED_LOG_EVENT)
 
 
 def is_mariadb(events: EventTable) -> bool:
-    """Whether their GTIDs are MariaDB's."""
+    """Whether the events are from MariaDB, and have its GTIDs."""
     return types.GTID_EVENT in events.codes
 
 
-def gtid_ranges(events: EventTable, gtid_events: Int64s, tagged: TaggedGtid) -> list[GtidRange]:
-    """The transactions of `gtid_events` (indexes into `events`) as ranges, in stream order."""
+def gtid_ranges(events: EventTable, gtid_events: Int64s, tagged: SplitTaggedGtid) -> list[GtidRange]:
+    """The transactions of `gtid_events` (indexes into `events`) as ranges, in binlog order."""
     if not len(gtid_events):
         return []
     tagged_events, mariadb = is_tagged(events, gtid_events), is_mariadb(events)
@@ -82,14 +82,14 @@ def gtid_ranges(events: EventTable, gtid_events: Int64s, tagged: TaggedGtid) -> 
         (source, int(first), int(last), int(mariadb))
         for source, first, last in zip(sources, runs[:count, 1], runs[:count, 2], strict=True)
     ]
-    for place in gtid_events[tagged_events]:
-        source, number = tagged(events.event(int(place)).tobytes())
+    for index in gtid_events[tagged_events]:
+        source, number = tagged(events.event(int(index)).tobytes())
         ranges.append((source, number, number, 0))
     return ranges
 
 
 def gtid_sources(data: Bytes, starts: Int64s, mariadb: bool) -> list[str]:
-    """Per GTID event its source: `uuid`, or `domain-server` for MariaDB."""
+    """The source of each GTID event: `uuid`, or `domain-server` for MariaDB."""
     sources = []
     for start in starts:
         body = int(start) + HEADER_LENGTH

@@ -1,8 +1,8 @@
-"""GTID sets as text: what a source has executed so far, in MySQL's notation and in MariaDB's.
+"""GTID sets: the transactions that a server has executed, in the notations of MySQL and MariaDB.
 
-MySQL names every transaction of every source (and tag) and packs them into intervals; MariaDB keeps the
-last transaction of each replication domain. Both grow by the ranges that a decoder reports, in binlog
-order, and both print as the server itself would.
+MySQL's set contains every transaction of every source (and tag), as intervals; MariaDB's the last transaction
+of each replication domain. The ranges that decoders report are added in binlog order; both sets are
+formatted as the server formats them.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ Interval = tuple[int, int]
 
 
 class GtidError(EngineError):
-    """Text that is no GTID set of its flavour."""
+    """Text that is not a GTID set of its flavour."""
 
 
 class GtidSet(Protocol):
-    """What the two flavours have in common."""
+    """The methods of both flavours."""
 
     def add(self, source: str, first: int, last: int) -> None:
-        """Take in a range of transactions, as `engine.pipeline.messages.Result.gtids` holds them."""
+        """Add a range of transactions, as in `engine.pipeline.messages.Result.gtids`."""
         ...
 
     def __str__(self) -> str: ...
 
 
 def parse_gtid_set(text: str, flavor: str) -> GtidSet:
-    """The set that `text` writes down for flavour `mysql` or `mariadb`. Raises `GtidError`."""
+    """The set with this notation, of flavour `mysql` or `mariadb`. Raises `GtidError`."""
     return MariadbGtidSet.parse(text) if flavor == "mariadb" else MysqlGtidSet.parse(text)
 
 
 class MysqlGtidSet:
-    """A MySQL GTID set: disjoint intervals per source UUID, or per UUID and tag (MySQL 8.3 on).
+    """A MySQL GTID set: disjoint intervals per source UUID, or per UUID and tag (MySQL 8.3 and later).
 
     Notation: https://dev.mysql.com/doc/refman/9.4/en/replication-gtids-concepts.html#replication-gtids-concepts-gtid-sets
     """
@@ -57,14 +57,14 @@ class MysqlGtidSet:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The set of `uuid:1-5:7:tag:1-3,uuid:…`, with any white space around parts. Raises `GtidError`."""
+        """The set of `uuid:1-5:7:tag:1-3,uuid:…`; white space around parts is ignored. Raises `GtidError`."""
         gtid_set = cls()
         for part in text.split(","):
             uuid, *rest = (word.strip().lower() for word in part.split(":"))
             if not uuid and not rest:
                 continue
             if not _UUID.fullmatch(uuid) or not rest:
-                raise GtidError(f"`{part.strip()}` is no MySQL GTID: write uuid:first-last")
+                raise GtidError(f"`{part.strip()}` is not a MySQL GTID: write uuid:first-last")
             source = uuid
             for word in rest:
                 if interval := _INTERVAL.fullmatch(word):
@@ -73,14 +73,14 @@ class MysqlGtidSet:
                     source = f"{uuid}:{word}"
                 else:
                     raise GtidError(
-                        f"`{word}` in the GTID `{part.strip()}` is no range of numbers and no tag"
+                        f"`{word}` in the GTID `{part.strip()}` is neither a range of numbers nor a tag"
                     )
         return gtid_set
 
     def add(self, source: str, first: int, last: int) -> None:
-        """Take in `first` to `last` of `source`, which is a `uuid` or a `uuid:tag`. Raises `GtidError`."""
+        """Add `first` to `last` of `source`, which is a `uuid` or a `uuid:tag`. Raises `GtidError`."""
         if not 1 <= first <= last <= _LARGEST_MYSQL_NUMBER:
-            raise GtidError(f"{first}-{last} of {source} is no range of GTID numbers")
+            raise GtidError(f"{first}-{last} of {source} is not a range of GTID numbers")
         intervals = self._intervals.setdefault(source, [])
         start = bisect_left(intervals, first - 1, key=lambda interval: interval[1])
         end = bisect_right(intervals, last + 1, key=lambda interval: interval[0])
@@ -90,13 +90,13 @@ class MysqlGtidSet:
         intervals[start:end] = [(first, last)]
 
     def contains(self, source: str, number: int) -> bool:
-        """Whether one transaction of `source` is in the set."""
+        """Whether the set contains one transaction of `source`."""
         intervals = self._intervals.get(source, [])
         at = bisect_left(intervals, number, key=lambda interval: interval[1])
         return at < len(intervals) and intervals[at][0] <= number
 
     def covers(self, other: MysqlGtidSet) -> bool:
-        """Whether everything in `other` is in this set."""
+        """Whether this set contains all transactions of `other`."""
         for source, intervals in other.intervals():
             ours = self._intervals.get(source, [])
             for first, last in intervals:
@@ -106,7 +106,7 @@ class MysqlGtidSet:
         return True
 
     def intervals(self) -> Iterator[tuple[str, tuple[Interval, ...]]]:
-        """Each `uuid` or `uuid:tag` with its disjoint intervals, everything in order."""
+        """Each `uuid` or `uuid:tag` with its disjoint intervals, both sorted."""
         for source in sorted(self._intervals):
             yield source, tuple(self._intervals[source])
 
@@ -132,7 +132,8 @@ class MysqlGtidSet:
 class MariadbGtidSet:
     """A MariaDB GTID position: per domain the server and number of the last transaction in binlog order.
 
-    Last, not largest: without `gtid_strict_mode` numbers may go back, and a replica goes on from the last.
+    The last, not the largest: without `gtid_strict_mode` numbers may decrease, and a replica
+    continues from the last one.
     Notation: https://mariadb.com/kb/en/gtid/
     """
 
@@ -141,34 +142,34 @@ class MariadbGtidSet:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The position of `domain-server-number,…`, with any white space around parts. Raises `GtidError`."""
+        """The position of `domain-server-number,…`; ignores white space around parts. Raises `GtidError`."""
         gtid_set = cls()
         for part in (part.strip() for part in text.split(",")):
             if not part:
                 continue
             match = _MARIADB_GTID.fullmatch(part)
             if not match:
-                raise GtidError(f"`{part}` is no MariaDB GTID: write domain-server-number")
+                raise GtidError(f"`{part}` is not a MariaDB GTID: write domain-server-number")
             gtid_set.add(f"{match[1]}-{match[2]}", int(match[3]), int(match[3]))
         return gtid_set
 
     def add(self, source: str, first: int, last: int) -> None:
-        """Go on to transaction `last` of `source`, a `domain-server`. Raises `GtidError`."""
+        """Advance to transaction `last` of `source`, a `domain-server`. Raises `GtidError`."""
         domain, _, server = source.partition("-")
         if not (domain.isascii() and domain.isdigit() and server.isascii() and server.isdigit()):
-            raise GtidError(f"`{source}` is no MariaDB domain and server")
+            raise GtidError(f"`{source}` is not a MariaDB domain and server")
         if not (int(domain) <= _LARGEST_MARIADB_ID and int(server) <= _LARGEST_MARIADB_ID):
-            raise GtidError(f"`{source}` is no MariaDB domain and server: a number exceeds 32 bits")
+            raise GtidError(f"`{source}` is not a MariaDB domain and server: a number exceeds 32 bits")
         if not 0 <= first <= last <= _LARGEST_MARIADB_NUMBER:
-            raise GtidError(f"{first}-{last} of {source} is no range of GTID numbers")
+            raise GtidError(f"{first}-{last} of {source} is not a range of GTID numbers")
         self._last[int(domain)] = int(server), last
 
     def last(self) -> Iterator[tuple[int, tuple[int, int]]]:
-        """Each domain, in order, with server and number of its last transaction."""
+        """Each domain, sorted, with server and number of its last transaction."""
         yield from sorted(self._last.items())
 
     def ahead_of(self, other: MariadbGtidSet) -> list[int]:
-        """The servers of our last transactions in those domains where `other` has not got as far."""
+        """The servers of the last transactions in those domains in which `other` has a lower number."""
         return [
             server for domain, (server, number) in self.last() if other._last.get(domain, (0, 0))[1] < number
         ]

@@ -1,7 +1,7 @@
-"""The optional part of a table map: what `binlog_row_metadata` makes the server add.
+"""The optional part of a table map: the metadata that `binlog_row_metadata` selects.
 
-A sequence of fields: type, length, content. Most speak of only some of the columns (signedness of numeric
-ones, collations of character ones…) and count within those; here they are resolved to one value per column
+A sequence of fields: type, length, content. Most fields apply only to some columns (signedness to numeric
+ones, collations to character ones…) and number only these; here they are resolved to one value per column
 of the table. Sources: MySQL's `Table_map_log_event::init_*_field` (`log_event.cc`) and
 `Optional_metadata_fields` (`rows_event.cpp`), MariaDB's `log_event_server.cc`.
 """
@@ -25,18 +25,18 @@ CHARACTER_TYPES = frozenset(
     | {FieldType.BLOB_COMPRESSED, FieldType.VECTOR}
 )
 MARIADB_CHARACTER_TYPES = CHARACTER_TYPES | {FieldType.GEOMETRY}
-"""MariaDB counts every column that has a character set of its own or `binary`, which geometries have."""
+"""MariaDB includes every column that has a character set or `binary`, which geometries have."""
 MEMBER_TYPES = frozenset({FieldType.ENUM, FieldType.SET})
 
 
 @dataclass(frozen=True, slots=True)
 class OptionalMetadata:
-    """Each tuple has one value per column, null where the server said nothing about that column."""
+    """Each tuple has one value per column, None if the server wrote nothing about that column."""
 
     unsigned: tuple[bool | None, ...]
     collations: tuple[int | None, ...]
     names: tuple[str, ...] | None
-    """Null as a whole unless the server writes full metadata."""
+    """None as a whole unless the server writes full metadata."""
     members: tuple[tuple[bytes, ...] | None, ...]
     """ENUM and SET members, in the column's character set."""
     geometry_types: tuple[int | None, ...]
@@ -48,9 +48,9 @@ class OptionalMetadata:
 
     @classmethod
     def parse(cls, reader: EventReader, types: tuple[int, ...], flavor: str) -> OptionalMetadata:
-        """All fields to the reader's end, for columns of these real types, from a server of this flavor.
+        """All fields up to the reader's end, for columns of these real types, from a server of this flavor.
 
-        Fields that nobody knows are stepped over. Raises `EventError` for fields that do not fit the columns.
+        Unknown fields are skipped. Raises `EventError` for fields that do not match the columns.
         """
         found = _Found(types, MARIADB_CHARACTER_TYPES if flavor == "mariadb" else CHARACTER_TYPES)
         while reader.remaining:
@@ -60,7 +60,7 @@ class OptionalMetadata:
                 continue
             _FIELDS[field_type](found, field)
             if field.remaining:
-                reason = f"metadata field {field_type} has {field.remaining} bytes too many for the columns"
+                reason = f"metadata field {field_type} is {field.remaining} bytes too long for the columns"
                 raise EventError(reason, field.offset)
         return cls(
             unsigned=tuple(found.unsigned),
@@ -75,7 +75,7 @@ class OptionalMetadata:
 
 
 class _Found:
-    """The columns' values while the fields are read; each method takes one kind of field."""
+    """The columns' values while the fields are read; each method reads one type of field."""
 
     def __init__(self, types: tuple[int, ...], character_types: frozenset[FieldType]) -> None:
         count = len(types)
@@ -96,7 +96,7 @@ class _Found:
     def signedness(self, field: EventReader) -> None:
         columns = self.of_types(NUMERIC_TYPES)
         for column, unsigned in zip(columns, _bits(field, len(columns)), strict=True):
-            # A YEAR takes part, but has no sign that anyone could declare.
+            # The field has a bit for YEAR columns, but a YEAR cannot be declared signed or unsigned.
             if self.types[column] != FieldType.YEAR:
                 self.unsigned[column] = unsigned
 
@@ -117,10 +117,10 @@ class _Found:
         for column in columns:
             self.collations[column] = default
         while field.remaining:
-            place = field.length_encoded()
-            if place >= len(columns):
-                raise EventError(f"there is no character column {place}", field.offset)
-            self.collations[columns[place]] = field.length_encoded()
+            index = field.length_encoded()
+            if index >= len(columns):
+                raise EventError(f"there is no character column {index}", field.offset)
+            self.collations[columns[index]] = field.length_encoded()
 
     def column_name(self, field: EventReader) -> None:
         self.names = tuple(text(field.length_encoded_bytes()) for _ in self.types)
@@ -157,7 +157,7 @@ class _Found:
 
     def _key_part(self, field: EventReader, column: int, prefix: int) -> None:
         if column >= len(self.types):
-            raise EventError(f"the primary key has a column {column} that the table lacks", field.offset)
+            raise EventError(f"the primary key has a column {column}, which the table lacks", field.offset)
         self.primary_key.append((column, prefix))
 
 
@@ -176,7 +176,7 @@ _FIELDS: dict[int, Callable[[_Found, EventReader], None]] = {
     12: _Found.visibility,
     13: _Found.vector,
 }
-"""Field type → what it fills in."""
+"""Field type → the method that reads it."""
 
 
 def _bits(field: EventReader, count: int) -> list[bool]:

@@ -1,4 +1,4 @@
-"""Where events start in their file, as far as their headers tell."""
+"""Where events start in their file, computed from their headers."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from engine.kernels.kernel import Bytes, kernel, read_u16, read_u32
 
 @kernel
 def length_in_file(data: Bytes, start: int, size: int) -> int:
-    """Bytes that the event at `start` takes in its file: none if the server made it up for us."""
+    """Size in bytes of the event at `start` in its file: 0 if the server generated it for the dump."""
     return 0 if read_u16(data, start + 17) & FLAG_ARTIFICIAL else size
 
 
 @kernel
 def start_position(data: Bytes, start: int, size: int, expected: int) -> int:
-    """The file position of the event at `start`, where `expected` is what the one before it ended with.
+    """The file position of the event at `start`; `expected` is the end position of the event before it.
 
-    The header names the position behind the event, so a gap shows that the server did not send all events.
-    MariaDB 11 writes 0 for events inside a transaction, and MySQL before 5.0 the event's own start: then
-    there is no gap. An event that the server made up for us takes no room in the file, but may name the
-    position of the next one, as MariaDB's list of GTIDs does at the start of a dump by GTID. Only the low 32
-    bits are kept, but a huge transaction makes a file pass 4 GB.
+    The header contains the position after the event, so a gap shows that the server did not send all events.
+    MariaDB 11 writes 0 for events inside a transaction, and MySQL before 5.0 the event's own start: these are
+    not gaps. An event that the server generated for the dump is not in the file, but its header may contain
+    the position of the next one, as in MariaDB's GTID_LIST at the start of a dump by GTID. Headers contain
+    only the low 32 bits, but a huge transaction can make a file larger than 4 GB.
     """
     next_position = read_u32(data, start + 13)
     gap = (next_position - length_in_file(data, start, size) - expected) & 0xFFFFFFFF

@@ -1,7 +1,7 @@
-"""MySQL's own serialization format (`mysql::serialization`), which events since 8.3 are written in.
+"""MySQL's serialization format (`mysql::serialization`), which it uses for events added since 8.3.
 
-A message: format version, size of it all, the last field that a reader must know, then fields of id and
-value in order of ids. What a value is made of only its id tells. Source: MySQL's
+A message is the format version, its size, the last field that a reader must know, then fields of id and
+value in order of ids. The id determines the type of the value. Source: MySQL's
 `libs/mysql/serialization/readme.md`.
 """
 
@@ -21,8 +21,8 @@ FieldReader = Callable[[EventReader], Any]
 def read_message(reader: EventReader, fields: Mapping[int, tuple[str, FieldReader]]) -> dict[str, Any]:
     """A message's fields by name. `fields` has name and reader per id.
 
-    A field that is not in `fields` ends the reading, since nobody knows its length; if the message says that
-    it must be known, that is an `EventError`.
+    Reading stops at a field that is not in `fields`, since its length is unknown. Raises `UnsupportedError`
+    if the message requires the reader to know it.
     """
     start = reader.offset
     version = unsigned(reader)
@@ -44,7 +44,7 @@ def read_message(reader: EventReader, fields: Mapping[int, tuple[str, FieldReade
 
 
 def unsigned(reader: EventReader) -> int:
-    """An unsigned integer of 1 to 9 bytes; the first byte's trailing ones count those that follow it."""
+    """An unsigned integer of 1 to 9 bytes; the first byte's trailing ones count the bytes that follow it."""
     first = reader.uint(1)
     more = (~first & (first + 1)).bit_length() - 1
     if more == 8:
@@ -53,11 +53,11 @@ def unsigned(reader: EventReader) -> int:
 
 
 def signed(reader: EventReader) -> int:
-    """A signed integer: its sign is the lowest bit, negative numbers are inverted."""
+    """A signed integer: its sign is the lowest bit, and negative numbers are inverted."""
     value = unsigned(reader)
     return ~(value >> 1) if value & 1 else value >> 1
 
 
 def string(reader: EventReader) -> bytes:
-    """Bytes behind their length."""
+    """Bytes after their length."""
     return reader.take(unsigned(reader))

@@ -1,8 +1,8 @@
-"""What a QUERY event's statement means for transactions, as a kernel.
+"""A kernel that classifies the statements of QUERY events by their effect on transactions.
 
-Only a handful of statements matter: those that begin or end a transaction, and those that may change a
-table's definition. The network process needs to know to cut batches at transaction boundaries, the
-decoders to keep BEGIN and COMMIT out of the events feed.
+It distinguishes statements that begin or end a transaction, and those that may change a table's definition.
+The network process uses this to cut batches at transaction boundaries, the decoders to keep BEGIN and COMMIT
+out of the events feed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from engine.kernels.kernel import Bytes, Int64s, kernel, read_u16
     ATOMIC_CREATE,
 ) = range(11)
 """Kinds of statement. XA_FINISH: XA COMMIT and XA ROLLBACK. DEFINITION: may change a table's definition, as
-any statement may behind MariaDB's SET STATEMENT … FOR.
+may any statement after MariaDB's SET STATEMENT … FOR.
 ATOMIC_CREATE: MySQL 8's CREATE TABLE … SELECT, whose rows follow in the same transaction."""
 
 
@@ -71,10 +71,10 @@ def _matches(data: Bytes, at: int, end: int, word: Bytes) -> bool:
 
 @kernel
 def statement_start(data: Bytes, event: int, end: int, post_header_length: int) -> int:
-    """Where a QUERY event's text starts; -1 where its lengths do not fit into the event.
+    """The offset of a QUERY event's statement; -1 if its lengths do not fit into the event.
 
     `event` is the offset of its header, `end` that of its checksum (or its end). Before binlog version 4
-    there are no status variables, and their length is missing too (post header of 11 bytes).
+    there are neither status variables nor their length (post header of 11 bytes).
     """
     body = event + 19
     if post_header_length < _QUERY_POST_HEADER_OLD or body + post_header_length > end:
@@ -123,7 +123,7 @@ def statement_kind(data: Bytes, text: int, end: int) -> int:
         or _matches(data, text, end, _SET_STATEMENT)
     ):
         return DEFINITION
-    # A comment or white space may hide anything.
+    # A statement of any kind may follow a comment or white space.
     if data[text] <= 35 or data[text] == 45 or data[text] == 47:
         return DEFINITION
     return OTHER
@@ -133,10 +133,10 @@ def statement_kind(data: Bytes, text: int, end: int) -> int:
 def defining_statements(
     data: Bytes, starts: Int64s, ends: Int64s, types: Int64s, post_header_length: int, found: Int64s
 ) -> int:
-    """Put the numbers of events that may change a table's definition into `found`; how many there are.
+    """Put the indexes of events that may change a table's definition into `found`; returns their number.
 
-    `starts`, `ends` (without checksums) and `types` of all events, as `EventTable` has them. A compressed
-    statement may be any, and so may one whose lengths do not fit; MySQL's CREATE TABLE … SELECT changes none.
+    `starts`, `ends` (without checksums) and `types` of all events, as in `EventTable`. A compressed statement
+    counts, and so does one whose lengths do not fit; MySQL's CREATE TABLE … SELECT does not.
     """
     count = 0
     for i in range(len(starts)):

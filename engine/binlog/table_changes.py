@@ -1,9 +1,9 @@
-"""Which tables may have other columns after a statement: other names, types or order.
+"""The tables whose columns a statement may change: their names, types or order.
 
-Small and conservative: a statement is taken apart into words, quoted names and marks, and unless it is one of
-the harmless kinds below, it may change every table that it names. A statement that cannot be taken apart for
-certain may change every table of whose name it has the word, in whatever database, and every table whose name
-is no word.
+Small and conservative: a statement is split into words, quoted names and punctuation marks, and unless it is
+one of the harmless kinds below, it may change every table that it names. A statement that cannot be split
+with certainty may change every table whose name is one of its words, in any database, and every table whose
+name is not a word.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Name = tuple[str | None, str | None]
 """Database and table, both case-folded; None for any."""
 ANY_TABLE: Name = (None, None)
 _NO_WORD: Name = (None, "")
-"""Any table whose name, or its database's, is no word of ASCII."""
+"""Any table whose name, or whose database's name, is not a word in ASCII."""
 
 _TOKEN = re.compile(
     r"""
@@ -32,11 +32,11 @@ _TOKEN = re.compile(
 _WORD = re.compile(r"[\w$]+", re.ASCII)
 _EXECUTABLE = r"/\*M?!\d*"
 _UNCERTAIN = re.compile(rf"\\|{_EXECUTABLE}|#mysql50#", re.IGNORECASE)
-"""A backslash ends a string or not, as sql_mode has it; only some servers execute such a comment; the prefix
-names a table by its file."""
+"""Depending on sql_mode, a backslash may escape a quote; only some servers execute such a comment; the prefix
+denotes a table by its file name."""
 _TEMPORARY_BY_SERVER = "DROP /*!40005 TEMPORARY */"
 _BEFORE_A_NAME = ("TABLE", "TABLES", "EXISTS", "TO", "AS", "RENAME")
-"""After one of these a dot does not follow a database: `.t` is a table of the default database."""
+"""After one of these words a dot does not follow a database: `.t` is a table of the default database."""
 
 _NAME = r"""[\w$`"]+"""
 _OPTION = (
@@ -61,19 +61,19 @@ _HARMLESS_CLAUSES = (
     rf"RENAME (?:INDEX|KEY) {_NAME} TO {_NAME}",
     r"(?:WITH|WITHOUT) VALIDATION",
 )
-"""Of ALTER TABLE. None of their first words can be a column's name unless it is quoted."""
+"""Of ALTER TABLE. Their first words cannot be the name of a column unless it is quoted."""
 _CLAUSE = "(?:" + "|".join(_HARMLESS_CLAUSES) + ")"
 _ALTER_TABLE = re.compile(
     rf"(ALTER (?:ONLINE |OFFLINE |IGNORE )*TABLE (?:IF EXISTS )?){_NAME}( \. {_NAME})?(?: WAIT \d+| NOWAIT)?"
 )
 _SECOND_TABLE = re.compile(r" (?:RENAME(?! COLUMN| INDEX| KEY)|EXCHANGE)\b")
-"""Of an ALTER TABLE that is about two tables."""
+"""In an ALTER TABLE that affects two tables."""
 _DATABASE_DROPPED = re.compile(r"(?:DROP|CREATE OR REPLACE) (?:DATABASE|SCHEMA)\b")
 
 _HARMLESS_START = re.compile(
     "|".join(
         (
-            # The table is there, so that it is another one only after a statement that takes it away.
+            # The table exists: CREATE fails unless another statement drops or renames it first.
             r"CREATE (?!OR\b)\w+",
             r"CREATE OR REPLACE (?:AGGREGATE|ALGORITHM|DEFINER|EVENT|FULLTEXT|FUNCTION|INDEX|PACKAGE"
             r"|PROCEDURE|ROLE|SERVER|SPATIAL|SQL|TEMPORARY|TRIGGER|UNIQUE|USER|VIEW)\b",
@@ -87,20 +87,20 @@ _HARMLESS_START = re.compile(
         )
     )
 )
-"""Whatever comes after it."""
+"""Harmless whatever follows."""
 _HARMLESS = re.compile(rf"{_ALTER_TABLE.pattern}(?: {_CLAUSE}(?: , {_CLAUSE})*)?")
 
 
 @dataclass(frozen=True, slots=True)
 class _Token:
     name: str | None
-    """What it is if it is a name; None for marks and strings."""
+    """The name, if it can be one; None for marks and strings."""
     shown: str
-    """Its place-holder among the words in upper case."""
+    """Its form in the text for the patterns: a word in upper case, a mark, or only the quote."""
 
 
 def changed_tables(statement: str, database: str) -> frozenset[Name]:
-    """The tables that there were before the statement and whose columns it may have changed.
+    """The tables that existed before the statement and whose columns it may have changed.
 
     `database` is the session's default.
     """
@@ -134,14 +134,14 @@ def _words_in_doubt(text: str) -> frozenset[Name]:
 
 
 def names_of(database: str, table: str) -> tuple[Name, ...]:
-    """All names by which `changed_tables` may mean a table."""
+    """All elements of a result of `changed_tables` that include this table."""
     owner, name = database.casefold(), table.casefold()
     names: tuple[Name, ...] = (owner, name), (owner, None), (None, name), ANY_TABLE
     return names if _WORD.fullmatch(owner) and _WORD.fullmatch(name) else (*names, _NO_WORD)
 
 
 def _tokens(text: str) -> list[_Token]:
-    """All that is no comment or space."""
+    """All tokens except comments and spaces."""
     tokens = []
     for match in _TOKEN.finditer(text):
         kind, value = match.lastgroup, match[match.lastgroup or 0]
@@ -156,7 +156,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _words(tokens: Sequence[_Token]) -> str:
-    """The statement for the patterns above: one space between tokens, and `()` for all parentheses."""
+    """The statement for the patterns above: one space between tokens, and `()` for each parenthesis."""
     shown = []
     depth = 0
     for token in tokens:
@@ -166,17 +166,17 @@ def _words(tokens: Sequence[_Token]) -> str:
             shown.append("()" if token.shown == ")" else token.shown)
         if token.shown == "(":
             depth += 1
-    # Parentheses that do not match are in no statement that a server has run.
+    # A server does not run statements with unbalanced parentheses.
     return " ".join(shown) if depth == 0 else ""
 
 
 def _names(tokens: Sequence[_Token], database: str) -> frozenset[Name]:
-    """Every name with the database before it, or the default one."""
+    """Every name with the database before it, or with the default database."""
     found: set[Name] = set()
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if token.name is None:
             continue
-        before = tokens[place - 2] if place >= 2 and tokens[place - 1].shown == "." else None
+        before = tokens[index - 2] if index >= 2 and tokens[index - 1].shown == "." else None
         qualified = before is not None and before.name is not None and before.shown not in _BEFORE_A_NAME
         owner = before.name if qualified and before is not None and before.name else database
         found.add((owner.casefold(), token.name.casefold()))

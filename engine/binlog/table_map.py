@@ -1,7 +1,7 @@
-"""A table map event: the columns of a table as the rows events behind it lay them out.
+"""A table map event: the columns of a table in the rows events that follow it.
 
-It always tells the types, and with `binlog_row_metadata` more; what it leaves out comes from the server's
-catalog, once that is known to fit. Decoded once per distinct table map, so nothing here is on the hot path.
+It always contains the columns' types, and more according to `binlog_row_metadata`; the server's catalog
+supplies the rest if it is compatible. Each distinct table map is decoded once, so speed does not matter here.
 Source: `Table_map_event` in MySQL's `rows_event.cpp`, `table_def` in `rpl_utility.cc`.
 """
 
@@ -11,11 +11,11 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from engine.binlog.catalog import ColumnInfo
-from engine.binlog.catalog_fit import declared_type, mismatch, stored_metadata
+from engine.binlog.catalog_compatibility import declared_type, mismatch, stored_metadata
 from engine.binlog.charsets import BINARY
 from engine.binlog.column import Column
 from engine.binlog.event_body import EventBody, json_value
-from engine.binlog.event_framing import open_event, read_table_id
+from engine.binlog.event_headers import open_event, read_table_id
 from engine.binlog.event_reader import EventReader, text
 from engine.binlog.event_types import TABLE_MAP_EVENT, EventHeader
 from engine.binlog.field_types import FieldType
@@ -26,7 +26,7 @@ from engine.binlog.type_names import type_name
 from engine.errors import EngineError, EventError, UnsupportedError
 
 MAX_COLUMNS = 4096
-"""What the servers allow per table."""
+"""The largest number of columns of a table on any server."""
 
 _METADATA_BYTES = {
     **dict.fromkeys((FieldType.FLOAT, FieldType.DOUBLE), 1),
@@ -38,18 +38,18 @@ _METADATA_BYTES = {
     ),
     **dict.fromkeys((FieldType.STRING, FieldType.VAR_STRING, FieldType.ENUM, FieldType.SET), 2),
 }
-"""Type → bytes of metadata per column; none for the types that are not here."""
+"""Type → bytes of metadata per column; 0 for other types."""
 _REAL_TYPE_AND_LENGTH = (FieldType.STRING, FieldType.VAR_STRING, FieldType.ENUM, FieldType.SET)
 _LENGTH_BITS = 0x30
 """In the real type's byte: bits 8 and 9 of the length, inverted; all set for CHAR of up to 255 bytes."""
 _KNOWN_TYPES = frozenset(FieldType)
 _TIMES_WITHOUT_DIGITS = (FieldType.TIMESTAMP, FieldType.DATETIME, FieldType.TIME)
 _ADDRESS_LENGTHS = (4, 16)
-"""Bytes of INET4, and of INET6 and UUID."""
+"""Size in bytes of INET4, and of INET6 and UUID."""
 _FLOAT_LENGTH = 4
-"""Bytes of each number in a VECTOR."""
+"""Size in bytes of each number in a VECTOR."""
 _BINARY = 63
-"""The collation of columns that hold no text."""
+"""The collation of columns that do not contain text."""
 
 
 class CatalogMismatch(EngineError):
@@ -65,9 +65,9 @@ class TableMap(EventBody):
     database: str
     table: str
     types: tuple[int, ...]
-    """Real types (`MYSQL_TYPE_*`): ENUM and SET are told apart from STRING."""
+    """Real types (`MYSQL_TYPE_*`): STRING columns that are ENUM or SET have these types."""
     metadata: tuple[int, ...]
-    """As `Column.metadata` has it."""
+    """As in `Column.metadata`."""
     nullable: tuple[bool, ...]
     optional: OptionalMetadata
 
@@ -76,7 +76,7 @@ class TableMap(EventBody):
         """From a whole event, with or without its checksum. Raises `EventError` for anything malformed."""
         header, reader = open_event(data, fmt)
         if header.type_code != TABLE_MAP_EVENT:
-            raise EventError(f"a table map is expected here, not a {header.type_name}", 4)
+            raise EventError(f"a table map is expected, not a {header.type_name}", 4)
         return cls.decode(reader, header, fmt)
 
     @classmethod
@@ -86,7 +86,7 @@ class TableMap(EventBody):
         database, table = _name(reader), _name(reader)
         count = reader.length_encoded()
         if not 0 < count <= MAX_COLUMNS:
-            raise EventError(f"no table has {count} columns", reader.offset)
+            raise EventError(f"a table cannot have {count} columns", reader.offset)
         codes = reader.take(count)
         types, metadata, nullable = tuple(codes), (0,) * count, (True,) * count
         if reader.remaining:
@@ -97,7 +97,7 @@ class TableMap(EventBody):
         return cls(table_id, flags, database, table, types, metadata, nullable, optional)
 
     def to_json(self) -> dict[str, Any]:
-        """See `EventBody.to_json`; the columns by themselves, with MySQL's names of their types."""
+        """See `EventBody.to_json`; columns are objects, with MySQL's names of their types."""
         return {
             "table_id": self.table_id,
             "flags": self.flags,
@@ -109,15 +109,15 @@ class TableMap(EventBody):
 
     @property
     def needs_catalog(self) -> bool:
-        """Whether the binlog leaves the columns' names out."""
+        """Whether the binlog does not contain the columns' names."""
         return self.optional.names is None
 
     @property
     def hides_types(self) -> bool:
-        """Whether a column, if MariaDB wrote this, may be more than the binlog says.
+        """Whether a column from MariaDB may have another type than the binlog shows.
 
-        UUID, INET4 and INET6 look like BINARY, VECTOR like VARBINARY, and the old temporal types do not tell
-        their fraction digits.
+        UUID, INET4 and INET6 look like BINARY, VECTOR looks like VARBINARY, and the old temporal types do not
+        include their fraction digits.
         """
         columns = zip(self.types, self.metadata, self.optional.collations, strict=True)
         return any(
@@ -128,23 +128,23 @@ class TableMap(EventBody):
         )
 
     def columns(self, catalog: tuple[ColumnInfo, ...] | None) -> tuple[Column, ...]:
-        """What each column is, by the binlog and, where that is silent, by the server's catalog.
+        """The columns as the binlog defines them, and for the rest as the server's catalog does.
 
-        Columns whose name nobody knows are called `@1`, `@2`… Raises `CatalogMismatch` where the binlog has
-        no names and the catalog does not fit.
+        Columns of unknown name are called `@1`, `@2`… Raises `CatalogMismatch` if the binlog has no
+        names and the catalog is not compatible.
         """
         reason = None if catalog is None else self.mismatch(catalog)
         if reason and self.needs_catalog:
             raise CatalogMismatch(
                 f"the columns of {self.database}.{self.table} cannot be named, because the table was altered "
                 f"after this event was written ({reason}); set binlog_row_metadata=FULL on the server, or "
-                "start behind the change"
+                "start after the change"
             )
         known = catalog if catalog is not None and reason is None else (None,) * len(self.types)
         return tuple(self._column(i, info) for i, info in enumerate(known))
 
     def mismatch(self, catalog: tuple[ColumnInfo, ...]) -> str | None:
-        """Why the catalog's columns are not this table map's, in words; null where they fit."""
+        """Why the catalog's columns are not this table map's, in words; None if they are compatible."""
         if len(catalog) != len(self.types):
             return f"{len(catalog)} columns in the catalog, {len(self.types)} in the binlog"
         for i, info in enumerate(catalog):
@@ -191,7 +191,7 @@ class TableMap(EventBody):
 
 
 def _column_json(column: Column) -> dict[str, Any]:
-    """What is known of a column, its name and type first."""
+    """The known attributes of a column, its name and type first."""
     values = {f.name: json_value(getattr(column, f.name)) for f in fields(column)}
     shown = {"name": column.name, "type": type_name(column)} | values
     return {name: value for name, value in shown.items() if value is not None}
@@ -219,7 +219,7 @@ def _read_metadata(reader: EventReader, codes: bytes) -> tuple[tuple[int, ...], 
         if code in _REAL_TYPE_AND_LENGTH and packed[0]:
             real_type = packed[0] | _LENGTH_BITS
             if real_type not in _REAL_TYPE_AND_LENGTH:
-                raise EventError(f"column type {code} cannot stand for type {real_type}", reader.offset - 2)
+                raise EventError(f"column type {code} cannot encode type {real_type}", reader.offset - 2)
             types.append(real_type)
             metadata.append(packed[1] | (~packed[0] & _LENGTH_BITS) << 4)
         else:

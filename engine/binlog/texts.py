@@ -1,7 +1,7 @@
-"""Short texts of events in their own character set: statements, and the members of ENUM and SET columns.
+"""Decodes short texts of events in their own character set: statements, and the members of ENUM and SET.
 
-One value at a time, by the same tables that the columns' kernels use. Nothing is dropped in silence: bytes
-that are not text in their character set become `\\xNN`.
+One value at a time, with the same tables that the columns' kernels use. No byte is dropped: bytes that are
+not valid in their character set become `\\xNN`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from engine.binlog.charset_tables import (
 from engine.binlog.charsets import BINARY, collation_charset
 
 _UTF8 = ("utf8mb4", "utf8mb3", BINARY)
-"""`binary` statements are what their client made them: most likely UTF-8."""
+"""The server does not know the encoding of `binary` statements; UTF-8 is the most likely one."""
 _NOT_ASCII = frozenset({*UNICODE_CODECS, "swe7"})
-"""Character sets in which bytes below 0x80 may be something else than in ASCII."""
+"""Character sets in which bytes below 0x80 may differ from ASCII."""
 _REPLACEMENT = "\ufffd"
 _LONGEST_SEQUENCE = 4
 
 
 def decode_text(value: bytes, collation: int | None) -> tuple[str, bool]:
-    """The text of bytes in a collation's character set (None: UTF-8), and whether that was without loss."""
+    """Bytes in a collation's character set (None: UTF-8) as text, and whether all bytes were valid in it."""
     charset = BINARY if collation is None else collation_charset(collation)
     if charset in _UTF8 or (value.isascii() and charset not in _NOT_ASCII):
         try:
@@ -41,7 +41,7 @@ def decode_text(value: bytes, collation: int | None) -> tuple[str, bool]:
 
 
 def _decoded(value: bytes, charset: str) -> str | None:
-    """The text, or None where some of the bytes are not text in the character set."""
+    """The text, or None if some of the bytes are not valid in the character set."""
     if charset in SINGLE_BYTE_CHARSETS or charset in MULTI_BYTE_CHARSETS:
         return _by_table(value, _characters(charset), charset == "gb18030")
     try:
@@ -54,7 +54,7 @@ def _decoded(value: bytes, charset: str) -> str | None:
 
 @cache
 def _characters(charset: str) -> dict[bytes, str]:
-    """Sequence of bytes → character, without those that stand for nothing."""
+    """Sequence of bytes → character, without sequences that are not a character."""
     if charset in SINGLE_BYTE_CHARSETS:
         table = {bytes([byte]): each for byte, each in enumerate(single_byte_characters(charset))}
     else:
@@ -85,7 +85,7 @@ def _by_table(value: bytes, characters: dict[bytes, str], has_supplementary: boo
 
 
 def _supplementary(sequence: bytes) -> str | None:
-    """The character beyond U+FFFF of four bytes in gb18030, which follow Unicode's order there."""
+    """The character above U+FFFF of a four-byte sequence in gb18030, which has them in Unicode's order."""
     number = gb18030_number(sequence)
     code_point = -1 if number is None else 0x10000 + number - GB18030_SUPPLEMENTARY
     return chr(code_point) if 0x10000 <= code_point <= 0x10FFFF else None

@@ -1,4 +1,4 @@
-"""A column's type as a person would write it, for the `mysql_type` metadata of an Arrow field."""
+"""A column's type in SQL notation, for the `mysql_type` metadata of an Arrow field."""
 
 from __future__ import annotations
 

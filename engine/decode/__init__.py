@@ -1,1 +1,1 @@
-"""The decode room: from raw event bytes to typed Arrow record batches."""
+"""From raw event bytes to typed Arrow record batches: a batch's steps, and the decoder process."""

@@ -1,6 +1,6 @@
 """One batch, decoded: the steps in order, and what happens when an event is broken.
 
-Open the events (checksums), expand compressed ones, survey, walk each table's rows, build its record batch,
+Open the events (checksums), expand compressed ones, group, walk each table's rows, build its record batch,
 describe what is no row change for the events feed. If any step finds a broken event, everything up to the
 last transaction end before it is decoded again without the rest, and the error goes along with that.
 """
@@ -29,9 +29,9 @@ from engine.decode.arrow.arena import Arena, ArenaFull, Built, in_own_room
 from engine.decode.arrow.codec import Counters, Options
 from engine.decode.feed.dropped import dropped_entry
 from engine.decode.feed.events_feed import event_times, feed_batch, feed_message
+from engine.decode.rows.event_groups import EventGroups, feed_table, group_events, rows_by_slot
 from engine.decode.rows.expand import expand_compressed
-from engine.decode.rows.rollbacks import without_undone_rows
-from engine.decode.rows.survey import Survey, feed_table, rows_by_slot, survey_events
+from engine.decode.rows.rollbacks import drop_rolled_back_rows
 from engine.decode.rows.tagged_gtids import TaggedGtids
 from engine.decode.rows.walk import walk_tables
 from engine.decode.tables.assemble import TableMessage, assemble
@@ -168,36 +168,36 @@ class BatchDecoder:
         # From here on no event has a checksum: it was cut off, or (in a compressed transaction) never there.
         description = description.without_checksums()
         events = expand_compressed(events, description)
-        survey = survey_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
+        groups = group_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
         tagged = TaggedGtids(description)
-        tagged.tell_times(events, survey)
-        survey, beyond = without_undone_rows(events, survey, description)
+        tagged.fill_commit_times(events, groups)
+        groups, beyond = drop_rolled_back_rows(events, groups, description)
         counters.add("rollbacks_beyond_batch", beyond)
-        decoders = self._decoders(events, survey, description, batch.catalog)
+        decoders = self._decoders(events, groups, description, batch.catalog)
         events, differences = plain_updates(
-            events, survey.rows_events, survey.rows_slots, decoders, description
+            events, groups.rows_events, groups.rows_slots, decoders, description
         )
         counters.add("json_differences", sum(map(len, differences.values())))
-        walked = _walk_tables(events, survey, decoders, differences)
+        walked = _walk_tables(events, groups, decoders, differences)
         counts = np.zeros(len(events) + 1, np.int64)
         for _, rows in walked:
             counts[rows.events] = rows.rows.counts
-        counts[survey.feed_events] = 1
+        counts[groups.feed_events] = 1
         before = np.cumsum(counts) - counts
-        gtids = gtid_texts(events, survey.transaction_gtids, tagged.split)
-        transactions = Transactions(survey.transaction_times, gtids)
+        gtids = gtid_texts(events, groups.transaction_gtids, tagged.split)
+        transactions = Transactions(groups.transaction_times, gtids)
         tables = [
             self._table(events, decoder, rows, transactions, before, arena, counters)
             for decoder, rows in walked
         ]
-        if len(survey.feed_events):
-            entries = feed_batch(events, survey, before, description, tagged.split)
+        if len(groups.feed_events):
+            entries = feed_batch(events, groups, before, description, tagged.split)
             times = entries.column("_commit_timestamp").cast(pa.int64()).to_numpy()
             message = partial(feed_message, entries, int(times.min()), int(times.max()))
             tables.append(_placed(message, arena))
         # Where earlier batches are dropped because their transaction was rolled back, its GTID still counts.
         first = 0 if batch.aborts_transaction else events.context
-        gtid_events = survey.transaction_gtids[survey.transaction_gtids >= first]
+        gtid_events = groups.transaction_gtids[groups.transaction_gtids >= first]
         return _Content(
             tables=tables,
             ordinals=int(before[-1]),
@@ -218,17 +218,17 @@ class BatchDecoder:
         description = (description or FormatDescription.assumed()).without_checksums()
         tagged = TaggedGtids(description)
         try:
-            survey = survey_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
-            tagged.tell_times(events, survey)
+            groups = group_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
+            tagged.fill_commit_times(events, groups)
         except EventTableError:
             # The GTID event is not sound either: then nobody knows the GTID.
             events = events.head(1)
-            survey = survey_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
-        gtid_events = survey.transaction_gtids
+            groups = group_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
+        gtid_events = groups.transaction_gtids
         gtid, time = None, None
         if len(gtid_events):
             gtid = gtid_texts(events, gtid_events, tagged.split).array()[0].as_py()
-            time = int(event_times(events, events.places[-1:], survey.transaction_times)[0])
+            time = int(event_times(events, events.batch_indexes[-1:], groups.transaction_times)[0])
         sure = not dropped.gtid_is_doubtful
         entry = dropped_entry(file, dropped, gtid if sure else None, time if sure else None)
         ranges = gtid_ranges(events, gtid_events[gtid_events >= 0], tagged.split)
@@ -247,14 +247,14 @@ class BatchDecoder:
     def _decoders(
         self,
         events: EventTable,
-        survey: Survey,
+        groups: EventGroups,
         description: FormatDescription,
         catalog: Mapping[str, bytes],
     ) -> list[TableDecoder | None]:
         """Per slot its decoder, null for tables without rows here and for those that nobody wants."""
-        used = np.bincount(survey.rows_slots, minlength=len(survey.table_maps))
+        used = np.bincount(groups.rows_slots, minlength=len(groups.table_maps))
         decoders: list[TableDecoder | None] = []
-        for slot, place in enumerate(survey.table_maps):
+        for slot, place in enumerate(groups.table_maps):
             decoder = None
             if used[slot]:
                 try:
@@ -344,7 +344,7 @@ def _corruption(error: EventTableError, index: NDArray[np.uint32], data: Bytes) 
 
 def _walk_tables(
     events: EventTable,
-    survey: Survey,
+    groups: EventGroups,
     decoders: Sequence[TableDecoder | None],
     differences: Mapping[int, Sequence[JsonUpdate]],
 ) -> list[tuple[TableDecoder, TableRows]]:
@@ -352,11 +352,11 @@ def _walk_tables(
 
     `differences`: by event the JSON cells that only list what changed.
     """
-    order, bounds = rows_by_slot(survey, [decoder is not None for decoder in decoders])
+    order, bounds = rows_by_slot(groups, [decoder is not None for decoder in decoders])
     found = [(decoder, *bounds[slot]) for slot in bounds if (decoder := decoders[slot]) is not None]
     if not found:
         return []
-    places, transactions = survey.rows_events[order], survey.rows_transactions[order]
+    places, transactions = groups.rows_events[order], groups.rows_transactions[order]
     ends = [end for _, _, end in found]
     walked = walk_tables(events, places, ends, [decoder.layout for decoder, _, _ in found])
     tables = []

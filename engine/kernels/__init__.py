@@ -1,1 +1,1 @@
-"""What every compiled kernel stands on: decorators, cache, memory access, bounds checks."""
+"""What all compiled kernels use: decorators, the cache of compiled code, memory access, bounds checks."""

@@ -1,8 +1,8 @@
-"""Kernels with every access to memory checked: an aid for tests, on with BINLOG_ENGINE_CHECK_BOUNDS=1.
+"""Kernels with every memory access checked: an aid for tests, enabled by BINLOG_ENGINE_CHECK_BOUNDS=1.
 
-As users run them, kernels check lengths and nothing else, so one that reads out of bounds does so in
-silence. With checks on, an access outside of its array raises `IndexError`; kernels are compiled apart, and
-run slowly.
+Without it, kernels check the lengths in the data and nothing else, so that a kernel that reads out of bounds
+does so unnoticed. With it, an access outside its array raises `IndexError`; such kernels are compiled
+separately and run slowly.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from numba.core import cgutils
 CHECKS_BOUNDS = os.environ.get("BINLOG_ENGINE_CHECK_BOUNDS") == "1"
 
 if CHECKS_BOUNDS:
-    # For everything that goes through array[index]; the kernels' own loads and stores call `check_range`.
+    # This checks every array[index]; the kernels' own loads and stores call `check_range`.
     numba.config.BOUNDSCHECK = 1
 
 
 def check_range(context: Any, builder: Any, offset: Any, size: Any, length: Any) -> None:
-    """Emit code that raises `IndexError` unless `size` bytes from `offset` on lie inside of `length` bytes.
+    """Emit code that raises `IndexError` unless the `size` bytes at `offset` are within `length` bytes.
 
     All three are LLVM values of 64 bits.
     """
@@ -29,4 +29,4 @@ def check_range(context: Any, builder: Any, offset: Any, size: Any, length: Any)
     below = builder.or_(builder.icmp_signed("<", offset, zero), builder.icmp_signed("<", size, zero))
     beyond = builder.icmp_signed(">", offset, builder.sub(length, size))
     with cgutils.if_unlikely(builder, builder.or_(below, beyond)):
-        context.call_conv.return_user_exc(builder, IndexError, ("a kernel left its array",))
+        context.call_conv.return_user_exc(builder, IndexError, ("a kernel access outside an array",))

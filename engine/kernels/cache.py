@@ -1,8 +1,9 @@
-"""Where compiled kernels are kept: in the user's cache, one folder per module that has kernels and its state.
+"""Where compiled kernels are stored: in the user's cache, one folder per version of each module with kernels.
 
-numba notices a change of the file that a kernel stands in, but not of a kernel or a constant that it takes
-from another file, and would go on using old code. So a folder's name has a digest of the module and of every
-module of the engine that it imports, directly or not: any change means new code, and of that module only.
+numba notices a change of the file that defines a kernel, but not of the kernels and constants that the file
+imports, and would continue to use the old code. So each folder's name contains the module's name and a digest
+of the sources of the module and of every module of the engine that it imports, directly or not: a change of
+any of them compiles this module's kernels anew, and leaves the code of modules that do not import it alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from engine.kernels.bounds import CHECKS_BOUNDS
 _PACKAGE = "engine"
 _ROOT = Path(__file__).parents[2]
 _UNUSED_SECONDS = 14 * 86400
-"""After that time without a start, code of an older state of a module goes."""
+"""Code of an older version of a module is deleted when no process has used it for this time."""
 
 _IMPORTED = re.compile(
     rf"^\s*(?:from\s+({_PACKAGE}[\w.]*)\s+import\s+(\([^)]*\)|[^\n(]*)|import\s+({_PACKAGE}[\w.]*))", re.M
@@ -33,7 +34,10 @@ _IMPORTED = re.compile(
 
 
 def keep_compiled(function: Callable[..., Any]) -> None:
-    """Tell numba, which is about to compile `function`, where to keep it (unless NUMBA_CACHE_DIR says so)."""
+    """Set where numba stores the code of `function`, which it is about to compile.
+
+    NUMBA_CACHE_DIR, if set, takes precedence.
+    """
     if os.environ.get("NUMBA_CACHE_DIR") and not CHECKS_BOUNDS:
         return
     numba.config.CACHE_DIR = str(kernel_folder(function.__module__))
@@ -41,8 +45,8 @@ def keep_compiled(function: Callable[..., Any]) -> None:
 
 @cache
 def kernel_folder(module: str) -> Path:
-    """The folder that a module's kernels are kept in, in its present state."""
-    # Code that checks bounds is kept apart, since numba does not tell it from the other.
+    """The folder for the compiled kernels of a module, as its sources are now."""
+    # Code with bounds checks is stored separately, since numba does not distinguish it.
     kind = "checked-kernels" if CHECKS_BOUNDS else "kernels"
     name = f"{module}-{source_digest(module)}"
     try:
@@ -54,14 +58,14 @@ def kernel_folder(module: str) -> Path:
         os.utime(folder)
         usable = os.access(folder, os.R_OK | os.W_OK | os.X_OK)
     except (OSError, RuntimeError):
-        # `Path.home` raises the latter for a user without a home.
+        # `Path.home` raises RuntimeError for a user without a home directory.
         usable = False
     return folder if usable else Path(tempfile.mkdtemp(prefix="binlog-engine-kernels-"))
 
 
 @cache
 def source_digest(module: str) -> str:
-    """Changes whenever a module of the engine, or one that it imports, does."""
+    """A digest of the sources of a module and of every module of the engine that it imports."""
     digest = hashlib.sha256()
     for name in sorted(_closure(module)):
         digest.update(f"{name}\0".encode() + _source(name))

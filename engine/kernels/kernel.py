@@ -1,7 +1,7 @@
-"""What every compiled kernel shares: how kernels are compiled, and little-endian reads.
+"""The decorators that compile kernels, and little-endian reads for them.
 
-Kernels are numba functions without Python objects, compiled once and cached on disk. They never trust a
-length: whoever calls a read below has checked that the bytes are there.
+Kernels are numba functions without Python objects, compiled once and cached on disk. The reads below do not
+check bounds: a kernel checks every length before it reads.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ Int64s = NDArray[np.int64]
 
 
 EVERY_KERNEL: list[Any] = []
-"""What `kernel` has made."""
+"""Every function that `kernel` has decorated."""
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: compile to machine code on first use, keep the code on disk for the next process."""
+    """Decorator: compile to machine code on first use, and store the code on disk for later processes."""
     compiled = _kept(function)
     EVERY_KERNEL.append(compiled)
     return compiled
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator for what a kernel calls per event: part of every kernel that calls it.
+    """Decorator for a function that a kernel calls once per event: compiled into every kernel that calls it.
 
     A call that is not inlined counts references to its arrays, which takes longer than such a function does.
-    Called from Python it is a kernel like others.
+    Called from Python, it is a kernel like the others.
     """
     return _kept(function, inline="always")
 
@@ -50,7 +50,7 @@ def _kept(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
 
 
 def _loader(bits: int) -> Callable[..., Any]:
-    """How an intrinsic reads a little-endian number of so many bits at an offset of a byte array."""
+    """The code generator of an intrinsic that reads a little-endian number of `bits` bits at an offset."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -66,7 +66,7 @@ def _loader(bits: int) -> Callable[..., Any]:
 
 @intrinsic
 def load_word(typing_context: Any, data: Any, offset: Any) -> Any:
-    """The eight bytes at `offset` of a byte array, little-endian, as uint64; no check of bounds."""
+    """The eight bytes at `offset` of a byte array, little-endian, as uint64; bounds are not checked."""
     return types.uint64(data, types.intp), _loader(64)
 
 

@@ -1,6 +1,6 @@
 """Unaligned loads, stores and copies at an address, for kernels.
 
-A kernel takes the address of an array once (`address_of`) and works with offsets from it. The caller has
+A kernel gets the address of an array once (`address_of`) and accesses offsets from it. The caller has
 checked every offset; with BINLOG_ENGINE_CHECK_BOUNDS=1 each access is checked as well (`bounds`).
 """
 
@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 from engine.kernels.bounds import CHECKS_BOUNDS, check_range
 
 PADDING = 128
-"""Bytes that kernels may write past the end of a buffer: whole steps are cheaper than exact ends."""
+"""Bytes that kernels may write past the end of a buffer: whole vectors are faster than an exact end."""
 _BYTE = ir.IntType(8)
 
 _WORD = ir.IntType(64)
@@ -26,27 +26,27 @@ _WORD = ir.IntType(64)
 VECTOR_SIZE = 32
 
 VECTOR = ir.VectorType(_BYTE, VECTOR_SIZE)
-"""What is copied, or looked at, at once."""
+"""What is copied or compared in one step."""
 
 _WORTH_A_CALL = 256
-"""Bytes from which on memcpy is faster than a loop over vectors."""
+"""Number of bytes from which memcpy is faster than a loop over vectors."""
 
 
 @intrinsic
 def address_of(typing_context: Any, array: Any) -> Any:
-    """Where a byte array's content starts in memory, as int64."""
+    """The memory address of a byte array's first byte, as int64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         content = context.make_array(signature.args[0])(context, builder, arguments[0])
         address = builder.ptrtoint(content.data, _WORD)
         if not CHECKS_BOUNDS:
             return address
-        # The address of both, which `_pointer` looks up.
-        place_and_size = cgutils.alloca_once(builder, _WORD, size=2)
-        builder.store(address, place_and_size)
+        # The address of a pair of address and length, which `_pointer` reads.
+        address_and_size = cgutils.alloca_once(builder, _WORD, size=2)
+        builder.store(address, address_and_size)
         size = builder.mul(content.nitems, content.itemsize)
-        builder.store(size, builder.gep(place_and_size, [_WORD(1)]))
-        return builder.ptrtoint(place_and_size, _WORD)
+        builder.store(size, builder.gep(address_and_size, [_WORD(1)]))
+        return builder.ptrtoint(address_and_size, _WORD)
 
     return types.int64(array), generate
 
@@ -54,10 +54,10 @@ def address_of(typing_context: Any, array: Any) -> Any:
 def _pointer(context: Any, builder: Any, item: Any, address: Any, offset: Any, size: Any = None) -> Any:
     """A pointer to `size` bytes (those of `item` unless given) at `offset` from `address`."""
     if CHECKS_BOUNDS:
-        place_and_size = builder.inttoptr(address, _WORD.as_pointer())
-        length = builder.load(builder.gep(place_and_size, [_WORD(1)]))
+        address_and_size = builder.inttoptr(address, _WORD.as_pointer())
+        length = builder.load(builder.gep(address_and_size, [_WORD(1)]))
         check_range(context, builder, offset, size or _WORD(item.width // 8), length)
-        address = builder.load(place_and_size)
+        address = builder.load(address_and_size)
     return builder.inttoptr(builder.add(address, offset), item.as_pointer())
 
 
@@ -82,7 +82,7 @@ def load_word(typing_context: Any, address: Any, offset: Any) -> Any:
 
 
 def load_vector(context: Any, builder: Any, address: Any, offset: Any) -> Any:
-    """Emit code that reads a `VECTOR` at `offset` from `address`: for intrinsics."""
+    """Emit code that reads a `VECTOR` at `offset` from `address`; used by intrinsics."""
     pointer = _pointer(context, builder, VECTOR, address, offset, _WORD(VECTOR.count))
     return builder.load(pointer, align=1)
 
@@ -146,7 +146,7 @@ def copy_padded(to: int, to_offset: int, start: int, offset: int, size: int, end
     elif size <= VECTOR_SIZE:
         _copy_vector(to, to_offset, start, offset)
     else:
-        # Several at once: how many of them there are to be is what a processor cannot predict.
+        # In groups of several vectors, since the processor mispredicts a loop whose length varies.
         for first in range(0, size, PADDING):
             for at in range(first, first + PADDING, VECTOR_SIZE):
                 _copy_vector(to, to_offset + at, start, offset + at)
@@ -175,7 +175,7 @@ def little_endian(data: int, start: int, size: int) -> Any:
 
 @numba.njit(inline="always")
 def big_endian(data: int, start: int, size: int) -> Any:
-    """The same with the most significant byte first."""
+    """`little_endian`, but with the most significant byte first."""
     if start + size >= 8:
         above = np.uint64(64 - 8 * size)
         return swap_bytes(load_word(data, start + size - 8)) << above >> above

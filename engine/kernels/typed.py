@@ -1,7 +1,7 @@
-"""Kernels with one declared signature: what the column families are made of.
+"""Kernels with one declared signature, which decode the column families.
 
-Such a kernel is compiled when it is first called, and cached on disk: compile time is paid once per machine,
-and a process loads only the kernels of the column types that its tables have.
+Such a kernel is compiled at its first call, and cached on disk, so that it is compiled once per machine, and
+a process loads only the kernels for the column types of its tables.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numba import types
 from engine.kernels.cache import keep_compiled
 
 DATA = types.Array(types.uint8, 1, "C", readonly=True)
-"""The batch; also every other byte array that a kernel only reads."""
+"""The bytes of the batch, or another byte array that a kernel only reads."""
 
 CELLS = types.Array(types.int32, 1, "C", readonly=True)
 
 OUT = types.uint8[::1]
-"""Bytes of an Arrow buffer to be filled."""
+"""Bytes of an Arrow buffer that a kernel fills."""
 
 OFFSETS = types.int32[::1]
 
@@ -39,11 +39,11 @@ class Kernel:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether there is code, compiled or out of the cache."""
+        """Whether this process has the compiled code, its own or from the cache."""
         return self._compiled is not None
 
     def compile(self) -> Callable[..., Any]:
-        """The compiled function."""
+        """The compiled function, compiled now if it was not before."""
         if self._compiled is None:
             keep_compiled(self._function)
             self._compiled = numba.njit(self._signature, cache=True, nogil=True)(self._function)

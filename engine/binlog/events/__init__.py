@@ -1,4 +1,4 @@
-"""One declared type with a decode function for every kind of event, grouped by what the events are about."""
+"""One dataclass with a decode function per kind of event, in modules by subject."""
 
 from engine.binlog.events.decoding import Event, TaggedGtid, decode_event, feed_entry, gtid_set_text
 from engine.binlog.format_description import verify_checksum

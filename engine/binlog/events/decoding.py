@@ -1,4 +1,4 @@
-"""Any event, from its bytes to what it says. A new event type is a body type and one line in `_BODIES`."""
+"""Decodes any event from its bytes. A new event type needs a body class and one line in `_BODIES`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.binlog import event_types as t
 from engine.binlog.event_body import EventBody
-from engine.binlog.event_framing import open_event
+from engine.binlog.event_headers import open_event
 from engine.binlog.events import load_data, management, mariadb, payload, rows, statements, transactions
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_set import MariadbGtidSet
@@ -72,7 +72,7 @@ class Event:
         return self.header.type_name
 
     def to_json(self) -> dict[str, Any]:
-        """Header and body in types that JSON has, under the names of `events --json`."""
+        """Header and body in JSON types, under the names of `events --json`."""
         header = self.header
         return {
             "size": header.size,
@@ -88,7 +88,7 @@ class Event:
 def decode_event(data: bytes, fmt: FormatDescription) -> Event:
     """A whole event, with or without its checksum, which is not verified here.
 
-    Types that nobody knows give their bytes. Raises `EventError` for anything malformed.
+    The body of an unknown type is its bytes (`Opaque`). Raises `EventError` for anything malformed.
     """
     if data[4:5] and data[4] in (t.FORMAT_DESCRIPTION_EVENT, t.START_EVENT_V3):
         fmt = FormatDescription.parse(data)
@@ -98,9 +98,9 @@ def decode_event(data: bytes, fmt: FormatDescription) -> Event:
 
 
 def feed_entry(event: Event) -> tuple[str, str | None, str | None, str]:
-    """The event for the events feed: type, database, statement, and all that it holds as a JSON object.
+    """The event for the events feed: type, database, statement, and all its fields as a JSON object.
 
-    The object has the event's own time as well, which is when its statement began: NOW() gives that.
+    The object also has the event's timestamp, which is when its statement began: the value of NOW() in it.
     """
     database = getattr(event.body, "database", None)
     statement = getattr(event.body, "statement", None)
@@ -110,7 +110,7 @@ def feed_entry(event: Event) -> tuple[str, str | None, str | None, str]:
 
 
 def gtid_set_text(event: Event) -> str | None:
-    """The executed GTID set that an event tells, as at the beginning of each file; null for other events."""
+    """The executed GTID set in an event at the start of a file; None for events without one."""
     if isinstance(event.body, transactions.PreviousGtids):
         return event.body.gtid_set
     if isinstance(event.body, mariadb.GtidList):
@@ -127,5 +127,5 @@ class TaggedGtid:
     def __call__(self, data: bytes) -> tuple[str, int]:
         body = decode_event(data, self.fmt).body
         if not isinstance(body, transactions.GtidTagged) or body.source is None or body.number is None:
-            raise EventError("a tagged GTID is expected here", 4)
+            raise EventError("a tagged GTID event is expected", 4)
         return body.source, body.number

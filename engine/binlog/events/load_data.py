@@ -1,4 +1,4 @@
-"""LOAD DATA INFILE as servers have replicated it over the years.
+"""The events of LOAD DATA INFILE in statement-based replication, from MySQL 3.23 on.
 
 MySQL 3.23 and 4.x: LOAD_EVENT or NEW_LOAD_EVENT, or CREATE_FILE, APPEND_BLOCK and EXEC_LOAD (or DELETE_FILE)
 with the file's content. Since 5.0: BEGIN_LOAD_QUERY, APPEND_BLOCK and EXECUTE_LOAD_QUERY with the statement's
@@ -23,12 +23,12 @@ _OPTIONS = {0x1: "DUMPFILE", 0x2: "OPTIONALLY ENCLOSED", 0x4: "REPLACE", 0x8: "I
 
 @dataclass(frozen=True, slots=True)
 class Load(EventBody):
-    """LOAD_EVENT (delimiters of one character) and NEW_LOAD_EVENT: the statement in its parts."""
+    """LOAD_EVENT (delimiters of one character) and NEW_LOAD_EVENT: the clauses of the statement."""
 
     database: str
     table: str
     file: str
-    """Name of the file as the statement had it."""
+    """The file's name in the statement."""
     columns: tuple[str, ...]
     thread_id: int
     execution_time: int
@@ -50,7 +50,7 @@ class Load(EventBody):
 
 @dataclass(frozen=True, slots=True)
 class CreateFile(Load):
-    """CREATE_FILE_EVENT: a load whose file's first bytes come with it, and further ones behind it."""
+    """CREATE_FILE_EVENT: a LOAD statement with the file's first bytes; APPEND_BLOCK events have the rest."""
 
     file_id: int
     block: bytes
@@ -65,7 +65,7 @@ class CreateFile(Load):
 
 
 def _read_load(reader: EventReader, post_header: EventReader, short_delimiters: bool) -> dict[str, Any]:
-    """All fields of a `Load` but the file, which the reader then stands at."""
+    """All fields of a `Load` but the file, which is next in the reader."""
     thread_id, execution_time, skip_lines = post_header.uint(4), post_header.uint(4), post_header.uint(4)
     table_length, database_length, column_count = (
         post_header.uint(1),
@@ -104,7 +104,7 @@ def _name(reader: EventReader, length: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileBlock(EventBody):
-    """APPEND_BLOCK_EVENT and BEGIN_LOAD_QUERY_EVENT: a piece of the file; the latter begins it."""
+    """APPEND_BLOCK_EVENT and BEGIN_LOAD_QUERY_EVENT: a block of the file; the latter has the first one."""
 
     file_id: int
     block: bytes
@@ -117,7 +117,7 @@ class FileBlock(EventBody):
 
 @dataclass(frozen=True, slots=True)
 class FileEnd(EventBody):
-    """EXEC_LOAD_EVENT: the file is complete, load it. DELETE_FILE_EVENT: the load failed, forget the file."""
+    """EXEC_LOAD_EVENT: the file is complete, load it. DELETE_FILE_EVENT: the load failed, delete the file."""
 
     file_id: int
 
@@ -129,14 +129,14 @@ class FileEnd(EventBody):
 
 @dataclass(frozen=True, slots=True)
 class ExecuteLoadQuery(Query):
-    """EXECUTE_LOAD_QUERY_EVENT: the file is complete, run this statement over it."""
+    """EXECUTE_LOAD_QUERY_EVENT: the file is complete, execute this statement with it."""
 
     file_id: int
     file_name_start: int
-    """Where in the statement's bytes the file's name stands, with what surrounds it."""
+    """Offset in the statement's bytes of the file's name, with its quotes and the keywords around it."""
     file_name_end: int
     duplicates: str
-    """What a duplicate key leads to: `ERROR`, `IGNORE` or `REPLACE`."""
+    """What the statement does for duplicate keys: `ERROR`, `IGNORE` or `REPLACE`."""
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:

@@ -1,4 +1,4 @@
-"""Events that speak of the binlog itself: its format, its files, its gaps, and silence."""
+"""Events about the binlog itself: its format, its files, lost events, heartbeats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIRST_EVENT = 4
 
 @dataclass(frozen=True, slots=True)
 class Format(EventBody):
-    """FORMAT_DESCRIPTION_EVENT and START_EVENT_V3; what it means is in `FormatDescription`."""
+    """FORMAT_DESCRIPTION_EVENT and START_EVENT_V3; see `FormatDescription` for the meaning of the fields."""
 
     binlog_version: int
     server_version: str
@@ -29,7 +29,7 @@ class Format(EventBody):
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """From `fmt`, which has been read from this very event."""
+        """From `fmt`, which was read from this event."""
         return cls(
             binlog_version=fmt.binlog_version,
             server_version=fmt.server_version,
@@ -42,24 +42,24 @@ class Format(EventBody):
 
 @dataclass(frozen=True, slots=True)
 class Stop(EventBody):
-    """STOP_EVENT: the server shut down; nothing follows in the file."""
+    """STOP_EVENT: the server shut down; it is the last event of the file."""
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """It is empty."""
+        """The body is empty."""
         return cls()
 
 
 @dataclass(frozen=True, slots=True)
 class Rotate(EventBody):
-    """ROTATE_EVENT: the binlog goes on in another file."""
+    """ROTATE_EVENT: the binlog continues in another file."""
 
     next_file: str
     position: int
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """MySQL 3.23 wrote no position."""
+        """Position (absent in MySQL 3.23) and file name."""
         position = reader.uint(8) if fmt.post_header_length(ROTATE_EVENT) else _FIRST_EVENT
         name = reader.rest()
         if not name:
@@ -69,7 +69,7 @@ class Rotate(EventBody):
 
 @dataclass(frozen=True, slots=True)
 class Slave(EventBody):
-    """SLAVE_EVENT, which no server ever wrote outside its developers' tests: where a replica reads from."""
+    """SLAVE_EVENT, which servers wrote only in their developers' tests: where a replica reads from."""
 
     position: int
     port: int
@@ -85,7 +85,7 @@ class Slave(EventBody):
 
 @dataclass(frozen=True, slots=True)
 class Incident(EventBody):
-    """INCIDENT_EVENT: the source lost events; a replica cannot go on as if nothing had happened."""
+    """INCIDENT_EVENT: the source lost events, so a replica's data may differ from the source's."""
 
     incident: int
     name: str
@@ -93,7 +93,7 @@ class Incident(EventBody):
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """The message was left out by early servers."""
+        """Number and message; early servers did not write the message."""
         incident = reader.uint(2)
         message = text(reader.take(reader.uint(1))) if reader.remaining else None
         return cls(incident, _INCIDENTS.get(incident, "UNKNOWN"), message)
@@ -101,7 +101,7 @@ class Incident(EventBody):
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat(EventBody):
-    """HEARTBEAT_LOG_EVENT and its version 2: the source has nothing to send. Never in a file."""
+    """HEARTBEAT_LOG_EVENT: the source has no events to send. Never in a file."""
 
     file: str
     position: int
@@ -114,11 +114,11 @@ class Heartbeat(EventBody):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatV2(Heartbeat):
-    """HEARTBEAT_LOG_EVENT_V2: for positions beyond 4 GB. Fields of type, length, value; type 0 ends them."""
+    """HEARTBEAT_LOG_EVENT_V2: for positions above 4 GB. Fields of type, length, value; type 0 ends them."""
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """Types that nobody knows are stepped over."""
+        """Fields of unknown types are skipped."""
         file, position = "", header.next_position
         while reader.remaining and (field_type := reader.length_encoded()):
             field = reader.part(reader.length_encoded())
@@ -131,7 +131,7 @@ class HeartbeatV2(Heartbeat):
 
 @dataclass(frozen=True, slots=True)
 class Opaque(EventBody):
-    """IGNORABLE_LOG_EVENT, and every event of a type that nobody here knows: its bytes."""
+    """IGNORABLE_LOG_EVENT, and events of all types that the engine does not decode: the bytes of the body."""
 
     bytes: bytes
 

@@ -35,24 +35,24 @@ _GTID_LIST_FLAGS = {0x1: "until_reached", 0x2: "ignore_gtids"}
 
 @dataclass(frozen=True, slots=True)
 class MariadbGtid(EventBody):
-    """GTID_EVENT: a transaction begins (in place of BEGIN), or a single statement that is one of its own."""
+    """GTID_EVENT: begins a transaction (instead of BEGIN), or precedes a statement that is a transaction."""
 
     gtid: str
     """`domain-server-number`."""
     flags: tuple[str, ...]
     commit_id: int | None
-    """The same for transactions that were committed together."""
+    """Equal for transactions that were committed as a group."""
     xa_format_id: int | None
     xa_gtrid: bytes | None
     xa_bqual: bytes | None
     extra_engines: int | None
     start_alter_sequence_number: int | None
-    """Which START ALTER this ends."""
+    """The number of the START ALTER event that this one completes."""
     thread_id: int | None
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """Number, domain, flags; then what the flags announce; else padding."""
+        """Number, domain, flags; then the fields that the flags announce; then padding."""
         number, domain, flags = reader.uint(8), reader.uint(4), reader.uint(1)
         commit_id = reader.uint(8) if flags & _GROUP_COMMIT else None
         xa_format_id = xa_gtrid = xa_bqual = None
@@ -102,7 +102,7 @@ class BinlogCheckpoint(EventBody):
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """The file's name behind its length."""
+        """The file's name after its length."""
         return cls(text(reader.take(reader.uint(4))))
 
 
@@ -122,16 +122,16 @@ class StartEncryption(EventBody):
 
 @dataclass(frozen=True, slots=True)
 class PartialRowData(EventBody):
-    """PARTIAL_ROW_DATA_EVENT (MariaDB 12.3): a piece of a rows event that was too large."""
+    """PARTIAL_ROW_DATA_EVENT (MariaDB 12.3): a fragment of a rows event that was too large."""
 
     pieces: int
     piece: int
-    """From 1."""
+    """The fragment's number, from 1."""
     original_size: int | None
     data: bytes
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """Count, number, flags, the original's size where the flags say so, the piece."""
+        """Count, number, flags, the original event's size if the flags announce it, the fragment."""
         pieces, piece, flags = reader.uint(4), reader.uint(4), reader.uint(1)
         return cls(pieces, piece, reader.uint(8) if flags & 1 else None, reader.rest())

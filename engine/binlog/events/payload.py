@@ -1,7 +1,7 @@
 """A whole transaction compressed into one event (`binlog_transaction_compression`, MySQL 8.0.20 and later).
 
-Fields of type, length and value, then the events, one after the other and without checksums, as a zstd
-stream. What comes out is bounded twice: by what the event claims, and by what the caller allows.
+The body has fields of type, length and value, then the events, without checksums, as a zstd stream. The
+expanded size is limited both by the size that the event claims and by the caller's limit.
 Source: `codecs/binary.cpp` and `compression/` in MySQL's `libs/mysql/binlog/event`.
 """
 
@@ -21,9 +21,9 @@ from engine.binlog.format_description import FormatDescription
 from engine.errors import EventError, UnsupportedError
 
 MAX_UNCOMPRESSED = 1 << 32
-"""Bytes of a transaction's events in all, unless the caller says otherwise."""
+"""Largest total size in bytes of a transaction's events, unless the caller passes another limit."""
 MAX_EVENT = 1 << 30
-"""Bytes of one event: `max_allowed_packet` cannot be larger."""
+"""Largest size in bytes of one event: `max_allowed_packet` cannot be larger."""
 
 ENDS_INSIDE = "the compressed transaction ends in the middle of an event"
 _MORE_THAN_CLAIMED = "the compressed transaction holds more bytes than it claims"
@@ -35,7 +35,7 @@ _ALGORITHMS = {_ZSTD: "ZSTD", _NONE: "NONE"}
 _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
 
 _DECOMPRESSOR = zstandard.ZstdDecompressor()
-"""For what is expanded at once, so that not every transaction sets one up."""
+"""For `expand_into`, shared so that no transaction needs to create one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class TransactionPayload(EventBody):
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """Fields that nobody knows are stepped over; without compression there is no uncompressed size."""
+        """Unknown fields are skipped; without compression the uncompressed size is absent."""
         values: dict[int, int] = {}
         while (field_type := reader.length_encoded()) != _END:
             value = reader.part(reader.length_encoded())
@@ -63,10 +63,10 @@ class TransactionPayload(EventBody):
         return cls(_ALGORITHMS[algorithm], size, values.get(_UNCOMPRESSED_SIZE, size), reader.take(size))
 
     def claimed_size(self, limit: int) -> int:
-        """Bytes that it claims to expand to; `EventError` for more than `limit`."""
+        """The expanded size in bytes that the event claims. Raises `UnsupportedError` above `limit`."""
         if self.uncompressed_size > limit:
             raise UnsupportedError(
-                f"the transaction claims {self.uncompressed_size} bytes; {limit} are the most"
+                f"the transaction claims {self.uncompressed_size} bytes, the limit is {limit}"
             )
         return self.uncompressed_size
 
@@ -74,7 +74,7 @@ class TransactionPayload(EventBody):
 def inner_events(body: TransactionPayload, limit: int = MAX_UNCOMPRESSED) -> Iterator[bytes]:
     """The transaction's events, uncompressed one at a time; they have no checksums.
 
-    Raises `EventError` where the payload is damaged, or larger than it claims or than `limit` bytes.
+    Raises `EventError` if the payload is damaged, or larger than it claims or than `limit` bytes.
     """
     allowed = body.claimed_size(limit)
     with _open(body, zstandard.ZstdDecompressor()) as stream:
@@ -90,9 +90,9 @@ def inner_events(body: TransactionPayload, limit: int = MAX_UNCOMPRESSED) -> Ite
 
 
 def expand_into(body: TransactionPayload, out: memoryview) -> int:
-    """Put the transaction's events, uncompressed, one behind the other into `out`; how many bytes they take.
+    """Expand the transaction's events into `out`, next to each other; returns how many bytes they take.
 
-    `out` has the bytes that the event claims. Raises `EventError` where the payload is damaged or holds more.
+    `out` has the size that the event claims. Raises `EventError` if the payload is damaged or larger.
     """
     taken = 0
     with _open(body, _DECOMPRESSOR) as stream:
@@ -115,7 +115,7 @@ def _open(
 
 
 def _read(stream: io.BufferedIOBase | zstandard.ZstdDecompressionReader, length: int) -> bytes:
-    """`length` bytes, or fewer at the end of the stream."""
+    """The next `length` bytes, or fewer at the end of the stream."""
     pieces = []
     while length:
         try:
@@ -134,4 +134,4 @@ def _damaged(error: zstandard.ZstdError) -> EventError:
 
 
 MAX_EXPANDED = 1 << 30
-"""Bytes that one compressed event may expand to."""
+"""Largest expanded size in bytes of one compressed event in a batch."""

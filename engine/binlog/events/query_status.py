@@ -1,7 +1,7 @@
 """The status variables of a QUERY event: the session's settings that its statement depends on.
 
-A sequence of codes with values whose lengths only the code tells; so at the first unknown code reading has
-to stop. Source: `Query_event` in MySQL's `statement_events.cpp`, `Query_log_event` in MariaDB's
+A sequence of codes with values. The length of a value depends on its code, so reading stops at the first
+unknown code. Source: `Query_event` in MySQL's `statement_events.cpp`, `Query_log_event` in MariaDB's
 `log_event.cc`.
 """
 
@@ -13,15 +13,15 @@ from typing import Any
 from engine.binlog.event_reader import EventReader, text
 
 _TOO_MANY_DATABASES = 254
-"""In place of a count: the statement changed more databases than MySQL lists."""
+"""Instead of a count: the statement changed more databases than MySQL lists."""
 _MARIADB_ALTER_NUMBERED = 0x04 | 0x08
-"""Flags of COMMIT ALTER and ROLLBACK ALTER, which say which ALTER they end."""
+"""Flags of COMMIT ALTER and ROLLBACK ALTER, whose value includes the number of their START ALTER."""
 
 Status = dict[str, Any]
 
 
 def read_status(reader: EventReader) -> Status:
-    """All status variables to the reader's end, by name."""
+    """All status variables up to the reader's end, by name."""
     status: Status = {}
     while reader.remaining:
         code = reader.uint(1)
@@ -109,4 +109,4 @@ _VARIABLES: dict[int, Callable[[EventReader], Status]] = {
     130: _mariadb_alter,
     131: _mariadb_collations,
 }
-"""Code → what it adds. 128 and up are MariaDB's."""
+"""Code → reader of its value. Codes from 128 are MariaDB's."""

@@ -1,6 +1,6 @@
-"""The fixed part of rows events: which table, which columns, and where it all came from.
+"""The part of rows events before the row images: table, columns, partition, extra row info.
 
-The rows themselves are for the kernels (`engine.decode.rows.walk`). Source: `Rows_event` in MySQL's
+The kernels read the row images (`engine.decode.rows.walk`). Source: `Rows_event` in MySQL's
 `rows_event.cpp` and `rows_event.h`.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from engine.binlog.event_body import HIDDEN, EventBody
-from engine.binlog.event_framing import read_table_id
+from engine.binlog.event_headers import read_table_id
 from engine.binlog.event_reader import EventReader
 from engine.binlog.event_types import ROWS_EVENTS, EventHeader
 from engine.binlog.format_description import FormatDescription
@@ -23,17 +23,17 @@ _NDB, _PARTITION = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class RowsHeader(EventBody):
-    """Any event of `ROWS_EVENTS`, without its rows' values."""
+    """Any event of `ROWS_EVENTS`; its row images are not decoded."""
 
     table_id: int
     flags: int
     end_of_statement: bool
-    """The last rows event of its statement."""
+    """Whether it is the last rows event of its statement."""
     column_count: int
     columns: bytes
     """Bitmap of the columns in the (pre)image, lowest bit first."""
     columns_after: bytes | None
-    """Bitmap of those in the postimage of an update; version 0 has one bitmap for both."""
+    """Bitmap of the columns in the postimage of an update; events of version 0 have one bitmap for both."""
     partition: int | None
     source_partition: int | None
     """Partition of the preimage of an update."""
@@ -51,7 +51,7 @@ class RowsHeader(EventBody):
         if kind.version == 2:
             length = reader.uint(2)
             if length < 2:
-                raise EventError(f"extra row info of {length} bytes lacks its own length", reader.offset - 2)
+                raise EventError(f"extra row info cannot have {length} bytes", reader.offset - 2)
             extra = _read_extra(reader.part(length - 2), is_update)
         count = reader.length_encoded()
         bitmap = (count + 7) // 8
@@ -80,14 +80,14 @@ class _Extra:
 
 
 def _read_extra(reader: EventReader, is_update: bool) -> _Extra:
-    """Pieces that begin with their type; an unknown one hides what is behind it."""
+    """Extra row info: pieces that start with their type. Reading stops at the first unknown type."""
     extra = _Extra()
     while reader.remaining:
         piece = reader.uint(1)
         if piece == _NDB:
             length = reader.uint(1)
             if length < 1:
-                raise EventError("NDB row info lacks its own length", reader.offset - 1)
+                raise EventError("NDB row info is shorter than its length field", reader.offset - 1)
             extra.ndb_info = reader.take(length - 1)
         elif piece == _PARTITION:
             extra.partition = reader.uint(2)

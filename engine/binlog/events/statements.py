@@ -1,4 +1,4 @@
-"""Statements as text, and the events before a statement that say what its functions and variables gave."""
+"""Statements as text, and the events before a statement with the values of its functions and variables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.binlog.texts import decode_text
 from engine.errors import EventError
 
 _FIXED_PART = 11
-"""Bytes of a query's post header before MySQL 5.0; since then the length of the status variables follows."""
+"""Bytes of a query's post header before MySQL 5.0, which added the length of the status variables."""
 _INTVAR_KINDS = {1: "LAST_INSERT_ID", 2: "INSERT_ID"}
 _BINARY_COLLATION = 63
 _STRING, _REAL, _INTEGER, _DECIMAL = 0, 1, 2, 4
@@ -26,19 +26,19 @@ _UNSIGNED = 1
 
 @dataclass(frozen=True, slots=True)
 class Query(EventBody):
-    """QUERY_EVENT: a statement that the server ran."""
+    """QUERY_EVENT: a statement that the server executed."""
 
     database: str
     """The session's default database; empty if it had none."""
     statement: str
-    """From the client's character set; a byte that is none of its characters shows as `\\xNN`."""
+    """Decoded from the client's character set; a byte that is not valid in it becomes `\\xNN`."""
     statement_bytes: bytes | None
-    """The statement as it is, where `statement` had to escape bytes."""
+    """The statement's bytes if `statement` contains escaped bytes, otherwise None."""
     thread_id: int
     execution_time: int
     """Seconds."""
     error_code: int
-    """The error that the statement is expected to end with; 0: none."""
+    """The error that the statement is expected to end with; 0 for success."""
     status: Status
 
     @classmethod
@@ -54,13 +54,13 @@ class QueryCompressed(Query):
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """As a query, but the statement is compressed."""
+        """The fields of a query, but the statement is compressed."""
         post_header = reader.part(fmt.post_header_length(header.type_code))
         return cls(**read_query(reader, post_header, compressed=True))
 
 
 def read_query(reader: EventReader, post_header: EventReader, compressed: bool = False) -> dict[str, Any]:
-    """The fields of a `Query`; `post_header` may hold more behind them."""
+    """The fields of a `Query`; `post_header` may contain further fields after them."""
     thread_id, execution_time = post_header.uint(4), post_header.uint(4)
     database_length, error_code = post_header.uint(1), post_header.uint(2)
     status = read_status(reader.part(post_header.uint(2))) if post_header.remaining else {}
@@ -82,7 +82,7 @@ def read_query(reader: EventReader, post_header: EventReader, compressed: bool =
 
 @dataclass(frozen=True, slots=True)
 class IntVar(EventBody):
-    """INTVAR_EVENT: what LAST_INSERT_ID() gives in the next statement, or its first AUTO_INCREMENT value."""
+    """INTVAR_EVENT: LAST_INSERT_ID() in the next statement, or its first AUTO_INCREMENT value."""
 
     kind: str
     value: int
@@ -117,14 +117,14 @@ class UserVar(EventBody):
     type: str
     """`null`, `string`, `real`, `integer` or `decimal`."""
     value: str | int | float | None
-    """A decimal as text; null also for strings that are bytes, or not all text."""
+    """A decimal as text; None for NULL, and for strings that are binary or not valid in their collation."""
     value_bytes: bytes | None
     collation: int | None
     unsigned: bool | None
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """Name, whether it is null; else type, collation, value and, since MySQL 5.5, signedness."""
+        """Name, whether it is NULL; if not, type, collation, value and, since MySQL 5.5, signedness."""
         name = text(reader.take(reader.uint(4)))
         if reader.uint(1):
             return cls(name, "null", None, None, None, None)
@@ -152,21 +152,21 @@ def _string(value: bytes, collation: int) -> tuple[str | None, bytes | None]:
 
 @dataclass(frozen=True, slots=True)
 class RowsQuery(EventBody):
-    """ROWS_QUERY_LOG_EVENT: the statement that the rows events behind it come from."""
+    """ROWS_QUERY_LOG_EVENT: the statement that caused the rows events after it."""
 
     statement: str
     statement_bytes: bytes | None
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """MySQL's begins with a length of one byte that is not to be trusted."""
+        """The first byte is a length that is wrong for statements above 255 bytes, so it is not used."""
         reader.skip(1)
         return cls(*_unlabelled(reader.rest()))
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotateRows(RowsQuery):
-    """ANNOTATE_ROWS_EVENT: the same from MariaDB."""
+    """ANNOTATE_ROWS_EVENT: MariaDB's ROWS_QUERY_LOG_EVENT."""
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
@@ -175,6 +175,6 @@ class AnnotateRows(RowsQuery):
 
 
 def _unlabelled(raw: bytes) -> tuple[str, bytes | None]:
-    """A statement whose character set the event does not tell."""
+    """A statement in an event without its character set."""
     statement, faithful = decode_text(raw, None)
     return statement, None if faithful else raw

@@ -40,10 +40,10 @@ class Xid(EventBody):
 
 @dataclass(frozen=True, slots=True)
 class XaPrepare(EventBody):
-    """XA_PREPARE_LOG_EVENT: the transaction is prepared; XA COMMIT or XA ROLLBACK will come as a query."""
+    """XA_PREPARE_LOG_EVENT: the transaction is prepared; XA COMMIT or XA ROLLBACK follows as a query."""
 
     one_phase: bool
-    """It is committed right away instead."""
+    """Whether the transaction is committed at once instead (XA COMMIT … ONE PHASE)."""
     format_id: int
     gtrid: bytes
     bqual: bytes
@@ -63,30 +63,30 @@ class Gtid(EventBody):
     """GTID_LOG_EVENT, ANONYMOUS_GTID_LOG_EVENT and GTID_TAGGED_LOG_EVENT: a transaction begins."""
 
     gtid: str | None
-    """`uuid:number` or `uuid:tag:number`; null where GTIDs are off."""
+    """`uuid:number` or `uuid:tag:number`; None if GTIDs are off."""
     may_have_statements: bool
-    """The transaction may hold changes in statement format."""
+    """Whether the transaction may contain changes in statement format."""
     last_committed: int | None = None
     """`sequence_number` of the last transaction in this file that must be committed before this one."""
     sequence_number: int | None = None
     immediate_commit_timestamp: int | None = None
-    """µs since the epoch when it was committed on the server whose binlog this is."""
+    """Commit time in µs since the epoch on the server that wrote this binlog."""
     original_commit_timestamp: int | None = None
-    """µs since the epoch when it was committed first."""
+    """Commit time in µs since the epoch on the server where the transaction was executed first."""
     transaction_length: int | None = None
-    """Bytes of all the transaction's events, this one included."""
+    """Total size in bytes of the transaction's events, this one included."""
     immediate_server_version: int | None = None
-    """Such as 80015 for 8.0.15; 999999 where unknown."""
+    """Such as 80015 for 8.0.15; 999999 if unknown."""
     original_server_version: int | None = None
     commit_group_ticket: int | None = None
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """Servers have added to the end of the event over time, so each part may be missing."""
+        """Later servers have appended fields to the event, so all after the first three may be absent."""
         flags, uuid, number = reader.uint(1), reader.take(_UUID_LENGTH), reader.sint(8)
         anonymous = header.type_code == ANONYMOUS_GTID_LOG_EVENT
         if number != 0 if anonymous else number < 1:
-            raise EventError(f"{number} is no number of a transaction", reader.offset - 8)
+            raise EventError(f"{number} is not a valid GTID number", reader.offset - 8)
         values: dict[str, int] = {}
         if reader.remaining >= 17 and reader.uint(1) == _LOGICAL_CLOCK:
             values["last_committed"], values["sequence_number"] = reader.sint(8), reader.sint(8)
@@ -101,12 +101,12 @@ class Gtid(EventBody):
 
     @property
     def number(self) -> int | None:
-        """The GTID's number alone."""
+        """The number at the end of the GTID."""
         return int(self.gtid.rpartition(":")[2]) if self.gtid else None
 
 
 def _read_commit(reader: EventReader) -> dict[str, int]:
-    """What follows the logical clock since MySQL 8.0: times, length, versions, ticket."""
+    """The fields after the logical clock since MySQL 8.0: times, length, versions, ticket."""
     values: dict[str, int] = {}
     if reader.remaining < 7:
         return values
@@ -127,10 +127,10 @@ def _read_commit(reader: EventReader) -> dict[str, int]:
 
 
 def _uuid(reader: EventReader) -> UUID:
-    """Sixteen bytes, each written as an integer of its own."""
+    """Sixteen bytes, each serialized as an integer."""
     values = [unsigned(reader) for _ in range(_UUID_LENGTH)]
     if max(values) > 0xFF:
-        raise EventError("a byte of the UUID is larger than a byte", reader.offset)
+        raise EventError("a byte of the UUID is above 255", reader.offset)
     return UUID(bytes=bytes(values))
 
 
@@ -156,7 +156,7 @@ class GtidTagged(Gtid):
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """A serialized message; what is the same on both servers is written once."""
+        """A serialized message; fields that are equal on both servers are written once."""
         start = reader.offset
         values = read_message(reader, _TAGGED_FIELDS)
         try:
@@ -164,7 +164,7 @@ class GtidTagged(Gtid):
         except KeyError as missing:
             raise EventError(f"the GTID lacks its {missing.args[0]}", start) from None
         if number < 1:
-            raise EventError(f"{number} is no number of a transaction", start)
+            raise EventError(f"{number} is not a valid GTID number", start)
         for name in ("commit_timestamp", "server_version"):
             if f"immediate_{name}" in values:
                 values.setdefault(f"original_{name}", values[f"immediate_{name}"])
@@ -174,7 +174,7 @@ class GtidTagged(Gtid):
 
 @dataclass(frozen=True, slots=True)
 class PreviousGtids(EventBody):
-    """PREVIOUS_GTIDS_LOG_EVENT: all that was executed before this file."""
+    """PREVIOUS_GTIDS_LOG_EVENT: the GTIDs of all transactions before this file."""
 
     gtid_set: str
 
@@ -186,13 +186,13 @@ class PreviousGtids(EventBody):
 
 @dataclass(frozen=True, slots=True)
 class TransactionContext(EventBody):
-    """TRANSACTION_CONTEXT_EVENT: what group replication certifies a transaction by."""
+    """TRANSACTION_CONTEXT_EVENT: what group replication uses to certify a transaction."""
 
     server_uuid: str
     thread_id: int
     gtid_specified: bool
     snapshot_version: str
-    """The GTID set that the transaction saw."""
+    """The GTID set of the database snapshot that the transaction read."""
     write_set: tuple[bytes, ...]
     read_set: tuple[bytes, ...]
 
@@ -225,7 +225,7 @@ class ViewChange(EventBody):
 
     @classmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
-        """The view and what has been certified so far."""
+        """The view and the certification info so far."""
         view_id, sequence_number, count = reader.fixed_text(_VIEW_ID_LENGTH), reader.uint(8), reader.uint(4)
         info = {}
         for _ in range(count):

@@ -13,5 +13,5 @@ def sample_binlogs() -> list[Path]:
 
 
 def compressed_binlog() -> Path:
-    """A file with a compressed transaction, which the others lack."""
+    """A file with a compressed transaction, which the other files do not contain."""
     return _FOLDER / "compressed-binlog.000001"

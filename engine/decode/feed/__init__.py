@@ -1,1 +1,1 @@
-"""The events feed: what happened that is not a row change."""
+"""The events feed: all events that are not row changes, as rows of a table."""

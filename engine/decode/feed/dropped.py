@@ -1,7 +1,7 @@
-"""The entry of the events feed for what was dropped with a corrupt event (`--on-corrupt skip`).
+"""The events feed's entry for a corrupt event and what was dropped with it (`--on-corrupt skip`).
 
-The network process dropped it and sent a batch with nothing but its record, and the transaction's GTID event
-as context where that is known. Here the record becomes a row like those of real events.
+The network process drops them and sends a batch that contains only a record of them and, as context, the
+transaction's GTID event if it is known. Here the record becomes a row like those of real events.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from engine.output.change_schema import EVENT_FEED_SCHEMA
 from engine.pipeline.messages import Dropped
 
 TYPE = "CORRUPT_EVENT"
-"""What the feed has in place of an event's type; no server's event is called so."""
+"""The entry's event type; no server uses this name."""
 
 
 def dropped_entry(file: str, dropped: Dropped, gtid: str | None, time: int | None) -> pa.RecordBatch:
-    """The feed's row, in transit shape. `gtid`, `time`: of the transaction (µs), null where nobody knows."""
+    """The feed's row, in transit shape. `gtid` and `time` (µs) of the transaction are None if unknown."""
     data = {
         "reason": dropped.reason,
         "dropped": dropped.what,

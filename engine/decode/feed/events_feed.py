@@ -1,6 +1,6 @@
-"""The events feed of a batch: what happened in it that is no row change, as one record batch.
+"""The events feed of a batch: its events that are not row changes, as one record batch.
 
-An event becomes a row by the readable decoders of `engine.binlog.events`, one by one: there are few of them.
+The readable decoders of `engine.binlog.events` turn each event into a row, one by one: there are few of them.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import pyarrow as pa
 from engine.binlog.event_table import EventTable
 from engine.binlog.events import decode_event, feed_entry
 from engine.binlog.format_description import FormatDescription
-from engine.binlog.gtid_events import TaggedGtid
+from engine.binlog.gtid_events import SplitTaggedGtid
 from engine.decode.arrow.arena import Arena
 from engine.decode.arrow.record_message import MessageTemplate, write_batch
-from engine.decode.rows.survey import Survey
+from engine.decode.rows.event_groups import EventGroups
 from engine.decode.tables.assemble import TableMessage
 from engine.decode.tables.gtid_texts import gtid_texts
 from engine.errors import EventError
@@ -27,30 +27,34 @@ _SEQUENCE = EVENT_FEED_SCHEMA.get_field_index("_seq")
 
 
 def feed_batch(
-    events: EventTable, survey: Survey, before: Int64s, description: FormatDescription, tagged: TaggedGtid
+    events: EventTable,
+    groups: EventGroups,
+    before: Int64s,
+    description: FormatDescription,
+    tagged: SplitTaggedGtid,
 ) -> pa.RecordBatch:
-    """The entries of the events that belong there; `EventTableError` for one that is not sound.
+    """One entry per event of `groups.feed_events`. Raises `EventTableError` for a malformed event.
 
-    `before`: per event how many rows and feed entries of the batch come before it.
+    `before`: per event the number of rows and feed entries of the batch before it.
     """
-    places, transactions = survey.feed_events, survey.feed_transactions
+    indexes, transactions = groups.feed_events, groups.feed_transactions
     entries = []
-    for place in places:
+    for index in indexes:
         try:
-            entries.append(feed_entry(decode_event(events.event(place).tobytes(), description)))
+            entries.append(feed_entry(decode_event(events.event(index).tobytes(), description)))
         except EventError as error:
-            raise events.error(int(place), str(error), error.corrupt) from error
+            raise events.error(int(index), str(error), error.corrupt) from error
     inside = transactions >= 0
     known = np.where(inside, transactions, 0)
-    commit_times = np.where(inside, survey.transaction_times[known], 0) if inside.any() else 0 * places
-    gtid_events = np.where(inside, survey.transaction_gtids[known], -1) if inside.any() else -1 + 0 * places
-    times = event_times(events, places, commit_times)
+    commit_times = np.where(inside, groups.transaction_times[known], 0) if inside.any() else 0 * indexes
+    gtid_events = np.where(inside, groups.transaction_gtids[known], -1) if inside.any() else -1 + 0 * indexes
+    times = event_times(events, indexes, commit_times)
     names, databases, statements, texts = zip(*entries, strict=True)
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(before[places] + 1),
-            pa.array([events.file] * len(places)),
-            pa.array(events.positions[places]),
+            pa.array(before[indexes] + 1),
+            pa.array([events.file] * len(indexes)),
+            pa.array(events.positions[indexes]),
             gtid_texts(events, gtid_events, tagged).array(),
             pa.array(times, UTC_MICROSECONDS),
             pa.array(names, pa.string()),
@@ -63,21 +67,21 @@ def feed_batch(
 
 
 def feed_message(batch: pa.RecordBatch, first_time: int, last_time: int, arena: Arena) -> TableMessage:
-    """Entries of the feed, committed between these times (µs), as a message. Raises `ArenaFull`."""
-    message, places = write_batch(arena, _TEMPLATE, batch)
-    sequence = places[_SEQUENCE]
+    """Entries of the feed as a message; `first_time`, `last_time`: of commits (µs). Raises `ArenaFull`."""
+    message, offsets = write_batch(arena, _TEMPLATE, batch)
+    sequence = offsets[_SEQUENCE]
     return TableMessage("", "", _SCHEMA_BYTES, message, sequence, first_time, last_time)
 
 
-def event_times(events: EventTable, places: Int64s, commit_times: Int64s) -> Int64s:
-    """Commit times in µs; where a transaction has none, the event's own time."""
-    untold = np.flatnonzero(commit_times <= 0)
-    if not len(untold):
+def event_times(events: EventTable, indexes: Int64s, commit_times: Int64s) -> Int64s:
+    """Commit times in µs; if a transaction has none, the event's own time."""
+    without_time = np.flatnonzero(commit_times <= 0)
+    if not len(without_time):
         return commit_times
-    starts = events.starts[places[untold]]
+    starts = events.starts[indexes[without_time]]
     seconds = np.zeros(len(starts), np.int64)
     for byte in range(4):
         seconds |= events.data[starts + byte].astype(np.int64) << (8 * byte)
     times = commit_times.copy()
-    times[untold] = seconds * 1_000_000
+    times[without_time] = seconds * 1_000_000
     return times

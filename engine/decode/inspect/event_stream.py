@@ -1,7 +1,7 @@
-"""A run of raw events, decoded in order with what goes from one to the next.
+"""Decodes a sequence of raw events in order, with the state that later events need.
 
-The format description tells how to read the events behind it, a table map what the rows behind it are, and
-a compressed transaction holds events of its own. Checksums are verified on the way.
+The format description defines how to read the events that follow it, a table map the columns of the rows
+events that follow it; the events inside a compressed transaction are decoded too. Checksums are verified.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ NO_TABLE = 0xFFFFFF
 """Table id of a rows event without rows, which only ends its statement."""
 
 Catalog = Callable[[str, str], tuple[ColumnInfo, ...] | None]
-"""(database, table) → what the server says of its columns."""
+"""(database, table) → the catalog's columns, None if the table is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedEvent:
-    """An event and where it is."""
+    """An event with its file and position."""
 
     file: str
     position: int
-    """Of the compressed transaction, for events inside one."""
+    """For an event inside a compressed transaction, the position of that transaction's event."""
     end_position: int
     event: Event
     table: tuple[str, str] | None = None
     """Database and table of a rows event."""
     rows: list[dict[str, Any]] | None = None
     rows_error: str | None = None
-    """Why there are no `rows`."""
+    """Why `rows` is None."""
     in_payload: bool = False
 
 
@@ -49,14 +49,14 @@ class EventStream:
     """Decodes the events of one source, in order."""
 
     def __init__(self, fmt: FormatDescription | None = None, catalog: Catalog | None = None) -> None:
-        """`fmt` is for events before the first format description; without it there must be none."""
+        """`fmt` is for events before the first format description; without it such events are an error."""
         self._fmt = fmt
         self._catalog = catalog
         self._tables: dict[int, TableMap] = {}
         self._columns: dict[TableMap, tuple[Column, ...]] = {}
 
     def decode(self, file: str, position: int, data: bytes) -> Iterator[PlacedEvent]:
-        """The event at this place, and those inside it. Raises `BinlogError` for anything malformed."""
+        """The event at this position, and those inside it. Raises `BinlogError` for anything malformed."""
         try:
             yield from self._decode(file, position, data)
         except EventError as error:
@@ -72,7 +72,7 @@ class EventStream:
             self._tables.clear()
         fmt = self._fmt
         if fmt is None:
-            raise EventError("no format description stands before this event")
+            raise EventError("no format description precedes this event")
         verify_checksum(data, fmt)
         event = decode_event(data, fmt)
         end_position = position + len(data)
@@ -92,7 +92,7 @@ class EventStream:
             return PlacedEvent(file, position, end_position, event, in_payload=in_payload)
         table_map = self._tables.get(body.table_id)
         if table_map is None:
-            raise EventError(f"no table map stands before the rows of table {body.table_id}")
+            raise EventError(f"no table map precedes the rows of table {body.table_id}")
         rows, rows_error = None, None
         try:
             rows = self._rows(event.header.type_code, body, table_map)
@@ -110,7 +110,7 @@ class EventStream:
         except EventError:
             if self._catalog is None:
                 raise
-            # Values may show that the catalog does not fit: an ENUM that has fewer members by now.
+            # A value can show that the catalog does not match, such as an ENUM that now has fewer members.
             return row_values(type_code, body, table_map.columns(None))
 
     def _columns_of(self, table_map: TableMap) -> tuple[Column, ...]:
@@ -130,7 +130,7 @@ def decode_all(
     fmt: FormatDescription | None = None,
     catalog: Catalog | None = None,
 ) -> Iterator[PlacedEvent]:
-    """Decode (file, position, bytes) of events that follow each other. Raises `BinlogError`."""
+    """Decode consecutive events, given as (file, position, bytes). Raises `BinlogError`."""
     stream = EventStream(fmt, catalog)
     for file, position, data in events:
         yield from stream.decode(file, position, data)

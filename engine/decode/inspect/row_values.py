@@ -1,7 +1,7 @@
-"""The rows of one rows event as JSON values, for looking inside a binlog.
+"""The rows of one rows event as JSON values, for the `events` command.
 
-What is shown here is what a change row would hold, since the same kernels do the work; only dates and
-times are MySQL's text throughout, and nothing is widened beyond what JSON needs.
+The same kernels as in a batch decode them, so the values equal those of change rows, except that dates and
+times are in MySQL's text form, and that types are widened only where JSON requires it.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from engine.errors import EngineError, EventError
 _OPTIONS = Options(temporal_text=True)
 _TYPE_AT = 4
 _METADATA_COLUMNS = 2
-"""Behind the table's own columns: `_change_type` and `_absent_columns`."""
+"""`_change_type` and `_absent_columns`, which follow the table's own columns."""
 
 
 _INTEGERS = (FieldType.LONGLONG, FieldType.BIT, FieldType.SET)
-"""With 64 bits and no sign these are decimals in Arrow; a JSON number has room for them."""
+"""Unsigned 64-bit values of these types are decimals in Arrow; JSON numbers can represent them."""
 
 
 class RowsUndecodable(EngineError):
-    """Sound rows that this program cannot take apart."""
+    """Rows that are intact, but that the engine cannot decode."""
 
 
 def row_values(type_code: int, body: RowsHeader, columns: Sequence[Column]) -> list[dict[str, Any]]:
-    """Each row image as `{"change_type": …, "values": {column: value}}`, without the columns it lacks.
+    """Each row image as `{"change_type": …, "values": {column: value}}`, without absent columns.
 
-    Where the event has differences of a JSON document, the image has them in `json_differences` too. Raises
-    `EventError` for rows that do not fit the columns, `RowsUndecodable` for kinds of rows that do not say
-    enough and for columns of a type that has no codec.
+    If the event contains differences of a JSON document, the image also has `json_differences`. Raises
+    `EventError` for rows that do not match the columns, `RowsUndecodable` for rows events of version 0 and
+    for columns of a type without a codec.
     """
     kind = t.ROWS_EVENTS[type_code]
     if kind.version == 0:
@@ -96,7 +96,7 @@ def _column_values(array: pa.Array, column: Column) -> list[Any]:
 
 
 def json_values(array: pa.Array) -> list[Any]:
-    """An Arrow array's values in types that JSON has: decimals as text, bytes as `{"hex": …}`."""
+    """An Arrow array's values in JSON types: decimals as text, bytes as `{"hex": …}`."""
     if pa.types.is_float32(array.type):
         return [None if value is None else _shortest(value) for value in array.to_pylist()]
     if pa.types.is_list(array.type) and pa.types.is_float32(array.type.value_type):
@@ -105,7 +105,7 @@ def json_values(array: pa.Array) -> list[Any]:
 
 
 def _shortest(value: float) -> float:
-    """The shortest decimal number that is this 32-bit float, as MySQL prints it."""
+    """The shortest decimal number that equals this 32-bit float, as MySQL prints it."""
     return float(str(np.float32(value)))
 
 

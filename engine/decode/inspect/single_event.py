@@ -1,4 +1,4 @@
-"""One rows event by itself, through the same kernels as a batch: for looking at, not for speed."""
+"""Decodes the rows of one rows event with the kernels for batches; meant for inspection, not for speed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def decode_rows(
     """The row images of a plain rows event (with its checksum, if it has one), one row each, in order.
 
     The table's columns under their names, then `_change_type` and `_absent_columns`. Compressed rows events
-    must have been expanded. Raises `EventError` for an event that does not add up.
+    must have been expanded. Raises `EventError` for a malformed event.
     """
     content = len(event)
     if int.from_bytes(event[9:13], "little") == len(event):
@@ -40,7 +40,7 @@ def decode_rows(
         types=np.array([event[4]], np.int64),
         positions=np.zeros(1, np.int64),
         transaction_ends=np.zeros(1, np.bool_),
-        places=np.zeros(1, np.int64),
+        batch_indexes=np.zeros(1, np.int64),
         context=0,
     )
     try:

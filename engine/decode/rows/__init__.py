@@ -1,1 +1,1 @@
-"""From raw events to the places of cells: compressed events opened, events sorted, rows walked."""
+"""From raw events to the offsets of cells: compressed events expanded, events grouped, rows walked."""

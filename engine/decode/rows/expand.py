@@ -1,8 +1,8 @@
-"""Compressed events, opened: MySQL's compressed transactions and MariaDB's compressed rows.
+"""Replaces compressed events: MySQL's compressed transactions and MariaDB's compressed rows.
 
-What is inside takes the compressed event's place in the event table, with its position in the file, as if
-the server had never compressed it. Everything is expanded into one array, behind the batch's plain events,
-and a kernel looks there for the events. Everything that comes after this step knows plain events only.
+The events inside replace the compressed event in the event table, at its position in the file, as if the
+server had not compressed them. All of them are expanded into one array, after the batch's plain events, and a
+kernel finds where each event starts. All later steps see plain events only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.binlog import event_types as types
-from engine.binlog.event_framing import open_event
+from engine.binlog.event_headers import open_event
 from engine.binlog.event_table import LARGEST_DATA, TOO_LARGE, EventTable
 from engine.binlog.events import decode_event
 from engine.binlog.events.payload import ENDS_INSIDE, MAX_EXPANDED, TransactionPayload, expand_into
@@ -29,29 +29,29 @@ _IS_COMPRESSED = np.zeros(256, np.bool_)
 _IS_COMPRESSED[list(_COMPRESSED)] = True
 
 _Spans = NDArray[np.int64]
-"""[compressed event]: where in the data what it holds starts and ends."""
+"""[compressed event]: start and end offset of its expanded content in the data."""
 
 
 def expand_compressed(events: EventTable, description: FormatDescription) -> EventTable:
-    """The same events with compressed ones replaced by what they hold; most batches come back as they are.
+    """The same events with compressed ones replaced by their content; without any, `events` itself.
 
-    Raises `EventTableError` for a compressed event that is damaged or claims too much.
+    Raises `EventTableError` for a compressed event that is damaged, or claims a size above the limit.
     """
     if events.codes.isdisjoint(_COMPRESSED):
         return events
     compressed = _IS_COMPRESSED[events.types]
-    places, kept = np.flatnonzero(compressed), np.flatnonzero(~compressed)
+    indexes, kept = np.flatnonzero(compressed), np.flatnonzero(~compressed)
     plain_starts, plain_ends = events.starts[kept], events.ends[kept]
-    data, spans = _expanded(events, places, int((plain_ends - plain_starts).sum()), description)
+    data, spans = _expanded(events, indexes, int((plain_ends - plain_starts).sum()), description)
     _close_up(events.data, plain_starts, plain_ends, data)
-    counts = np.zeros(len(places), np.int64)
+    counts = np.zeros(len(indexes), np.int64)
     broken = _count_events(data, spans, counts)
     if broken >= 0:
-        raise events.error(int(places[broken]), ENDS_INSIDE)
+        raise events.error(int(indexes[broken]), ENDS_INSIDE)
     starts, ends, codes = (np.empty(int(counts.sum()), np.int64) for _ in range(3))
     _find_events(data, spans, starts, ends, codes)
-    inside = np.repeat(places, counts)
-    # A stable sort by place puts what came out of an event where the event was.
+    inside = np.repeat(indexes, counts)
+    # A stable sort by index puts the events from a compressed one where that one was.
     order = np.argsort(np.concatenate([kept, inside]), kind="stable")
     last = np.append(inside[1:] != inside[:-1], True) if len(inside) else np.zeros(0, np.bool_)
     return EventTable(
@@ -64,31 +64,31 @@ def expand_compressed(events: EventTable, description: FormatDescription) -> Eve
         transaction_ends=np.concatenate(
             [events.transaction_ends[kept], events.transaction_ends[inside] & last]
         )[order],
-        places=np.concatenate([events.places[kept], events.places[inside]])[order],
+        batch_indexes=np.concatenate([events.batch_indexes[kept], events.batch_indexes[inside]])[order],
         context=events.context,
     )
 
 
 def _expanded(
-    events: EventTable, places: Int64s, room: int, description: FormatDescription
+    events: EventTable, indexes: Int64s, room: int, description: FormatDescription
 ) -> tuple[Bytes, _Spans]:
-    """`room` bytes with what the compressed events hold behind them, and where that is."""
+    """An array with `room` unused bytes and then the compressed events' content, and the spans of that."""
     contents: list[TransactionPayload | bytes] = []
-    spans = np.empty((len(places), 2), np.int64)
+    spans = np.empty((len(indexes), 2), np.int64)
     end = room
-    for number, place in enumerate(places):
+    for number, index in enumerate(indexes):
         try:
-            content = _content(events, place, description)
+            content = _content(events, index, description)
             size = len(content) if isinstance(content, bytes) else content.claimed_size(MAX_EXPANDED)
             if end + size > LARGEST_DATA:
                 raise UnsupportedError(TOO_LARGE)
         except EventError as error:
-            raise events.error(int(place), str(error), error.corrupt) from error
+            raise events.error(int(index), str(error), error.corrupt) from error
         contents.append(content)
         spans[number] = end, end + size
         end += size
     data = np.empty(end, np.uint8)
-    for place, content, span in zip(places, contents, spans, strict=True):
+    for index, content, span in zip(indexes, contents, spans, strict=True):
         out = data[span[0] : span[1]]
         if isinstance(content, bytes):
             out[:] = np.frombuffer(content, np.uint8)
@@ -96,17 +96,17 @@ def _expanded(
         try:
             span[1] = span[0] + expand_into(content, out.data)
         except EventError as error:
-            raise events.error(int(place), str(error), error.corrupt) from error
+            raise events.error(int(index), str(error), error.corrupt) from error
     return data, spans
 
 
 def _content(
-    events: EventTable, place: np.signedinteger, description: FormatDescription
+    events: EventTable, index: np.signedinteger, description: FormatDescription
 ) -> TransactionPayload | bytes:
-    """What a compressed event holds: many events, still to be expanded, or one."""
-    event = events.event(place)
-    if events.types[place] == types.TRANSACTION_PAYLOAD_EVENT:
-        # Not copied, since such events may be most of the batch: slices of a view do as well as bytes.
+    """The content of a compressed event: many events, not yet expanded, or one."""
+    event = events.event(index)
+    if events.types[index] == types.TRANSACTION_PAYLOAD_EVENT:
+        # Not copied, since such events may be most of the batch; a memoryview slices like bytes.
         header, reader = open_event(cast(bytes, event.data), description)
         return TransactionPayload.decode(reader, header, description)
     body = decode_event(event.tobytes(), description).body
@@ -116,7 +116,7 @@ def _content(
 
 @kernel
 def _close_up(data: Bytes, starts: Int64s, ends: Int64s, out: Bytes) -> None:
-    """Put events one behind the other at the beginning of `out`; tells where they start and end there."""
+    """Put events next to each other at the start of `out`; updates `starts` and `ends` to match."""
     to = 0
     for event in range(len(starts)):
         start, size = starts[event], ends[event] - starts[event]
@@ -128,7 +128,7 @@ def _close_up(data: Bytes, starts: Int64s, ends: Int64s, out: Bytes) -> None:
 
 @kernel
 def _count_events(data: Bytes, spans: _Spans, counts: Int64s) -> int:
-    """Count the events in each span; the number of a span that is not made of whole events, or -1."""
+    """Count the events in each span; returns the first span that does not end with an event, or -1."""
     for number in range(spans.shape[0]):
         at = spans[number, 0]
         end = spans[number, 1]
@@ -143,7 +143,7 @@ def _count_events(data: Bytes, spans: _Spans, counts: Int64s) -> int:
 
 @kernel
 def _find_events(data: Bytes, spans: _Spans, starts: Int64s, ends: Int64s, type_codes: Int64s) -> None:
-    """Where all those events start and end, and their types."""
+    """Fill in the starts, ends and types of the events in all spans."""
     count = 0
     for number in range(spans.shape[0]):
         at = spans[number, 0]

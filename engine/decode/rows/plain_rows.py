@@ -1,6 +1,6 @@
-"""Any rows event in the plainest layout there is, which is all that the row walk has to know.
+"""Converts rows events to the simplest layout, the only one that the row walk reads.
 
-Extra row info is left out, compression undone; what remains is table, flags, bitmaps and row images.
+Extra row info is left out and compressed rows are expanded; table id, flags, bitmaps and row images remain.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ _PLAIN_TYPES = {
 
 
 def plain_rows_event(header: bytes, body: RowsHeader, images: bytes) -> bytes:
-    """The event of version 1 without checksum that holds `images`, with time, server and flags of `header`.
+    """An event of version 1 without checksum that holds `images`, with time, server id and flags of `header`.
 
-    `header` is the original event's, or starts with it. Raises `EventError` for what cannot be one.
+    `header` is the original event's header, or starts with it. Raises `EventError` for too many columns or
+    bytes.
     """
     if body.column_count >= 1 << 16:
-        raise EventError(f"no table has {body.column_count} columns")
+        raise EventError(f"a table cannot have {body.column_count} columns")
     kind = types.ROWS_EVENTS[header[4]]
     count = body.column_count.to_bytes(1 if body.column_count <= 250 else 2, "little")
     if len(count) > 1:
@@ -39,7 +40,7 @@ def plain_rows_event(header: bytes, body: RowsHeader, images: bytes) -> bytes:
     )
     size = types.HEADER_LENGTH + len(content)
     if size >= 1 << 32:
-        raise EventError(f"the rows event expands to {size} bytes, which no event can have")
+        raise EventError(f"the rows event expands to {size} bytes, more than an event can have")
     return b"".join(
         (
             header[:4],

@@ -1,9 +1,9 @@
-"""Rows that were rolled back, but stand in the binlog all the same.
+"""Drops rows that were rolled back, but that the server wrote into the binlog.
 
-Servers write a transaction that ends with ROLLBACK, or has a ROLLBACK TO a savepoint in it, when it did what
-no rollback undoes, such as dropping a temporary table (MySQL before 8.0, MariaDB). Its rows are those of
-transactional tables, so they never happened; rows of others are in transactions of their own. Before that
-was so (5.5), nobody can tell which are which, and all stay.
+Servers write a transaction that ends with ROLLBACK, or contains ROLLBACK TO a savepoint, if it made a change
+that a rollback does not undo, such as dropping a temporary table (MySQL before 8.0, MariaDB). Its rows are
+those of transactional tables and were undone; changes of other tables are in separate transactions. Servers
+before 5.5 write both in one transaction, where they cannot be distinguished, so all rows are kept.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from engine.binlog import event_types as types
 from engine.binlog.event_table import EventTable
-from engine.binlog.format_description import FormatDescription, takes_rows_back
+from engine.binlog.format_description import FormatDescription, rollback_undoes_rows
 from engine.binlog.statements import ROLLBACK, ROLLBACK_TO, SAVEPOINT, statement_kind, statement_start
-from engine.decode.rows.survey import Survey
+from engine.decode.rows.event_groups import EventGroups
 from engine.kernels.kernel import Bytes, Int64s, kernel
 
 _NAME = re.compile(rb"(?:ROLLBACK\s+TO|SAVEPOINT)\s+(?:SAVEPOINT\s+)?(.+)", re.IGNORECASE | re.DOTALL)
@@ -26,13 +26,13 @@ _NAME = re.compile(rb"(?:ROLLBACK\s+TO|SAVEPOINT)\s+(?:SAVEPOINT\s+)?(.+)", re.I
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A statement about savepoints or rollback."""
+    """A SAVEPOINT, ROLLBACK or ROLLBACK TO statement."""
 
     event: int
     transaction: int
     kind: int
     name: bytes
-    """Of the savepoint."""
+    """The savepoint's name; empty for ROLLBACK."""
 
 
 @kernel
@@ -42,60 +42,60 @@ def _kinds(data: Bytes, starts: Int64s, ends: Int64s, post_header: int, kinds: I
         kinds[i] = statement_kind(data, text, ends[i])
 
 
-def without_undone_rows(
-    events: EventTable, survey: Survey, description: FormatDescription
-) -> tuple[Survey, int]:
-    """The survey without the rows that were rolled back; and how many rollbacks went back behind the batch.
+def drop_rolled_back_rows(
+    events: EventTable, groups: EventGroups, description: FormatDescription
+) -> tuple[EventGroups, int]:
+    """The groups without rolled back rows, and the number of rollbacks to savepoints of earlier batches.
 
-    Those are to a savepoint of an earlier batch, in a transaction larger than a batch: there rows may stay
-    that never happened.
+    The latter occur in transactions larger than a batch. Rows after such a savepoint stay in the earlier
+    batches, although they were rolled back.
     """
-    statements = _statements(events, survey, description)
+    statements = _statements(events, groups, description)
     if not statements:
-        return survey, 0
-    undone = np.zeros(len(survey.rows_events), np.bool_)
+        return groups, 0
+    undone = np.zeros(len(groups.rows_events), np.bool_)
     beyond = 0
-    for place, statement in enumerate(statements):
+    for index, statement in enumerate(statements):
         if statement.kind == SAVEPOINT:
             continue
         since = -1
         if statement.kind == ROLLBACK_TO:
-            since = _savepoint(statements[:place], statement)
+            since = _savepoint(statements[:index], statement)
             beyond += since < 0
-        same = survey.rows_transactions == statement.transaction
-        undone |= same & (survey.rows_events > since) & (survey.rows_events < statement.event)
+        same = groups.rows_transactions == statement.transaction
+        undone |= same & (groups.rows_events > since) & (groups.rows_events < statement.event)
     if not undone.any():
-        return survey, beyond
+        return groups, beyond
     kept = ~undone
     changed = replace(
-        survey,
-        rows_events=survey.rows_events[kept],
-        rows_slots=survey.rows_slots[kept],
-        rows_transactions=survey.rows_transactions[kept],
+        groups,
+        rows_events=groups.rows_events[kept],
+        rows_slots=groups.rows_slots[kept],
+        rows_transactions=groups.rows_transactions[kept],
     )
     return changed, beyond
 
 
-def _statements(events: EventTable, survey: Survey, description: FormatDescription) -> list[_Statement]:
-    """Rollbacks and savepoints, in order; none where there is no rollback."""
-    if not len(survey.feed_events):
+def _statements(events: EventTable, groups: EventGroups, description: FormatDescription) -> list[_Statement]:
+    """Rollbacks and savepoints, in binlog order; empty if there is no rollback."""
+    if not len(groups.feed_events):
         return []
-    queries = events.types[survey.feed_events] == types.QUERY_EVENT
-    if not queries.any() or not takes_rows_back(description):
+    queries = events.types[groups.feed_events] == types.QUERY_EVENT
+    if not queries.any() or not rollback_undoes_rows(description):
         return []
-    places, transactions = survey.feed_events[queries], survey.feed_transactions[queries]
-    kinds = np.empty(len(places), np.int64)
+    indexes, transactions = groups.feed_events[queries], groups.feed_transactions[queries]
+    kinds = np.empty(len(indexes), np.int64)
     post_header = description.post_header_length(types.QUERY_EVENT)
-    _kinds(events.data, events.starts[places], events.ends[places], post_header, kinds)
+    _kinds(events.data, events.starts[indexes], events.ends[indexes], post_header, kinds)
     if not _among(kinds, ROLLBACK, ROLLBACK_TO).any():
         return []
     found = []
     for i in np.flatnonzero(_among(kinds, ROLLBACK, ROLLBACK_TO, SAVEPOINT)):
-        place = int(places[i])
-        start = int(statement_start(events.data, events.starts[place], events.ends[place], post_header))
-        name = _NAME.fullmatch(events.data[start : events.ends[place]].tobytes())
+        index = int(indexes[i])
+        start = int(statement_start(events.data, events.starts[index], events.ends[index], post_header))
+        name = _NAME.fullmatch(events.data[start : events.ends[index]].tobytes())
         found.append(
-            _Statement(place, int(transactions[i]), int(kinds[i]), name[1].strip().lower() if name else b"")
+            _Statement(index, int(transactions[i]), int(kinds[i]), name[1].strip().lower() if name else b"")
         )
     return found
 
@@ -105,7 +105,7 @@ def _among(kinds: Int64s, *wanted: int) -> NDArray[np.bool_]:
 
 
 def _savepoint(before: list[_Statement], rollback: _Statement) -> int:
-    """The event that set the savepoint, -1 where it is not here."""
+    """The index of the event that set the savepoint, -1 if it is not in the batch."""
     for statement in reversed(before):
         named = statement.kind == SAVEPOINT and statement.name == rollback.name
         if named and statement.transaction == rollback.transaction:

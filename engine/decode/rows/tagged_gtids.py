@@ -1,4 +1,4 @@
-"""Tagged GTID events (MySQL 8.3 and later), whose fields have no fixed places: rare, so read one by one."""
+"""Decodes tagged GTID events (MySQL 8.3 and later) one by one: rare, and of fields without fixed offsets."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from engine.binlog.event_table import EventTable
 from engine.binlog.events import decode_event
 from engine.binlog.events.transactions import Gtid
 from engine.binlog.format_description import FormatDescription
-from engine.decode.rows.survey import Survey
+from engine.decode.rows.event_groups import EventGroups
 from engine.errors import EventError
 
 
 class TaggedGtids:
-    """What the tagged GTID events of a binlog file say, which begins with `description`."""
+    """Reads the tagged GTID events of the binlog file that begins with `description`."""
 
     def __init__(self, description: FormatDescription) -> None:
         self._description = description
 
     def split(self, event: bytes) -> tuple[str, int]:
-        """(`uuid:tag`, number) of a tagged GTID event."""
+        """(`uuid:tag`, number) of a tagged GTID event. Raises `EventError`."""
         source, _, number = (self._body(event).gtid or ":0").rpartition(":")
         return source, int(number)
 
-    def tell_times(self, events: EventTable, survey: Survey) -> None:
-        """Fill in the commit times that the survey leaves out."""
+    def fill_commit_times(self, events: EventTable, groups: EventGroups) -> None:
+        """Set the commit times of transactions with tagged GTIDs, which `group_events` leaves at 0."""
         if types.GTID_TAGGED_LOG_EVENT not in events.codes:
             return
-        places = survey.transaction_gtids
-        tagged = (places >= 0) & (events.types[places] == types.GTID_TAGGED_LOG_EVENT)
+        indexes = groups.transaction_gtids
+        tagged = (indexes >= 0) & (events.types[indexes] == types.GTID_TAGGED_LOG_EVENT)
         for transaction in np.flatnonzero(tagged):
-            place = int(places[transaction])
+            index = int(indexes[transaction])
             try:
-                body = self._body(events.event(place).tobytes())
+                body = self._body(events.event(index).tobytes())
             except EventError as error:
-                raise events.error(place, str(error), error.corrupt) from error
+                raise events.error(index, str(error), error.corrupt) from error
             time = body.original_commit_timestamp or body.immediate_commit_timestamp or 0
-            survey.transaction_times[transaction] = time
+            groups.transaction_times[transaction] = time
 
     def _body(self, event: bytes) -> Gtid:
         body = decode_event(event, self._description).body

@@ -1,8 +1,8 @@
-"""The row walk: where each cell of each row of one table starts, and that it lies inside its event.
+"""The row walk: finds where each cell of each row of a table starts, and that it ends inside its event.
 
-The walk knows of a column only how many bytes a cell takes (`Codec.width`); what they mean is the column
-families' affair. Every length is checked here against the event's end, so that the families may read
-without fear. The result is a matrix of offsets, each column's side by side, as the families read them.
+The walk uses only the number of bytes that a column's cells have (`Codec.width`); the column families decode
+the values. Every length is checked here against the event's end, so that the families need no checks. The
+result is a matrix of offsets, stored column by column, which is the order in which the families read it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from engine.kernels.kernel import Bytes, Int32s, Int64s, inlined, kernel, read_u
 from engine.output.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
 _BEYOND = -1
-"""In place of where something ends: beyond its event."""
+"""Returned instead of an end offset: the cell or row would end after its event."""
 _OK, _FULL, _TRUNCATED, _COLUMN_COUNT, _CELL, _NO_PROGRESS = range(6)
 _REASONS = {
     _TRUNCATED: "the rows event ends in the middle of its column bitmaps or of a row",
-    _COLUMN_COUNT: "the rows event has another number of columns than its table map",
-    _CELL: "a value's length goes beyond the rows event",
+    _COLUMN_COUNT: "the rows event has a different number of columns than its table map",
+    _CELL: "a value ends after the end of the rows event",
     _NO_PROGRESS: "the rows event has bytes left after a row image without columns",
 }
 
 _FIRST_IMAGE = np.full(256, INSERT, np.int8)
 _BITMAPS_COMPARED = 64
-"""A bitmap may have several numbers, so that looking for one stays quick however many there are."""
+"""Only the latest so many bitmaps are compared, which bounds the time; a bitmap may get several numbers."""
 _BITS = np.array([byte.bit_count() for byte in range(256)])
-"""Per byte how many of its bits are set."""
+"""Number of set bits per byte value."""
 _IS_UPDATE = np.zeros(256, np.bool_)
 _HAS_EXTRA = np.zeros(256, np.bool_)
 _IS_PLAIN = np.zeros(256, np.bool_)
@@ -47,10 +47,10 @@ for _code, _kind in types.ROWS_EVENTS.items():
 _NOT_PLAIN = frozenset(code for code in types.ROWS_EVENTS if not _IS_PLAIN[code])
 
 VERSION_0 = (
-    "rows events of MySQL before 5.1.18 cannot be decoded: their table maps tell neither the lengths of the "
-    "columns nor which of them can be NULL"
+    "rows events of MySQL before 5.1.18 cannot be decoded: their table maps contain neither the lengths nor "
+    "the nullability of the columns"
 )
-"""Why there are no rows of a rows event of version 0."""
+"""Why a rows event of version 0 yields no rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +64,17 @@ class Rows:
     counts: Int64s
     """Per rows event its number of row images."""
     images: Int32s
-    """Per row the number of its column bitmap; 0 where the image has every column."""
+    """Per row the number of its column bitmap; 0 if the image has every column."""
     bitmaps: Bytes
-    """[number - 1, byte]: the distinct column bitmaps that leave columns out, numbers 1, 2…"""
+    """[number - 1, byte]: the distinct column bitmaps that lack a column, numbered from 1."""
 
 
 @kernel
 def _count_bits(data: Bytes, at: int, columns: int) -> int:
-    """How many bits of a bitmap of so many columns are set."""
+    """The number of set bits in a bitmap of `columns` columns."""
     count = np.int64(0)
-    for place in range(at, at + (columns >> 3)):
-        count += _BITS[data[place]]
+    for offset in range(at, at + (columns >> 3)):
+        count += _BITS[data[offset]]
     if columns & 7:
         count += _BITS[data[at + (columns >> 3)] & ((1 << (columns & 7)) - 1)]
     return int(count)
@@ -82,7 +82,7 @@ def _count_bits(data: Bytes, at: int, columns: int) -> int:
 
 @kernel
 def _bitmap_number(data: Bytes, at: int, size: int, bitmaps: Int64s, known: int) -> int:
-    """The number of the bitmap at `at` among the latest known ones, else the next number (= known + 1)."""
+    """The number of an equal bitmap among the latest known ones, otherwise the next number (`known` + 1)."""
     for b in range(max(0, known - _BITMAPS_COMPARED), known):
         same = True
         for k in range(size):
@@ -96,11 +96,11 @@ def _bitmap_number(data: Bytes, at: int, size: int, bitmaps: Int64s, known: int)
 
 @inlined
 def _has_null(data: Bytes, at: int, columns: int) -> bool:
-    """Whether a bitmap of so many columns has a bit set."""
+    """Whether a bitmap of `columns` columns has a bit set."""
     bits = np.int64(0)
     last = at + (columns >> 3)
-    for place in range(at, last):
-        bits |= data[place]
+    for offset in range(at, last):
+        bits |= data[offset]
     if columns & 7:
         bits |= data[last] & ((1 << (columns & 7)) - 1)
     return bits != 0
@@ -108,7 +108,7 @@ def _has_null(data: Bytes, at: int, columns: int) -> bool:
 
 @inlined
 def _content_end(data: Bytes, at: int, end: int, width: int) -> int:
-    """Where a cell with a length of -`width` bytes ends, or `_BEYOND` if these are not before `end`."""
+    """The end offset of a cell with a length of -`width` bytes, or `_BEYOND` if the length is after `end`."""
     if at - width > end:
         return _BEYOND
     if width == -1:
@@ -122,16 +122,16 @@ def _content_end(data: Bytes, at: int, end: int, width: int) -> int:
 
 @inlined
 def _walk_full_image(
-    data: Bytes, at: int, end: int, widths: Int32s, cells: Int32s, place: int, line: int
+    data: Bytes, at: int, end: int, widths: Int32s, cells: Int32s, index: int, stride: int
 ) -> int:
-    """Walk a row image that has every column and no NULL; where it ends, or `_BEYOND`.
+    """Walk a row image that has every column and no NULL; returns its end offset, or `_BEYOND`.
 
-    Its first cell goes to `place` in `cells`, and those of the next columns follow every `line`.
+    The offset of its first cell goes to `cells[index]`, that of each next column `stride` further.
     """
-    # An index that is unsigned cannot count from the end, which numba would look for each time.
+    # Unsigned indexes cannot count from the end of an array, so numba omits the check for that.
     for c in range(len(widths)):
-        cells[np.uint64(place)] = at
-        place += line
+        cells[np.uint64(index)] = at
+        index += stride
         width = int(widths[np.uint64(c)])
         if width > 0:
             at += width
@@ -149,15 +149,15 @@ def _walk_image(
     end: int,
     widths: Int32s,
     cells: Int32s,
-    place: int,
-    line: int,
+    index: int,
+    stride: int,
     bitmap: int,
     present: int,
     nulls: int,
 ) -> int:
-    """The same for any row image, with `present` columns: those in `bitmap`, and NULL for those in `nulls`.
+    """`_walk_full_image` for any row image, which has the `present` columns in `bitmap`; `nulls`: its NULLs.
 
-    A kernel of its own: as part of the other one it would slow that one's loop down.
+    A separate kernel, since inlined into the caller it would slow down the loop over full images.
     """
     bit = np.uint64(0)
     for c in range(len(widths)):
@@ -176,8 +176,8 @@ def _walk_image(
                 at = _content_end(data, at, end, width)
                 if at == _BEYOND:
                     return _BEYOND
-        cells[np.uint64(place)] = cell
-        place += line
+        cells[np.uint64(index)] = cell
+        index += stride
     return at if at <= end else _BEYOND
 
 
@@ -196,9 +196,10 @@ def _walk_table(
     counts: Int64s,
     bitmaps: Int64s,
 ) -> tuple[int, int, int, int]:
-    """Walk the events of one table; what stopped it, at which event, and how many rows and bitmaps there are.
+    """Walk the events of one table; returns a status, its event, and the numbers of rows and bitmaps.
 
-    All arrays but those of the events are the table's own; `cells` has one column behind the other.
+    The arrays of events are those of all tables, the other arrays this table's; `cells` is stored column by
+    column.
     """
     columns = len(widths)
     bitmap_size = (columns + 7) >> 3
@@ -248,7 +249,7 @@ def _walk_table(
                 bitmaps[known] = second_bitmap
                 known += 1
 
-        # A row without any column in its images has no bytes at all: such an event holds one row.
+        # An image without columns takes no bytes, so an event with such images contains one row.
         empty = first_present == 0 and (not update or second_present == 0)
         if empty and at < end:
             return _NO_PROGRESS, e, row, known
@@ -288,7 +289,7 @@ def _walk(
     starts: Int64s,
     ends: Int64s,
     type_codes: Int64s,
-    places: Int64s,
+    bounds: Int64s,
     all_widths: Int32s,
     all_cells: Int32s,
     all_change_types: NDArray[np.int8],
@@ -297,14 +298,14 @@ def _walk(
     all_bitmaps: Int64s,
     found: Int64s,
 ) -> tuple[int, int]:
-    """Walk table by table; what stopped it, and at which event.
+    """Walk table by table; returns a status and its event.
 
-    `places` has a line per table, and one behind them: where its events, columns, rows and cells start.
-    `found` gets how many rows and bitmaps there are.
+    `bounds` has a row per table and one more at the end: the first index of its events, columns, rows and
+    cells. `found` receives each table's numbers of rows and bitmaps.
     """
     for table in range(len(found)):
-        first_event, first_column, first_row, first_cell = places[table]
-        last_event, last_column, last_row, last_cell = places[table + 1]
+        first_event, first_column, first_row, first_cell = bounds[table]
+        last_event, last_column, last_row, last_cell = bounds[table + 1]
         status, event, rows, bitmaps = _walk_table(
             data,
             starts,
@@ -328,16 +329,16 @@ def _walk(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowLayout:
-    """What the walk has to know of a table."""
+    """What the walk needs of a table's columns."""
 
     widths: Int32s
     """`Codec.width` per column."""
     smallest: int
-    """Bytes of a row image without NULLs in which whatever has a length is empty."""
+    """Bytes of the smallest row image without NULLs: all values of variable length are empty."""
 
     @classmethod
     def of(cls, widths: Sequence[int]) -> RowLayout:
-        """With these widths."""
+        """The layout of columns with these widths."""
         return cls(np.array(widths, np.int32), max(1, (len(widths) + 7) // 8 + sum(map(abs, widths))))
 
 
@@ -345,7 +346,7 @@ def walk_rows(events: EventTable, rows_events: Int64s, layout: RowLayout) -> Row
     """Find the cells of all rows in `rows_events` (indexes into `events`), all of one table.
 
     Compressed rows and partial updates must have been made plain.
-    Raises `EventTableError` for an event that does not add up, and for one of version 0.
+    Raises `EventTableError` for a malformed event, and for one of version 0.
     """
     return walk_tables(events, rows_events, [len(rows_events)], [layout])[0]
 
@@ -353,30 +354,30 @@ def walk_rows(events: EventTable, rows_events: Int64s, layout: RowLayout) -> Row
 def walk_tables(
     events: EventTable, rows_events: Int64s, table_ends: Sequence[int], layouts: Sequence[RowLayout]
 ) -> list[Rows]:
-    """`walk_rows` for several tables: the rows events of one behind those of another, each up to an end."""
+    """`walk_rows` for several tables, whose rows events follow each other; `table_ends`: the end of each."""
     starts, ends, type_codes = events.starts[rows_events], events.ends[rows_events], events.types[rows_events]
     _check_plain(events, rows_events, type_codes)
     columns = np.array([len(layout.widths) for layout in layouts])
-    # Exact for rows without NULLs and with empty strings; where there are more, there will be more room.
+    # Exact for rows without NULLs and with empty strings; if there are more rows, the arrays are enlarged.
     smallest = np.array([layout.smallest for layout in layouts])
     capacities = np.add.reduceat(ends - starts, [0, *table_ends[:-1]]) // smallest + 2
     all_widths = np.concatenate([layout.widths for layout in layouts])
     counts = np.zeros(len(starts), np.int64)
     bitmaps = np.empty(2 * len(starts), np.int64)
     found = np.empty((len(layouts), 2), np.int64)
-    places = np.zeros((len(layouts) + 1, 4), np.int64)
-    places[1:, 0], places[1:, 1] = table_ends, np.cumsum(columns)
+    bounds = np.zeros((len(layouts) + 1, 4), np.int64)
+    bounds[1:, 0], bounds[1:, 1] = table_ends, np.cumsum(columns)
     status = _FULL
     while status == _FULL:
-        places[1:, 2], places[1:, 3] = np.cumsum(capacities), np.cumsum(capacities * columns)
-        change_types, images = np.empty(places[-1, 2], np.int8), np.empty(places[-1, 2], np.int32)
-        cells = np.empty(places[-1, 3], np.int32)
+        bounds[1:, 2], bounds[1:, 3] = np.cumsum(capacities), np.cumsum(capacities * columns)
+        change_types, images = np.empty(bounds[-1, 2], np.int8), np.empty(bounds[-1, 2], np.int32)
+        cells = np.empty(bounds[-1, 3], np.int32)
         status, event = _walk(
             events.data,
             starts,
             ends,
             type_codes,
-            places,
+            bounds,
             all_widths,
             cells,
             change_types,
@@ -389,7 +390,7 @@ def walk_tables(
     if status != _OK:
         raise events.error(int(rows_events[event]), _REASONS[status])
     tables = []
-    for (first, then), (rows, known) in zip(pairwise(places.tolist()), found.tolist(), strict=True):
+    for (first, then), (rows, known) in zip(pairwise(bounds.tolist()), found.tolist(), strict=True):
         tables.append(
             Rows(
                 cells=cells[first[3] : then[3]].reshape(then[1] - first[1], -1)[:, :rows].T,
@@ -403,7 +404,7 @@ def walk_tables(
 
 
 def _bitmaps(events: EventTable, starts: Int64s, columns: int) -> Bytes:
-    """The bitmaps that start there, a line each."""
+    """The bitmaps that start at these offsets, one per row."""
     size = (columns + 7) // 8
     return events.data[starts[:, None] + np.arange(size)] if len(starts) else np.empty((0, size), np.uint8)
 
@@ -413,8 +414,8 @@ def _check_plain(events: EventTable, rows_events: Int64s, type_codes: Int64s) ->
         return
     not_plain = np.flatnonzero(~_IS_PLAIN[type_codes])
     if len(not_plain):
-        place = int(rows_events[not_plain].min())
-        kind = types.ROWS_EVENTS[int(events.types[place])]
+        index = int(rows_events[not_plain].min())
+        kind = types.ROWS_EVENTS[int(events.types[index])]
         if kind.version:
-            raise events.error(place, "the rows event is not plain")
-        raise events.error(place, VERSION_0, corrupt=False)
+            raise events.error(index, "the rows event is not plain")
+        raise events.error(index, VERSION_0, corrupt=False)

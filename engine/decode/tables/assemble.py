@@ -18,14 +18,14 @@ from engine.kernels.kernel import Bytes, Int64s
 
 @dataclass(frozen=True, slots=True)
 class TableMessage:
-    """A record batch in transit shape (`engine.output.change_schema`), and what the sink needs to know."""
+    """A record batch in transit shape (`engine.output.change_schema`), with what the sink needs."""
 
     database: str
     table: str
     schema: bytes
     message: RecordMessage
     sequence: int
-    """Where the numbers of `_seq` stand in the message."""
+    """Offset of the values of `_seq` in the message."""
     min_timestamp: int
     max_timestamp: int
 
@@ -33,14 +33,14 @@ class TableMessage:
 def build_columns(
     data: Bytes, rows: Rows, names: Sequence[str], codecs: Sequence[Codec], arena: Arena, counters: Counters
 ) -> list[ArrayParts]:
-    """The array of each column. Errors name it: `EngineError`, or `EventError` with an offset in `data`."""
+    """The array of each column. Errors name the column: `EngineError`, or `EventError` (offset in `data`)."""
     columns = []
-    place = 0
+    index = 0
     try:
-        for place, codec in enumerate(codecs):
-            columns.append(codec.build(data, rows.cells[:, place], arena, counters))
+        for index, codec in enumerate(codecs):
+            columns.append(codec.build(data, rows.cells[:, index], arena, counters))
     except EngineError as error:
-        raise error_of_column(names[place], error) from error
+        raise error_of_column(names[index], error) from error
     return columns
 
 
@@ -53,9 +53,9 @@ def assemble(
     arena: Arena,
     counters: Counters,
 ) -> TableMessage:
-    """The rows as a message in `room`. Raises `ArenaFull`, and as `build_columns` does.
+    """The rows as a message in `arena`. Raises `ArenaFull`, and the errors of `build_columns`.
 
-    `before`: per event how many rows and feed entries of the batch come before it.
+    `before`: per event the number of rows and feed entries of the batch before it.
     """
     template = decoder.template
     start = template.begin(arena)

@@ -1,7 +1,7 @@
-"""GTIDs of a batch's transactions, in bulk: as text for the `_gtid` column, and as ranges for the GTID set.
+"""The GTIDs of a batch's transactions as text, for the `_gtid` column.
 
-Both come out of kernels over the GTID events, since a stream of small transactions has one of them for
-every row or two. Tagged GTIDs (MySQL 8.3 and later) are rare and take the readable decoder instead.
+A kernel over the GTID events writes them, since a stream of small transactions has a GTID event for every row
+or two. Tagged GTIDs (MySQL 8.3 and later) are rare and are decoded one by one in Python.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from engine.binlog.event_table import EventTable
 from engine.binlog.event_types import HEADER_LENGTH
-from engine.binlog.gtid_events import TaggedGtid, _same_source, is_mariadb, is_tagged
+from engine.binlog.gtid_events import SplitTaggedGtid, _same_source, is_mariadb, is_tagged
 from engine.decode.columns.digits import write_number
 from engine.kernels.kernel import Bytes, Int32s, Int64s, kernel, read_u32, read_u64
 from engine.kernels.memory import address_of, copy
 
 _UUID = 36
 _LONGEST = 64
-"""Bytes of the longest untagged GTID text, 36 + 1 + 20, and those behind it that writing numbers changes."""
+"""Bytes of the longest untagged GTID text, 36 + 1 + 20, and the 7 after it that writing a number changes."""
 
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
@@ -50,7 +50,7 @@ def _write_texts(
     out: Bytes,
     offsets: Int32s,
 ) -> None:
-    """One text per GTID event; an empty one for -1, and for a tagged one."""
+    """Write one text per GTID event; an empty one for -1 and for tagged GTIDs."""
     text = address_of(out)
     at = 0
     offsets[0] = 0
@@ -79,31 +79,31 @@ def _write_texts(
 
 @dataclass(frozen=True, slots=True)
 class GtidTexts:
-    """Texts, one behind another; an empty one stands for none."""
+    """Concatenated texts; an empty text means no GTID."""
 
     offsets: Int32s
-    """Where each text starts in `content`, and the last one ends."""
+    """Start of each text in `content`, then the end of the last one."""
     content: Bytes
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> GtidTexts:
-        """These texts."""
+        """With these texts."""
         content = [text.encode() for text in texts]
         return cls(
             np.cumsum([0, *map(len, content)], dtype=np.int32), np.frombuffer(b"".join(content), np.uint8)
         )
 
     def array(self) -> pa.Array:
-        """As strings, null where there is none."""
+        """The texts as an Arrow array, null for empty ones."""
         buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.content)]
         texts = pa.Array.from_buffers(pa.string(), len(self.offsets) - 1, buffers)
         return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
-def gtid_texts(events: EventTable, gtid_events: Int64s, tagged: TaggedGtid) -> GtidTexts:
+def gtid_texts(events: EventTable, gtid_events: Int64s, tagged: SplitTaggedGtid) -> GtidTexts:
     """The GTIDs of `gtid_events` (indexes into `events`, -1 for none).
 
-    `tagged` knows those that are read one by one.
+    `tagged` decodes the tagged ones.
     """
     tagged_events = is_tagged(events, gtid_events)
     out = np.empty(_LONGEST * len(gtid_events), np.uint8)
@@ -113,7 +113,7 @@ def gtid_texts(events: EventTable, gtid_events: Int64s, tagged: TaggedGtid) -> G
     if not tagged_events.any():
         return texts
     values = [text or "" for text in texts.array().to_pylist()]
-    for place in np.flatnonzero(tagged_events):
-        source, number = tagged(events.event(int(gtid_events[place])).tobytes())
-        values[place] = f"{source}:{number}"
+    for index in np.flatnonzero(tagged_events):
+        source, number = tagged(events.event(int(gtid_events[index])).tobytes())
+        values[index] = f"{source}:{number}"
     return GtidTexts.of(values)

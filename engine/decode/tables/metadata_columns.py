@@ -1,8 +1,8 @@
-"""The metadata columns of one table's rows in a batch, built in a room by one kernel.
+"""The metadata columns of one table's rows in a batch, built in an arena by one kernel.
 
-What they say is known per rows event, so most are run-end encoded: a run per commit time, per transaction,
-per event, or one for all rows. A stream of small transactions over many tables has few rows of each, so next
-to nothing is done per table in Python.
+Their values are the same for all rows of a rows event, so most columns are run-end encoded: a run per commit
+time, per transaction, per event, or one for all rows. A stream of small transactions over many tables has few
+rows of each table, so Python does little work per table.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ _MICROSECONDS = 1_000_000
     _NOTHING_VALID,
     _BUFFERS,
 ) = range(16)
-"""What `_build` tells place and size of, and how many that are."""
+"""The buffers whose offset and size `_build` returns, and their number."""
 _ROWS, _EVENTS, _TIME_RUNS, _GTID_RUNS, _GTID_NULLS, _FIRST_TIME, _LAST_TIME, _NUMBERS = range(8)
-"""What `_build` counts, and how many counts that are."""
+"""The numbers that `_build` returns, and how many they are."""
 _SHORT_BUFFERS = 256
-"""Bytes that are enough for what does not grow with the rows, alignment included."""
+"""Bytes that suffice for the buffers whose size does not depend on the rows, alignment included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """A batch's transactions, as the rows of each of its tables refer to them."""
+    """A batch's transactions; rows refer to them by number."""
 
     times: Int64s
-    """Commit times in µs, 0 where the transaction does not tell."""
+    """Commit times in µs, 0 if the transaction has none."""
     gtids: GtidTexts
 
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """The rows of one table in a batch, with what is known per rows event."""
+    """The rows of one table in a batch, and values per rows event."""
 
     rows: Rows
     events: Int64s
     """The rows events (indexes into the event table)."""
     transactions: Int64s
-    """Per rows event its transaction's number in the batch."""
+    """Per rows event the number of its transaction in the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +71,23 @@ class MetadataColumns:
 
     parts: ArrayParts
     sequence: int
-    """Where the numbers of `_seq` stand, counted from the room's `base`."""
+    """Offset of the values of `_seq`, from the arena's `base`."""
     first_time: int
     """Smallest and largest `_commit_timestamp`."""
     last_time: int
 
 
 @inlined
-def _take(places: Int64s, buffer: int, at: int, size: int) -> int:
-    """Note that a buffer stands there; where the next one does."""
-    places[buffer, 0] = at
-    places[buffer, 1] = size
+def _take(regions: Int64s, buffer: int, at: int, size: int) -> int:
+    """Record the offset and size of a buffer; returns the next buffer's offset."""
+    regions[buffer, 0] = at
+    regions[buffer, 1] = size
     return int(at + ((size + 7) & ~7))
 
 
 @inlined
 def _time(data: Bytes, start: int, commit_time: int) -> int:
-    """The commit time; where a transaction has none, the event's own time."""
+    """The commit time; if a transaction has none, the event's own time."""
     return commit_time if commit_time > 0 else read_u32(data, start) * _MICROSECONDS
 
 
@@ -108,10 +108,10 @@ def _build(
     times: Int64s,
     gtid_offsets: Int32s,
     gtids: Bytes,
-    places: Int64s,
+    regions: Int64s,
     numbers: Int64s,
 ) -> int:
-    """Build all buffers from `at` on; where they end, or the complement of how many bytes they may need."""
+    """Build all buffers from `at` on; returns their end, or ~n if they may need n bytes, above `limit`."""
     rows = np.int64(0)
     events = np.int64(0)
     time_runs = np.int64(0)
@@ -137,27 +137,27 @@ def _build(
     words = memory.view(np.int64)
     halves = memory.view(np.int32)
     types_at = at
-    at = _take(places, _CHANGE_TYPES, at, rows)
+    at = _take(regions, _CHANGE_TYPES, at, rows)
     for i in range(rows):
         memory[types_at + i] = change_types[i]
     sequence = at >> 3
-    at = _take(places, _SEQUENCE, at, 8 * rows)
+    at = _take(regions, _SEQUENCE, at, 8 * rows)
     position_end = at >> 2
-    at = _take(places, _POSITION_ENDS, at, 4 * events)
+    at = _take(regions, _POSITION_ENDS, at, 4 * events)
     position = at >> 3
-    at = _take(places, _POSITIONS, at, 8 * events)
+    at = _take(regions, _POSITIONS, at, 8 * events)
     time_end = at >> 2
-    at = _take(places, _TIME_ENDS, at, 4 * time_runs)
+    at = _take(regions, _TIME_ENDS, at, 4 * time_runs)
     time_value = at >> 3
-    at = _take(places, _TIMES, at, 8 * time_runs)
+    at = _take(regions, _TIMES, at, 8 * time_runs)
     gtid_end = at >> 2
-    at = _take(places, _GTID_ENDS, at, 4 * gtid_runs)
+    at = _take(regions, _GTID_ENDS, at, 4 * gtid_runs)
     gtid_valid = at
-    at = _take(places, _GTID_VALIDITY, at, (gtid_runs + 7) >> 3)
+    at = _take(regions, _GTID_VALIDITY, at, (gtid_runs + 7) >> 3)
     for i in range(gtid_valid, at):
         memory[i] = 0
     gtid_offset = at >> 2
-    at = _take(places, _GTID_OFFSETS, at, 4 * (gtid_runs + 1))
+    at = _take(regions, _GTID_OFFSETS, at, 4 * (gtid_runs + 1))
     gtid = at
 
     halves[gtid_offset] = 0
@@ -170,17 +170,17 @@ def _build(
     first_time = np.int64(0)
     for i in range(len(rows_events)):
         if counts[i] > 0:
-            place = rows_events[i]
+            index = rows_events[i]
             transaction = transactions[i]
-            ordinal = before[place]
+            ordinal = before[index]
             for _ in range(counts[i]):
                 ordinal += 1
                 words[sequence + row] = ordinal
                 row += 1
             halves[position_end + event] = row
-            words[position + event] = positions[place]
+            words[position + event] = positions[index]
             event += 1
-            time = _time(data, starts[place], times[transaction])
+            time = _time(data, starts[index], times[transaction])
             if time_run < 0:
                 first_time = time
                 last_time = time
@@ -204,20 +204,20 @@ def _build(
                 gtid += int(size)
                 halves[gtid_offset + gtid_run + 1] = gtid - at
             halves[gtid_end + gtid_run] = row
-    at = _take(places, _GTIDS, at, gtid - at)
+    at = _take(regions, _GTIDS, at, gtid - at)
 
     halves[at >> 2] = rows
-    at = _take(places, _ALL_ROWS_END, at, 4)
+    at = _take(regions, _ALL_ROWS_END, at, 4)
     halves[at >> 2] = 0
     halves[(at >> 2) + 1] = len(file)
-    at = _take(places, _FILE_OFFSETS, at, 8)
+    at = _take(regions, _FILE_OFFSETS, at, 8)
     for i in range(len(file)):
         memory[at + i] = file[i]
-    at = _take(places, _FILE, at, len(file))
+    at = _take(regions, _FILE, at, len(file))
     words[at >> 3] = 0
-    at = _take(places, _NO_OFFSETS, at, 8)
+    at = _take(regions, _NO_OFFSETS, at, 8)
     words[at >> 3] = 0
-    at = _take(places, _NOTHING_VALID, at, 1)
+    at = _take(regions, _NOTHING_VALID, at, 1)
 
     numbers[_ROWS] = rows
     numbers[_EVENTS] = events
@@ -239,11 +239,11 @@ def build_metadata(
 ) -> MetadataColumns:
     """The metadata columns of a table's rows. Raises `ArenaFull`.
 
-    `before`: per event how many rows and feed entries of the batch come before it; `names`: of the table's
+    `before`: per event the number of rows and feed entries of the batch before it; `names`: of the table's
     columns.
     """
     rows = table.rows
-    places = np.empty((_BUFFERS, 2), np.int64)
+    regions = np.empty((_BUFFERS, 2), np.int64)
     numbers = np.empty(_NUMBERS, np.int64)
     end = _build(
         arena.memory,
@@ -261,14 +261,14 @@ def build_metadata(
         transactions.times,
         transactions.gtids.offsets,
         transactions.gtids.content,
-        places,
+        regions,
         numbers,
     )
     if end < 0:
         raise ArenaFull(~end)
     arena.end = end
-    places[:, 0] -= arena.base
-    at = [tuple(place) for place in places.tolist()]
+    regions[:, 0] -= arena.base
+    at = [tuple(region) for region in regions.tolist()]
     total, runs, time_runs, gtid_runs, gtid_nulls, first_time, last_time = numbers.tolist()
     absent = _absent_columns(arena, rows, names) if len(rows.bitmaps) else None
     if absent is None:
@@ -300,7 +300,7 @@ def build_metadata(
 
 
 def _absent_columns(arena: Arena, rows: Rows, names: tuple[str, ...]) -> ArrayParts:
-    """`_absent_columns` where some rows do not have all columns: a run per row image of another kind."""
+    """`_absent_columns` if some rows lack columns: a run per sequence of images with the same columns."""
     ends, images = absent_runs(rows)
     lists = absent_names(rows, names)
     listed = [lists[image] for image in images.tolist()]
@@ -309,25 +309,25 @@ def _absent_columns(arena: Arena, rows: Rows, names: tuple[str, ...]) -> ArrayPa
     sizes = [len(run or ()) for run in listed]
     is_list = np.array([run is not None for run in listed])
     valid = arena.put(np.packbits(is_list, bitorder="little"))
-    place, offsets = arena.take_offsets(len(listed))
+    offsets_region, offsets = arena.take_offsets(len(listed))
     offsets[0] = 0
     offsets[1:] = np.cumsum(sizes)
     values = texts(arena, np.zeros(len(children), np.int32), children)
     nulls = len(listed) - int(is_list.sum())
     return ArrayParts(
         (len(rows.images), 0, len(ends), 0, len(listed), nulls, *values.nodes),
-        (*NO_BUFFER, *run_ends, *valid, *place, *values.buffers),
+        (*NO_BUFFER, *run_ends, *valid, *offsets_region, *values.buffers),
     )
 
 
 def absent_runs(rows: Rows) -> tuple[Int32s, Int32s]:
-    """Runs of rows whose images have the same columns: where each ends, and the number of its bitmap."""
+    """Runs of rows whose images have the same columns: the end of each, and the number of its bitmap."""
     ends = np.append(np.flatnonzero(np.diff(rows.images)) + 1, len(rows.images)).astype(np.int32)
     return ends, rows.images[ends - 1]
 
 
 def absent_names(rows: Rows, names: tuple[str, ...]) -> list[list[str] | None]:
-    """By the number of a bitmap the names of the columns that it leaves out, null for none."""
+    """By bitmap number the names of the columns that it lacks; None for number 0, which lacks none."""
     lists: list[list[str] | None] = [None]
     for bitmap in rows.bitmaps:
         present = np.unpackbits(bitmap, bitorder="little")

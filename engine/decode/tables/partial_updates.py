@@ -1,8 +1,8 @@
 """PARTIAL_UPDATE_ROWS_EVENT (MySQL's `binlog_row_value_options=PARTIAL_JSON`) as a plain update.
 
-Its postimages may hold, in place of a JSON document, what changed in it. Where the preimage has the document
-the changes are applied to it; where it has not, the cell gets a document that lists them, and the column is
-flagged as one that the row image does not carry. Row by row in Python, as hardly anybody sets that option.
+Its postimages may contain the changes of a JSON document instead of the document. If the preimage has the
+document, the changes are applied to it; if not, the cell becomes a document that lists them, and the column
+is flagged as absent from the row image. Row by row in Python, since few servers set that option.
 Source: `Rows_log_event::print_verbose_one_row` in MySQL's `log_event.cc`, `pack_row` in `rpl_record.cc`.
 """
 
@@ -28,26 +28,26 @@ from engine.errors import EventError
 from engine.kernels.kernel import Int64s
 
 _PARTIAL_JSON = 1
-"""In a row's value options: which JSON columns are differences follows."""
+"""Row value option: a bitmap of the JSON columns that contain differences follows."""
 _LENGTH = 4
 """Bytes of a JSON cell's length."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonUpdate:
-    """A JSON cell that the event has as differences."""
+    """A JSON cell that the event contains as differences."""
 
     image: int
-    """Number of the row image in the event, preimages counted."""
+    """Index of the row image in the event, preimages included."""
     column: int
     diffs: tuple[JsonDiff, ...]
     applied: bool
-    """The cell is the whole document now; else it lists the differences."""
+    """Whether the cell is the whole document now; otherwise it lists the differences."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlainUpdate:
-    """Row images as an UPDATE_ROWS_EVENT has them, and where differences were."""
+    """Row images in the layout of an UPDATE_ROWS_EVENT, and the cells that were differences."""
 
     images: bytes
     updates: tuple[JsonUpdate, ...]
@@ -58,12 +58,12 @@ def plain_update(
 ) -> PlainUpdate:
     """The rows of a PARTIAL_UPDATE_ROWS_EVENT without differences.
 
-    `names` of the table's columns; `widths`: their `Codec.width`; `json_columns`: which of them are JSON.
-    Raises `EventError` for rows that do not fit the columns, and for differences that do not fit their
+    `names` of the table's columns; `widths`: their `Codec.width`; `json_columns`: indexes of JSON ones.
+    Raises `EventError` for rows that do not match the columns, and for differences that do not match their
     document.
     """
     if body.column_count != len(widths):
-        raise EventError("the rows event has another number of columns than its table map")
+        raise EventError("the rows event has a different number of columns than its table map")
     before = _present(body.columns, len(widths))
     after = _present(body.columns_after or b"", len(widths))
     reader = EventReader(body.rows)
@@ -94,12 +94,12 @@ def plain_update(
 
 
 def _present(bitmap: bytes, count: int) -> tuple[int, ...]:
-    """The columns that an image has."""
+    """The indexes of the columns in an image."""
     return tuple(column for column in range(count) if bitmap[column // 8] >> column % 8 & 1)
 
 
 def _partial_columns(reader: EventReader, json_columns: Sequence[int]) -> frozenset[int]:
-    """The columns that are differences in the postimage that follows; a bit each, in the image or not."""
+    """The JSON columns that are differences in the next postimage; the bitmap covers all JSON columns."""
     options = reader.length_encoded()
     if not options & _PARTIAL_JSON:
         return frozenset()
@@ -110,7 +110,7 @@ def _partial_columns(reader: EventReader, json_columns: Sequence[int]) -> frozen
 def _cells(
     reader: EventReader, present: Sequence[int], widths: Sequence[int]
 ) -> Iterator[tuple[int, bytes | None]]:
-    """Step over an image: its columns with their cells, lengths included, or null."""
+    """Read an image: each of its columns with its cell, lengths included, or None for NULL."""
     nulls = reader.uint((len(present) + 7) // 8)
     for bit, column in enumerate(present):
         if nulls >> bit & 1:
@@ -122,7 +122,7 @@ def _cells(
 
 
 def _new_cell(update: JsonUpdate, documents: Mapping[int, bytes | None]) -> bytes:
-    """What stands in place of the differences; `documents` are those of the preimage."""
+    """The cell that replaces the differences; `documents` are those of the preimage."""
     if update.applied:
         before = documents[update.column]
         if before is None:
@@ -140,10 +140,10 @@ def plain_updates(
     decoders: Sequence[TableDecoder | None],
     description: FormatDescription,
 ) -> tuple[EventTable, dict[int, tuple[JsonUpdate, ...]]]:
-    """The same events with partial updates made plain, and what of them could not be applied, by event.
+    """The same events with partial updates made plain, and per event the differences not applied.
 
-    `rows_events` and `slots` come from the survey; `decoders` has one per slot, null where nobody wants the
-    rows, which are left as they are. Raises `EventTableError`.
+    `rows_events` and `slots` come from `group_events`; `decoders` has one per slot, None if the rows are not
+    wanted; such events stay as they are. Raises `EventTableError`.
     """
     if types.PARTIAL_UPDATE_ROWS_EVENT not in events.codes:
         return events, {}
@@ -151,33 +151,33 @@ def plain_updates(
     content: dict[int, bytes] = {}
     lists: dict[int, tuple[JsonUpdate, ...]] = {}
     for member in partial:
-        place, decoder = int(rows_events[member]), decoders[slots[member]]
+        index, decoder = int(rows_events[member]), decoders[slots[member]]
         if decoder is None:
             continue
-        event = events.event(place).tobytes()
+        event = events.event(index).tobytes()
         try:
             body = decode_event(event, description).body
             assert isinstance(body, RowsHeader)
             widths = decoder.layout.widths.tolist()
             plain = plain_update(body, decoder.names, widths, decoder.json_columns)
-            content[place] = plain_rows_event(event, body, plain.images)
+            content[index] = plain_rows_event(event, body, plain.images)
         except EventError as error:
             name = f"{decoder.database}.{decoder.table}"
-            raise events.error(place, f"in a row of {name}, {error.reason}", error.corrupt) from error
-        lists[place] = tuple(update for update in plain.updates if not update.applied)
+            raise events.error(index, f"in a row of {name}, {error.reason}", error.corrupt) from error
+        lists[index] = tuple(update for update in plain.updates if not update.applied)
     return (events.with_content(content) if content else events), lists
 
 
 def flag_differences(rows: Rows, rows_events: Int64s, updates: Mapping[int, Sequence[JsonUpdate]]) -> Rows:
-    """The rows with the columns that hold lists of differences flagged as absent from their images.
+    """The rows with the columns that list differences flagged as absent from their images.
 
-    `rows_events`: the events that they are from; `updates`: by event what could not be applied.
+    `rows_events`: the events of the rows; `updates`: per event the differences that were not applied.
     """
     starts = np.cumsum(rows.counts) - rows.counts
     images, bitmaps = rows.images.copy(), [bitmap.tobytes() for bitmap in rows.bitmaps]
     size = rows.bitmaps.shape[1]
-    for place, first in zip(rows_events.tolist(), starts.tolist(), strict=True):
-        for update in updates.get(place, ()):
+    for index, first in zip(rows_events.tolist(), starts.tolist(), strict=True):
+        for update in updates.get(index, ()):
             number = int(images[first + update.image])
             bitmap = bytearray(bitmaps[number - 1] if number else b"\xff" * size)
             bitmap[update.column // 8] &= ~(1 << update.column % 8) & 0xFF
@@ -185,7 +185,7 @@ def flag_differences(rows: Rows, rows_events: Int64s, updates: Mapping[int, Sequ
                 bitmaps.append(bytes(bitmap))
             images[first + update.image] = bitmaps.index(bytes(bitmap)) + 1
             if not update.diffs:
-                # Nothing changed, so there is nothing to tell.
+                # An empty list of differences: nothing changed.
                 rows.cells[first + update.image, update.column] = ABSENT_CELL
     flat = np.frombuffer(b"".join(bitmaps), np.uint8)
     return replace(rows, images=images, bitmaps=flat.reshape(-1, size))

@@ -1,8 +1,8 @@
-"""Table decoders: everything about one definition of one table, worked out once and kept.
+"""Table decoders: everything that depends on one definition of one table, computed once and cached.
 
-A table map that is seen for the first time (with the catalog entry that came along, if any) becomes a
-`TableDecoder`: a codec per column, the cell widths for the walk, the Arrow schema. Streams repeat their
-table maps endlessly, so what this does per definition may be slow.
+A table map that has not been seen before (with the catalog's columns, if the batch has them) becomes a
+`TableDecoder`: a codec per column, the cell widths for the walk, the Arrow schema. Servers repeat their table
+maps in every transaction, so this module does not need to be fast.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from engine.output.change_schema import METADATA_FIELDS, own_name, transit_schem
 
 _TABLE_ID_BYTES = 6
 _MAX_DECODERS = 4096
-"""Definitions to keep; a stream with more of them works, with some definitions worked out again."""
+"""Number of cached definitions; a stream with more of them works, but computes some of them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,19 @@ class TableDecoder:
     codecs: tuple[Codec, ...]
     layout: RowLayout
     json_columns: tuple[int, ...]
-    """Places of the columns that MySQL stores as binary JSON."""
+    """Indexes of the columns that MySQL stores as binary JSON."""
     schema: pa.Schema
-    """The schema of its files: the table's columns, then the metadata columns."""
+    """The schema of the table's files: its own columns, then the metadata columns."""
     schema_bytes: bytes
     template: MessageTemplate
-    """Of its record batches on their way to the sink (see `engine.output.change_schema`)."""
+    """Of its record batches in transit to the sink (see `engine.output.change_schema`)."""
 
 
 def _primary_key(
     table_map: TableMap, columns: tuple[Column, ...], catalog: tuple[ColumnInfo, ...] | None
 ) -> list[str]:
     if table_map.optional.primary_key:
-        return [columns[place].name for place, _ in table_map.optional.primary_key]
+        return [columns[index].name for index, _ in table_map.optional.primary_key]
     if catalog is None or table_map.mismatch(catalog):
         return []
     parts = sorted((info.primary_key, info.name) for info in catalog if info.primary_key is not None)
@@ -63,8 +63,8 @@ def _primary_key(
 
 
 def json_columns(columns: Sequence[Column]) -> tuple[int, ...]:
-    """Places of the columns that MySQL stores as binary JSON."""
-    return tuple(place for place, column in enumerate(columns) if column.type_code == FieldType.JSON)
+    """Indexes of the columns that MySQL stores as binary JSON."""
+    return tuple(index for index, column in enumerate(columns) if column.type_code == FieldType.JSON)
 
 
 def make_decoder(
@@ -109,7 +109,7 @@ class TableDecoders:
     def find(
         self, event: bytes, description: FormatDescription, catalog: Mapping[str, bytes]
     ) -> TableDecoder | None:
-        """The decoder for a TABLE_MAP_EVENT (without checksum); null for a table that nobody wants.
+        """The decoder for a TABLE_MAP_EVENT (without checksum); None for a table that is not wanted.
 
         Raises `EventError` for a malformed event, `EngineError` for columns that cannot be named or decoded.
         """
@@ -129,8 +129,8 @@ class TableDecoders:
         if self._filter.wants(table_map.database, table_map.table):
             if self._names_needed and table_map.needs_catalog and entry is None:
                 raise EngineError(
-                    f"the columns of {name} have no names in the binlog, and the server was not asked for "
-                    "them since its binlog_row_metadata was FULL: start the engine again"
+                    f"the columns of {name} have no names in the binlog, and the engine did not query them, "
+                    "because binlog_row_metadata was FULL when it connected: start the engine again"
                 )
             decoder = make_decoder(table_map, None if entry is None else unpack(entry), self._options)
         self._names[definition] = name

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from engine.binlog import event_types as types
 from engine.binlog.files import MAGIC_LENGTH
-from engine.binlog.format_description import FormatDescription, takes_rows_back
+from engine.binlog.format_description import FormatDescription, rollback_undoes_rows
 from engine.errors import EngineError
 from engine.kernels.kernel import Bytes
 from engine.net.batching import receive_kernel
@@ -152,7 +152,7 @@ class Cutter:
         count, cursor = int(state[BOUNDARY_COUNT]), int(state[BOUNDARY_CURSOR])
         position = int(state[BOUNDARY_POSITION])
         has_later = self._buffer.count > count
-        if self._open_sent and takes_rows_back(self.format):
+        if self._open_sent and rollback_undoes_rows(self.format):
             self._aborts = receive_kernel.first_rolls_back(
                 self._buffer.data,
                 self._buffer.index[:count],

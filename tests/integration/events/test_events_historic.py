@@ -167,7 +167,7 @@ def test_rows_version_0_are_shown_undecoded(historic):
     assert len(events) == 3
     for placed in events:
         assert placed.rows is None
-        assert "tell neither the lengths of the columns" in placed.rows_error
+        assert "contain neither the lengths nor the nullability" in placed.rows_error
 
 
 def test_rows_version_0_end_the_pipeline_where_they_are(historic):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from engine.binlog import event_types as t
 from engine.binlog.catalog import ColumnInfo, unpack
-from engine.binlog.catalog_fit import declared_type, mismatch
+from engine.binlog.catalog_compatibility import declared_type, mismatch
 from engine.binlog.field_types import FieldType as F
 from engine.binlog.files import read_events
 from engine.binlog.format_description import FormatDescription
@@ -86,7 +86,7 @@ def test_real_types(packed, real_type, length):
 
 
 def test_impossible_real_type():
-    with pytest.raises(EventError, match="column type 254 cannot stand for type 51"):
+    with pytest.raises(EventError, match="column type 254 cannot encode type 51"):
         TableMap.parse(table_map_event([F.STRING], b"\x03\x0a"), PLAIN)
 
 
@@ -174,13 +174,13 @@ def test_dimensions_of_vectors():
 @pytest.mark.parametrize(
     ("optional", "reason"),
     [
-        (field(1, b"\x80\x00"), "metadata field 1 has 1 bytes too many"),
+        (field(1, b"\x80\x00"), "metadata field 1 is 1 bytes too long"),
         (field(1, b""), "bytes expected"),
         (field(2, b"\x08\x03\x08"), "there is no character column 3"),
         (field(3, b"\x08\x08"), "bytes expected"),
         (field(4, b"\x01a"), "bytes expected"),
         (field(6, b"\xfd\xff\xff\xff"), "16777215 members in 0 bytes"),
-        (field(8, b"\x09"), "the primary key has a column 9 that the table lacks"),
+        (field(8, b"\x09"), "the primary key has a column 9, which the table lacks"),
         (b"\x04\xfe" + b"\xff" * 8, "bytes expected"),
     ],
 )

@@ -37,9 +37,9 @@ def test_an_empty_binlog_has_no_events(tmp_path):
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "is no binlog: it starts with nothing"),
-        (b"\xfebi", "is no binlog: it starts with fe 62 69, not with fe 62 69 6e"),
-        (b"SQLite format 3\0", "is no binlog: it starts with 53 51 4c 69"),
+        (b"", "is not a binlog: it starts with nothing"),
+        (b"\xfebi", "is not a binlog: it starts with fe 62 69, not with fe 62 69 6e"),
+        (b"SQLite format 3\0", "is not a binlog: it starts with 53 51 4c 69"),
         (b"\xfdbin" + bytes(600), "is an encrypted binlog, whose key only its server has"),
     ],
 )
@@ -51,7 +51,7 @@ def test_what_is_no_binlog(tmp_path, data, reason):
 def test_what_cannot_be_opened(tmp_path):
     with pytest.raises(EngineError, match="missing cannot be read: No such file"):
         open_binlog(tmp_path / "missing")
-    with pytest.raises(EngineError, match="is no binlog: it is no regular file"):
+    with pytest.raises(EngineError, match="is not a binlog: it is not a regular file"):
         open_binlog(tmp_path)
 
 

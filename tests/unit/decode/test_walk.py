@@ -232,11 +232,11 @@ LIES = {
     "extra row info beyond the event": (lying(b"\xff\xff\1\1\0" + integer(1)), "in the middle"),
     "no column count": (lying(b"\2\0"), "in the middle"),
     "half of the column count": (lying(b"\2\0\xfc\1"), "in the middle"),
-    "another column count": (lying(b"\2\0\2\3\0" + integer(1) * 2), "another number of columns"),
+    "another column count": (lying(b"\2\0\2\3\0" + integer(1) * 2), "a different number of columns"),
     "no bitmap": (lying(b"\2\0\1"), "in the middle"),
-    "no cell": (lying(b"\2\0\1\1\0"), "beyond the rows event"),
-    "half a cell": (lying(b"\2\0\1\1\0\1\2"), "beyond the rows event"),
-    "half a row": (lying(b"\2\0\1\1\0" + integer(1) + b"\0\1"), "beyond the rows event"),
+    "no cell": (lying(b"\2\0\1\1\0"), "after the end of the rows event"),
+    "half a cell": (lying(b"\2\0\1\1\0\1\2"), "after the end of the rows event"),
+    "half a row": (lying(b"\2\0\1\1\0" + integer(1) + b"\0\1"), "after the end of the rows event"),
     "bytes behind an image without columns": (lying(b"\2\0\1\0" + b"\0\0"), "bytes left"),
     "an update without its postimage": (
         one(types.UPDATE_ROWS_EVENT, 1, [image([integer(1)])]),
@@ -263,14 +263,14 @@ def test_events_that_lie_are_located(name):
 def test_lengths_beyond_the_event(prefix, missing):
     length = (1 << 8 * prefix) - 1 if missing == 200 else 20 + missing
     cell = length.to_bytes(prefix, "little") + bytes(20)
-    with pytest.raises(EventTableError, match="beyond the rows event"):
+    with pytest.raises(EventTableError, match="after the end of the rows event"):
         walk([one(types.WRITE_ROWS_EVENT, 1, [image([cell])])], [-prefix])
 
 
 @pytest.mark.parametrize("prefix", [1, 2, 3, 4])
 def test_a_length_that_is_cut_off(prefix):
     for size in range(prefix):
-        with pytest.raises(EventTableError, match="beyond the rows event"):
+        with pytest.raises(EventTableError, match="after the end of the rows event"):
             walk([one(types.WRITE_ROWS_EVENT, 1, [image([bytes(size)])])], [-prefix])
 
 

@@ -252,7 +252,7 @@ def test_what_is_no_archive(folder):
     with pytest.raises(EngineError, match="cannot be read"):
         Archive([folder / "missing"])
     (folder / "text").write_text("hello")
-    with pytest.raises(EngineError, match="is no binlog"):
+    with pytest.raises(EngineError, match="is not a binlog"):
         Archive([folder / "text"])
     (folder / "bare").write_bytes(MAGIC)
     with pytest.raises(EngineError, match="is empty"):

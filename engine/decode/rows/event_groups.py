@@ -1,8 +1,8 @@
-"""The survey: one pass over a batch's events that sorts them without looking into any row.
+"""Event groups: one pass over a batch's events that groups them, without reading any row.
 
-It tells which transaction each event belongs to, which table map each rows event refers to (equal table
-maps share one slot, however often the server repeats them), and which events are for the events feed. All
-in one kernel, since a stream of one-row transactions has five events for every row.
+It finds the transaction of each event, the table map of each rows event (equal table maps share one slot,
+however often the server repeats them), and the events for the events feed. One kernel does all of it, since
+a stream of one-row transactions has five events for every row.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _REASONS = {
     _BAD_ROWS: "the rows event is shorter than its fixed part",
     _NO_TABLE_MAP: "the rows event refers to a table that no table map event announced",
     _BAD_GTID: "the GTID event is shorter than its fixed part",
-    _BAD_NUMBER: "the GTID event's number is none that a transaction can have",
-    _FRAGMENT: "the rows event is split over several events, which cannot be put together here: set "
-    "binlog_row_event_fragment_threshold on the server to more than its largest rows take",
+    _BAD_NUMBER: "the GTID event's number is out of range",
+    _FRAGMENT: "the rows event is split into fragments, which the engine does not join: set "
+    "binlog_row_event_fragment_threshold on the server to a value above the size of its largest rows",
 }
 
 _BOOKKEEPING_TYPES = (
@@ -66,9 +66,9 @@ _BOOKKEEPING_TYPES = (
 
 
 def feed_table(bookkeeping: bool) -> NDArray[np.bool_]:
-    """Per type code whether it goes to the events feed; rows events never do.
+    """Per type code whether such events go to the events feed; rows events never do.
 
-    `bookkeeping` adds what every transaction brings along: its GTID, BEGIN, table maps, XID and the like.
+    `bookkeeping` adds the events that every transaction has: its GTID, BEGIN, table maps, XID and the like.
     """
     table = np.full(256, True)
     table[list(types.ROWS_EVENTS)] = False
@@ -78,25 +78,25 @@ def feed_table(bookkeeping: bool) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
-    """What the events of a batch are. Per-transaction arrays have one entry per transaction seen."""
+class EventGroups:
+    """A batch's events by group. Arrays per transaction have one entry per transaction in the batch."""
 
     transaction_gtids: Int64s
-    """The GTID event of each transaction (index into the event table), -1 where it has none."""
+    """The GTID event of each transaction (index into the event table), -1 if it has none."""
     transaction_times: Int64s
-    """Commit time in µs since the epoch, 0 where the GTID event has none."""
+    """Commit time in µs since the epoch, 0 if the GTID event has none."""
     table_maps: Int64s
-    """Slot → the first table map event of that content (index into the event table)."""
+    """Slot → the first table map event with that content (index into the event table)."""
     rows_events: Int64s
     """The rows events, as indexes into the event table."""
     rows_slots: Int64s
-    """Per rows event its table map's slot."""
+    """The slot of each rows event's table map."""
     rows_transactions: Int64s
-    """Per rows event its transaction."""
+    """The transaction of each rows event."""
     feed_events: Int64s
     """Events for the feed, as indexes into the event table."""
     feed_transactions: Int64s
-    """Per entry its transaction, -1 for what stands between transactions."""
+    """The transaction of each entry, -1 for events between transactions."""
 
 
 @inlined
@@ -114,7 +114,7 @@ def _same_bytes(data: Bytes, a: int, b: int, size: int) -> bool:
 
 @kernel
 def _commit_time(data: Bytes, body: int, end: int) -> int:
-    """Commit time of a MySQL GTID event in µs: where it was committed first, else here; 0 if it tells none.
+    """Original commit time of a MySQL GTID event in µs, else the immediate one; 0 if the event has neither.
 
     Layout after the header: flags 1, source uuid 16, number 8, logical clock type 1, two timestamps 8 each,
     then (since 8.0.1) a 7-byte commit time whose top bit says that the original commit time follows.
@@ -134,13 +134,13 @@ def _commit_time(data: Bytes, body: int, end: int) -> int:
 
 
 @kernel
-def _first_place(table_id: int, mask: int) -> int:
-    """Where to look for a table id first; the product's upper half depends on every bit of the id."""
+def _first_bucket(table_id: int, mask: int) -> int:
+    """The first hash bucket for a table id; the product's upper half depends on every bit of the id."""
     return int(((table_id * -7046029254386353131) >> 32) & mask)
 
 
 @kernel
-def _survey(
+def _group_events(
     data: Bytes,
     starts: Int64s,
     ends: Int64s,
@@ -199,11 +199,11 @@ def _survey(
             if end - body < 8:
                 return _BAD_TABLE_MAP, i, 0, 0, 0, 0
             table_id = read_u48(data, body)
-            place = _first_place(table_id, mask)
-            while table_hash[place, 0] != -1 and table_hash[place, 0] != table_id:
-                place = (place + 1) & mask
-            slot = table_hash[place, 1]
-            known = table_hash[place, 0] != -1
+            bucket = _first_bucket(table_id, mask)
+            while table_hash[bucket, 0] != -1 and table_hash[bucket, 0] != table_id:
+                bucket = (bucket + 1) & mask
+            slot = table_hash[bucket, 1]
+            known = table_hash[bucket, 0] != -1
             if known:
                 first = table_maps[slot]
                 size = end - body
@@ -211,8 +211,8 @@ def _survey(
                     data, starts[first] + 19, body, size
                 )
             if not known:
-                table_hash[place, 0] = table_id
-                table_hash[place, 1] = slots
+                table_hash[bucket, 0] = table_id
+                table_hash[bucket, 1] = slots
                 table_maps[slots] = i
                 slots += 1
         elif role == ROWS:
@@ -221,12 +221,12 @@ def _survey(
             if i < context:
                 continue
             table_id = read_u48(data, body)
-            place = _first_place(table_id, mask)
-            while table_hash[place, 0] != -1 and table_hash[place, 0] != table_id:
-                place = (place + 1) & mask
-            if table_hash[place, 0] != -1:
+            bucket = _first_bucket(table_id, mask)
+            while table_hash[bucket, 0] != -1 and table_hash[bucket, 0] != table_id:
+                bucket = (bucket + 1) & mask
+            if table_hash[bucket, 0] != -1:
                 rows[row_count, 0] = i
-                rows[row_count, 1] = table_hash[place, 1]
+                rows[row_count, 1] = table_hash[bucket, 1]
                 rows[row_count, 2] = transactions - 1
                 row_count += 1
             elif table_id != _DUMMY_TABLE:
@@ -242,7 +242,7 @@ def _survey(
 
 @kernel
 def _group(slots: Int64s, wanted: NDArray[np.bool_], order: Int64s, ends: Int64s) -> int:
-    """Put the numbers of the rows events of wanted slots into `order`, slot by slot; how many they are."""
+    """Put the indexes of the rows events of wanted slots into `order`, slot by slot; returns their number."""
     for slot in slots:
         ends[slot] += wanted[slot]
     total = np.int64(0)
@@ -255,19 +255,19 @@ def _group(slots: Int64s, wanted: NDArray[np.bool_], order: Int64s, ends: Int64s
     return int(total)
 
 
-def rows_by_slot(survey: Survey, wanted: Sequence[bool]) -> tuple[Int64s, dict[int, tuple[int, int]]]:
-    """The rows events of wanted slots, as numbers into the survey's arrays, those of one slot side by side.
+def rows_by_slot(groups: EventGroups, wanted: Sequence[bool]) -> tuple[Int64s, dict[int, tuple[int, int]]]:
+    """The rows events of wanted slots, as indexes into the arrays of `groups`, sorted by slot.
 
-    And for each slot that has some, in order, where among them its first one is, and behind its last one.
+    Also returns, for each slot that has rows events, its range among them: first index and end.
     """
-    order, ends = np.empty(len(survey.rows_slots), np.int64), np.zeros(len(wanted), np.int64)
-    count = _group(survey.rows_slots, np.array(wanted, np.bool_), order, ends)
+    order, ends = np.empty(len(groups.rows_slots), np.int64), np.zeros(len(wanted), np.int64)
+    count = _group(groups.rows_slots, np.array(wanted, np.bool_), order, ends)
     bounds = enumerate(pairwise([0, *ends.tolist()]))
     return order[:count], {slot: (first, last) for slot, (first, last) in bounds if last > first}
 
 
-def survey_events(events: EventTable, query_post_header: int, feed: NDArray[np.bool_]) -> Survey:
-    """Sort the events of a table. Raises `EventTableError` at the first event that is not sound.
+def group_events(events: EventTable, query_post_header: int, feed: NDArray[np.bool_]) -> EventGroups:
+    """Group the events of a table. Raises `EventTableError` at the first malformed event.
 
     `query_post_header` is the format description's post header length of QUERY events (13, or 11 before
     binlog version 4); `feed` comes from `feed_table`. Compressed events must have been expanded before.
@@ -283,7 +283,7 @@ def survey_events(events: EventTable, query_post_header: int, feed: NDArray[np.b
     table_maps = np.empty(table_map_count, np.int64)
     rows = np.empty((count, 3), np.int64)
     feed_rows = np.empty((count, 2), np.int64)
-    status, broken, transactions, slots, row_count, feed_count = _survey(
+    status, broken, transactions, slots, row_count, feed_count = _group_events(
         events.data,
         events.starts,
         events.ends,
@@ -301,7 +301,7 @@ def survey_events(events: EventTable, query_post_header: int, feed: NDArray[np.b
     )
     if status != _OK:
         raise events.error(broken, _REASONS[status], corrupt=status != _FRAGMENT)
-    return Survey(
+    return EventGroups(
         transaction_gtids=transaction_gtids[:transactions],
         transaction_times=transaction_times[:transactions],
         table_maps=table_maps[:slots],

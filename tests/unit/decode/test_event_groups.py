@@ -1,4 +1,4 @@
-"""The survey: transactions, table maps, rows and feed entries of a batch; and events that lie."""
+"""Event groups: transactions, table maps, rows and feed entries of a batch; and malformed events."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import pytest
 from engine.binlog import event_types as types
 from engine.binlog.event_index import TRANSACTION_END
 from engine.binlog.event_table import EventTable, EventTableError, open_events
+<<<<<<< /tmp/ours_s
 from engine.decode.rows.survey import Survey, feed_table, survey_events
 from tests.support.binlog_builder import Part, make_event
 from tests.support.made_events import (
+=======
+from engine.decode.rows.event_groups import EventGroups, feed_table, group_events
+from tests.made_events import (
+>>>>>>> /tmp/theirs_s
     BLOB,
     SIGNED_INT,
     anonymous_gtid,
@@ -45,15 +50,13 @@ def table_of(parts: list[Part], context: int = 0) -> EventTable:
     return table
 
 
-def survey(parts: list[Part], context: int = 0, bookkeeping: bool = False) -> Survey:
-    return survey_events(table_of(parts, context), 13, feed_table(bookkeeping))
+def group(parts: list[Part], context: int = 0, bookkeeping: bool = False) -> EventGroups:
+    return group_events(table_of(parts, context), 13, feed_table(bookkeeping))
 
 
 def test_each_rows_event_gets_its_transaction_and_its_table():
     other = table_map(8, [SIGNED_INT, SIGNED_INT], table="others")
-    found = survey(
-        [gtid(1), BEGIN, TABLE, INSERT, INSERT, xid(), gtid(2), BEGIN, other, TABLE, INSERT, xid()]
-    )
+    found = group([gtid(1), BEGIN, TABLE, INSERT, INSERT, xid(), gtid(2), BEGIN, other, TABLE, INSERT, xid()])
     assert found.transaction_gtids.tolist() == [0, 6]
     assert found.rows_events.tolist() == [3, 4, 10]
     assert found.rows_transactions.tolist() == [0, 0, 1]
@@ -62,7 +65,7 @@ def test_each_rows_event_gets_its_transaction_and_its_table():
 
 
 def test_transactions_without_gtid():
-    found = survey([BEGIN, TABLE, INSERT, xid(), anonymous_gtid(), BEGIN, TABLE, INSERT, COMMIT])
+    found = group([BEGIN, TABLE, INSERT, xid(), anonymous_gtid(), BEGIN, TABLE, INSERT, COMMIT])
     assert found.transaction_gtids.tolist() == [-1, -1]
     assert found.rows_transactions.tolist() == [0, 1]
 
@@ -70,7 +73,7 @@ def test_transactions_without_gtid():
 def test_a_table_id_that_means_something_else_later():
     altered = table_map(7, [SIGNED_INT, BLOB])
     renamed = table_map(7, [SIGNED_INT], table="renamed")
-    found = survey([BEGIN, TABLE, INSERT, altered, INSERT, renamed, INSERT, TABLE, INSERT, xid()])
+    found = group([BEGIN, TABLE, INSERT, altered, INSERT, renamed, INSERT, TABLE, INSERT, xid()])
     assert found.table_maps.tolist() == [1, 3, 5, 7]
     assert found.rows_slots.tolist() == [0, 1, 2, 3]
 
@@ -83,12 +86,12 @@ def test_many_table_ids_that_collide():
             table_map(table_id, [SIGNED_INT], table=f"t{table_id}"),
             rows(types.WRITE_ROWS_EVENT, table_id, 1, []),
         ]
-    assert survey(parts).rows_slots.tolist() == list(range(300))
+    assert group(parts).rows_slots.tolist() == list(range(300))
 
 
 def test_context_is_read_but_nothing_comes_out_for_it():
     parts = [gtid(1), TABLE, query("INSERT INTO orders VALUES (1)"), INSERT, INSERT, xid()]
-    found = survey(parts, context=4, bookkeeping=True)
+    found = group(parts, context=4, bookkeeping=True)
     assert found.rows_events.tolist() == [4]
     assert found.rows_transactions.tolist() == [0]
     assert found.feed_events.tolist() == [5]
@@ -98,13 +101,13 @@ def test_context_is_read_but_nothing_comes_out_for_it():
 def test_what_goes_to_the_feed():
     statement, rotate = query("DROP TABLE orders"), (types.ROTATE_EVENT, bytes(8) + b"next")
     parts = [gtid(1), BEGIN, TABLE, INSERT, xid(), gtid(2), statement, rotate, (99, b"who knows")]
-    assert survey(parts).feed_events.tolist() == [6, 7, 8]
-    assert survey(parts, bookkeeping=True).feed_events.tolist() == [0, 1, 2, 4, 5, 6, 7, 8]
+    assert group(parts).feed_events.tolist() == [6, 7, 8]
+    assert group(parts, bookkeeping=True).feed_events.tolist() == [0, 1, 2, 4, 5, 6, 7, 8]
 
 
 def test_entries_between_transactions_belong_to_none():
     stop = (types.STOP_EVENT, b"")
-    found = survey([stop, gtid(1), BEGIN, query("DROP TABLE orders"), xid(), stop], bookkeeping=True)
+    found = group([stop, gtid(1), BEGIN, query("DROP TABLE orders"), xid(), stop], bookkeeping=True)
     assert dict(zip(found.feed_events.tolist(), found.feed_transactions.tolist(), strict=True)) == {
         0: -1,
         1: 0,
@@ -116,7 +119,7 @@ def test_entries_between_transactions_belong_to_none():
 
 
 def test_the_dummy_rows_event_that_only_ends_a_statement():
-    assert survey([BEGIN, rows(types.WRITE_ROWS_EVENT, 0xFFFFFF, 1, []), xid()]).rows_events.tolist() == []
+    assert group([BEGIN, rows(types.WRITE_ROWS_EVENT, 0xFFFFFF, 1, []), xid()]).rows_events.tolist() == []
 
 
 COMMIT_TIMES = {
@@ -139,11 +142,11 @@ COMMIT_TIMES = {
 @pytest.mark.parametrize("name", COMMIT_TIMES)
 def test_commit_times(name):
     body, expected = COMMIT_TIMES[name]
-    assert survey([(types.GTID_LOG_EVENT, body)]).transaction_times.tolist() == [expected]
+    assert group([(types.GTID_LOG_EVENT, body)]).transaction_times.tolist() == [expected]
 
 
 def test_mariadb_gtids_have_no_commit_time():
-    found = survey([mariadb_gtid(3), TABLE, INSERT, COMMIT])
+    found = group([mariadb_gtid(3), TABLE, INSERT, COMMIT])
     assert (found.transaction_gtids.tolist(), found.transaction_times.tolist()) == ([0], [0])
 
 
@@ -154,10 +157,10 @@ BROKEN = {
     "no table map event announced": rows(types.DELETE_ROWS_EVENT_V1, 8, 1, []),
     "the GTID event is shorter": (types.GTID_LOG_EVENT, gtid(1)[1][:-1]),
     "shorter than its fixed part": (types.GTID_EVENT, mariadb_gtid(1)[1][:12]),
-    "none that a transaction can have": gtid(0),
+    "number is out of range": gtid(0),
     "the GTID event's number": gtid(-5),
-    "number is none": (types.GTID_EVENT, b"\xff" * 8 + mariadb_gtid(1)[1][8:]),
-    "split over several events": (types.PARTIAL_ROW_DATA_EVENT, bytes(30)),
+    "number is out": (types.GTID_EVENT, b"\xff" * 8 + mariadb_gtid(1)[1][8:]),
+    "split into fragments": (types.PARTIAL_ROW_DATA_EVENT, bytes(30)),
 }
 
 
@@ -166,6 +169,6 @@ def test_broken_events_are_located(reason):
     parts = [gtid(1), BEGIN, TABLE, INSERT, BROKEN[reason], xid()]
     place = 4 + sum(len(make_event(code, body, 0, checksum=False)) for code, body in parts[:4])
     with pytest.raises(EventTableError, match=reason) as refused:
-        survey(parts)
+        group(parts)
     assert refused.value.event == 4
     assert refused.value.position == place

@@ -1,8 +1,8 @@
-"""Whether a column of the server's catalog is the one that a table map speaks of.
+"""Whether a column of the server's catalog is compatible with a column of a table map.
 
-The catalog is as the table is now, the binlog as it was when the event was written. Using one for the other
-after an ALTER TABLE would give wrong names to values, so every type and length must agree; only what two
-columns can differ in without any trace in the binlog (their names, above all) stays unchecked.
+The catalog describes the table now, the binlog as it was when the event was written. After an ALTER TABLE the
+catalog's names could be those of other columns, so every type and length must agree. What two columns may
+differ in without a trace in the binlog (above all their names) cannot be checked.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ _TYPES: dict[str, tuple[F, ...]] = {
 
 
 def mismatch(type_code: int, metadata: int, info: ColumnInfo) -> str | None:
-    """Why the catalog's column cannot be the table map's, in words; null where it can.
+    """Why the catalog's column cannot be the table map's, in words; None if it can.
 
-    Types that are not in the table here (a server's plugins may bring any) are taken as they come.
+    Types that `_TYPES` does not contain (a server's plugins may add some) are accepted.
     """
     allowed = _TYPES.get(info.data_type)
     if allowed is None:
@@ -68,14 +68,14 @@ def mismatch(type_code: int, metadata: int, info: ColumnInfo) -> str | None:
 
 
 def declared_type(type_code: int, info: ColumnInfo) -> str | None:
-    """The type's name where the binlog's code does not tell it: MariaDB's uuid, or what plugins bring."""
+    """The type's name if the binlog's type code does not define it: MariaDB's uuid, or a plugin's type."""
     if type_code in (F.JSON, F.VECTOR) or (info.data_type in _TYPES and info.data_type not in _CATALOG_ONLY):
         return None
     return info.data_type
 
 
 def stored_metadata(type_code: int, metadata: int, info: ColumnInfo) -> int:
-    """The metadata; for the old temporal types, which have none, the fraction digits that MariaDB gave."""
+    """The metadata; for the old temporal types, which have none, the catalog's fraction digits (MariaDB)."""
     if type_code in (F.TIMESTAMP, F.DATETIME, F.TIME):
         return (_numbers(info) or [0])[0]
     return metadata
@@ -88,7 +88,7 @@ def _numbers(info: ColumnInfo) -> list[int]:
 
 
 def _characters(info: ColumnInfo) -> set[int]:
-    """Lengths in bytes that a length in characters can stand for."""
+    """The lengths in bytes that a length in characters may have."""
     length = {"uuid": 16, "inet6": 16, "inet4": 4}.get(info.data_type) or (_numbers(info) or [1])[0]
     if info.data_type == "vector":
         return {length * 4}
@@ -98,7 +98,7 @@ def _characters(info: ColumnInfo) -> set[int]:
 
 
 def _compressed_characters(info: ColumnInfo) -> set[int]:
-    """MariaDB adds a byte that tells how the value is compressed."""
+    """As `_characters`, with the byte by which MariaDB marks how a value is compressed."""
     return {length + 1 for length in _characters(info)}
 
 
@@ -147,7 +147,7 @@ _LENGTHS: dict[int, Callable[[ColumnInfo], set[int]]] = {
     F.ENUM: _enum,
     F.SET: _set,
 }
-"""Type → what its metadata may be for a column of the catalog."""
+"""Type → the metadata that it may have for a column of the catalog."""
 
 
 _NAMED = frozenset(F)
