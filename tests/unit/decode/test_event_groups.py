@@ -8,14 +8,9 @@ import pytest
 from engine.binlog import event_types as types
 from engine.binlog.event_index import TRANSACTION_END
 from engine.binlog.event_table import EventTable, EventTableError, open_events
-<<<<<<< /tmp/ours_s
-from engine.decode.rows.survey import Survey, feed_table, survey_events
+from engine.decode.rows.event_groups import EventGroups, feed_table, group_events
 from tests.support.binlog_builder import Part, make_event
 from tests.support.made_events import (
-=======
-from engine.decode.rows.event_groups import EventGroups, feed_table, group_events
-from tests.made_events import (
->>>>>>> /tmp/theirs_s
     BLOB,
     SIGNED_INT,
     anonymous_gtid,
