@@ -29,7 +29,11 @@ LOST = (
 EXIT_CODE_LOST = 255
 """What multiprocessing gives as a child's exit code when the fork server is gone, which alone knows it."""
 
-_PRELOADED = ["engine.pipeline.fork_server_life", "engine.pipeline.without_pandas", "engine.commands.preload"]
+_PRELOADED = [
+    "engine.pipeline.fork_server_life",
+    "engine.pipeline.without_pandas",
+    "engine.commands.fork_server_preload",
+]
 _LONGEST_SOCKET_PATH = 107
 _SOCKET_NAME_BYTES = 32
 """What a folder for sockets, and a name in it, add to the folder for temporary files."""

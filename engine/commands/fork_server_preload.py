@@ -14,12 +14,12 @@ import engine.__main__
 import engine.decode.process
 import engine.net.process
 import engine.sink.process  # noqa: F401
-from engine.commands.warm import warm_kernels
+from engine.commands.compile_kernels import compile_kernels
 from engine.errors import EngineError
 from engine.pipeline.parent_death import outlive_parent
 
 with contextlib.suppress(EngineError):
-    warm_kernels()
+    compile_kernels()
 # What all of them share is no garbage: looking through it again and again would take time in every child, and
 # copy the pages that it stands in.
 gc.freeze()

@@ -1,4 +1,4 @@
-"""Compiles every kernel ahead of time, so that no run has to: `python -m engine.commands.warm`.
+"""Compiles every kernel ahead of time, so that no run has to: `python -m engine.commands.compile_kernels`.
 
 The column families compile themselves; the rest is compiled by decoding the sample binlogs, which makes
 sure that what was compiled is what a run calls.
@@ -30,7 +30,7 @@ from engine.net.client.statements_ahead import changes_in
 _ROOM = 1 << 20
 
 
-def warm_kernels() -> float:
+def compile_kernels() -> float:
     """Compile what is not in the cache, and show how far that is; returns the seconds that it took."""
     started = time.monotonic()
     with compile_progress(compiled_kernels):
@@ -78,4 +78,4 @@ def decode_whole(path: Path, options: DecodeOptions) -> None:
 
 
 if __name__ == "__main__":
-    print(f"kernels ready after {warm_kernels():.1f} s", file=sys.stderr)
+    print(f"kernels ready after {compile_kernels():.1f} s", file=sys.stderr)
