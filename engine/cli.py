@@ -123,10 +123,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-# The fork server starts first: it imports its modules while the command imports its own.
-
-
 def _run(options: argparse.Namespace) -> int:
+    # Started first, so that it imports its modules while the command imports its own.
     start_fork_server()
     from engine.commands.run import run_command
 

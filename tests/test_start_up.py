@@ -26,6 +26,11 @@ def test_the_command_begins_with_next_to_nothing() -> None:
     assert _printed(f"import sys, engine.__main__; print({later})") == "[]"
 
 
+def test_parsing_arguments_imports_no_command() -> None:
+    imported = "sorted(name for name in sys.modules if name.startswith(('engine.commands', 'tqdm', 'zmq')))"
+    assert _printed(f"import sys, engine.cli; print({imported})") == "[]"
+
+
 def test_children_make_arrays_without_pandas() -> None:
     program = (
         "import sys, engine.pipeline.without_pandas, numpy as np, pyarrow as pa; "

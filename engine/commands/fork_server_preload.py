@@ -1,7 +1,7 @@
-"""Everything that child processes need, made ready once in the server process that they are forked from.
+"""Loads everything that child processes need, once, in the fork server.
 
-Modules are imported and kernels loaded (or compiled, the first time), so that a child starts in milliseconds
-and no kernel is compiled in the middle of a stream.
+Importing this module imports the children's modules and loads the kernels (or compiles them, the first time),
+so that a child starts in milliseconds and no kernel is compiled in the middle of a stream.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 
-# Every child runs the command's script up to its main function, which imports this one.
+# Every child imports the command's script, which imports this module.
 import engine.__main__
 import engine.decode.process
 import engine.net.process
@@ -20,8 +20,8 @@ from engine.pipeline.parent_death import outlive_parent
 
 with contextlib.suppress(EngineError):
     compile_kernels()
-# What all of them share is no garbage: looking through it again and again would take time in every child, and
-# copy the pages that it stands in.
+# The shared objects are never garbage: collections in the children would take time to visit them, and would
+# copy their memory pages.
 gc.freeze()
-# From here on the fork server waits for the end of its command itself, and lets children finish.
+# From here on the fork server notices the end of its command, and lets its children finish first.
 outlive_parent()
