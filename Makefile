@@ -39,7 +39,7 @@ servers: venv ## download the real servers for the tests, once, into the user's 
 	$(PYTHON_IN_VENV) -m tests.servers
 
 kernels: venv ## compile the kernels into their cache
-	$(PYTHON_IN_VENV) -m engine.commands.warm
+	$(PYTHON_IN_VENV) -m engine.commands.compile_kernels
 
 lint: venv ## ruff, mypy, and which package may import which
 	$(VENV)/bin/ruff check .

@@ -1,7 +1,7 @@
-"""Where the command begins, installed or as `python -m engine`: what has to be done before all else.
+"""The entry point of the command, both installed and as `python -m engine`.
 
-It imports next to nothing, so that no module is looked for in the current folder, and no signal ends the
-command out of order.
+Before it imports anything else it takes the current folder off the import path, and records signals that
+arrive during start-up.
 """
 
 from __future__ import annotations

@@ -1,21 +1,30 @@
-"""The `binlog-engine` command: arguments in, one function call per command, an exit code out.
+"""The `binlog-engine` command line: parses the arguments and calls one function per command.
 
-What users did wrong, or what went wrong around them, is one sentence on standard error and exit code 1; a
-traceback only with -v.
+Each command's modules are imported only when it runs, so that `--help` is fast. Errors of the user or the
+environment are printed as one sentence on standard error, with exit code 1, and with a traceback only for -v.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-from engine.config import settings as config
+from engine.config.flags import add_flags, refuse_password
+from engine.config.resolve import resolve
+from engine.config.settings import (
+    ConnectionSettings,
+    DecodeSettings,
+    FileEventsSettings,
+    RunSettings,
+    ServerEventsSettings,
+    ServeSettings,
+    VacuumSettings,
+)
 from engine.errors import EngineError
 from engine.pipeline.fork_server import start_fork_server
 from engine.pipeline.stop_signals import Terminated, stop_signals_raised
@@ -37,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"binlog-engine: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python must not complain about it when it closes stdout.
+        # The reader of our output has closed it; without stdout Python prints no error about that at exit.
         sys.stdout = None  # type: ignore[assignment]
         return 1
     except OSError as error:
@@ -61,151 +70,104 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, function: Command, text: str, *, lasting: bool = False) -> argparse.ArgumentParser:
-        """Add a command; stopping a `lasting` one is a good end."""
+        """Add a command; a signal that stops a `lasting` one is no failure: the exit code is 0."""
         command = commands.add_parser(name, help=text, description=text, parents=[verbose])
         command.set_defaults(command=function, lasting=lasting)
         return command
 
     run = add("run", _run, "follow a server into an output folder", lasting=True)
-    config.add_settings(run, (*config.CONNECTION, *config.PIPELINE, *config.START))
-    config.refuse_password(run)
-    run.add_argument("--config", type=Path, help="TOML file with any of these settings")
+    add_flags(run, RunSettings)
+    refuse_password(run)
 
     decode = add("decode", _decode, "decode local binlog files into an output folder", lasting=True)
     decode.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    config.add_settings(decode, config.PIPELINE)
-    decode.add_argument("--config", type=Path, help="TOML file with any of these settings")
+    add_flags(decode, DecodeSettings)
+
+    for command in (run, decode):
+        command.add_argument("--config", type=Path, help="TOML file with any of these settings")
+        command.add_argument("--report", type=Path, help="file for how the run ended, as JSON")
 
     events = add("events", _events, "show what is in binlog files, or on a server (--host), event by event")
     events.add_argument("files", nargs="*", type=Path, metavar="FILE")
-    config.add_settings(events, config.CONNECTION)
-    config.refuse_password(events)
+    add_flags(events, ConnectionSettings)
+    refuse_password(events)
     events.add_argument(
         "--start", default="earliest", help="where on the server: FILE:POSITION, or a time [earliest]"
     )
-    events.add_argument("--json", action="store_true", help="one JSON object per event")
+    events.add_argument("--json", dest="as_json", action="store_true", help="one JSON object per event")
 
-    status = add("status", _status, "what an output folder holds, and how far behind it is")
+    status = add("status", _status, "what an output folder contains, and how far it lags its source")
     status.add_argument("out", type=Path, metavar="OUT")
-    status.add_argument("--json", action="store_true", help="one JSON object")
+    status.add_argument("--json", dest="as_json", action="store_true", help="one JSON object")
 
     vacuum = add("vacuum", _vacuum, "remove old commits from an output folder, with their data files")
     vacuum.add_argument("out", type=Path, metavar="OUT")
     vacuum.add_argument(
-        "--older-than", required=True, metavar="AGE", help="such as 36h or 30d; goes by thousands of commits"
+        "--older-than",
+        required=True,
+        metavar="AGE",
+        help="such as 36h or 30d; removes whole segments of the log, of thousands of commits each",
     )
-    vacuum.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    vacuum.add_argument("--dry-run", action="store_true", help="only print what would be removed")
 
     serve = add("serve", _serve, "serve binlog files to any replication client", lasting=True)
     serve.add_argument("files", nargs="+", type=Path, metavar="FILE")
     serve.add_argument("--port", type=int, default=0, help="port on the address; by default any free one")
     serve.add_argument("--address", default="127.0.0.1", help="address to listen on [127.0.0.1]")
     serve.add_argument("--user", default="repl", help="user that clients log in as [repl]")
-    serve.add_argument("--password-env", default=None, help="environment variable that holds its password")
-    serve.add_argument("--tls-cert", type=Path, help="certificate to show; by default one made just for this")
+    serve.add_argument("--password-env", help="environment variable that holds the user's password")
+    serve.add_argument("--tls-cert", type=Path, help="server certificate; by default one made for this run")
     serve.add_argument("--tls-key", type=Path, help="file of its key; by default it is in the same file")
-
-    for command in (run, decode):
-        command.add_argument("--report", type=Path, help="file for how the run ended, as JSON")
 
     add("demo", _demo, "sample binlogs through the whole engine into a Spark streaming query")
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
+    # Started first, so that it imports its modules while the command imports its own.
     start_fork_server()
-    from engine.commands.runs import run_server
-    from engine.config.credentials import read_login
+    from engine.commands.run import run_command
 
-    settings = (*config.CONNECTION, *config.PIPELINE, *config.START)
-    values = config.resolve(settings, vars(options), config.environment(), options.config)
-    config.require(values, "user", "out")
-    login = read_login(values, config.environment(), interactive=sys.stdin.isatty())
-    return _with_display(options, lambda display: run_server(values, login, display))
+    return run_command(resolve(RunSettings, vars(options), os.environ, options.config))
 
 
 def _decode(options: argparse.Namespace) -> int:
     start_fork_server()
-    from engine.commands.runs import decode_files
+    from engine.commands.decode import decode_command
 
-    values = config.resolve(config.PIPELINE, vars(options), config.environment(), options.config)
-    config.require(values, "out")
-    return _with_display(options, lambda display: decode_files(values, options.files, display))
-
-
-def _with_display(options: argparse.Namespace, work: Callable[[Any], Any]) -> int:
-    from engine.commands.progress import Display, require_writable, summary, write_report
-
-    if options.report is not None:
-        require_writable(options.report)
-    display = Display()
-    try:
-        outcome = work(display)
-    finally:
-        display.close()
-    print(summary(outcome, verbose=options.verbose), file=sys.stderr)
-    if options.report is not None:
-        write_report(outcome, options.report)
-    if outcome.error is None:
-        return 0
-    if options.verbose and outcome.traceback:
-        print(outcome.traceback, file=sys.stderr)
-    raise EngineError(outcome.error)
+    return decode_command(resolve(DecodeSettings, vars(options), os.environ, options.config))
 
 
 def _events(options: argparse.Namespace) -> int:
-    from engine.commands.events import show_events, show_server_events
-    from engine.config.credentials import read_login
-    from engine.config.server_address import ServerAddress
-    from engine.net.client.connect import connect
+    from engine.commands.events import file_events_command, server_events_command
 
     if options.files:
-        show_events(options.files, as_json=options.json, output=sys.stdout)
-        return 0
+        return file_events_command(resolve(FileEventsSettings, vars(options), os.environ))
     if options.host is None and options.socket is None:
         raise EngineError("name the binlog files to show, or a server with --host")
-    values = config.resolve(config.CONNECTION, vars(options), config.environment(), None)
-    config.require(values, "user")
-    login = read_login(values, config.environment(), interactive=sys.stdin.isatty())
-    address = ServerAddress(values["host"], values["port"], login, values["socket"])
-    show_server_events(
-        partial(connect, address),
-        server_id=values["server_id"],
-        start=options.start,
-        as_json=options.json,
-        output=sys.stdout,
-    )
-    return 0
+    return server_events_command(resolve(ServerEventsSettings, vars(options), os.environ))
 
 
 def _status(options: argparse.Namespace) -> int:
     from engine.commands.status import print_status
 
-    return print_status(options.out, as_json=options.json)
+    return print_status(options.out, as_json=options.as_json)
 
 
 def _vacuum(options: argparse.Namespace) -> int:
-    from engine.commands.vacuum import print_vacuum
+    from engine.commands.vacuum import vacuum_command
 
-    return print_vacuum(options.out, options.older_than, dry_run=options.dry_run)
+    return vacuum_command(resolve(VacuumSettings, vars(options), os.environ))
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from engine.net.archive_server.server import run_server
-    from engine.net.archive_server.server_tls import ServerTls
+    from engine.commands.serve import serve_command
 
-    password = ""
-    if options.password_env is not None:
-        if options.password_env not in config.environment():
-            raise EngineError(f"the environment variable {options.password_env} is not set")
-        password = config.environment()[options.password_env]
-    tls = ServerTls.load(options.tls_cert, options.tls_key) if options.tls_cert else ServerTls.make()
-    run_server(options.files, options.address, options.port, options.user, password, tls)
-    return 0
+    return serve_command(resolve(ServeSettings, vars(options), os.environ))
 
 
 def _demo(options: argparse.Namespace) -> int:
     start_fork_server()
-    from engine.commands.demo import run_demo
+    from engine.commands.demo import demo_command
 
-    return run_demo()
+    return demo_command()

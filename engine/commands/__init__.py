@@ -1,1 +1,6 @@
-"""What each command of `binlog-engine` does."""
+"""The commands of `binlog-engine`: a module for each, and what they share.
+
+`run`, `decode`, `events`, `status`, `vacuum`, `serve` and `demo` are the commands. `run` and `decode` share
+`pipeline_run`, `run_progress`, `outcome_report`, `retries` and `corrupt_events`. `compile_kernels`, with
+`compile_progress`, and `fork_server_preload` prepare the processes of a run.
+"""

@@ -1,7 +1,7 @@
-"""What a person sees while kernels are compiled: a bar on a terminal, a line every few seconds elsewhere.
+"""The progress of compiling kernels: a bar on a terminal, a line every few seconds elsewhere.
 
-numba tells when it begins and ends to compile something; each time the kernels that have code are counted.
-Where all code comes from the cache, nothing is shown.
+numba reports the start and the end of each compilation; at each the compiled kernels are counted. If all code
+comes from the cache, nothing is shown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Display(event.Listener):  # type: ignore[misc]
         self._started = time.monotonic()
         self._plain_due = 0.0
         self._total = 0
-        """0 until there is something to show."""
+        """0 until the first compilation."""
         self._bar: Any = None
 
     def on_start(self, event: event.Event) -> None:
@@ -40,7 +40,7 @@ class _Display(event.Listener):  # type: ignore[misc]
         self._show()
 
     def finish(self) -> None:
-        """Show that all of them are compiled, if it was shown that some had to be."""
+        """Show that all kernels are compiled, if anything was shown before."""
         if self._bar is not None:
             self._bar.n = self._total
             self._bar.refresh()
@@ -48,7 +48,7 @@ class _Display(event.Listener):  # type: ignore[misc]
             self._line(self._total)
 
     def close(self) -> None:
-        """Leave the terminal tidy."""
+        """Close the bar."""
         if self._bar is not None:
             self._bar.close()
 
@@ -72,7 +72,7 @@ class _Display(event.Listener):  # type: ignore[misc]
 
 
 def _bar(total: int, stream: TextIO) -> Any:
-    # Imported here, since most starts compile nothing.
+    # Imported here, since most starts do not compile.
     from tqdm import tqdm
 
     class Bar(tqdm):  # type: ignore[misc]
@@ -85,9 +85,9 @@ def _bar(total: int, stream: TextIO) -> Any:
 
 @contextmanager
 def compile_progress(count: Callable[[], tuple[int, int]], stream: TextIO | None = None) -> Iterator[None]:
-    """Show on `stream` (standard error) how far it is while the block compiles kernels.
+    """Show progress on `stream` (standard error) while the block compiles kernels.
 
-    `count` gives how many have code, and how many there are, of which all do at the end of the block.
+    `count` returns the number of compiled kernels and of all kernels; they are equal after the block.
     """
     display = _Display(count, stream or sys.stderr)
     try:

@@ -1,4 +1,4 @@
-"""The whole path on one machine, with nothing installed but Python and Java: `binlog-engine demo`.
+"""The `demo` command: the whole path on one machine, with only Python and Java installed.
 
 A replication source serves the sample binlogs over MySQL's protocol, the engine follows it with all of its
 processes, and a Spark streaming query reads what was committed.
@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from engine.binlog.samples import sample_binlogs
-from engine.commands.progress import Display, summary
-from engine.commands.runs import run_server
+from engine.commands.outcome_report import summary
+from engine.commands.run import follow_server
+from engine.commands.run_progress import Display
 from engine.config.secret import Secret
 from engine.config.server_address import Login
-from engine.config.settings import CONNECTION, PIPELINE, START, resolve
+from engine.config.settings import ConnectionSettings, PipelineSettings, RunSettings, StreamSettings
 from engine.errors import EngineError
 from engine.net.archive_server.server import ReplicationSource
 from engine.pipeline.private_folder import private_folder
@@ -27,8 +28,8 @@ _TABLE = "shop.orders"
 _COLUMNS = ("_seq", "_change_type", "id", "sku", "quantity", "total", "status", "_commit_timestamp", "_gtid")
 
 
-def run_demo() -> int:
-    """Run it and print as it goes; returns the exit code. Raises `EngineError`."""
+def demo_command() -> int:
+    """Run the demo and print each step; returns the exit code. Raises `EngineError`."""
     with tempfile.TemporaryDirectory(prefix="demo-", dir=private_folder()) as folder:
         out = Path(folder) / "changes"
         _ingest(out)
@@ -43,10 +44,13 @@ def _say(text: str) -> None:
 def _ingest(out: Path) -> None:
     with ReplicationSource(sample_binlogs(), user=_USER, password=_PASSWORD) as source:
         _say(f"a replication source serves {len(sample_binlogs())} binlog files on 127.0.0.1:{source.port}")
-        flags = {"host": "127.0.0.1", "port": source.port, "user": _USER, "out": str(out), "workers": 2}
-        values = resolve((*CONNECTION, *PIPELINE, *START), {**flags, "stop_at_end": True}, {}, None)
+        settings = RunSettings(
+            connection=ConnectionSettings(port=source.port, user=_USER),
+            pipeline=PipelineSettings(out=out, workers=2),
+            stream=StreamSettings(stop_at_end=True),
+        )
         display = Display()
-        outcome = run_server(values, Login(_USER, (Secret(_PASSWORD),)), display)
+        outcome = follow_server(settings, Login(_USER, (Secret(_PASSWORD),)), display)
         display.close()
     if outcome.error is not None:
         raise EngineError(outcome.error)

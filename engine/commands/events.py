@@ -1,18 +1,28 @@
-"""The `events` command: what is inside a binlog, as readable text or one JSON object per event."""
+"""The `events` command: prints the events of a binlog, as text or one JSON object per event.
+
+The events come from files or from a server. Both are decoded in this process, one event at a time.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
 from engine.binlog.catalog import ColumnInfo, unpack
 from engine.binlog.event_types import EVENT_NAMES, TABLE_MAP_EVENT
 from engine.binlog.files import read_events
+from engine.config.credentials import read_login
+from engine.config.server_address import ServerAddress
+from engine.config.settings import FileEventsSettings, ServerEventsSettings
 from engine.decode.inspect.event_stream import PlacedEvent, decode_all
 from engine.net.client import server_queries
+from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
 from engine.net.client.server_events import any_server_id, assumed_format, read_server_events
 from engine.net.client.server_queries import read_facts
@@ -20,15 +30,36 @@ from engine.net.client.start_position import start_place
 from engine.net.client.table_columns import describe_table
 
 _LONGEST_VALUE = 240
-"""Characters of a value in text; JSON has them all."""
+"""Characters of a value that are shown in text; JSON contains all."""
 _ESCAPES = {code: f"\\x{code:02x}" for code in range(32)} | {9: "\\t", 10: "\\n", 13: "\\r", 127: "\\x7f"}
-"""Control characters never reach a terminal."""
+"""Control characters are escaped, so that none reaches a terminal."""
+
+
+def file_events_command(settings: FileEventsSettings) -> int:
+    """Print the events of binlog files; returns the exit code. Raises `EngineError`."""
+    show_events(settings.files, as_json=settings.as_json, output=sys.stdout)
+    return 0
+
+
+def server_events_command(settings: ServerEventsSettings) -> int:
+    """Print the events of a server's binlog; returns the exit code. Raises `EngineError`."""
+    connection = settings.connection
+    login = read_login(connection, os.environ, interactive=sys.stdin.isatty())
+    address = ServerAddress(connection.host, connection.port, login, connection.socket)
+    show_server_events(
+        partial(connect, address),
+        server_id=connection.server_id,
+        start=settings.start,
+        as_json=settings.as_json,
+        output=sys.stdout,
+    )
+    return 0
 
 
 def show_events(files: Sequence[Path], *, as_json: bool, output: TextIO) -> None:
     """Print all events of binlog files.
 
-    Raises `EngineError` at the first damage, when all events before it have been printed.
+    Raises `EngineError` at the first corrupt event, after printing all events before it.
     """
     print_events(decode_all(_file_events(files)), as_json=as_json, output=output)
 
@@ -43,9 +74,9 @@ def show_server_events(
 ) -> None:
     """Print all events that a server has now, from `start` on (see `engine.net.client.start_position`).
 
-    `connect` gives logged-in connections; `server_id` is what we call ourselves, 0 for any. Columns that the
-    binlog does not name get their names from the server's catalog, where that fits. Raises `EngineError` as
-    `show_events` does, and for what the server refuses.
+    `connect` returns logged-in connections; `server_id` is our id as a replica, 0 for a random one. Columns
+    that the binlog does not name get their names from the server's catalog if its definition matches. Raises
+    `EngineError` as `show_events` does, and for requests that the server refuses.
     """
     with connect() as connection, connect() as asking:
         facts = read_facts(connection)
@@ -64,7 +95,7 @@ def show_server_events(
 
 
 def print_events(events: Iterable[PlacedEvent], *, as_json: bool, output: TextIO) -> None:
-    """Print decoded events as they come."""
+    """Print decoded events as they arrive."""
     render: Callable[[PlacedEvent], str] = _json_line if as_json else _text
     try:
         for event in events:
@@ -125,7 +156,7 @@ def _pairs(values: dict[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    """A value on one line, and not too much of it."""
+    """A value on one line, shortened to `_LONGEST_VALUE` characters."""
     shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     shown = shown.translate(_ESCAPES)
     if len(shown) <= _LONGEST_VALUE:

@@ -1,4 +1,4 @@
-"""How long to wait before the next try: growing pauses with jitter, until a limit without success."""
+"""The pauses between tries to connect: growing, with jitter, until a time limit without success."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST_PAUSE = 30.0
 
 
 class Retries:
-    """The pauses of one stretch of failures; `limit` in seconds from the first failure of a stretch."""
+    """The pauses between tries; `limit` is in seconds from the first failure after a success."""
 
     def __init__(self, limit: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit = limit
@@ -21,18 +21,18 @@ class Retries:
         self._pause = FIRST_PAUSE
 
     def succeeded(self) -> None:
-        """Things worked for a while: the next failure starts a new stretch."""
+        """Reset: the pauses and the time limit start anew at the next failure."""
         self._failing_since = None
         self._pause = FIRST_PAUSE
 
     def next_pause(self) -> float | None:
-        """Seconds to wait before the next try, null when it is time to give up."""
+        """Seconds to wait before the next try, None after the time limit."""
         now = self._clock()
         if self._failing_since is None:
             self._failing_since = now
         if now - self._failing_since >= self._limit:
             return None
-        # Jitter, so that many engines do not come back to a server in the same moment.
+        # Jitter, so that many engines do not reconnect to a server at the same moment.
         pause = self._pause * random.uniform(0.5, 1.0)
         self._pause = min(LONGEST_PAUSE, 2 * self._pause)
         return pause

@@ -1,8 +1,8 @@
-"""Removes old commits from an output, with their data files: the `vacuum` command.
+"""The `vacuum` command: removes old commits from an output, with their data files.
 
-The log goes by whole segments, so that is what is removed: a segment leaves the log first, under a name
-that no reader looks at, then its data files go, and the renamed segment last. A vacuum that was broken off
-is finished by the next one. It needs no lock, as nobody writes to a segment; the engine and queries go on.
+It removes whole segments of the commit log: it first renames a segment to a name that readers ignore, then
+removes its data files, and last the renamed segment. An interrupted vacuum is completed by the next one. It
+needs no lock, since segments are never written to; the engine and queries keep running.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.config.settings import VacuumSettings
 from engine.errors import EngineError
 from engine.output.commit_log import CommitLog
 from engine.output.files import sync, writing
@@ -24,28 +25,28 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """What was removed, or would be."""
+    """What was removed, or would be removed."""
 
     commits: int
     files: int
     bytes: int
-    """Of the data files."""
+    """Size of the data files."""
     oldest: int
-    """The first commit that is left."""
+    """The first commit that remains."""
 
 
 def age_seconds(text: str) -> int:
     """The seconds in an age such as `90m`, `36h` or `30d`. Raises `EngineError`."""
     parsed = _AGE.fullmatch(text.strip())
     if parsed is None:
-        raise EngineError(f"{text} is no age: give a number and s, m, h or d, such as 30d")
+        raise EngineError(f"{text} is not an age: give a number and s, m, h or d, such as 30d")
     return int(parsed[1]) * _SECONDS[parsed[2]]
 
 
 def vacuum(out: Path | str, older_than_seconds: float, *, dry_run: bool = False) -> Vacuumed:
-    """Remove the segments of which every commit is older, all but the last in the log.
+    """Remove the segments whose commits are all older than that, except the last segment of the log.
 
-    Raises `EngineError` for a folder that holds no output, or cannot be written.
+    Raises `EngineError` for a folder that contains no output, or cannot be written.
     """
     out = Path(out)
     if open_output(out).commit < 0:
@@ -76,17 +77,17 @@ def _finish(log: CommitLog, segment: Path) -> None:
     for path in paths:
         with suppress(FileNotFoundError):
             path.unlink()
-    # The segment is all that still names them, so it goes after they are gone for good.
+    # Only the segment still names the files, so it is removed after they are durably removed.
     for folder in {path.parent for path in paths}:
         with suppress(FileNotFoundError):
             sync(folder)
     segment.unlink()
 
 
-def print_vacuum(out: Path | str, older_than: str, *, dry_run: bool) -> int:
-    """Remove, and say what was removed; the exit code. Raises like `vacuum`."""
-    done = vacuum(out, age_seconds(older_than), dry_run=dry_run)
-    verb = "would remove" if dry_run else "removed"
+def vacuum_command(settings: VacuumSettings) -> int:
+    """Remove old commits and print what was removed; returns the exit code. Raises `EngineError`."""
+    done = vacuum(settings.out, age_seconds(settings.older_than), dry_run=settings.dry_run)
+    verb = "would remove" if settings.dry_run else "removed"
     print(
         f"{verb} {done.commits:,} commits with {done.files:,} files of {done.bytes:,} bytes; "
         f"the oldest commit that is left is {done.oldest}"

@@ -1,1 +1,1 @@
-"""What a user sets: settings, credentials, option files, TLS, the table filter."""
+"""What a user configures: settings, credentials, option files, TLS, the table filter."""

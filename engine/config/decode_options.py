@@ -1,4 +1,4 @@
-"""What a decoder process is started with, in a module that imports little."""
+"""The options of decoding, in a module that imports little, since every process needs it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from engine.config.table_filter import EVERY_TABLE, TableFilter
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
-    """What the user chose for all batches of a run."""
+    """The user's choices for all batches of a run."""
 
     tables: TableFilter = EVERY_TABLE
     temporal_text: bool = False
     bookkeeping_events: bool = False
-    """Whether the events feed holds GTIDs, BEGINs, table maps and the like as well."""
+    """Whether the events feed also contains GTIDs, BEGINs, table maps and similar events."""
     names_needed: bool = False
-    """Rows whose columns nobody has named are refused; else such columns are numbered."""
+    """Rows whose column names are not known are an error; otherwise such columns are numbered."""

@@ -1,8 +1,8 @@
-"""MySQL's option files (`my.cnf`), as far as they say how to connect.
+"""MySQL's option files (`my.cnf`): the options that describe a connection.
 
-Read as MySQL's own programs do: groups, comments, quotes, escapes, includes. What the `[client]` group says
-for all programs counts, what `[binlog-engine]` says counts more. One table tells which option is which of our
-settings. No error ever shows a line: it might hold a password.
+They are read as MySQL's own programs read them: groups, comments, quotes, escapes, includes. The groups
+`[client]` and `[binlog-engine]` are read; the second takes precedence. One table maps options to settings. No
+error contains a line of the file, which might contain a password.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from engine.config.secret import Secret
 from engine.errors import EngineError
 
 GROUPS = ("client", "binlog-engine")
-"""The groups that are read; what the second says goes before what the first says."""
+"""The groups that are read; the second takes precedence over the first."""
 _MAX_DEPTH = 10
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "s": " ", '"': '"', "'": "'", "\\": "\\"}
 
 
 @dataclass(frozen=True, slots=True)
 class OptionFile:
-    """What a file says: settings by our names, and passwords by factor, counted from 0."""
+    """The content of a file: the engine's settings by name, and passwords by factor, counted from 0."""
 
     settings: Mapping[str, str]
     passwords: Mapping[int, Secret]
@@ -35,15 +35,18 @@ class _Line:
     group: str | None
     name: str
     value: str | None
-    """Null for an option without `=`."""
+    """None for an option without `=`."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return f"the option file {self.path}, line {self.number},"
 
 
 def read_option_file(path: Path) -> OptionFile:
-    """The file, with those that it includes. Raises `EngineError` for what cannot be read or honoured."""
+    """The content of a file and of the files that it includes.
+
+    Raises `EngineError` for files that cannot be read, and for options that are unknown or not supported.
+    """
     groups: dict[str, dict[str, _Line]] = {group: {} for group in GROUPS}
     for line in _lines(path, 0):
         if line.group in groups:
@@ -54,13 +57,13 @@ def read_option_file(path: Path) -> OptionFile:
         for line in lines.values():
             _require_known(line)
         settings |= _settings(lines)
-        # A password without a value asks for a prompt, which comes anyhow.
+        # A password without a value asks for a prompt, which is the default anyway.
         passwords |= {
             factor: Secret(lines[name].value or "")
             for name, factor in _PASSWORDS.items()
             if name in lines and lines[name].value is not None
         }
-    # As MySQL's programs have it: a host that is another machine is reached over TCP.
+    # As in MySQL's programs, a host other than localhost is reached over TCP.
     if settings.get("host", "localhost") != "localhost":
         settings.pop("socket", None)
     return OptionFile(settings, passwords)
@@ -68,9 +71,11 @@ def read_option_file(path: Path) -> OptionFile:
 
 def _require_known(line: _Line) -> None:
     if line.name in _REFUSED:
-        raise EngineError(f"{line.place} sets {line.name}, which cannot be honoured here: take it out")
+        raise EngineError(f"{line.location} sets {line.name}, which is not supported: remove it")
     if line.group != "client" and line.name not in _OPTIONS and line.name not in _PASSWORDS:
-        raise EngineError(f"{line.place} sets {line.name}, which nobody knows")
+        raise EngineError(
+            f"{line.location} sets {line.name}, which is not a known option: correct or remove it"
+        )
 
 
 def _settings(lines: Mapping[str, _Line]) -> dict[str, str]:
@@ -84,7 +89,7 @@ def _settings(lines: Mapping[str, _Line]) -> dict[str, str]:
 
 def _lines(path: Path, depth: int) -> Iterator[_Line]:
     if depth > _MAX_DEPTH:
-        raise EngineError(f"the option file {path} is included too deep, or by itself")
+        raise EngineError(f"the option file {path} is included too deep, or includes itself")
     try:
         text = path.read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
@@ -100,7 +105,7 @@ def _lines(path: Path, depth: int) -> Iterator[_Line]:
         elif content.startswith("["):
             group = content[1:].partition("]")[0].strip()
         elif group is None:
-            raise EngineError(f"the option file {path}, line {number}, stands before any [group]")
+            raise EngineError(f"the option file {path}, line {number}, is before the first [group]")
         else:
             name, equals, value = content.partition("=")
             name = name.strip().replace("_", "-").removeprefix("loose-")
@@ -114,17 +119,19 @@ def _included(path: Path, directive: str, number: int) -> list[Path]:
         return [target]
     if word == "!includedir":
         return sorted(target.glob("*.cnf"))
-    raise EngineError(f"the option file {path}, line {number}, gives an order that nobody knows")
+    raise EngineError(
+        f"the option file {path}, line {number}, has an unknown directive: use !include or !includedir"
+    )
 
 
 def _without_comment(line: str) -> str:
-    """The line up to a `#` that stands in no quotes; a `;` begins a comment at the line's start only."""
+    """The line up to a `#` outside of quotes; a `;` begins a comment only at the start of a line."""
     if line.lstrip().startswith(";"):
         return ""
     quote, escaped = "", False
-    for place, character in enumerate(line):
+    for index, character in enumerate(line):
         if character == "#" and not quote:
-            return line[:place]
+            return line[:index]
         if not escaped and character in "'\"" and quote in ("", character):
             quote = "" if quote else character
         escaped = character == "\\" and not escaped
@@ -172,8 +179,8 @@ _OPTIONS: dict[str, tuple[str, Callable[[str], str | None]]] = {
     "tls-version": ("tls_min_version", _lowest_version),
     "server-public-key-path": ("server_public_key", str),
 }
-"""Option → our setting, and how its value becomes ours, null where it says nothing. The later goes before the
-earlier: `ssl` and its kin are MariaDB's, and those of MySQL before 5.7.11."""
+"""Option → setting, and the conversion of its value; None if the value sets nothing. Later options take
+precedence over earlier ones: `ssl` and similar ones are those of MariaDB and of MySQL before 5.7.11."""
 _PASSWORDS = {"password": 0, "password1": 0, "password2": 1, "password3": 2}
 _REFUSED = ("ssl-capath", "ssl-crl", "ssl-crlpath")
-"""Without these a connection would be less safe than somebody asked for."""
+"""Options that demand more security than the engine provides; ignoring them would be unsafe."""

@@ -1,10 +1,10 @@
-"""A password that does not show: neither in a repr, nor in a log, nor in an error."""
+"""A password that is never shown: not in a repr, not in a log, not in an error."""
 
 from __future__ import annotations
 
 
 class Secret:
-    """Wraps a text; `reveal` is the one way to it."""
+    """Wraps a text, which only `reveal` returns."""
 
     __slots__ = ("_text",)
 

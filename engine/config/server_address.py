@@ -11,11 +11,11 @@ from engine.config.tls import NO_TLS, Tls
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """As whom to connect, and how safely: the same for every server that a run may turn to."""
+    """User, passwords and encryption of a connection; the same for every server of a run."""
 
     user: str
     passwords: tuple[Secret, ...] = (Secret(),)
-    """One per factor, in the server's order."""
+    """One per authentication factor, in the server's order."""
     tls: Tls = NO_TLS
     compression: str = "none"
     server_public_key: Path | None = None

@@ -1,282 +1,185 @@
-"""Flags, environment and a TOML file become one validated object per command.
+"""The settings of every command: one frozen dataclass per command, and the groups that commands share.
 
-One table of settings says for each its name, type, default and help; the command line, the environment
-(`BINLOG_ENGINE_COMMIT_INTERVAL`) and the file (`commit_interval = 1.0`) are three ways to give it, the
-earlier winning over the later; how to connect may stand in a MySQL option file as well, which comes last.
+The dataclasses are the only declaration of the flags, environment variables and TOML keys
+(`engine.config.setting` describes the notation), and commands receive their instances.
 """
 
 from __future__ import annotations
 
-import argparse
-import math
-import os
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Literal
 
-from engine.config.option_file import read_option_file
-from engine.errors import EngineError
+from engine.config.setting import Setting
 
-_PREFIX = "BINLOG_ENGINE_"
 _DAY = 86_400
 
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One thing that a user can set."""
-
-    name: str
-    """As an attribute; `--` and dashes on the command line."""
-    type: type
-    default: Any
-    help: str
-    many: bool = False
-    """Takes several values, separated by commas."""
-    choices: tuple[str, ...] = ()
-    least: float = -math.inf
-    most: float = math.inf
+TlsChoice = Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"]
+TlsVersion = Literal["1.0", "1.1", "1.2", "1.3"]
+Compression = Literal["none", "zlib", "zstd"]
 
 
-CONNECTION = (
-    Setting("host", str, "127.0.0.1", "server to read from; several with commas, tried in turn"),
-    Setting("port", int, 3306, "its port", least=1, most=65535),
-    Setting("socket", str, None, "its unix socket, instead of host and port"),
-    Setting("user", str, None, "user with REPLICATION SLAVE (and best REPLICATION CLIENT, and SELECT)"),
-    Setting("password_env", str, None, "environment variable that holds the password [MYSQL_PWD]"),
-    Setting("password_file", str, None, "file that holds the password"),
-    Setting("password2_env", str, None, "variable with the second password, of an account with several"),
-    Setting("password2_file", str, None, "file with the second password"),
-    Setting("password3_env", str, None, "variable with the third password"),
-    Setting("password3_file", str, None, "file with the third password"),
-    Setting("defaults_file", str, None, "MySQL option file: [client] and [binlog-engine] say how to connect"),
-    Setting(
-        "tls",
-        str,
-        None,
-        "how much to ask of the connection's encryption [preferred; verify-ca with --tls-ca]",
-        choices=("disabled", "preferred", "required", "verify-ca", "verify-identity"),
-    ),
-    Setting("tls_ca", str, None, "file of authorities to trust; by default those that this machine trusts"),
-    Setting("tls_cert", str, None, "file of our certificate, where the server asks for one"),
-    Setting("tls_key", str, None, "file of its key; by default it is in the same file"),
-    Setting("tls_min_version", str, "1.2", "oldest TLS to speak", choices=("1.0", "1.1", "1.2", "1.3")),
-    Setting(
-        "compression",
-        str,
-        "none",
-        "compression of the connection",
-        choices=("none", "zlib", "zstd"),
-    ),
-    Setting("server_public_key", str, None, "file of the server's RSA key, for passwords without TLS"),
-    Setting(
-        "server_id",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSettings:
+    """How to reach a server and log in to it."""
+
+    host: Annotated[str, Setting("server to read from; several with commas, tried in turn")] = "127.0.0.1"
+    port: Annotated[int, Setting("its port", least=1, most=65535)] = 3306
+    socket: Annotated[str | None, Setting("its unix socket, instead of host and port")] = None
+    user: Annotated[str, Setting("user with REPLICATION SLAVE (and best REPLICATION CLIENT, and SELECT)")]
+    password_env: Annotated[
+        str | None, Setting("environment variable that holds the password [MYSQL_PWD]")
+    ] = None
+    password_file: Annotated[Path | None, Setting("file that holds the password")] = None
+    password2_env: Annotated[
+        str | None, Setting("variable with the second password, of an account with several")
+    ] = None
+    password2_file: Annotated[Path | None, Setting("file with the second password")] = None
+    password3_env: Annotated[str | None, Setting("variable with the third password")] = None
+    password3_file: Annotated[Path | None, Setting("file with the third password")] = None
+    defaults_file: Annotated[
+        Path | None, Setting("MySQL option file: [client] and [binlog-engine] say how to connect")
+    ] = None
+    tls: Annotated[
+        TlsChoice | None,
+        Setting("how much to ask of the connection's encryption [preferred; verify-ca with --tls-ca]"),
+    ] = None
+    tls_ca: Annotated[
+        Path | None, Setting("file of authorities to trust; by default those that this machine trusts")
+    ] = None
+    tls_cert: Annotated[
+        Path | None, Setting("file of the client certificate, if the server asks for one")
+    ] = None
+    tls_key: Annotated[Path | None, Setting("file of its key; by default it is in the same file")] = None
+    tls_min_version: Annotated[TlsVersion, Setting("oldest TLS version to accept")] = "1.2"
+    compression: Annotated[Compression, Setting("compression of the connection")] = "none"
+    server_public_key: Annotated[
+        Path | None, Setting("file of the server's RSA key, for passwords without TLS")
+    ] = None
+    server_id: Annotated[
         int,
-        0,
-        "our id as a replica; by default one derived from the output folder",
-        least=0,
-        most=(1 << 32) - 1,
-    ),
-)
-PIPELINE = (
-    Setting("out", str, None, "output folder"),
-    Setting("workers", int, 0, "decoder processes; by default one per core but one", least=0, most=256),
-    Setting("tables", str, (), "tables wanted, as database.table patterns with * and ?", many=True),
-    Setting("exclude_tables", str, (), "tables not wanted, as such patterns", many=True),
-    Setting(
-        "commit_interval",
-        float,
-        None,
-        "seconds from the first row to its commit [1, 0 with semi-sync]",
-        least=0,
-        most=_DAY,
-    ),
-    Setting("commit_bytes", int, 256 << 20, "bytes that a commit holds, about, at most", least=1),
-    Setting(
-        "temporal", str, "arrow", "temporal columns as Arrow types or as text", choices=("arrow", "text")
-    ),
-    Setting("bookkeeping_events", bool, False, "GTIDs, BEGINs and table maps in the events feed, too"),
-    Setting(
-        "on_corrupt",
+        Setting(
+            "our id as a replica; by default one derived from the output folder", least=0, most=(1 << 32) - 1
+        ),
+    ] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSettings:
+    """What is decoded, and how it is committed to the output folder."""
+
+    out: Annotated[Path, Setting("output folder")]
+    workers: Annotated[
+        int, Setting("decoder processes; by default one per core but one", least=0, most=256)
+    ] = 0
+    tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
+    exclude_tables: Annotated[tuple[str, ...], Setting("tables not wanted, as such patterns")] = ()
+    commit_interval: Annotated[
+        float | None,
+        Setting("seconds from the first row to its commit [1, 0 with semi-sync]", least=0, most=_DAY),
+    ] = None
+    commit_bytes: Annotated[int, Setting("bytes that a commit holds, about, at most", least=1)] = 256 << 20
+    temporal: Annotated[Literal["arrow", "text"], Setting("temporal columns as Arrow types or as text")] = (
+        "arrow"
+    )
+    bookkeeping_events: Annotated[bool, Setting("GTIDs, BEGINs and table maps in the events feed, too")] = (
+        False
+    )
+    on_corrupt: Annotated[
+        Literal["stop", "skip"],
+        Setting("at a corrupt event: stop, or skip its whole transaction and record that in the events feed"),
+    ] = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSettings:
+    """Where following a server starts, how it continues and when it ends."""
+
+    start: Annotated[
         str,
-        "stop",
-        "at a corrupt event: stop, or skip its whole transaction and record that in the events feed",
-        choices=("stop", "skip"),
-    ),
-)
-START = (
-    Setting(
-        "start",
-        str,
-        "earliest",
-        "where a new output starts: earliest, latest, FILE:POSITION, gtid:SET, or 2026-11-20T08:00:00Z",
-    ),
-    Setting("retry_seconds", float, 600.0, "how long to go on trying when the connection is lost", least=0),
-    Setting(
-        "heartbeat_seconds",
-        float,
-        5.0,
-        "how often an idle server shows that it is there",
-        least=0.001,
-        most=_DAY,
-    ),
-    Setting("semi_sync", bool, False, "have the server's commits wait until their rows are on our disk"),
-    Setting("stop_at_end", bool, False, "drain what the server has, then exit"),
-    Setting(
-        "unknown_columns",
-        str,
-        "stop",
-        "when a table's columns cannot be named for certain: stop, or number them (@1, @2…)",
-        choices=("stop", "number"),
-    ),
-)
+        Setting(
+            "where a new output starts: earliest, latest, FILE:POSITION, gtid:SET, or 2026-11-20T08:00:00Z"
+        ),
+    ] = "earliest"
+    retry_seconds: Annotated[
+        float, Setting("how long to keep trying when the connection is lost", least=0)
+    ] = 600.0
+    heartbeat_seconds: Annotated[
+        float, Setting("seconds between the heartbeats of an idle server", least=0.001, most=_DAY)
+    ] = 5.0
+    semi_sync: Annotated[bool, Setting("have the server's commits wait until their rows are on our disk")] = (
+        False
+    )
+    stop_at_end: Annotated[bool, Setting("drain what the server has, then exit")] = False
+    unknown_columns: Annotated[
+        Literal["stop", "number"],
+        Setting("when a table's columns cannot be named for certain: stop, or number them (@1, @2…)"),
+    ] = "stop"
 
 
-def add_settings(parser: argparse.ArgumentParser, settings: Sequence[Setting]) -> None:
-    """The settings as flags of a command; without a default, so that it shows which ones were given."""
-    for setting in settings:
-        flag = "--" + setting.name.replace("_", "-")
-        text = (
-            setting.help if setting.default in (None, (), False, 0) else f"{setting.help} [{setting.default}]"
-        )
-        if setting.type is bool:
-            parser.add_argument(flag, action="store_const", const=True, default=None, help=text)
-        else:
-            metavar = "|".join(setting.choices) or setting.name.upper()
-            parser.add_argument(flag, default=None, metavar=metavar, help=text)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """Of `run`."""
+
+    connection: ConnectionSettings
+    pipeline: PipelineSettings
+    stream: StreamSettings
+    report: Path | None = None
+    """File for the outcome as JSON."""
+    verbose: bool = False
 
 
-class _RefusePassword(argparse.Action):
-    """Says that it is no argument, without saying it back."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeSettings:
+    """Of `decode`."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        parser.error(
-            "a password is no argument, since every user of this machine could read it: give it as "
-            "--password-env, --password-file or --defaults-file, or be asked for it"
-        )
-
-
-def refuse_password(parser: argparse.ArgumentParser) -> None:
-    """Refuse what other programs take a password by."""
-    parser.add_argument("-p", "--password", nargs="?", action=_RefusePassword, help=argparse.SUPPRESS)
+    files: tuple[Path, ...]
+    """Binlog files, the oldest first; at least one."""
+    pipeline: PipelineSettings
+    report: Path | None = None
+    """File for the outcome as JSON."""
+    verbose: bool = False
 
 
-def resolve(
-    settings: Sequence[Setting],
-    flags: Mapping[str, Any],
-    environment: Mapping[str, str],
-    file: Path | None,
-) -> dict[str, Any]:
-    """The value of every setting. Raises `EngineError` for values that make no sense, and unknown keys."""
-    from_file = _read_file(file, settings) if file is not None else {}
-    by_name = {setting.name: setting for setting in settings}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEventsSettings:
+    """Of `events` for binlog files."""
 
-    def given(name: str) -> tuple[Any, str] | None:
-        sources = (
-            (flags.get(name), "--" + name.replace("_", "-")),
-            (environment.get(_PREFIX + name.upper()), _PREFIX + name.upper()),
-            (from_file.get(name), f"{name} in {file}"),
-        )
-        return next(((value, where) for value, where in sources if value is not None), None)
-
-    found = {name: each for name in by_name if (each := given(name)) is not None}
-    if "defaults_file" in found:
-        found = _read_options(str(found["defaults_file"][0]), found) | found
-    return {
-        name: _convert(setting, *found[name]) if name in found else setting.default
-        for name, setting in by_name.items()
-    }
+    files: tuple[Path, ...]
+    as_json: bool = False
 
 
-def _read_options(path: str, nearer: Mapping[str, tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
-    """What the option file says. Its socket does not count for a host that was named elsewhere."""
-    options = read_option_file(given_path(path)).settings
-    return {
-        name: (value, f"{name} in {path}")
-        for name, value in options.items()
-        if not (name == "socket" and "host" in nearer)
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerEventsSettings:
+    """Of `events` for a server's binlog."""
+
+    connection: ConnectionSettings
+    start: str = "earliest"
+    as_json: bool = False
 
 
-def _read_file(path: Path, settings: Sequence[Setting]) -> dict[str, Any]:
-    try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise EngineError(f"the configuration file {path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise EngineError(f"the configuration file {path} is no TOML: {error}") from None
-    unknown = sorted(set(values) - {setting.name for setting in settings})
-    if unknown:
-        raise EngineError(f"the configuration file {path} sets {', '.join(unknown)}, which nobody knows")
-    return values
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VacuumSettings:
+    """Of `vacuum`."""
+
+    out: Path
+    older_than: str
+    """An age such as `36h`."""
+    dry_run: bool = False
 
 
-def _convert(setting: Setting, value: Any, where: str) -> Any:
-    try:
-        converted = _CONVERSIONS[setting.type](value) if not setting.many else _texts(value)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
-        raise EngineError(f"{where} wants a value of type {setting.type.__name__}, not {value!r}") from None
-    if setting.choices and converted not in setting.choices:
-        raise EngineError(f"{where} is one of {', '.join(setting.choices)}, not {value!r}")
-    if isinstance(converted, (int, float)) and not setting.least <= converted <= setting.most:
-        bounds = f"at least {setting.least:g}"
-        if setting.most != math.inf:
-            bounds += f" and at most {setting.most:.10g}"
-        raise EngineError(f"{where} is {bounds}, not {value!r}")
-    return converted
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSettings:
+    """Of `serve`."""
 
-
-def _number(kind: type[int] | type[float]) -> Callable[[Any], int | float]:
-    """Converts what means a number of that kind as it stands: true and 1.5 are no integers."""
-
-    def convert(value: Any) -> int | float:
-        if isinstance(value, bool) or (kind is int and isinstance(value, float)):
-            raise TypeError
-        return kind(value)
-
-    return convert
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
-        raise TypeError
-    if "\0" in str(value):
-        raise ValueError
-    return str(value)
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    parts = value.split(",") if isinstance(value, str) else [_text(part) for part in value]
-    return tuple(part.strip() for part in parts if part.strip())
-
-
-_TRUTHS = {"1": True, "true": True, "0": False, "false": False}
-
-_CONVERSIONS: dict[type, Callable[[Any], Any]] = {
-    bool: lambda value: value if isinstance(value, bool) else _TRUTHS[value.lower()],
-    int: _number(int),
-    float: _number(float),
-    str: _text,
-}
-"""Type of a setting → its value, from what a flag, variable or file holds; errors are those of Python."""
-
-
-def given_path(text: str) -> Path:
-    """The path that a user gave, in which `~` is a home. Raises `EngineError` for a user that has none."""
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:
-        raise EngineError(f"the path {text} begins with a user that has no home here: write it out") from None
-
-
-def require(values: Mapping[str, Any], *names: str) -> None:
-    """Raise `EngineError` for settings that have no default and were not given."""
-    for name in names:
-        if values[name] is None:
-            raise EngineError(f"--{name.replace('_', '-')} is needed")
-
-
-def environment() -> Mapping[str, str]:
-    """The process's environment."""
-    return os.environ
+    files: tuple[Path, ...]
+    address: str = "127.0.0.1"
+    port: int = 0
+    """0 for any free port."""
+    user: str = "repl"
+    password_env: str | None = None
+    """The environment variable that holds the user's password; None for an empty password."""
+    tls_cert: Path | None = None
+    """None for a certificate that is made for this run."""
+    tls_key: Path | None = None
+    """None if the key is in the certificate's file."""

@@ -1,4 +1,4 @@
-"""Which tables a user wants: `--tables` and `--exclude-tables` patterns against `database.table`."""
+"""The tables that a user wants: `--tables` and `--exclude-tables` patterns against `database.table`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from engine.errors import EngineError
 class TableFilter:
     """Patterns such as `shop.orders`, `shop.*`, `*.audit_?`.
 
-    Raises `EngineError` for a pattern that names no database, as it would never match.
+    Raises `EngineError` for a pattern without a database, which would never match.
     """
 
     wanted: tuple[str, ...] = ()
-    """None at all mean every table."""
+    """Empty for every table."""
     excluded: tuple[str, ...] = ()
-    """Tables that are not wanted, whatever else names them."""
+    """Tables that are not wanted, even if `wanted` matches them."""
 
     def __post_init__(self) -> None:
         for flag, patterns in (("--tables", self.wanted), ("--exclude-tables", self.excluded)):
@@ -30,11 +30,11 @@ class TableFilter:
 
     @property
     def wants_all(self) -> bool:
-        """Whether there is nothing to leave out."""
+        """Whether every table is wanted."""
         return not (self.wanted or self.excluded)
 
     def wants(self, database: str, table: str) -> bool:
-        """Whether a pattern asks for the table, and none excludes it."""
+        """Whether a pattern matches the table, and none excludes it."""
         name = f"{database}.{table}"
         asked_for = not self.wanted or any(fnmatchcase(name, pattern) for pattern in self.wanted)
         return asked_for and not any(fnmatchcase(name, pattern) for pattern in self.excluded)

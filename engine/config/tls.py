@@ -1,8 +1,8 @@
-"""TLS to a server: how much of it is asked for, the context that follows, and what a failure means.
+"""TLS to a server: the options, the `ssl` context that they result in, and the meaning of failures.
 
-The settings are a plain frozen value that crosses process borders; the context, which cannot, is made anew
-for each connection, so that certificates may be replaced under a running engine. From `required` on nothing
-is ever said in clear, whatever the server (or somebody in between) claims not to be able to do.
+The options are a frozen dataclass that is sent to other processes. The context, which cannot be sent, is
+created for each connection, so that certificates can be replaced while the engine runs. From `required` on
+nothing is sent unencrypted, even if the server (or an attacker in between) claims not to support TLS.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from engine.errors import ConnectionFailed, EngineError
 
 
 class TlsMode(StrEnum):
-    """How much is asked for; each one asks for more than the one before."""
+    """The required security; each mode requires more than the one before."""
 
     DISABLED = "disabled"
     PREFERRED = "preferred"
-    """Encrypted where the server offers it; somebody in between can take the offer away."""
+    """Encrypted if the server offers it; an attacker in between can remove the offer."""
     REQUIRED = "required"
-    """Encrypted, by whomever."""
+    """Encrypted, with any certificate."""
     VERIFY_CA = "verify-ca"
-    """Encrypted by someone whose certificate a trusted authority signed."""
+    """Encrypted, with a certificate that a trusted authority signed."""
     VERIFY_IDENTITY = "verify-identity"
-    """And which names the host that we connect to."""
+    """Also, the certificate names the host that we connect to."""
 
     @property
     def verifies(self) -> bool:
-        """Whether the server's certificate is looked at."""
+        """Whether the server's certificate is verified."""
         return self in (TlsMode.VERIFY_CA, TlsMode.VERIFY_IDENTITY)
 
 
@@ -41,39 +41,41 @@ VERSIONS = {
     "1.2": ssl.TLSVersion.TLSv1_2,
     "1.3": ssl.TLSVersion.TLSv1_3,
 }
-"""What may be asked for as the oldest version."""
+"""The versions that can be set as the oldest."""
 
 
 _LEGACY_SERVER_CONNECT = 0x4
-"""OpenSSL's SSL_OP_LEGACY_SERVER_CONNECT, which Python names since 3.12."""
+"""OpenSSL's SSL_OP_LEGACY_SERVER_CONNECT, which Python has a name for since 3.12."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What a user asks of a connection's encryption. Raises `EngineError` for what contradicts itself."""
+    """The encryption of a connection. Raises `EngineError` for options that contradict each other."""
 
     mode: TlsMode = TlsMode.PREFERRED
     ca: Path | None = None
-    """File of the authorities to trust; without one, those that this machine trusts."""
+    """File of the authorities to trust; None for those that this machine trusts."""
     certificate: Path | None = None
-    """The client's own, for servers that ask for one; its key may stand in the same file."""
+    """File of the client's certificate, for servers that ask for one; it may also contain the key."""
     key: Path | None = None
     minimum_version: str = "1.2"
 
     def __post_init__(self) -> None:
         if self.ca is not None and not self.mode.verifies:
             raise EngineError(
-                f"--tls {self.mode} does not look at the server's certificate, so --tls-ca is of no use: ask "
+                f"--tls {self.mode} does not verify the server's certificate, so --tls-ca has no effect: ask "
                 "for verify-ca or verify-identity"
             )
         if self.key is not None and self.certificate is None:
-            raise EngineError("--tls-key is of no use without --tls-cert, the certificate that it belongs to")
+            raise EngineError(
+                "--tls-key has no effect without --tls-cert, the certificate that it belongs to"
+            )
 
     def wanted(self, *, offered: bool, local: bool, where: str) -> bool:
         """Whether to encrypt the connection to a server that offers it or not.
 
-        `local`: over a unix socket, where nobody can listen. Raises `EngineError` rather than go without what
-        was asked for.
+        `local`: over a unix socket, which cannot be eavesdropped on. Raises `EngineError` if the required
+        security is not available.
         """
         if self.mode is TlsMode.DISABLED or (self.mode is TlsMode.PREFERRED and local):
             return False
@@ -82,16 +84,16 @@ class Tls:
         if offered or self.mode is TlsMode.PREFERRED:
             return offered
         raise EngineError(
-            f"{where} offers no TLS, which --tls {self.mode} asks for: set it up on the server (and if it is "
-            "set up, find out who answers in its place)"
+            f"{where} offers no TLS, which --tls {self.mode} asks for: configure it on the server (and if "
+            "it is configured, find out which program answers in its place)"
         )
 
     def context(self) -> ssl.SSLContext:
-        """The context for one connection; raises `EngineError` for files that cannot be used."""
+        """The `ssl` context for one connection. Raises `EngineError` for files that cannot be used."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = self.mode is TlsMode.VERIFY_IDENTITY
         context.verify_mode = ssl.CERT_REQUIRED if self.mode.verifies else ssl.CERT_NONE
-        # Whatever stands in the file is trusted, be it a root, an intermediate or the server's very own.
+        # Every certificate in the file is trusted: a root, an intermediate, or the server's own.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         self._set_version(context)
         if self.mode.verifies:
@@ -102,12 +104,12 @@ class Tls:
 
     def _set_version(self, context: ssl.SSLContext) -> None:
         with warnings.catch_warnings():
-            # Asking for a version of before 1.2 is a deliberate act already.
+            # The user has asked for a version before 1.2, so Python's warning about it is not needed.
             warnings.simplefilter("ignore", DeprecationWarning)
             context.minimum_version = VERSIONS[self.minimum_version]
         if VERSIONS[self.minimum_version] < ssl.TLSVersion.TLSv1_2:
-            # Such servers sign with hashes that OpenSSL 3 knows only at its lowest level of security, offer
-            # Diffie-Hellman groups that it knows at none, and are older than secure renegotiation.
+            # Such servers sign with hashes that OpenSSL 3 accepts only at its lowest security level, offer
+            # Diffie-Hellman groups that it accepts at none, and are older than secure renegotiation.
             context.set_ciphers("DEFAULT:!DHE:@SECLEVEL=0")
             context.options |= _LEGACY_SERVER_CONNECT
 
@@ -119,16 +121,16 @@ class Tls:
         try:
             context.load_verify_locations(self.ca)
         except ssl.SSLError:
-            raise EngineError(f"--tls-ca {self.ca} holds no certificates in PEM form") from None
+            raise EngineError(f"--tls-ca {self.ca} contains no certificates in PEM form") from None
 
 
 NO_TLS = Tls(TlsMode.DISABLED)
 
 
 def explain(error: OSError, where: str, tls: Tls) -> EngineError:
-    """What a TLS failure on the connection to `where` means: a set-up that trying again won't mend.
+    """The error for a TLS failure on the connection to `where`; most are configuration errors.
 
-    Only damage on the way may be gone the next time, as `ConnectionFailed` says.
+    Only damage in transit may not occur on the next try; it is a `ConnectionFailed`.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         sentence = _UNTRUSTED.get(error.verify_code, _UNTRUSTED_OTHERWISE)
@@ -151,15 +153,17 @@ def _require_readable(path: Path, flag: str) -> None:
 
 
 def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path | None) -> None:
-    """Have a context show a certificate. Raises `EngineError` for files that do not hold it and its key."""
+    """Load a certificate into a context. Raises `EngineError` for files without it or its key."""
     _require_readable(certificate, "--tls-cert")
     if key is not None:
         _require_readable(key, "--tls-key")
     in_file = f"--tls-cert {certificate}" if key is None else f"--tls-key {key}"
 
     def no_passphrase() -> str:
-        # Without this OpenSSL asks the terminal, wherever that is.
-        raise EngineError(f"{in_file} holds a key that a passphrase protects: give one without")
+        # Without this, OpenSSL prompts for it on the terminal.
+        raise EngineError(
+            f"{in_file} contains a key that a passphrase protects: give a key without a passphrase"
+        )
 
     try:
         context.load_cert_chain(certificate, key, no_passphrase)
@@ -167,24 +171,24 @@ def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path | Non
         if "KEY_VALUES_MISMATCH" in str(error):
             raise EngineError(f"{in_file} is not the key of the certificate in {certificate}") from None
         raise EngineError(
-            f"--tls-cert {certificate}{'' if key is None else f' and --tls-key {key}'} hold no certificate "
-            "and key in PEM form"
+            f"--tls-cert {certificate}{'' if key is None else f' and --tls-key {key}'} contain no "
+            "certificate and key in PEM form"
         ) from None
 
 
-_UNTRUSTED_OTHERWISE = "the certificate of {where} is not to be trusted: {reason}"
+_UNTRUSTED_OTHERWISE = "the certificate of {where} is not trusted: {reason}"
 _UNKNOWN_AUTHORITY = (
     "the certificate of {where} was signed by none of {authorities} ({reason}): give the server's authority "
     "as --tls-ca"
 )
 _ANOTHER_HOST = (
-    "the certificate of {where} names another host ({reason}): connect by a name that it has, or ask for "
-    "verify-ca"
+    "the certificate of {where} names another host ({reason}): connect to a host name that it contains, or "
+    "ask for verify-ca"
 )
 _UNTRUSTED = {
     2: _UNKNOWN_AUTHORITY,
-    9: "the certificate of {where} is not valid yet: check the clocks, or have a new one made",
-    10: "the certificate of {where} has expired: have a new one made",
+    9: "the certificate of {where} is not valid yet: check the clocks, or install a new one",
+    10: "the certificate of {where} has expired: install a new one",
     18: _UNKNOWN_AUTHORITY,
     19: _UNKNOWN_AUTHORITY,
     20: _UNKNOWN_AUTHORITY,
@@ -196,17 +200,17 @@ _UNTRUSTED = {
 
 _FAILED = "TLS with {where} failed: {reason}"
 _DAMAGED = "bad record mac"
-"""OpenSSL's reason, in lower case, where a record is not what the other side sent."""
+"""OpenSSL's reason, in lower case, for a record that was changed in transit."""
 _NO_COMMON_VERSION = (
-    "{where} speaks no TLS of version {version} or later ({reason}): bring the server up to date, or lower "
+    "{where} supports no TLS of version {version} or later ({reason}): update the server, or lower "
     "--tls-min-version"
 )
 _BROKEN_OFF = (
-    "{where} broke off TLS: it may speak no version of {version} or later, or not take our certificate, so "
+    "{where} broke off TLS: it may not support version {version} or later, or may refuse our certificate: "
     "see its error log"
 )
 _CLIENT_REFUSED = (
-    "{where} does not take our certificate ({reason}): give one that its authority has signed, as --tls-cert "
+    "{where} refuses our certificate ({reason}): give one that its authority has signed, as --tls-cert "
     "and --tls-key"
 )
 _FAILURES = (

@@ -3,7 +3,7 @@
 Where to start was settled before (`client.start_position`). Here the connection becomes a replica, the socket
 fills the batcher's buffer, and batches go out when they are full, or a few milliseconds after the first
 finished transaction when the server has nothing more to send. A stream that breaks ends the run: it is taken
-up again from the last commit (`engine.commands.runs`), since then there is but one way to go on.
+up again from the last commit (`engine.commands.run`), since then there is but one way to go on.
 """
 
 from __future__ import annotations

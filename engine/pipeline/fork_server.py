@@ -1,7 +1,6 @@
-"""The server process that child processes are forked from: it imports, once, what all of them need.
+"""The fork server: the process that child processes are forked from, after it has imported what they need.
 
-A module of its own that imports next to nothing, so that the server can begin before the command has read
-its own modules.
+This module imports few others, so that the fork server starts before the command imports its own modules.
 """
 
 from __future__ import annotations
@@ -23,53 +22,57 @@ from engine.pipeline.private_folder import private_folder
 from engine.pipeline.stop_signals import STOP_SIGNALS
 
 LOST = (
-    "the process that all others are forked from is gone (out of memory?): start the engine again, it goes "
-    "on from its last commit"
+    "the process that all others are forked from is gone (out of memory?): start the engine again, it "
+    "continues from its last commit"
 )
 EXIT_CODE_LOST = 255
-"""What multiprocessing gives as a child's exit code when the fork server is gone, which alone knows it."""
+"""The exit code that multiprocessing reports for a child if the fork server, which knows it, is gone."""
 
-_PRELOADED = ["engine.pipeline.fork_server_life", "engine.pipeline.without_pandas", "engine.commands.preload"]
+_PRELOADED = [
+    "engine.pipeline.fork_server_life",
+    "engine.pipeline.without_pandas",
+    "engine.commands.fork_server_preload",
+]
 _LONGEST_SOCKET_PATH = 107
 _SOCKET_NAME_BYTES = 32
-"""What a folder for sockets, and a name in it, add to the folder for temporary files."""
+"""Bytes that the private folder's and a socket's name add to the folder for temporary files."""
 
 
 def start_fork_server() -> None:
-    """Start it, unless it runs; it imports while the caller goes on.
+    """Start the fork server unless it runs; it imports its modules in parallel with the caller.
 
-    Raises `EngineError` where sockets have no room.
+    Raises `EngineError` if there is no folder for sockets, or its name is too long.
     """
     multiprocessing.get_context("forkserver").set_forkserver_preload(_PRELOADED)
     with _environment({**same_engine(), COMMAND_PROCESS: str(os.getpid())}):
-        # It goes first, because starting it unblocks the signals.
+        # Started first, because starting it unblocks the signals.
         resource_tracker.ensure_running()
-        # A signal that raised an exception here would leave files behind.
+        # A signal that raised an exception here would leave files in the private folder.
         with _blocked(STOP_SIGNALS):
-            _check_room()
+            _check_folder()
             private_folder()
             forkserver.ensure_running()
 
 
-def _check_room() -> None:
+def _check_folder() -> None:
     try:
         folder = tempfile.gettempdir()
     except OSError:
         raise EngineError(
-            "there is no folder for temporary files that this user may write to: set TMPDIR to one"
+            "there is no folder for temporary files that this user can write to: set TMPDIR to one"
         ) from None
     longest = _LONGEST_SOCKET_PATH - _SOCKET_NAME_BYTES
     if len(os.fsencode(folder)) > longest:
         raise EngineError(
-            f"the folder for temporary files, {folder}, has too long a name for sockets in it: set TMPDIR to "
-            f"one of at most {longest} bytes, such as /tmp"
+            f"the name of the folder for temporary files, {folder}, is too long for sockets in it: set "
+            f"TMPDIR to one of at most {longest} bytes, such as /tmp"
         )
 
 
 def start_process(function: Callable[..., object], arguments: tuple[Any, ...], name: str) -> BaseProcess:
-    """Have the fork server fork a process for a function call, once it has imported everything.
+    """Fork a process for a function call from the fork server, after that has imported everything.
 
-    Raises `EngineError` where the fork server is gone.
+    Raises `EngineError` if the fork server is gone.
     """
     start_fork_server()
     context = multiprocessing.get_context("forkserver")
@@ -82,7 +85,7 @@ def start_process(function: Callable[..., object], arguments: tuple[Any, ...], n
 
 
 def wait_for_fork_server() -> None:
-    """Wait until it has imported everything. Raises `EngineError` where it is gone."""
+    """Wait until the fork server has imported everything. Raises `EngineError` if it is gone."""
     start_process(int, (), "nothing")
 
 
@@ -102,7 +105,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _blocked(signals: tuple[signal.Signals, ...]) -> Iterator[None]:
-    """The signals wait, and start out blocked in a process that is started inside."""
+    """Block the signals in this process, and in processes that are started inside."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield

@@ -1,8 +1,8 @@
-"""How long the fork server lives; what it imports first.
+"""The lifetime of the fork server, which imports this module first.
 
-It alone knows how child processes end, so it has to outlive them: signals that terminals and service managers
-send to all processes of a command are not for it. By itself it notices that its command has ended only when
-everything is imported; until then the kernel ends it.
+Only the fork server learns the exit codes of child processes, so it has to outlive them: it ignores the
+signals that terminals and service managers send to all processes of a command. It notices the end of its
+command only after its imports; until then, the operating system's kernel kills it when the command ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.pipeline.stop_signals import STOP_SIGNALS
 
 for number in STOP_SIGNALS:
     signal.signal(number, signal.SIG_IGN)
-# They were blocked when it was started, so that none came before this.
+# They were blocked when this process was started, so that none was delivered before this line.
 signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
 die_with_parent()

@@ -1,6 +1,6 @@
-"""Has the kernel kill this process when the one that started it ends: none lives on unseen.
+"""Has the operating system's kernel kill this process when its parent ends, so that none is left running.
 
-For processes that hold nothing worth saving, and may be busy, or stuck, when that happens. Linux only.
+For processes without state to save, which may be busy or stuck when the parent ends. Linux only.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import signal
 import sys
 
 COMMAND_PROCESS = "BINLOG_ENGINE_COMMAND_PROCESS"
-"""The environment variable that tells the fork server the process id of its command."""
+"""The environment variable with the process id of the command, for the fork server."""
 
 _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent() -> None:
-    """Begin with that; a parent that has ended before goes unnoticed."""
+    """Kill this process when its parent ends; no effect if it has already ended."""
     _send_at_parent_death(signal.SIGKILL)
 
 
 def outlive_parent() -> None:
-    """End that again."""
+    """Undo `die_with_parent`."""
     _send_at_parent_death(0)
 
 

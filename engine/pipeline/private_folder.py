@@ -1,7 +1,7 @@
-"""The folder for a command's sockets: only its user may enter, and it goes with the command.
+"""The folder for a command's sockets, which only its user can enter, and which is removed with the command.
 
-It is the one that multiprocessing makes for itself, and removes at the end. A lock in it says that its owner
-lives; the folder of a command that was killed is removed by the next one.
+multiprocessing creates it for its own sockets, and removes it at the end. A locked file in it shows that its
+command is running; the next command removes the folders of commands that were killed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _LOCK_FILE = "binlog-engine.lock"
 
 @cache
 def private_folder() -> Path:
-    """This process's own; made on the first call, of mode 0700, when abandoned ones are removed."""
+    """The folder of this process, with mode 0700; the first call creates it and removes abandoned ones."""
     _remove_abandoned()
     folder = Path(get_temp_dir())
     unlocked = folder / "unlocked"
-    # Held, by its open descriptor, until the process ends. Other processes see it only when it is locked.
+    # The open descriptor keeps the lock until the process ends. The file gets its name after it is locked.
     descriptor = os.open(unlocked, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     unlocked.rename(folder / _LOCK_FILE)
@@ -32,10 +32,10 @@ def private_folder() -> Path:
 
 
 def _remove_abandoned() -> None:
-    """Remove the private folders of this user's commands that have ended without doing so."""
+    """Remove the private folders of this user's commands that were killed."""
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
-            # The prefix is multiprocessing's, so other programs have folders of such names, too.
+            # The prefix is multiprocessing's, so other programs have folders with such names, too.
             if entry.name.startswith("pymp-") and entry.is_dir(follow_symlinks=False):
                 with suppress(OSError):
                     _remove_if_abandoned(Path(entry.path))

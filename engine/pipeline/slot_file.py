@@ -1,7 +1,7 @@
-"""The memory file of `shared_slots`, as the supervisor makes it and hands it to its children.
+"""The memory file of `shared_slots`, which the supervisor creates and passes to its children.
 
-Memory that belongs to no folder and no name: it is private to those who were given its descriptor, goes with
-the last of them, and is not subject to the limits that containers put on `/dev/shm`.
+The file has no name and is in no folder: only processes that inherit its descriptor can access it, it is
+freed with the last of them, and the limits of containers on `/dev/shm` do not apply to it.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from pathlib import Path
 from typing import Any
 
 BATCH_ROOM = 16 << 20
-"""Bytes of a batch that fit into a slot; most are smaller, and memory that nobody touches costs nothing."""
+"""Bytes of a slot for a batch; most batches are smaller, and memory that is not accessed is not allocated."""
 RESULT_ROOM = 32 << 20
-"""Bytes of its result."""
+"""Bytes of a slot for a result."""
 SLOT_BYTES = BATCH_ROOM + RESULT_ROOM
 
 
 @dataclass(frozen=True, slots=True)
 class SlotFile:
-    """The memory file, as it is handed to a child process when that starts (and only then)."""
+    """The memory file; it can be passed to a child process only when that starts."""
 
     descriptor: int
     count: int
-    """Slots in it."""
+    """Number of slots."""
 
     @classmethod
     def create(cls, count: int) -> SlotFile:
-        """A new one, which no other user can open; the caller closes its descriptor."""
+        """A new file, which no other user can open; the caller closes its descriptor."""
         if sys.platform == "linux":
             descriptor = os.memfd_create("binlog-slots", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         else:
@@ -41,13 +41,13 @@ class SlotFile:
             Path(path).unlink()
         os.ftruncate(descriptor, count * SLOT_BYTES)
         if sys.platform == "linux":
-            # Nobody who holds it can pull the memory from under the others.
+            # No process that has the descriptor can truncate the memory that the others have mapped.
             seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
             fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
         return cls(descriptor, count)
 
     def close(self) -> None:
-        """Close the descriptor; what is mapped stays."""
+        """Close the descriptor; mappings stay valid."""
         os.close(self.descriptor)
 
     def __reduce__(self) -> tuple[Callable[..., SlotFile], tuple[Any, ...]]:

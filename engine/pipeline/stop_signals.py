@@ -1,8 +1,8 @@
-"""SIGINT and SIGTERM in the command's own process, from its first moment on: both ask for an orderly end.
+"""SIGINT and SIGTERM in the command's process, from its start on: both ask for an orderly end.
 
-While the command reads its modules and arguments, a signal is only noted. Then it raises `KeyboardInterrupt`
-or `Terminated`, so that whatever waits gives up and folders are removed on the way out; a run replaces that
-by handlers of its own, which let it commit what is finished. Further signals change nothing.
+While the command imports its modules and parses its arguments, a signal is only recorded. After that, a
+signal raises `KeyboardInterrupt` or `Terminated`, which ends waits and removes folders; a run installs its
+own handlers instead, which commit what is finished. All but the first signal are ignored.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _noted: list[int] = []
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM asks for the end; raised in the main thread, wherever that is."""
+    """SIGTERM was received; raised in the main thread at any instruction."""
 
 
 def note_stop_signals() -> None:
-    """Keep signals until `stop_signals_raised`; after it, they change nothing."""
+    """Record signals for `stop_signals_raised`; signals after its end are ignored."""
     for number in STOP_SIGNALS:
         signal.signal(number, _note)
 
 
 @contextmanager
 def stop_signals_raised() -> Iterator[None]:
-    """The first signal, which may have come before, raises `KeyboardInterrupt` or `Terminated` inside."""
+    """The first signal, recorded or new, raises `KeyboardInterrupt` or `Terminated` inside the block."""
     previous = {number: signal.signal(number, _raise) for number in STOP_SIGNALS}
     try:
         if _noted:

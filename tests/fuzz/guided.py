@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 import engine
-from engine.commands.warm import warm_kernels
+from engine.commands.compile_kernels import compile_kernels
 from tests.fuzz.hostile import (
     CASE_SECONDS,
     STATE,
@@ -108,7 +108,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     faulthandler.enable()
-    warm_kernels()
+    compile_kernels()
     sources()
     limit_memory()
     guide = Guide(options.seed, options.state)

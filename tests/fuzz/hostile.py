@@ -34,7 +34,7 @@ from engine.binlog.events import decode_event
 from engine.binlog.events.payload import inner_events
 from engine.binlog.format_description import FormatDescription, has_checksum_field
 from engine.binlog.samples import sample_binlogs
-from engine.commands.warm import warm_kernels
+from engine.commands.compile_kernels import compile_kernels
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import EVERY_TABLE, TableFilter
 from engine.decode.batch import BatchDecoder
@@ -430,7 +430,7 @@ def main() -> None:
         return
     print(f"a case that fails or crashes is left in {options.state}, for --repeat", file=sys.stderr)
     faulthandler.enable()
-    warm_kernels()
+    compile_kernels()
     sources()
     limit_memory()
     end = time.monotonic() + options.seconds

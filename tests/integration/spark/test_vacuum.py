@@ -139,7 +139,7 @@ def test_the_command(output: Output, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["vacuum", str(output.path), "--older-than", "100000d"]) == 0
     assert capsys.readouterr().out.startswith("removed 0 commits with 0 files of 0 bytes; the oldest")
     assert main(["vacuum", str(output.path), "--older-than", "soon"]) == 1
-    assert "soon is no age" in capsys.readouterr().err
+    assert "soon is not an age" in capsys.readouterr().err
     assert main(["vacuum", str(output.path / "nothing"), "--older-than", "1d"]) == 1
     assert "no output of binlog-engine" in capsys.readouterr().err
 

@@ -16,8 +16,8 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 from engine.commands import compile_progress as progress
+from engine.commands.compile_kernels import compile_kernels, compiled_kernels
 from engine.commands.compile_progress import compile_progress
-from engine.commands.warm import compiled_kernels, warm_kernels
 from engine.kernels.kernel import EVERY_KERNEL
 from engine.kernels.typed import Kernel
 from tests import PROJECT
@@ -73,15 +73,15 @@ def test_a_bar_on_a_terminal() -> None:
 
 
 def test_nothing_where_all_is_compiled(capfd: pytest.CaptureFixture[str]) -> None:
-    warm_kernels()
+    compile_kernels()
     capfd.readouterr()
-    warm_kernels()
+    compile_kernels()
     assert capfd.readouterr() == ("", "")
 
 
 def kernels_left_out() -> list[str]:
     """Kernels that have no code after the warming and are not part of another one's."""
-    warm_kernels()
+    compile_kernels()
     functions = [
         value
         for name, module in list(sys.modules.items())
@@ -104,7 +104,7 @@ def test_every_kernel_is_compiled_ahead() -> None:
 
 
 def test_the_kernels_are_counted() -> None:
-    warm_kernels()
+    compile_kernels()
     assert all(kernel.is_compiled for kernel in Kernel.every)
     compiled, total = compiled_kernels()
     assert len(Kernel.every) < compiled <= total == len(Kernel.every) + len(EVERY_KERNEL)

@@ -28,7 +28,7 @@ def test_later_files_go_on_and_earlier_ones_are_refused(tmp_path: Path) -> None:
     assert decode(other, "999999").status == 0
     earlier = decode(one, "999998")
     assert earlier.status == 1
-    assert "the output folder goes on at binlog.999999 position" in earlier.sentence
+    assert "the output folder continues at binlog.999999 position" in earlier.sentence
     last = Changes(out).log.latest().last_seq
     assert decode(one, "1000000").status == 0
     assert Changes(out).log.latest().last_seq > last

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from engine.commands.progress import Display
+from engine.commands.run_progress import Display
 from engine.pipeline.messages import Report
 
 
@@ -16,7 +16,7 @@ from engine.pipeline.messages import Report
     ids=["known", "not yet named by the server"],
 )
 def test_a_line_tells_the_place_where_it_is_known(file, line, monkeypatch):
-    monkeypatch.setattr("engine.commands.progress._PLAIN_SECONDS", 0.0)
+    monkeypatch.setattr("engine.commands.run_progress._PLAIN_SECONDS", 0.0)
     stream = io.StringIO()
     display = Display(stream)
     display.progress(Report("sink", "progress", {"rows": 3, "commits": 1}))

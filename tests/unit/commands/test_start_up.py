@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from engine.commands.warm import warm_kernels
+from engine.commands.compile_kernels import compile_kernels
 
 
 def _printed(program: str) -> str:
@@ -17,15 +17,18 @@ def _printed(program: str) -> str:
 
 def test_the_supervisor_imports_no_arrow_and_no_kernels() -> None:
     large = "sorted({'numba', 'numpy', 'pandas', 'pyarrow'} & set(sys.modules))"
-    imports = (
-        "import sys, engine.cli, engine.config.credentials, engine.commands.progress, engine.commands.runs"
-    )
+    imports = "import sys, engine.cli, engine.config.credentials, engine.commands.run, engine.commands.decode"
     assert _printed(f"{imports}; print({large})") == "[]"
 
 
 def test_the_command_begins_with_next_to_nothing() -> None:
     later = "sorted({'argparse', 'multiprocessing', 'signal', 'tempfile'} & set(sys.modules))"
     assert _printed(f"import sys, engine.__main__; print({later})") == "[]"
+
+
+def test_parsing_arguments_imports_no_command() -> None:
+    imported = "sorted(name for name in sys.modules if name.startswith(('engine.commands', 'tqdm', 'zmq')))"
+    assert _printed(f"import sys, engine.cli; print({imported})") == "[]"
 
 
 def test_children_make_arrays_without_pandas() -> None:
@@ -37,10 +40,10 @@ def test_children_make_arrays_without_pandas() -> None:
 
 
 def test_a_warm_start_compiles_nothing() -> None:
-    warm_kernels()
+    compile_kernels()
     program = (
-        "from numba.core import event; from engine.commands.warm import warm_kernels\n"
-        "with event.install_recorder('numba:compile') as recorder: warm_kernels()\n"
+        "from numba.core import event; from engine.commands.compile_kernels import compile_kernels\n"
+        "with event.install_recorder('numba:compile') as recorder: compile_kernels()\n"
         "print([item.data['dispatcher'] for _, item in recorder.buffer])"
     )
     assert _printed(program) == "[]"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import getpass
+from pathlib import Path
 
 import pytest
 
 from engine.cli import main
-from engine.config import settings
 from engine.config.credentials import read_login
+from engine.config.resolve import resolve
+from engine.config.settings import ConnectionSettings
 from engine.config.tls import Tls, TlsMode
 from engine.errors import EngineError
 from engine.net.client.connect import read_public_key
@@ -28,7 +30,7 @@ def option_file(tmp_path):
 
 def values(flags=None, environment=None, file=None):
     flags = {"user": "repl", **(flags or {})}
-    return settings.resolve(settings.CONNECTION, flags, environment or {}, file)
+    return resolve(ConnectionSettings, flags, environment or {}, file)
 
 
 def login(flags=None, environment=None, *, interactive=False, file=None):
@@ -44,14 +46,14 @@ def test_the_nearest_source_of_a_setting_counts(option_file, tmp_path):
     toml = tmp_path / "engine.toml"
     toml.write_text('host = "toml"\nport = 2\nuser = "toml"\n')
     path = option_file("[client]\nhost=options\nport=1\nuser=options\nssl-mode=REQUIRED\nssl-cert=/c\n")
-    found = settings.resolve(
-        settings.CONNECTION,
+    found = resolve(
+        ConnectionSettings,
         {"host": "flag", "defaults_file": path},
         {"BINLOG_ENGINE_HOST": "variable", "BINLOG_ENGINE_PORT": "3"},
         toml,
     )
-    assert (found["host"], found["port"], found["user"]) == ("flag", 3, "toml")
-    assert (found["tls"], found["tls_cert"], found["compression"]) == ("required", "/c", "none")
+    assert (found.host, found.port, found.user) == ("flag", 3, "toml")
+    assert (found.tls, found.tls_cert, found.compression) == ("required", Path("/c"), "none")
 
 
 def test_values_of_an_option_file_are_checked_as_others_are(option_file):
@@ -63,9 +65,9 @@ def test_values_of_an_option_file_are_checked_as_others_are(option_file):
 
 def test_a_socket_in_an_option_file_does_not_stand_in_for_a_host_that_was_named(option_file):
     path = option_file("[client]\nsocket=/run/mysqld.sock\n")
-    assert values({"defaults_file": path})["socket"] == "/run/mysqld.sock"
-    assert values({"defaults_file": path, "host": "db1"})["socket"] is None
-    assert values({"defaults_file": path, "host": "db1", "socket": "/mine"})["socket"] == "/mine"
+    assert values({"defaults_file": path}).socket == "/run/mysqld.sock"
+    assert values({"defaults_file": path, "host": "db1"}).socket is None
+    assert values({"defaults_file": path, "host": "db1", "socket": "/mine"}).socket == "/mine"
 
 
 def test_where_a_password_comes_from(option_file, tmp_path, monkeypatch):

@@ -119,12 +119,12 @@ def test_included_files(write, tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("password=hush\n[client]\n", "line 1, stands before any"),
-        ("[client]\n!inform hush\n", "line 2, gives an order that nobody knows"),
+        ("password=hush\n[client]\n", "line 1, is before the first"),
+        ("[client]\n!inform hush\n", "line 2, has an unknown directive"),
         ("[client]\npassword=hush\n!include nowhere.cnf\n", "nowhere.cnf cannot be read: No such file"),
-        ("[client]\npassword=hush\n!include my.cnf\n", "included too deep, or by itself"),
-        ("[binlog-engine]\npasswort=hush\n", "line 2, sets passwort, which nobody knows"),
-        ("[client]\npassword=hush\nssl-crl=/etc/crl.pem\n", "line 3, sets ssl-crl, which cannot be honoured"),
+        ("[client]\npassword=hush\n!include my.cnf\n", "included too deep, or includes itself"),
+        ("[binlog-engine]\npasswort=hush\n", "line 2, sets passwort, which is not a known option"),
+        ("[client]\npassword=hush\nssl-crl=/etc/crl.pem\n", "line 3, sets ssl-crl, which is not supported"),
     ],
 )
 def test_what_cannot_be_honoured_is_named_without_what_it_holds(write, text, says):

@@ -159,7 +159,9 @@ def test_without_a_cache_folder_kernels_are_kept_with_temporary_files(tmp_path: 
 def test_a_run_compiles_nothing_after_the_kernels_were_warmed(tmp_path: Path):
     """What was compiled ahead must be what a run calls, signatures included."""
     command = Path(sys.executable).with_name("binlog-engine")
-    subprocess.run([sys.executable, "-m", "engine.commands.warm"], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "engine.commands.compile_kernels"], cwd=ROOT, check=True, capture_output=True
+    )
     folders = python(
         ROOT,
         f"from engine.kernels.cache import kernel_folder\nfor m in {WITH_KERNELS}: print(kernel_folder(m))",

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from engine.binlog import event_types as types
-from engine.commands.progress import Display
-from engine.commands.skips import Rereads, Skips
+from engine.commands.corrupt_events import CorruptEventRereads, CorruptEventSkips
+from engine.commands.run_progress import Display
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
 from engine.errors import BinlogError, EngineError
@@ -506,25 +506,25 @@ def test_columns_without_names_are_no_corruption() -> None:
 def test_a_place_is_skipped_once(capsys: pytest.CaptureFixture[str]) -> None:
     """The same one again would go on for ever; so would one that nobody asked to skip."""
     met = Corruption(FILE, 120, "torn", "abc")
-    skips = Skips(True, Display(sys.stderr))
+    skips = CorruptEventSkips(True, Display(sys.stderr))
     assert skips.take(Outcome(error=f"{FILE} at position 120: torn", corruption=met))
     assert f"{FILE} at position 120: torn; skipping it" in capsys.readouterr().err
     assert skips.take(Outcome(error="", corruption=Corruption(NEXT_FILE, 120, "torn", "abc")))
     assert not skips.take(Outcome(error="", corruption=met))
     assert not skips.take(Outcome(error="access denied"))
     assert not skips.take(Outcome(stopped=True, corruption=Corruption(FILE, 200, "torn", "")))
-    assert [place.position for place in skips.places] == [120, 120]
-    assert not Skips(False, Display(sys.stderr)).take(Outcome(error="", corruption=met))
+    assert [place.position for place in skips.events] == [120, 120]
+    assert not CorruptEventSkips(False, Display(sys.stderr)).take(Outcome(error="", corruption=met))
 
 
 def test_a_place_is_read_again_once() -> None:
-    rereads = Rereads()
+    rereads = CorruptEventRereads()
     framing = Corruption(FILE, 200, "the packet is no part of a binlog stream", "", skippable=False)
     for met in (Corruption(FILE, 120, "torn", "abc"), framing, Corruption(NEXT_FILE, 120, "torn", "abc")):
         assert rereads.take(Outcome(error="", corruption=met))
         assert not rereads.take(Outcome(error="", corruption=met))
     assert not rereads.take(Outcome(error="access denied"))
-    assert not Skips(True, Display(sys.stderr)).take(Outcome(error="", corruption=framing))
+    assert not CorruptEventSkips(True, Display(sys.stderr)).take(Outcome(error="", corruption=framing))
 
 
 def test_what_several_runs_did_adds_up() -> None:

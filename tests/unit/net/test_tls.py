@@ -69,12 +69,12 @@ def test_what_each_mode_makes_of_each_server(mode, offered, not_offered, socket_
 
 @pytest.mark.parametrize("mode", [TlsMode.DISABLED, TlsMode.PREFERRED, TlsMode.REQUIRED])
 def test_authorities_that_would_not_count_are_refused(mode, authority):
-    with pytest.raises(EngineError, match="so --tls-ca is of no use: ask for verify-ca"):
+    with pytest.raises(EngineError, match="so --tls-ca has no effect: ask for verify-ca"):
         Tls(mode, ca=authority.ca)
 
 
 def test_a_key_without_a_certificate_is_refused(client):
-    with pytest.raises(EngineError, match="--tls-key is of no use without --tls-cert"):
+    with pytest.raises(EngineError, match="--tls-key has no effect without --tls-cert"):
         Tls(key=client.key)
 
 
@@ -84,13 +84,13 @@ def test_files_that_cannot_be_used(authority, server, client, tmp_path):
     locked = authority.issue("locked", passphrase=b"open sesame")
     for asked, says in (
         (Tls(TlsMode.VERIFY_CA, ca=missing), f"--tls-ca {missing} cannot be read: No such file"),
-        (Tls(TlsMode.VERIFY_CA, ca=empty), "holds no certificates in PEM form"),
+        (Tls(TlsMode.VERIFY_CA, ca=empty), "contains no certificates in PEM form"),
         (Tls(certificate=missing), f"--tls-cert {missing} cannot be read: No such file"),
         (Tls(certificate=client.certificate, key=missing), f"--tls-key {missing} cannot be read"),
         (Tls(certificate=client.certificate, key=tmp_path), f"--tls-key {tmp_path} cannot be read: Is a dir"),
         (Tls(certificate=client.certificate, key=server.key), "is not the key of the certificate"),
-        (Tls(certificate=client.certificate, key=empty), "hold no certificate and key in PEM form"),
-        (Tls(certificate=client.certificate), "hold no certificate and key in PEM form"),
+        (Tls(certificate=client.certificate, key=empty), "contain no certificate and key in PEM form"),
+        (Tls(certificate=client.certificate), "contain no certificate and key in PEM form"),
         (Tls(certificate=locked.certificate, key=locked.key), "that a passphrase protects"),
     ):
         with pytest.raises(EngineError, match=says) as caught:
@@ -188,5 +188,5 @@ def test_certificates_of_clients(authority, stranger, server, client):
     strange = stranger.issue("client")
     assert spoken(Tls(certificate=client.certificate, key=client.key), picky) == "TLSv1.3"
     for asked in (Tls(), Tls(certificate=strange.certificate, key=strange.key)):
-        with pytest.raises(EngineError, match="does not take our certificate"):
+        with pytest.raises(EngineError, match="refuses our certificate"):
             spoken(asked, picky)

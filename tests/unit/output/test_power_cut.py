@@ -368,7 +368,7 @@ def test_the_engine_completes_the_commit_when_it_starts(tmp_path: Path) -> None:
     assert status(out).commit == before.commit - 1
     assert Changes(out).log.read(before.commit).to_json() + b"\n" == content
     nothing_left = run_command(*decode, first)
-    assert "the output folder goes on at" in nothing_left.sentence
+    assert "the output folder continues at" in nothing_left.sentence
     assert entry.read_bytes() == content
     after = status(out)
     assert (after.commit, after.position, after.last_seq) == (before.commit, before.position, before.last_seq)

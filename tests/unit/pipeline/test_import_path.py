@@ -95,7 +95,7 @@ def test_children_use_the_engine_of_the_command(tmp_path):
     installed = Path(sys.modules["engine"].__path__[0])
     other.symlink_to(installed)
     program = (
-        "from engine import fork_server\n"
+        "from engine.pipeline import fork_server\n"
         # Kernels of another checkout would have to be compiled first.
         "fork_server._PRELOADED = ['engine.pipeline.fork_server_life', 'engine.errors']\n"
         "report = 'import engine; print(engine.__file__, flush=True)'\n"

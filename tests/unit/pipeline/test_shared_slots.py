@@ -63,7 +63,7 @@ def test_the_memory_cannot_be_cut_off(file):
 @pytest.mark.parametrize("slot", [-1, 3, 1 << 40])
 def test_numbers_that_no_slot_has_are_refused(file, slot):
     for access in (Slots(file).batch, Slots(file).result, Slots().batch):
-        with pytest.raises(EngineError, match="which there are not"):
+        with pytest.raises(EngineError, match="which do not exist"):
             access(slot)
 
 
@@ -71,7 +71,7 @@ def test_numbers_that_no_slot_has_are_refused(file, slot):
     ("start", "size"), [(-1, 1), (0, RESULT_ROOM + 1), (RESULT_ROOM, 1), (10, -1), (1 << 63, 1)]
 )
 def test_bytes_beyond_a_slot_are_refused(file, start, size):
-    with pytest.raises(EngineError, match="which there are not"):
+    with pytest.raises(EngineError, match="which do not exist"):
         Slots(file).result(1, start, size)
 
 

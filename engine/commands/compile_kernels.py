@@ -1,7 +1,7 @@
-"""Compiles every kernel ahead of time, so that no run has to: `python -m engine.commands.warm`.
+"""Compiles every kernel ahead of time, so that no run has to: `python -m engine.commands.compile_kernels`.
 
-The column families compile themselves; the rest is compiled by decoding the sample binlogs, which makes
-sure that what was compiled is what a run calls.
+The column families have functions that compile their kernels. The other kernels are compiled by decoding the
+sample binlogs, which ensures that they are compiled for the types with which a run calls them.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from engine.net.client.statements_ahead import changes_in
 _ROOM = 1 << 20
 
 
-def warm_kernels() -> float:
-    """Compile what is not in the cache, and show how far that is; returns the seconds that it took."""
+def compile_kernels() -> float:
+    """Compile the kernels that are not in the cache and show the progress; returns the seconds it took."""
     started = time.monotonic()
     with compile_progress(compiled_kernels):
         compile_all()
-        # Without a filter, and with one that leaves most of it out.
+        # Without a table filter, and with one that excludes most of the rows.
         for tables in (EVERY_TABLE, TableFilter(("shop.customers",))):
             for path in (*sample_binlogs(), compressed_binlog()):
                 decode_whole(path, DecodeOptions(tables=tables))
@@ -44,15 +44,15 @@ def warm_kernels() -> float:
 
 
 def _compile_rest() -> None:
-    """What takes more to be called than samples have: many tables, a transaction larger than a batch."""
+    """Compile what the samples do not reach: many tables, a transaction larger than a batch."""
     larger_table_ids(new_table_ids(1))
     first_rolls_back(np.empty(0, np.uint8), np.empty((0, 2), np.uint32), 0, 0)
 
 
 def compiled_kernels() -> tuple[int, int]:
-    """How many kernels have code in this process, and how many there are.
+    """The number of kernels that have code in this process, and of all kernels.
 
-    What only a kernel calls whose code came from the cache has none of its own.
+    A kernel has no code if it is called only by kernels whose code came from the cache.
     """
     compiled = sum(kernel.is_compiled for kernel in Kernel.every)
     compiled += sum(bool(kernel.signatures) for kernel in EVERY_KERNEL)
@@ -60,7 +60,7 @@ def compiled_kernels() -> tuple[int, int]:
 
 
 def decode_whole(path: Path, options: DecodeOptions) -> None:
-    """Decode a binlog file for nothing. Raises `EngineError` where it is damaged."""
+    """Decode a binlog file and discard the result. Raises `EngineError` for a corrupt file."""
     batcher = Batcher(lambda table_map: None, marker=None, decode=options, describe_ahead=dict.fromkeys)
     batches = list(batcher.begin_file(path.name))
     with open_binlog(path) as file:
@@ -78,4 +78,4 @@ def decode_whole(path: Path, options: DecodeOptions) -> None:
 
 
 if __name__ == "__main__":
-    print(f"kernels ready after {warm_kernels():.1f} s", file=sys.stderr)
+    print(f"kernels ready after {compile_kernels():.1f} s", file=sys.stderr)

@@ -1,0 +1,195 @@
+"""Settings from flags, environment variables, a TOML file and a MySQL option file, converted and validated.
+
+The earlier of these sources takes precedence over the later; the option file contains connection settings
+only. Errors name the source of the value.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from engine.config.option_file import read_option_file
+from engine.config.setting import DeclaredSetting, declared_settings, groups, is_required
+from engine.errors import EngineError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_Settings = TypeVar("_Settings", bound="DataclassInstance")
+_Given = tuple[object, str]
+"""A value as given, and the name of its source for errors."""
+
+
+def resolve(
+    owner: type[_Settings],
+    flags: Mapping[str, object],
+    environment: Mapping[str, str],
+    file: Path | None = None,
+) -> _Settings:
+    """The settings of a command; `flags` has the given flags and the other arguments by name.
+
+    Raises `EngineError` for invalid values, unknown keys of the file and required settings that are missing.
+    """
+    declared = tuple(declared_settings(owner))
+    given = _given(declared, flags, environment, file)
+    values = {
+        each.name: _convert(each, *given[each.name]) if each.name in given else each.default
+        for each in declared
+    }
+    for each in declared:
+        if is_required(each) and each.name not in given:
+            raise EngineError(f"{each.flag} is needed")
+    return _build(owner, values, flags)
+
+
+def _build(
+    owner: type[_Settings], values: Mapping[str, object], arguments: Mapping[str, object]
+) -> _Settings:
+    """An instance with its groups; fields that are not settings are taken from `arguments`."""
+    nested = groups(owner)
+    content: dict[str, object] = {}
+    for field in fields(owner):
+        if field.name in nested:
+            content[field.name] = _build(nested[field.name], values, arguments)
+        elif field.name in values:
+            content[field.name] = values[field.name]
+        elif field.name in arguments:
+            argument = arguments[field.name]
+            content[field.name] = tuple(argument) if isinstance(argument, list) else argument
+    make: Callable[..., _Settings] = owner
+    return make(**content)
+
+
+def _given(
+    declared: Sequence[DeclaredSetting],
+    flags: Mapping[str, object],
+    environment: Mapping[str, str],
+    file: Path | None,
+) -> dict[str, _Given]:
+    """Setting → its value in the first source that has one."""
+    from_file = {} if file is None else _read_file(file, declared)
+    given: dict[str, _Given] = {}
+    for each in declared:
+        sources = (
+            (flags.get(each.name), each.flag),
+            (environment.get(each.variable), each.variable),
+            (from_file.get(each.name), f"{each.name} in {file}"),
+        )
+        found = next(((value, source) for value, source in sources if value is not None), None)
+        if found is not None:
+            given[each.name] = found
+    if "defaults_file" in given:
+        given = _read_options(str(given["defaults_file"][0]), given) | given
+    return given
+
+
+def _read_options(path: str, nearer: Mapping[str, _Given]) -> dict[str, _Given]:
+    """The option file's settings; its socket is ignored if another source names the host."""
+    options = read_option_file(_path(path)).settings
+    return {
+        name: (value, f"{name} in {path}")
+        for name, value in options.items()
+        if not (name == "socket" and "host" in nearer)
+    }
+
+
+def _read_file(path: Path, declared: Sequence[DeclaredSetting]) -> dict[str, object]:
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise EngineError(f"the configuration file {path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise EngineError(f"the configuration file {path} is not valid TOML: {error}") from None
+    unknown = sorted(set(values) - {each.name for each in declared})
+    if unknown:
+        raise EngineError(
+            f"the configuration file {path} has unknown settings ({', '.join(unknown)}): correct or remove "
+            "them"
+        )
+    return values
+
+
+def _convert(declared: DeclaredSetting, value: object, source: str) -> object:
+    name, convert = _CONVERSIONS[declared.kind]
+    try:
+        converted = convert(value)
+    except (ValueError, TypeError, KeyError, OverflowError):
+        raise EngineError(f"{source} wants a value of type {name}, not {value!r}") from None
+    if declared.choices and converted not in declared.choices:
+        raise EngineError(f"{source} is one of {', '.join(declared.choices)}, not {value!r}")
+    least, most = declared.setting.least, declared.setting.most
+    if isinstance(converted, (int, float)) and not least <= converted <= most:
+        bounds = f"at least {least:g}"
+        if most != math.inf:
+            bounds += f" and at most {most:.10g}"
+        raise EngineError(f"{source} is {bounds}, not {value!r}")
+    return converted
+
+
+_TRUTHS = {"1": True, "true": True, "0": False, "false": False}
+
+
+def _truth(value: object) -> bool:
+    if isinstance(value, str):
+        return _TRUTHS[value.lower()]
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise TypeError
+    return int(value)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise TypeError
+    return float(value)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+        raise TypeError
+    if "\0" in str(value):
+        raise ValueError
+    return str(value)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        parts = value.split(",")
+    elif isinstance(value, (list, tuple)):
+        parts = [_text(part) for part in value]
+    else:
+        raise TypeError
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _path(value: object) -> Path:
+    """The path, in which `~` is a home directory. Raises `EngineError` for a user without one."""
+    text = _text(value)
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise EngineError(
+            f"the path {text} begins with a user without a home directory: give the whole path"
+        ) from None
+
+
+_CONVERSIONS: dict[type, tuple[str, Callable[[object], object]]] = {
+    bool: ("bool", _truth),
+    int: ("int", _integer),
+    float: ("float", _number),
+    str: ("str", _text),
+    tuple: ("str", _texts),
+    Path: ("str", _path),
+}
+"""Type of a setting → the type's name in errors, and the conversion of a flag's, variable's or file's value.
+Conversions raise Python's own errors for values of another type."""
