@@ -331,10 +331,10 @@ INTRODUCTION = """\
 # Coverage: which test covers which event and column type
 
 `python -m tests.coverage` generates this page from the lists of expected contents that the tests check.
-Each cell contains keys of tests, which are listed below. Capital letters: a server wrote the event or value,
-and the engine's result equals that of its `SELECT` or of a current `mysqlbinlog`. Small letters, in
-the column *bytes*: the test builds the bytes according to the servers' sources. A dash: the server cannot write it, or,
-for old servers, none of the available files contains it.
+Each cell contains keys of tests, which are listed below. Capital letters: a server wrote the event or
+value, and the engine's result equals that of its `SELECT` or of a current `mysqlbinlog`. Small letters, in
+the column *bytes*: the test builds the bytes according to the servers' sources. A dash: the server cannot
+write it, or, for old servers, none of the available files contains it.
 
 The files of MySQL 4 to 8.0 and MariaDB 5.5 to 10.6 are those of MariaDB's own test suite. A group of MySQL
 9.7 no longer writes VIEW_CHANGE and TRANSACTION_CONTEXT events (`test_group_replication.py`).
