@@ -1,4 +1,4 @@
-"""`python -m perf`: all cases or those named. `decode`, `profile` and `report` are tools beside that."""
+"""`python -m perf`: measures all or some cases. `decode`, `profile` and `report` are further tools."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from perf.runner import run_case
 from perf.workloads import WORKLOADS
 from tests.servers import UnavailableError
 
-_ROOM = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 _TOOLS = {"decode": decode.main, "profile": profiling.main, "report": publish.main}
 _QUICK_SCALE = 0.05
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a command; returns its exit status: 0, 1 where the engine failed, 2 for wrong arguments."""
-    # What is measured is the source tree that the harness stands in, in every process.
-    os.environ["PYTHONPATH"] = str(_ROOM.parent)
-    # An installed engine has its bytecode; here the first run writes it.
+    """Run a command; returns its exit status: 0, 1 if the engine failed, 2 for wrong arguments."""
+    # Every process measures the source tree that contains the harness.
+    os.environ["PYTHONPATH"] = str(_FOLDER.parent)
+    # An installed engine comes with bytecode; here the first run writes it.
     os.environ["PYTHONDONTWRITEBYTECODE"] = ""
     try:
         if arguments and arguments[0] in _TOOLS:
@@ -45,10 +45,10 @@ def _measure(options: argparse.Namespace) -> int:
     scale = options.scale or (_QUICK_SCALE if options.quick else 1.0)
     repeat = options.repeat or (1 if options.quick else 3)
     full = scale == 1 and options.peers is None
-    kept: Path = options.results or (publish.RESULTS if full else _ROOM / "work")
+    kept: Path = options.results or (publish.RESULTS if full else _FOLDER / "work")
     machine = machine_facts()
     chosen = {"scale": scale, "workers": options.workers, "repeat": repeat}
-    work = _ROOM / "work"
+    work = _FOLDER / "work"
     work.mkdir(exist_ok=True)
     begun = time.monotonic()
     results = []
@@ -71,7 +71,7 @@ def _measure(options: argparse.Namespace) -> int:
 
 
 def _profile(workers: int) -> None:
-    """Where the time goes, into docs/performance.md, for as many workloads as that can be had for."""
+    """Write the profiles of all workloads that can be profiled into docs/performance.md."""
     for name in profiling.PROFILED:
         try:
             processes = profiling.profile_run(binlog_of(WORKLOADS[name]), workers)
@@ -87,28 +87,24 @@ def _tell(line: str) -> None:
 
 def _case(name: str) -> str:
     if name not in CASES:
-        raise argparse.ArgumentTypeError(f"there is no {name}; there are {', '.join(CASES)}")
+        raise argparse.ArgumentTypeError(f"there is no case {name}; the cases are {', '.join(CASES)}")
     return name
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m perf",
-        description="Measure the engine beside other programs. Three tools have arguments of their own: "
-        "`decode` (one decoder on one core), `profile` (where the engine's time goes) and `report` (tables "
-        "and plots of what was measured).",
+        description="Measure the engine next to other programs. Three tools have their own arguments: "
+        "`decode` (one decoder on one core), `profile` (where the engine spends its time) and `report` "
+        "(tables and plots of the results).",
     )
-    parser.add_argument(
-        "cases", nargs="*", type=_case, metavar="CASE", help=f"of {', '.join(CASES)}; all if left out"
-    )
-    parser.add_argument(
-        "--workers", type=int, default=0, help="decoder processes; by default the engine's choice"
-    )
-    parser.add_argument("--peers", help="only those with one of these in their names, separated by commas")
+    parser.add_argument("cases", nargs="*", type=_case, metavar="CASE", help=f"of {', '.join(CASES)} [all]")
+    parser.add_argument("--workers", type=int, default=0, help="decoder processes [the engine's default]")
+    parser.add_argument("--peers", help="only peers whose names contain one of these, separated by commas")
     parser.add_argument("--repeat", type=int, help="runs of each peer [3]")
     parser.add_argument("--scale", type=float, help="size of the workloads [1]")
     parser.add_argument(
-        "--quick", action="store_true", help=f"one run at scale {_QUICK_SCALE}, unless told otherwise"
+        "--quick", action="store_true", help=f"--repeat 1 and --scale {_QUICK_SCALE}, unless these are given"
     )
     parser.add_argument("--results", type=Path, help="folder for the JSON [perf/results at scale 1]")
     parser.add_argument(

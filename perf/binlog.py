@@ -1,7 +1,7 @@
-"""A workload's binlog: written by a real server once, then kept in the user's cache folder.
+"""A workload's binlog: written once by a real server, then kept in the user's cache folder.
 
-What is kept is the complete binlog file and what the server's catalog says of the tables, which is all that
-any peer needs; a later run starts in a second, whatever the size.
+The cache holds the complete binlog file and the server's catalog entries of the tables, which is all that the
+peers need; a later run starts within a second, for any size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CATALOG = "catalog.json"
 
 
 def binlog_name(number: int) -> str:
-    """What a server calls its file of that number, counted from 1."""
+    """A server's name for the binlog file of that number, counted from 1."""
     return f"binlog.{number:06d}"
 
 
@@ -46,7 +46,7 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class Binlog:
-    """A binlog file with what a workload wrote at a scale."""
+    """A binlog file with the changes of a workload at a scale."""
 
     workload: Workload
     scale: float
@@ -59,7 +59,7 @@ class Binlog:
 
     @property
     def change_rows(self) -> int:
-        """Rows that the engine makes of it."""
+        """Change rows that the engine emits for it."""
         workload = self.workload
         return workload.scaled_units(self.scale) * (workload.rows_per_unit + workload.updates_per_unit)
 
@@ -70,7 +70,7 @@ class Binlog:
 
 
 def binlog_of(workload: Workload, scale: float = 1.0) -> Binlog:
-    """The binlog, written now if the cache does not have it. Raises UnavailableError without a server."""
+    """The binlog; written first if it is not cached. Raises UnavailableError if there is no server."""
     version = get_server(FLAVOR).installation.version
     identity = repr((workload, scale, version, _OPTIONS)).encode()
     name = f"perf-{workload.name}-{scale:g}-{hashlib.sha256(identity).hexdigest()[:8]}"
@@ -80,12 +80,12 @@ def binlog_of(workload: Workload, scale: float = 1.0) -> Binlog:
 
 @dataclass(frozen=True)
 class ServedBinlog:
-    """A binlog on a server that runs. The server's last file, behind it, is all but empty."""
+    """A binlog on a running server. The server's last file, after it, is almost empty."""
 
     binlog: Binlog
     server: Server
     tls: bool = False
-    """Whether it is to be read over TLS."""
+    """Whether peers read it over TLS."""
 
     @property
     def file(self) -> str:
@@ -94,12 +94,12 @@ class ServedBinlog:
 
     @property
     def empty_file(self) -> str:
-        """The name of a file with nothing in it: what reading it takes is start-up."""
+        """The name of a file without changes: the time to read it is start-up time."""
         return self.server.binlogs()[-1].name
 
 
 def catalog_of(binlog: Path) -> Mapping[str, bytes]:
-    """By `database.table` the packed columns (`engine.binlog.catalog`); empty for binlogs not kept here."""
+    """`database.table` → packed columns (`engine.binlog.catalog`); empty for binlogs not cached here."""
     kept = binlog.with_name(_CATALOG)
     packed = json.loads(kept.read_text()) if kept.exists() else {}
     return {table: base64.b64decode(columns) for table, columns in packed.items()}
@@ -107,9 +107,9 @@ def catalog_of(binlog: Path) -> Mapping[str, bytes]:
 
 @contextmanager
 def served(binlog: Binlog, *, tls: bool = False) -> Iterator[ServedBinlog]:
-    """Have a real server start with the binlog as its first file, and the tables (empty) in its catalog.
+    """Start a real server with the binlog as its first file, and the tables (empty) in its catalog.
 
-    It offers TLS whether asked to or not, with what protocol and cipher it and OpenSSL agree on.
+    The server always offers TLS, with the protocol and cipher on which it and OpenSSL agree.
     """
 
     def place(folder: Path) -> Sequence[str]:
@@ -122,9 +122,10 @@ def served(binlog: Binlog, *, tls: bool = False) -> Iterator[ServedBinlog]:
 
 @contextmanager
 def server_with_files(workload: Workload, place: Callable[[Path], Sequence[str]]) -> Iterator[Server]:
-    """A real server that starts with the binlog files that `place` puts into its folder and names in order.
+    """A real server that starts with the binlog files that `place` writes into its folder and returns in
+    order.
 
-    The workload's tables are there, and empty.
+    The workload's tables exist and are empty.
     """
     server = get_server(FLAVOR, _OPTIONS)
     server.init()

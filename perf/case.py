@@ -1,4 +1,4 @@
-"""A case: what is measured, on what, against whom; and what came out of it."""
+"""A case: what is measured, on which binlog, for which peers; and its results."""
 
 from __future__ import annotations
 
@@ -18,46 +18,46 @@ Subject = TypeVar("Subject")
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user of the harness chose."""
+    """The harness's options."""
 
     scale: float
     """Of the workloads; 1 is full size."""
     workers: int
-    """Decoder processes of the engine; 0 leaves it to the engine."""
+    """Decoder processes of the engine; 0 means the engine's default."""
     work: Path
-    """Folder for what peers write; exists."""
+    """An existing folder for the files of peers."""
 
 
 def no_binlog() -> None:
-    """For cases that make their changes while they are measured."""
+    """For cases that write their changes while they are measured."""
 
 
 @dataclass(frozen=True)
 class Case(Generic[Subject]):
-    """One table of the report. The first of the peers is the engine, which the others are compared with."""
+    """One table of the report. The first peer is the engine, with which the others are compared."""
 
     name: str
     title: str
     group: str
-    """What it measures, for a heading; cases of a group have the same peers."""
+    """What the case measures, for a heading; cases of a group have the same peers."""
     binlog: Callable[[], Binlog | None]
     offer: Callable[[Any], AbstractContextManager[Subject]]
-    """Makes of the binlog what the peers are measured on."""
+    """Returns the subject on which peers are measured, given the binlog."""
     peers: Sequence[Peer[Subject]]
     measures: str = "seconds"
-    """What `Measurement.seconds` are seconds of, as a heading."""
+    """The heading of `Measurement.seconds`."""
     compares: bool = True
-    """Whether the peers are to be compared with the first one; else they are the engine under conditions."""
+    """Whether peers are compared with the first one; else all are the engine under different conditions."""
 
     def only_with(self, wanted: Sequence[str]) -> Case[Subject]:
-        """The case with the engine, and of its peers those with one of `wanted` in their names."""
+        """The case with the engine and those of its peers whose names contain one of `wanted`."""
         chosen = [peer for peer in self.peers[1:] if any(part in peer.name for part in wanted)]
         return replace(self, peers=(self.peers[0], *chosen))
 
 
 @dataclass
 class PeerResult:
-    """All runs of one peer, or the reason why there are none."""
+    """All runs of one peer, or the reason why it has none."""
 
     name: str
     remark: str
@@ -66,22 +66,22 @@ class PeerResult:
 
     @property
     def seconds(self) -> float:
-        """The median; only for a peer that has runs."""
+        """The median of its runs; the peer must have some."""
         return median(run.seconds for run in self.runs)
 
     @property
     def start_up_seconds(self) -> float | None:
-        """The median, null where it was not measured."""
+        """The median; None if it was not measured."""
         known = [run.start_up_seconds for run in self.runs if run.start_up_seconds is not None]
         return median(known) if known else None
 
     def value(self, name: str) -> float | None:
-        """The median of one of `Measurement.values`, null where it was not measured."""
+        """The median of one of `Measurement.values`; None if it was not measured."""
         known = [run.values[name] for run in self.runs if name in run.values]
         return median(known) if known else None
 
     def process_medians(self) -> Mapping[str, Usage]:
-        """By process the medians of what it used."""
+        """By process: the medians of its resource usage."""
         names = dict.fromkeys(name for run in self.runs for name in run.processes)
         return {
             name: _median_usage([run.processes[name] for run in self.runs if name in run.processes])
@@ -91,13 +91,13 @@ class PeerResult:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """What a case came to."""
+    """The results of a case."""
 
     name: str
     title: str
     group: str
     rows: int
-    """Rows changed; an update counts once. 0 where that is not what was measured."""
+    """Rows changed; an update counts once. 0 if the case does not measure rows."""
     bytes: int
     """Of the binlog."""
     peers: Sequence[PeerResult]
@@ -106,15 +106,15 @@ class CaseResult:
 
     @property
     def engine(self) -> PeerResult:
-        """The first peer, which the others are compared with."""
+        """The first peer, with which the others are compared."""
         return self.peers[0]
 
     def peer(self, name: str) -> PeerResult | None:
-        """The peer of that name that has runs."""
+        """The peer of that name; None if it has no runs."""
         return next((peer for peer in self.peers if peer.name == name and peer.runs), None)
 
     def ratio(self, peer: PeerResult) -> float | None:
-        """The engine's rate as a multiple of the peer's; null where one of them has no runs."""
+        """The engine's rate as a multiple of the peer's; None if one of them has no runs."""
         return peer.seconds / self.engine.seconds if peer.runs and self.engine.runs else None
 
 

@@ -1,4 +1,4 @@
-"""The cases, as a table; what the command line offers."""
+"""The table of all cases, by the names that the command line accepts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DECODE = "decode: from a file, on one core"
 
 
 def end_to_end(workload: Workload, settings: Settings) -> Case[Any]:
-    """From a server to disk, over plain TCP."""
+    """The case of a workload from a server to disk, over plain TCP."""
     return Case(
         name=workload.name,
         title=workload.title,
@@ -52,7 +52,7 @@ def end_to_end(workload: Workload, settings: Settings) -> Case[Any]:
 
 
 def end_to_end_tls(workload: Workload, settings: Settings) -> Case[Any]:
-    """The same over TLS, for those who can be told to use it."""
+    """The same over TLS, with the peers that can be configured to use it."""
     return replace(
         end_to_end(workload, settings),
         name=f"{workload.name}-tls",
@@ -68,7 +68,7 @@ def end_to_end_tls(workload: Workload, settings: Settings) -> Case[Any]:
 
 
 def decoding(workload: Workload, settings: Settings) -> Case[Any]:
-    """One decoder on one core, from a file."""
+    """The case of one decoder on one core, from a file."""
     left_raw = (ConnectorJavaText(),) if workload in (JSON, LONG_STRINGS) else ()
     return Case(
         name=f"decode-{workload.name}",

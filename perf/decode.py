@@ -1,6 +1,6 @@
-"""One decoder on one core, from a file: the batcher and the decoder of the engine in this very process.
+"""One decoder on one core, from a file: the engine's batcher and decoder in this process.
 
-`python -m perf decode bulk` tells rows/s and where the time goes between the two; `--file` takes any binlog.
+`python -m perf decode bulk` prints rows/s and the time of each of the two; `--file` accepts any binlog file.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ _WARM_UP_PASSES = 2
 
 @dataclass(frozen=True)
 class Pass:
-    """One time through a file."""
+    """One pass over a file."""
 
     batching_seconds: float
-    """Reading the file and cutting it into batches: the network process's part without a network."""
+    """Reading the file and cutting it into batches: the network process's work without a network."""
     decoding_seconds: float
     changes: int
-    """Change rows: an update has two."""
+    """Change rows; an update has two."""
     batches: int
     page_faults: int
-    """Minor ones: how often the kernel had to hand out, and clear, a page of fresh memory."""
+    """Minor page faults: how often the kernel had to allocate and clear a page of memory."""
 
     @property
     def seconds(self) -> float:
-        """All of it."""
+        """The total time."""
         return self.batching_seconds + self.decoding_seconds
 
 
 def decode_passes(path: Path, passes: int, batch_bytes: int = BATCH_BYTES) -> Iterator[Pass]:
     """Decode a file `passes` times with one decoder; the first pass may compile or load kernels.
 
-    Raises PeerError where the decoder does.
+    Raises PeerError if the decoder reports an error.
     """
     decoder = BatchDecoder(DecodeOptions())
-    room = np.empty(RESULT_ROOM, np.uint8)
+    memory = np.empty(RESULT_ROOM, np.uint8)
     for _ in range(passes):
         batching = decoding = 0.0
         changes = count = 0
@@ -72,7 +72,7 @@ def decode_passes(path: Path, passes: int, batch_bytes: int = BATCH_BYTES) -> It
             batching += cut - begun
             if batch is None:
                 break
-            result, _ = decoder.decode(batch.header, batch.index, batch.data, room)
+            result, _ = decoder.decode(batch.header, batch.index, batch.data, memory)
             decoding += time.perf_counter() - cut
             if result.error is not None:
                 raise PeerError(result.error)
@@ -100,7 +100,7 @@ def cut_file(path: Path, batch_bytes: int) -> Iterator[OutgoingBatch]:
 def main(arguments: Sequence[str]) -> int:
     """The command line tool."""
     options = _parser().parse_args(arguments)
-    # As every process of the engine does.
+    # Every process of the engine does the same.
     keep_freed_memory()
     gc.freeze()
     path, rows = options.file, None
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measured(path: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """What a program that is measured tells: see `perf.peers.program`."""
+    """The JSON object that a measured program prints: see `perf.peers.program`."""
     started = time.perf_counter()
     seconds: list[float] = []
     for number, done in enumerate(decode_passes(path, sys.maxsize, options.batch_bytes), 1):
@@ -144,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--scale", type=float, default=1.0, help="size of the workload [1]")
     parser.add_argument("--repeat", type=int, default=3, help="passes after the warm-up [3]")
     parser.add_argument("--batch-bytes", type=int, default=BATCH_BYTES, help=f"[{BATCH_BYTES}]")
-    parser.add_argument("--core", type=int, help="stay on this core")
-    parser.add_argument("--json", action="store_true", help="change rows, and the seconds of every pass")
+    parser.add_argument("--core", type=int, help="run on this core only")
+    parser.add_argument("--json", action="store_true", help="print change rows and the seconds of every pass")
     parser.add_argument("--warm-up", type=float, default=0, help="with --json: seconds to warm up for [0]")
     return parser

@@ -1,6 +1,6 @@
-"""The figures to reach, as a table, each with how it is read off the results.
+"""The table of target figures, each with the function that computes it from the results.
 
-They hold for two cores, medians of one run, checksums verified, all metadata columns on.
+They apply to two cores, medians of one measurement, verified checksums and all metadata columns.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ RAW = "mysqlbinlog --raw"
 DEBEZIUM = "Debezium embedded"
 
 Results = Mapping[str, CaseResult]
-"""By the case's name."""
+"""Case results by the case's name."""
 Reach = Callable[[Results], float | None]
-"""Null where it was not measured."""
+"""Returns the figure; None if it was not measured."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Something to reach."""
+    """A figure to reach."""
 
     what: str
     against: str
@@ -38,10 +38,10 @@ class Figure:
     reach: Reach
     unit: str = "×"
     at_least: bool = True
-    """Whether more is better."""
+    """Whether `asked` is a minimum; else it is a maximum."""
 
     def score(self, reached: float) -> float:
-        """What was reached as a multiple of what was asked: 1 and more is good."""
+        """The reached figure relative to the asked one: 1 or more means that it is reached."""
         return reached / self.asked if self.at_least else self.asked / reached
 
 
@@ -56,7 +56,7 @@ def ratio(case: str, peer: str) -> Reach:
 
 
 def least_ratio(peer: str, cases: str = "") -> Reach:
-    """The least ratio to the peer in all cases that have it and whose names begin with `cases`."""
+    """The lowest ratio to the peer over all cases that have it and whose names begin with `cases`."""
 
     def reach(results: Results) -> float | None:
         every = [ratio(name, peer)(results) for name in results if name.startswith(cases)]
@@ -86,7 +86,7 @@ def value(case: str, peer: str, name: str) -> Reach:
 
 
 def growth(case: str, from_case: str) -> Reach:
-    """How many times the seconds per byte of `from_case` the engine takes in `case`."""
+    """The engine's seconds per byte in `case`, as a multiple of those in `from_case`."""
 
     def reach(results: Results) -> float | None:
         pace = [

@@ -1,8 +1,8 @@
 """Latency: from a transaction's commit on the server until a reader of the commit log can see it.
 
-The server is put under a steady load of one-row transactions while the engine follows it. The server's clock
-says in every GTID event, to the microsecond, when the transaction was committed; a reader that looks at the
-commit log once a millisecond says when it could be seen. Every change row of the time watched counts.
+The server is put under a steady load of one-row transactions while the engine follows it. Every GTID event
+contains the server's commit time in microseconds; a reader that polls the commit log every millisecond
+records when the transaction became visible. Every change row of the measured period counts.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from tests.support.engine_run import EngineRun, follow
 INTERVALS = (0.05, 0.2, 1.0)
 """Seconds between commits."""
 LOADS = (0.1, 0.5, 0.9)
-"""Of the highest load that the server takes while the engine follows it on the same machine."""
+"""Fractions of the highest load that the server sustains while the engine follows it on the same machine."""
 ALLOWED_SECONDS = 0.05
-"""What p99 at half load may be above the interval."""
+"""By how much p99 at half load may exceed the interval."""
 _SECONDS = 8.0
-"""Watched, at scale 1."""
+"""The measured period at scale 1."""
 _TABLE = "accounts"
 _TICK_SECONDS = 0.01
 _MOST_TICK_SECONDS = 0.1
 _LOOK_SECONDS = 0.001
 _SETTLING_SECONDS = 1.5
 _UNITS_AT_ONCE = 50
-"""Transactions of a call when the load is the highest."""
+"""Transactions per call at the highest load."""
 
 
 @dataclass(frozen=True)
 class LiveServer:
-    """A server that takes load, and how much of it."""
+    """A server and the highest load that it sustains."""
 
     server: Server
     highest: float
-    """Transactions a second."""
+    """Transactions per second."""
 
 
 _IMAGES = 2
@@ -62,7 +62,7 @@ _IMAGES = 2
 
 
 def latency_case(settings: Settings) -> Case[LiveServer]:
-    """Every interval at every load."""
+    """The case with every interval at every load."""
     work, seconds = settings.work, max(1.0, _SECONDS * settings.scale)
     return Case(
         name="latency",
@@ -77,14 +77,14 @@ def latency_case(settings: Settings) -> Case[LiveServer]:
 
 
 def condition(interval: float, load: float) -> str:
-    """What the report calls an interval at a load."""
+    """The report's name for an interval at a load."""
     return f"interval {interval * 1000:,.0f} ms, {load:.0%} load"
 
 
 class Following(Peer[LiveServer]):
-    """The engine with a commit interval, behind a server under a part of its highest load."""
+    """The engine with a commit interval, following a server under a fraction of its highest load."""
 
-    # One long run says more about the slowest hundredth than the median of several short ones.
+    # One long run gives a better p99 than the median of several short ones.
     most_runs = 1
 
     def __init__(self, work: Path, interval: float, load: float, seconds: float) -> None:
@@ -109,7 +109,7 @@ class Following(Peer[LiveServer]):
             engine.catch_up(server)
             latencies = reader.latencies(begun, ended)
         if not len(latencies):
-            raise PeerError("no change row came out of the time watched")
+            raise PeerError("the engine emitted no change row in the measured period")
         median, high, most = np.percentile(latencies, [50, 99, 100])
         values = {
             "p50 ms": median * 1000,
@@ -121,7 +121,7 @@ class Following(Peer[LiveServer]):
 
 
 class Load:
-    """Transactions at a steady rate, from several connections; `rate` null is as many as the server takes."""
+    """Transactions at a steady rate over several connections; without a `rate`, as many as possible."""
 
     def __init__(self, server: Server, rate: float | None) -> None:
         self._server = server
@@ -142,12 +142,12 @@ class Load:
 
     @property
     def done(self) -> int:
-        """Transactions so far."""
+        """The number of transactions so far."""
         return sum(self._done)
 
     def _run(self, number: int) -> None:
         with closing(self._server.connect()) as connection, connection.cursor() as cursor:
-            # Connections take turns, so that the load is even.
+            # The connections start at different times, so that the load is even.
             self._ended.wait(_TICK_SECONDS * number / SESSIONS)
             due, before = 0.0, time.monotonic()
             while not self._ended.is_set():
@@ -156,7 +156,7 @@ class Load:
                 else:
                     self._ended.wait(_TICK_SECONDS)
                     now = time.monotonic()
-                    # What the server had no time for is not made up for: that would be another load.
+                    # Transactions that the server was too slow for are not made up for: the load would vary.
                     due += min(now - before, _MOST_TICK_SECONDS) * self._rate / SESSIONS
                     before = now
                 if int(due) > self._done[number]:
@@ -165,7 +165,7 @@ class Load:
 
 
 class Reader:
-    """Notes when each commit of an output can be seen first."""
+    """Records when each commit of an output becomes visible."""
 
     def __init__(self, out: Path) -> None:
         self._out = out
@@ -182,12 +182,12 @@ class Reader:
             raise PeerError("the engine committed nothing for a minute")
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         self._ended.set()
         self._thread.join()
 
     def latencies(self, begun: float, ended: float) -> npt.NDArray[np.float64]:
-        """Seconds, for every row that was committed on the server between two times."""
+        """The latency in seconds of every row that was committed on the server between two times."""
         changes = Changes(self._out)
         found: list[npt.NDArray[np.float64]] = []
         for commit, seen in enumerate(list(self._seen)):
@@ -207,7 +207,7 @@ class Reader:
 
 
 def _commit_times(changes: Changes, commit: int) -> npt.NDArray[np.float64]:
-    """Of every change row in a commit, seconds since the epoch."""
+    """The server's commit time of every change row in a commit, in seconds since the epoch."""
     times = [
         batch["_commit_timestamp"].cast(pa.int64()).to_numpy(zero_copy_only=False) / 1e6
         for batch in changes.batches(DATABASE, _TABLE, commit, commit)
@@ -217,7 +217,7 @@ def _commit_times(changes: Changes, commit: int) -> npt.NDArray[np.float64]:
 
 @contextmanager
 def _loadable(work: Path, seconds: float) -> Iterator[LiveServer]:
-    """A server whose highest load was found while the engine followed it."""
+    """A server whose highest load has been measured while the engine followed it."""
     with live_server(TRANSACTIONS) as server:
         with _followed(server, work, max(INTERVALS)) as (engine, _):
             with Load(server, None) as load:

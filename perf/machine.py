@@ -1,4 +1,4 @@
-"""What the figures were measured on: enough to compare them with, nothing that tells whose machine it was."""
+"""The facts of the measuring machine that are needed to compare figures, without any that identify it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a measurement is made of, and how a command is measured from outside."""
+"""The parts of a measurement, and `run_command`, which measures a command from outside."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class PeerError(Exception):
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process used in all its life."""
+    """The resources that a process used in its lifetime."""
 
     user_seconds: float
     system_seconds: float
     peak_memory: int
-    """Resident bytes at most."""
+    """The peak of its resident memory, in bytes."""
     proportional_memory: int | None = None
-    """Bytes at most, where a page that processes share counts for each of them in part; null if not known."""
+    """The peak of its proportional set size (shared pages count in part), in bytes; None if not known."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,17 @@ class Measurement:
     """One run of one peer."""
 
     seconds: float
-    """For the work, start-up apart."""
+    """The time of the work, without start-up."""
     start_up_seconds: float | None = None
-    """From the command to the beginning of the work; null where it was not measured."""
+    """From the command to the start of the work; None if it was not measured."""
     processes: Mapping[str, Usage] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
-    """Further figures by heading, unit included."""
+    """Further figures by heading, which includes the unit."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A command that has ended well."""
+    """A command that has ended successfully."""
 
     seconds: float
     output: str
@@ -60,7 +60,7 @@ def run_command(
     timeout: float = 300,
     look: Callable[[int], None] = lambda pid: None,
 ) -> Finished:
-    """Run a command to its end and measure it; `look` is called again and again with its process id.
+    """Run a command to its end and measure it; `look` is called periodically with its process id.
 
     Raises PeerError if it fails or takes too long (seconds).
     """
@@ -85,14 +85,14 @@ def run_command(
         output.seek(0)
         errors.seek(0)
         if process.returncode:
-            # The last line: what comes before it, such as a traceback, names paths of this machine.
-            told = "".join((errors.read() or output.read()).strip().splitlines()[-1:])
-            raise PeerError(f"{Path(command[0]).name} ended with status {process.returncode}: {told}")
+            # The last line only: earlier ones, such as a traceback, contain paths of this machine.
+            reason = "".join((errors.read() or output.read()).strip().splitlines()[-1:])
+            raise PeerError(f"{Path(command[0]).name} ended with status {process.returncode}: {reason}")
         return Finished(seconds, output.read(), Usage(usage.ru_utime, usage.ru_stime, peak_memory))
 
 
 def _wait(pid: int, timeout: float, look: Callable[[int], None]) -> int:
-    """Wait until the process has ended; returns its peak memory, as the last look at it told."""
+    """Wait until the process has ended; returns its last observed peak memory."""
     deadline = time.monotonic() + timeout
     peak = 0
     descriptor = os.pidfd_open(pid)
@@ -103,16 +103,17 @@ def _wait(pid: int, timeout: float, look: Callable[[int], None]) -> int:
             peak = max(peak, peak_memory_of(pid))
             look(pid)
             if time.monotonic() > deadline:
-                raise PeerError(f"it was still at work after {timeout:g} s")
+                raise PeerError(f"it was still running after {timeout:g} s")
     finally:
         os.close(descriptor)
     return peak
 
 
 def peak_memory_of(pid: int | str) -> int:
-    """Resident bytes of a process at most; 0 once it has ended.
+    """The peak resident memory of a process in bytes; 0 once it has ended.
 
-    Not getrusage's: that one counts from before exec, so a child starts with what its parent held.
+    getrusage's maximum is not used, since it includes the time before exec, when the child shares the
+    parent's memory.
     """
     try:
         status = Path(f"/proc/{pid}/status").read_text()

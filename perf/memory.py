@@ -1,7 +1,8 @@
-"""Memory of a command and of all processes that came of it, as the kernel counts it.
+"""The memory of a command and all its descendant processes, as the kernel counts it.
 
-Resident memory counts a page for each process that has it; the proportional one shares it out among them. The
-engine's processes are forked from one that has imported everything, so the two are far apart.
+The resident set size (RSS) counts a page in full for each process that maps it; the proportional one (PSS)
+divides it among them. The engine's processes are forked from one that has imported everything, so the two
+differ widely.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from pathlib import Path
 from perf.measurement import Usage
 
 _LOOK_SECONDS = 0.25
-"""Looking takes some milliseconds, in which the process that is looked at may have to wait."""
+"""The sampling interval: a sample takes some milliseconds, in which the process may have to wait."""
 _HELPERS = {"forkserver": "fork server", "resource_tracker": "resource tracker"}
-"""Python's own processes, by what their command lines say."""
+"""Python's own processes, by a word in their command lines."""
 _USER_TICKS, _PARENT = 11, 1
-"""Places in /proc/PID/stat, counted behind the name."""
+"""Indices of fields in /proc/PID/stat, counted after the name."""
 
 
 class MemoryWatch:
-    """The most that a command and all its processes had together at any look, in bytes."""
+    """The highest total memory of a command and its descendants in all samples, in bytes."""
 
     def __init__(self) -> None:
         self._resident = 0
@@ -31,19 +32,19 @@ class MemoryWatch:
         self._due = 0.0
 
     def look(self, pid: int) -> None:
-        """Look at the command of that process id, unless that was done a moment ago."""
+        """Sample the command of that process id, unless the last sample is less than the interval ago."""
         if time.monotonic() >= self._due:
             self.take(processes_of(pid))
             self._due = time.monotonic() + _LOOK_SECONDS
 
     def take(self, seen: Mapping[str, Usage]) -> None:
-        """Count what was seen at a look."""
+        """Include a sample."""
         self._resident = max(self._resident, sum(usage.peak_memory for usage in seen.values()))
         proportional = sum(usage.proportional_memory or 0 for usage in seen.values())
         self._proportional = max(self._proportional, proportional)
 
     def values(self) -> dict[str, float]:
-        """For a report."""
+        """The totals as `Measurement.values`."""
         return {RESIDENT: self._resident / 1e6, PROPORTIONAL: self._proportional / 1e6}
 
 
@@ -52,7 +53,7 @@ PROPORTIONAL = "PSS MB in all"
 
 
 def processes_of(pid: int) -> dict[str, Usage]:
-    """By process, what a command and all its descendants have used and hold now, but for those just gone."""
+    """Process name → usage so far, of a command and all its running descendants."""
     found = {}
     for member in _descendants(pid):
         try:
@@ -80,12 +81,12 @@ def _name(pid: int) -> str:
 
 
 def _stat(pid: int) -> list[str]:
-    """What stands behind `pid (name)`, which may hold anything."""
+    """The fields after `pid (name)`; the name may contain any character."""
     return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    """The process and all that came of it."""
+    """The process and all its descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

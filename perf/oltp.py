@@ -1,7 +1,7 @@
 """A mixed OLTP load: several sessions, many tables of many types, transactions of one to three rows.
 
-Each table has a procedure of its own that writes a unit into it (and one row into the next table), so that
-the server spends its time on changes and not on parsing SQL.
+Each table has a procedure that writes a unit into it (and one row into the next table), so that the server
+spends its time on changes and not on parsing SQL.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _COLUMNS = (
     ("MEDIUMINT UNSIGNED", "{n} % 16000000"),
     ("VARBINARY(40)", "UNHEX(SUBSTR(SHA2({n}, 256), 1, 2 * ({n} % 20)))"),
 )
-"""Types, and SQL for a value out of a number."""
+"""Types, and SQL that computes a value from a number `n`."""
 
 
 def _columns(table: int) -> Sequence[tuple[str, str]]:
     count = _FEWEST_COLUMNS + table % (_MOST_COLUMNS - _FEWEST_COLUMNS + 1)
-    return [_COLUMNS[(table * 5 + place) % len(_COLUMNS)] for place in range(count)]
+    return [_COLUMNS[(table * 5 + index) % len(_COLUMNS)] for index in range(count)]
 
 
 def _create(table: int) -> str:
-    columns = ", ".join(f"c{place} {kind}" for place, (kind, _) in enumerate(_columns(table)))
+    columns = ", ".join(f"c{index} {kind}" for index, (kind, _) in enumerate(_columns(table)))
     return f"CREATE TABLE t{table} (id BIGINT NOT NULL PRIMARY KEY, {columns}) CHARACTER SET utf8mb4"
 
 
@@ -59,9 +59,9 @@ def _insert(table: int, *ids: str) -> str:
 
 
 def _update(table: int, *ids: str) -> str:
-    """Changes the first two columns."""
+    """An update of the first two columns."""
     changes = ", ".join(
-        f"c{place} = {value.format(n='(id + 1)')}" for place, (_, value) in enumerate(_columns(table)[:2])
+        f"c{index} = {value.format(n='(id + 1)')}" for index, (_, value) in enumerate(_columns(table)[:2])
     )
     return f"UPDATE {DATABASE}.t{table} SET {changes} WHERE id IN ({', '.join(ids)})"
 
@@ -71,7 +71,7 @@ def _delete(table: int, row: str) -> str:
 
 
 def _procedure(table: int) -> str:
-    """Five transactions. No other unit touches these rows, so sessions never wait for each other."""
+    """Five transactions. No other unit changes these rows, so sessions never wait for each other."""
     first, second, third, fourth = (f"(unit * 4 + {number})" for number in range(4))
     other = (table + 1) % _TABLES
     transactions = (

@@ -1,6 +1,6 @@
-"""What every peer is: a program, and how one run of it is measured.
+"""The base class of peers: a program, and how one run of it is measured.
 
-`Subject` is what it is measured on: a binlog that a server offers, or a binlog file.
+`Subject` is what it is measured on, such as a binlog on a server.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ Subject = TypeVar("Subject", contravariant=True)
 
 
 class Peer(ABC, Generic[Subject]):
-    """One contender of a case."""
+    """One program that a case measures."""
 
     name: str
     remark: str = ""
-    """What a reader of the table must know about how it was measured."""
+    """What a reader of the table must know about the measurement."""
     most_runs: int | None = None
-    """However often a case is repeated; for what takes long."""
+    """The most runs, for peers that take long; None means as many as the case is repeated."""
 
     def prepare(self) -> None:
-        """Get ready, once, before anything is measured (build a program, say).
+        """Prepare once, before anything is measured (for example, build a program).
 
-        Raises PeerError with the reason where this machine cannot have it.
+        Raises PeerError with the reason if the peer cannot run on this machine.
         """
 
     def warm_up(self, subject: Subject) -> None:
-        """Do, before the first measurement, what only a first run ever pays for. Raises PeerError."""
+        """Do the work that only a first run needs, before the first measurement. Raises PeerError."""
 
     def clean_up(self) -> None:
-        """Remove what the runs have left, once nothing more is measured."""
+        """Remove the files of the runs, after the last measurement."""
 
     @abstractmethod
     def measure(self, subject: Subject) -> Measurement:
-        """Run it once, from start to end. Raises PeerError."""
+        """Run the program once, from start to end. Raises PeerError."""

@@ -1,6 +1,6 @@
-"""The results as pictures: the figures against what is asked of them, latency, and scaling.
+"""Plots of the results: the figures relative to their targets, latency, and scaling.
 
-Drawn with matplotlib, which the development extra has; without it there are no pictures.
+They are drawn with matplotlib, which the development extra includes; without it there are no plots.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _DOTS_PER_INCH = 110
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture that was drawn."""
+    """A plot in a file."""
 
     title: str
     path: Path
 
 
 def draw_plots(results: Sequence[CaseResult], folder: Path) -> list[Plot]:
-    """Draw what there are results for."""
+    """Draw the plots for which there are results."""
     if find_spec("matplotlib") is None:
         return []
     import matplotlib

@@ -1,8 +1,8 @@
-"""Where the engine's time goes: `python -m perf profile bulk`.
+"""Where the engine spends its time: `python -m perf profile bulk`.
 
-Two views. From outside, with Linux's `perf`: a whole run, by process and kind of work, with its system calls;
-`--write` puts that into docs/performance.md. From inside (`--inside`): batcher and decoder in this process
-under cProfile; time in a compiled kernel counts for the Python function that calls it.
+There are two views. From outside, with Linux's `perf`: a whole run, by process and kind of work, with its
+system calls; `--write` writes that into docs/performance.md. From inside (`--inside`): batcher and decoder in
+this process under cProfile; the time in a compiled kernel counts for the Python function that calls it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def profile_run(binlog: Binlog, workers: int = 0) -> dict[str, ProcessSamples]:
-    """What the processes of a whole run over a binlog did, once they were there. Raises PeerError."""
+    """The samples of the engine's child processes in a whole run over a binlog. Raises PeerError."""
     with tempfile.TemporaryDirectory() as folder, served(binlog) as subject:
         out, report, samples = (Path(folder) / name for name in ("out", "report.json", "samples"))
         environment = {"MYSQL_PWD": subject.server.password, "PYTHONPATH": str(REPOSITORY)}
@@ -66,13 +66,13 @@ def profile_run(binlog: Binlog, workers: int = 0) -> dict[str, ProcessSamples]:
 
 
 def write_profile(name: str, processes: Mapping[str, ProcessSamples]) -> None:
-    """Put the tables into docs/performance.md."""
+    """Write the tables into docs/performance.md."""
     text = "\n".join([*markdown(_kinds(processes)), "", *markdown(_calls(processes))])
     write_between_markers(PAGE, text, f"profile-{name}")
 
 
 def _kinds(processes: Mapping[str, ProcessSamples]) -> list[list[str]]:
-    """A line for each kind of work that took time, a column for each process."""
+    """One line per kind of work that took time, one column per process."""
     kinds = [kind for kind in KINDS if any(seen.seconds[kind] >= 0.001 for seen in processes.values())]
     lines = [["seconds", *processes]]
     lines += [[kind, *(f"{seen.seconds[kind]:.3f}" for seen in processes.values())] for kind in kinds]
@@ -81,7 +81,7 @@ def _kinds(processes: Mapping[str, ProcessSamples]) -> list[list[str]]:
 
 
 def _calls(processes: Mapping[str, ProcessSamples]) -> list[list[str]]:
-    """How often each process called the system, and for what most."""
+    """The number of system calls of each process, and the most frequent ones."""
     lines = [["", "system calls", ""]]
     for name, seen in processes.items():
         most = ", ".join(f"{call} {count:,}" for call, count in seen.calls.most_common(_MOST_CALLS))

@@ -1,7 +1,7 @@
-"""Tables and plots of what was measured, into the repository: `python -m perf report`.
+"""Writes tables and plots of the results into the repository: `python -m perf report`.
 
-The README takes the figures between its markers, `perf/results/README.md` every case with all its peers and
-processes, and the plots stand beside it.
+The README contains the figures between its markers, `perf/results/README.md` every case with all its peers
+and processes; the plots are in the same folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _README = _REPOSITORY / "README.md"
 
 
 def publish(folder: Path) -> None:
-    """Write all of it, from the results in `folder`."""
+    """Write tables and plots from the results in `folder`."""
     records = read_records(folder, CASES)
     plots = draw_plots([record.result for record in records], RESULTS)
     shown = "\n".join(f"![{plot.title}]({plot.path.relative_to(_REPOSITORY)})" for plot in plots)

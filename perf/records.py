@@ -1,7 +1,7 @@
-"""Results as JSON files, one per case, and back: tables and plots are made from the files.
+"""Writes and reads results as JSON files, one per case.
 
-So a case that was measured again by itself takes its place beside the others, and what the tables say is
-what the files hold.
+Tables and plots are generated from the files, so a single case can be measured again and replaces its old
+result, and the tables always agree with the files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perf.measurement import Measurement, Usage
 
 @dataclass(frozen=True)
 class Record:
-    """A case's result, and what it was measured on and with."""
+    """A case's result, with the machine and the settings of the measurement."""
 
     result: CaseResult
     machine: Mapping[str, Any]
@@ -30,9 +30,9 @@ class Record:
         (folder / f"{self.result.name}.json").write_text(self.json() + "\n", "utf-8")
 
     def json(self) -> str:
-        """Every single run, and medians for people who look."""
+        """Every single run, and medians for readers of the file."""
         result = self.result
-        told = {
+        content = {
             "case": result.name,
             "title": result.title,
             "group": result.group,
@@ -44,29 +44,29 @@ class Record:
             "binlog_bytes": result.bytes,
             "peers": {peer.name: _peer_object(result, peer) for peer in result.peers},
         }
-        return json.dumps(told, indent=1, ensure_ascii=False)
+        return json.dumps(content, indent=1, ensure_ascii=False)
 
 
 def read_records(folder: Path, cases: Iterable[str]) -> list[Record]:
-    """The records of those of the cases that have been measured, in their order."""
+    """The records of those of the given cases that have been measured, in the same order."""
     files = (folder / f"{case}.json" for case in cases)
     return [read_record(file) for file in files if file.exists()]
 
 
 def read_record(file: Path) -> Record:
     """The record in a file."""
-    told = json.loads(file.read_text("utf-8"))
+    record = json.loads(file.read_text("utf-8"))
     result = CaseResult(
-        name=told["case"],
-        title=told["title"],
-        group=told["group"],
-        rows=told["rows"],
-        bytes=told["binlog_bytes"],
-        peers=[_peer_result(name, peer) for name, peer in told["peers"].items()],
-        measures=told["measures"],
-        compares=told["compares"],
+        name=record["case"],
+        title=record["title"],
+        group=record["group"],
+        rows=record["rows"],
+        bytes=record["binlog_bytes"],
+        peers=[_peer_result(name, peer) for name, peer in record["peers"].items()],
+        measures=record["measures"],
+        compares=record["compares"],
     )
-    return Record(result, told["machine"], told["settings"])
+    return Record(result, record["machine"], record["settings"])
 
 
 def _peer_object(result: CaseResult, peer: PeerResult) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _peer_object(result: CaseResult, peer: PeerResult) -> dict[str, Any]:
     }
 
 
-def _peer_result(name: str, told: Mapping[str, Any]) -> PeerResult:
+def _peer_result(name: str, record: Mapping[str, Any]) -> PeerResult:
     runs = [
         Measurement(
             **{
@@ -90,6 +90,6 @@ def _peer_result(name: str, told: Mapping[str, Any]) -> PeerResult:
                 "processes": {process: Usage(**usage) for process, usage in run["processes"].items()},
             }
         )
-        for run in told.get("runs", ())
+        for run in record.get("runs", ())
     ]
-    return PeerResult(name, told["remark"], runs, told.get("skipped"))
+    return PeerResult(name, record["remark"], runs, record.get("skipped"))

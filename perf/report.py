@@ -1,8 +1,7 @@
-"""Measurements as tables for people: text for a terminal, Markdown for the repository.
+"""Formats measurements as tables: text for a terminal, Markdown for the repository.
 
-Every table says the same: medians, rates, and the engine's rate as a multiple of each peer's, those included
-that the engine loses against, and peers that were left out with the reason. Columns in which nothing stands
-are left out.
+Every table contains medians, rates, and the engine's rate as a multiple of each peer's, including the peers
+that are faster than the engine; skipped peers are listed with the reason. Empty columns are omitted.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from perf.figures import FIGURES, Figure
 from perf.records import Record
 
 Table = Sequence[Sequence[str]]
-"""Lines of cells, headings first. Cells of the first column, and of one without a heading, are text."""
+"""Lines of cells, headings first. Cells of the first column, and of columns without a heading, are text."""
 
 MISSED = "**missed**"
 NOT_MEASURED = "not measured"
@@ -24,16 +23,16 @@ _PROCESS_HEADINGS = ("", "user s", "system s", "peak RSS MB", "PSS MB")
 
 
 def figures_table(results: Sequence[CaseResult]) -> Table:
-    """What is asked, beside what was reached."""
+    """Each figure as asked and as reached."""
     by_name = {result.name: result for result in results}
     lines: list[Sequence[str]] = [("", "against", "asked", "reached", "")]
     for figure in FIGURES:
         reached = figure.reach(by_name)
-        told = (
+        cells = (
             ("", NOT_MEASURED) if reached is None else (_quantity(figure, reached), _verdict(figure, reached))
         )
         lines.append(
-            (figure.what, figure.against, f"{_sign(figure)} {_quantity(figure, figure.asked)}", *told)
+            (figure.what, figure.against, f"{_sign(figure)} {_quantity(figure, figure.asked)}", *cells)
         )
     return lines
 
@@ -48,19 +47,21 @@ def case_table(result: CaseResult) -> Table:
 
 
 def overview_table(results: Sequence[CaseResult]) -> Table:
-    """One line per case of a group: the engine's rate, and what multiple of each peer's it is."""
+    """One line per case of a group: the engine's rate, also as a multiple of each peer's."""
     peers = list(dict.fromkeys(peer.name for result in results for peer in result.peers[1:]))
     lines: list[Sequence[str]] = [("", "engine rows/s", *(f"× {name}" for name in peers))]
     for result in results:
         ratios = {peer.name: result.ratio(peer) for peer in result.peers}
-        told = (ratios.get(name) for name in peers)
+        row_ratios = (ratios.get(name) for name in peers)
         rate = f"{result.rows / result.engine.seconds:,.0f}" if result.engine.runs else "failed"
-        lines.append((result.name, rate, *("–" if ratio is None else _three_digits(ratio) for ratio in told)))
+        lines.append(
+            (result.name, rate, *("–" if ratio is None else _three_digits(ratio) for ratio in row_ratios))
+        )
     return lines
 
 
 def process_table(result: CaseResult) -> Table:
-    """Where processor time and memory went, one line per process of each peer, headings first."""
+    """Processor time and memory, one line per process of each peer, headings first."""
     lines: list[Sequence[str]] = [_PROCESS_HEADINGS]
     for peer in result.peers:
         for name, usage in peer.process_medians().items():
@@ -113,7 +114,7 @@ def markdown_details(records: Sequence[Record]) -> str:
 
 
 def write_between_markers(file: Path, text: str, name: str = "perf") -> bool:
-    """Put `text` between the markers of that name in a file; false where it has none (or does not exist)."""
+    """Write `text` between the markers of that name in a file; False if it has none (or does not exist)."""
     if not file.exists():
         return False
     marked = re.compile(rf"(<!-- {name}:start -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
@@ -125,7 +126,7 @@ def write_between_markers(file: Path, text: str, name: str = "perf") -> bool:
 
 
 def _columns(result: CaseResult) -> list[tuple[str, Callable[[PeerResult], str]]]:
-    """Heading and cell of what every peer with runs has."""
+    """Headings and cell functions of the columns that all cases have."""
 
     def when_run(cell: Callable[[PeerResult], str]) -> Callable[[PeerResult], str]:
         return lambda peer: cell(peer) if peer.runs else ""
@@ -213,18 +214,18 @@ def _first_sentence(text: str) -> str:
 
 
 def _without_empty_columns(lines: Table) -> Table:
-    kept = [place for place in range(len(lines[0])) if any(line[place] for line in lines[1:])]
-    return [[line[place] for place in kept] for line in lines]
+    kept = [index for index in range(len(lines[0])) if any(line[index] for line in lines[1:])]
+    return [[line[index] for index in kept] for line in lines]
 
 
 def _texts(lines: Table) -> Sequence[bool]:
-    return [place == 0 or heading in ("", "against") for place, heading in enumerate(lines[0])]
+    return [index == 0 or heading in ("", "against") for index, heading in enumerate(lines[0])]
 
 
 def aligned(lines: Table) -> list[str]:
-    """Columns as wide as their widest cell; text to the left, numbers to the right."""
+    """Pad columns to the width of their widest cell; text is left-aligned, numbers are right-aligned."""
     texts = _texts(lines)
-    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
     return [
         "  ".join(
             cell.ljust(width) if text else cell.rjust(width)

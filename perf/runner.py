@@ -1,4 +1,4 @@
-"""Runs a case: every peer once, then all of them again, so that what disturbs the machine disturbs all."""
+"""Runs a case: every peer once, then all of them again, so that disturbances affect all peers alike."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.servers import UnavailableError
 Subject = TypeVar("Subject")
 Tell = Callable[[str], None]
 _ENOUGH_SECONDS = 10
-"""A peer that has taken more is not run again: it would take most of the time, and slow ones are steady."""
+"""A peer that has taken longer in total is not run again: slow peers vary little."""
 Contender = tuple[Peer[Subject], PeerResult]
 
 
 def run_case(case: Case[Subject], repetitions: int, tell: Tell) -> CaseResult:
-    """Measure every peer of the case `repetitions` times; `tell` hears how it goes.
+    """Measure every peer of the case `repetitions` times; `tell` is called with lines of progress.
 
-    A peer that cannot be had, or fails, is left out from then on, with the reason; where the case itself
-    fails (there is no server, say) that are all that have no runs yet.
+    A peer that is not available or fails is skipped from then on, with the reason. If the case itself fails
+    (for example because there is no server), all peers without runs are skipped.
     """
     tell(f"{case.name}: {case.title}")
     results = [PeerResult(peer.name, peer.remark) for peer in case.peers]
@@ -81,7 +81,7 @@ def _measure(
 
 @contextmanager
 def _left_out_if_it_fails(result: PeerResult, tell: Tell) -> Iterator[None]:
-    """A bug in one peer's harness must not cost the others their hour, so that every exception counts."""
+    """Skip the peer on any exception: a bug in one peer's harness must not end the other measurements."""
     try:
         yield
     except Exception as error:
@@ -96,6 +96,6 @@ def _reason(error: Exception) -> str:
 
 
 def _rotated(contenders: Sequence[Contender[Subject]], by: int) -> Sequence[Contender[Subject]]:
-    """Each round begins with another one, so that nobody always follows the same neighbour."""
+    """The contenders in an order that starts with a different one in each round."""
     start = by % len(contenders)
     return [*contenders[start:], *contenders[:start]]

@@ -1,7 +1,7 @@
-"""Where the time of a command's processes goes: `perf` samples them, and every system call is counted.
+"""Where a command's processes spend their time: `perf` samples them and counts every system call.
 
-A sample falls into one kind of work by the library, or the part of the kernel, that it was taken in. Compiled
-kernels (numba's) stand in memory that belongs to no file.
+The library, or the part of the kernel, of a sample determines its kind of work. Compiled (numba) kernels are
+in memory that does not belong to a file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perf.measurement import PeerError, run_command
 
 _SAMPLES_PER_SECOND = 1999
 _KERNEL_FORKED = re.compile(r"copy_mc|wp_page|wp_copy")
-"""A page that a child shares with its fork server is written to, and so copied."""
+"""Functions that copy a page which a child shares with the fork server and writes to."""
 _KERNEL_COPIES = re.compile(r"copy|rep_movs|memcpy|memmove|csum_partial")
 _KERNEL_PAGES = re.compile(
     r"clear_page|fault|mmap|munmap|zap_|pte|folio|alloc_pages|free_unref|rmqueue|lru_|vma"
@@ -79,12 +79,12 @@ _SYSTEM_CALLS = {
     277: "sync_file_range",
     281: "epoll_pwait",
 }
-"""Of x86-64; others are told by number."""
+"""Names of x86-64 system calls; others are reported by number."""
 
 
 @dataclass
 class ProcessSamples:
-    """What was seen of a process."""
+    """The samples and system calls of a process."""
 
     seconds: Counter[str] = field(default_factory=Counter)
     """By kind of work."""
@@ -97,7 +97,7 @@ class ProcessSamples:
 def sample(
     command: Sequence[str | Path], environment: Mapping[str, str], samples: Path
 ) -> dict[str, ProcessSamples]:
-    """Run a command; by name, what its processes did. Raises PeerError where that cannot be had."""
+    """Run a command; returns the samples of its processes by name. Raises PeerError if `perf` is missing."""
     if shutil.which("perf") is None:
         raise PeerError("this machine has no perf, Linux's profiler")
     recording = [
@@ -115,7 +115,7 @@ _PLACE = re.compile(r"\s*[0-9a-f]+\s+(?P<symbol>.*?)\s+\((?P<library>[^()]*(?:\(
 
 
 def by_process(script: Iterable[str]) -> dict[str, ProcessSamples]:
-    """What the lines of `perf script` tell, by the process's name."""
+    """Parse the lines of `perf script`; the result is by the process's name."""
     names: dict[int, str] = {}
     found: dict[int, ProcessSamples] = {}
     for line in script:

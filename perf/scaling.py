@@ -1,7 +1,7 @@
 """Scaling: more decoder processes on the same rows, and longer binlogs.
 
-Long binlogs cost neither disk nor the time to write them: the server's index lists a binlog that was written
-once again and again, under other names, and a client that reads on past its end reads them all.
+Long binlogs take neither disk space nor time to write: the server's index lists links to one binlog file
+under several names, and a client that continues after the end of a file reads them all.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from perf.workloads import BULK, ONE_TRANSACTION
 WORKERS = (1, 2, 4, 8)
 GIGABYTES = (0.1, 1.0, 5.0)
 _PART_SCALE = 0.6
-"""Of the bulk load, which then makes a tenth of a gigabyte."""
+"""The scale at which the bulk load writes a tenth of a gigabyte."""
 _PART_GIGABYTES = 0.1
 _MOST_RUNS = 2
 
 
 def workers_case(workload: Workload, settings: Settings) -> Case[ServedBinlog]:
-    """The same binlog with 1, 2, 4 and 8 decoder processes: every row is the same work to all."""
+    """The same binlog with 1, 2, 4 and 8 decoder processes."""
     return Case(
         name=f"workers-{workload.name}",
         title=f"decoder processes, {workload.title}",
@@ -47,7 +47,7 @@ def workers_case(workload: Workload, settings: Settings) -> Case[ServedBinlog]:
 
 
 def size_case(gigabytes: float, settings: Settings) -> Case[ServedBinlog]:
-    """A long binlog, with the memory that it takes to read it."""
+    """A long binlog; also measures the memory that reading it takes."""
     return Case(
         name=size_name(gigabytes),
         title=f"a binlog of {gigabytes:g} GB, bulk load"
@@ -60,12 +60,12 @@ def size_case(gigabytes: float, settings: Settings) -> Case[ServedBinlog]:
 
 
 def size_name(gigabytes: float) -> str:
-    """What the case of that size is called."""
+    """The name of the case of that size."""
     return f"size-{gigabytes:g}gb"
 
 
 class EngineWithWorkers(Engine):
-    """With a number of decoder processes, and the processor time that they took."""
+    """The engine with a number of decoder processes; also measures their processor time."""
 
     most_runs = _MOST_RUNS
 
@@ -85,7 +85,7 @@ class EngineWithWorkers(Engine):
 
 
 class EngineWatched(Engine):
-    """With the memory of all its processes; looking at it takes some of their time."""
+    """The engine, with the memory of all its processes; sampling it takes some of their time."""
 
     most_runs = _MOST_RUNS
 
@@ -93,12 +93,12 @@ class EngineWatched(Engine):
         super().__init__(work, workers, watch_memory=True)
 
     def warm_up(self, subject: ServedBinlog) -> None:
-        """Not with so much; compiling kernels would count as start-up."""
+        """Does nothing, since the binlog is long; compiling kernels would count as start-up."""
 
 
 @dataclass(frozen=True)
 class LongBinlog:
-    """Several files, one after the other; to peers the same as a `Binlog`."""
+    """Several files, one after the other, with the attributes of `Binlog` that peers use."""
 
     parts: tuple[Binlog, ...]
 
@@ -109,7 +109,7 @@ class LongBinlog:
 
     @property
     def change_rows(self) -> int:
-        """Rows that the engine makes of it."""
+        """Change rows that the engine emits for it."""
         return sum(part.change_rows for part in self.parts)
 
     @property
@@ -119,7 +119,7 @@ class LongBinlog:
 
 
 def _long_binlog(gigabytes: float, scale: float) -> LongBinlog:
-    """The longest one has a transaction of a gigabyte in its middle."""
+    """The longest binlog has a transaction of a gigabyte in its middle."""
     part = binlog_of(BULK, _PART_SCALE * scale)
     if gigabytes < max(GIGABYTES):
         return LongBinlog((part,) * round(gigabytes / _PART_GIGABYTES))
@@ -152,7 +152,7 @@ _STOP, _ROTATE = 3, 4
 
 
 def _end_with_stop(binlog: Path) -> None:
-    """Have a file end as if the server had been shut down, in place of naming the file that follows it."""
+    """Replace a file's final rotation by a STOP_EVENT, as if the server had been shut down."""
     next_name = binlog_name(2).encode()
     with binlog.open("r+b") as file:
         rotate = file.seek(-(_HEADER_BYTES + 8 + len(next_name) + _CHECKSUM_BYTES), os.SEEK_END)

@@ -1,7 +1,7 @@
-"""What Spark takes for the rows of a Python source that has nothing to do: the limit of the binlog source.
+"""A Python data source that does no work: Spark's time for reading it is the limit of the binlog source.
 
-It hands over a record batch that the binlog source made, the same again and again. Spark sends it through a
-socket and turns it into rows in Java, as it does with everything that comes from Python.
+It returns the same record batch, built by the binlog source, again and again. Spark sends it through a socket
+and converts it to rows in Java, as it does for every Python source.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine.spark import BinlogSource
 
 
 class RepeatingSource(DataSource):
-    """`path` and `tables` as of the binlog source, and the number of `rows`."""
+    """Takes the options `path` and `tables` of the binlog source, and the number of `rows`."""
 
     @classmethod
     def name(cls) -> str:
@@ -27,7 +27,7 @@ class RepeatingSource(DataSource):
         return "repeating"
 
     def schema(self) -> StructType:
-        """That of the binlog source."""
+        """The schema of the binlog source."""
         return _binlog_source(self.options["path"], self.options["tables"]).schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -53,7 +53,7 @@ class _Reader(DataSourceReader):
         return [_Rows(end - start) for start, end in pairwise(bounds)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows; the batch stays with the process, which Spark keeps from query to query."""
+        """The rows; the batch is cached in the process, which Spark reuses for later queries."""
         assert isinstance(partition, _Rows)
         batch = _first_batch(self._path, self._tables)
         whole, rest = divmod(partition.count, batch.num_rows)

@@ -1,8 +1,8 @@
-"""What Spark reads a second: our data source beside Spark's own Parquet source, over the same rows.
+"""Spark's read rate: the engine's data source next to Spark's own Parquet source, over the same rows.
 
-All in one session, one after the other, into the sink that takes every column of every row and keeps none.
-The Parquet files are written by Spark from what our source reads: the same rows, columns and types. A batch
-is measured with a source that has nothing to do (`perf.spark_limit`), too.
+All reads are in one session, one after the other, into the `noop` sink, which reads every column of every
+row. Spark writes the Parquet files from the engine's data source, so rows, columns and types are the same.
+The batch case also measures a source that does no work (`perf.spark_limit`).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ LIMIT = "a Python source with nothing to do"
 BATCH, STREAM = "spark-batch", "spark-stream"
 _TABLE = f"{DATABASE}.bulk"
 _WARM_UPS = 3
-"""Until Java's compiler has seen enough, and Python's workers run."""
+"""Reads until Java has compiled the hot code and the Python workers are running."""
 
 
 @dataclass(frozen=True)
 class Readable:
-    """The same rows twice, and a session to read them with."""
+    """The same rows in both formats, and a session to read them."""
 
     spark: Any
     changes: Path
@@ -49,14 +49,14 @@ class Readable:
 def spark_case(name: str, settings: Settings) -> Case[Readable]:
     """A batch or a streaming read (AvailableNow) of all change rows of a bulk load."""
     read = {BATCH: _read_batch, STREAM: _read_stream}[name]
-    told = {BATCH: "a batch read", STREAM: "a streaming read (AvailableNow)"}[name]
+    kind = {BATCH: "a batch read", STREAM: "a streaming read (AvailableNow)"}[name]
     peers = [SparkRead(ENGINE, read, _binlog_source), SparkRead(PARQUET, read, _parquet_source)]
     if name == BATCH:
         peers.append(SparkRead(LIMIT, read, _repeating_source))
     return Case(
         name=name,
-        title=f"{told} of the bulk load's change rows, all columns, metadata included",
-        group=f"Spark: {told}",
+        title=f"{kind} of the bulk load's change rows, all columns, metadata included",
+        group=f"Spark: {kind}",
         binlog=partial(binlog_of, BULK, settings.scale),
         offer=partial(_readable, settings),
         peers=peers,
@@ -64,7 +64,7 @@ def spark_case(name: str, settings: Settings) -> Case[Readable]:
 
 
 class SparkRead(Peer[Readable]):
-    """One of the sources, read in one way."""
+    """A read of one of the sources, as a batch or a stream."""
 
     def __init__(
         self,
@@ -77,10 +77,10 @@ class SparkRead(Peer[Readable]):
         self._source = source
 
     def warm_up(self, subject: Readable) -> None:
-        """Everything is compiled when it has run often enough; and the rows are all there."""
+        """Check the number of rows, and read often enough that everything is compiled."""
         rows = self._source(subject, subject.spark.read).count()
         if rows != subject.rows:
-            raise PeerError(f"it reads {rows} rows where there are {subject.rows}")
+            raise PeerError(f"it reads {rows} rows instead of {subject.rows}")
         for _ in range(_WARM_UPS):
             self._read(subject, self._source)
 
@@ -95,7 +95,7 @@ def _binlog_source(subject: Readable, reader: Any) -> Any:
 
 
 def _parquet_source(subject: Readable, reader: Any) -> Any:
-    # A batch finds the schema out by itself, as the binlog source does; a stream has to be told.
+    # A batch read infers the schema, as the binlog source does; a stream requires it.
     if type(reader).__name__ == "DataStreamReader":
         reader = reader.schema(subject.spark.read.parquet(str(subject.parquet)).schema)
     return reader.format("parquet").load(str(subject.parquet))
@@ -122,7 +122,7 @@ def _read_stream(subject: Readable, source: Callable[[Readable, Any], Any]) -> N
         query.awaitTermination()
         rows = sum(progress["numInputRows"] for progress in query.recentProgress)
     if rows != subject.rows:
-        raise PeerError(f"the stream read {rows} rows where there are {subject.rows}")
+        raise PeerError(f"the stream read {rows} rows instead of {subject.rows}")
 
 
 @contextmanager

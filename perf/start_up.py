@@ -1,7 +1,7 @@
-"""Start-up: from the command until the first row is committed, and what memory the processes then have.
+"""Start-up: the time from the command to the first committed row, and the memory of the processes then.
 
-Once with the cache of compiled kernels as it is, and once with an empty one, as after an installation. The
-engine commits at once here: its usual interval would be waiting, not starting.
+It is measured with the user's cache of compiled kernels and with an empty one, as after an installation. The
+engine commits at once here, since waiting for a commit interval is not part of starting.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOOK_SECONDS = 0.005
 
 
 def start_up_case(settings: Settings) -> Case[ServedBinlog]:
-    """A small binlog, so that nothing but starting takes time."""
+    """The case with a small binlog, so that only starting takes time."""
     return Case(
         name="start-up",
         title="from the command to the first committed row",
@@ -78,14 +78,14 @@ class Started(Peer[ServedBinlog]):
 
 
 class StartedCold(Started):
-    """The same, with a cache that is made for it and removed again."""
+    """The same, with an empty cache that is removed afterwards."""
 
     name = COLD
     remark = "every kernel is compiled"
     most_runs = 1
 
     def warm_up(self, subject: ServedBinlog) -> None:
-        """Not this one."""
+        """Does nothing, since the cache must be empty."""
 
     def measure(self, subject: ServedBinlog) -> Measurement:
         with tempfile.TemporaryDirectory(dir=self._work) as cache:

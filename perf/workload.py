@@ -1,7 +1,7 @@
-"""What a server is made to write into a binlog, for every peer to read.
+"""A workload: the changes that a server writes into a binlog for all peers.
 
-A workload is SQL: tables, and a stored procedure that writes the changes of a range of units, because nothing
-makes load faster than the server itself. It is deterministic but for times and GTIDs.
+It consists of SQL: tables, and a stored procedure that writes the changes of a range of units, which is the
+fastest way to generate load. It is deterministic except for timestamps and GTIDs.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 DATABASE = "shop"
-"""Holds the tables whose changes are measured."""
+"""The database of the tables whose changes are measured."""
 HELPERS = "load_helpers"
-"""Holds the procedures, and the table `numbers` with `n` from 0 to NUMBERS - 1; never in the binlog."""
+"""The database of the procedures and the table `numbers` (`n` from 0 to NUMBERS - 1); never in the binlog."""
 NUMBERS = 1000
 
 
@@ -26,18 +26,18 @@ class Workload:
     name: str
     title: str
     tables: tuple[str, ...]
-    """CREATE TABLE statements; run in DATABASE, and not in the binlog."""
+    """CREATE TABLE statements; run in DATABASE and not logged in the binlog."""
     load: str
     units: int
-    """How many at scale 1."""
+    """The number of units at scale 1."""
     rows_per_unit: int
     """Rows changed; an update counts once."""
     updates_per_unit: int = 0
-    """How many of them are updates, of which the engine makes two change rows."""
+    """How many of them are updates, for each of which the engine emits two change rows."""
     prepare: tuple[str, ...] = ()
-    """Statements behind `tables` that fill them; not in the binlog."""
+    """Statements that fill the tables; not logged in the binlog."""
     one_transaction: bool = False
-    """All units are written in a single transaction; otherwise several sessions share them out."""
+    """Whether all units are written in a single transaction; otherwise several sessions divide them."""
     server_options: Mapping[str, str] = field(default_factory=dict)
 
     def scaled_units(self, scale: float) -> int:

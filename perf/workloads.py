@@ -1,4 +1,4 @@
-"""The workloads, as a table. Row sizes are those of the binlog."""
+"""The workloads. Row sizes are those in the binlog."""
 
 from __future__ import annotations
 
@@ -198,6 +198,6 @@ ONE_TRANSACTION = replace(
 )
 
 DECODED = (BULK, TRANSACTIONS, UPDATES, WIDE, LONG_STRINGS, JSON, DECIMALS, COMPRESSED)
-"""What a decoder is measured with on its own."""
+"""The workloads of the `decode-…` cases."""
 
 WORKLOADS = {workload.name: workload for workload in (*DECODED, OLTP, ONE_TRANSACTION)}

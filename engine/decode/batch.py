@@ -25,7 +25,7 @@ from engine.binlog.fingerprint import fingerprint
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_events import gtid_ranges
 from engine.config.decode_options import DecodeOptions
-from engine.decode.arrow.arena import Arena, ArenaFull, Built, in_own_room
+from engine.decode.arrow.arena import Arena, ArenaFull, Built, in_own_arena
 from engine.decode.arrow.codec import Counters, Options
 from engine.decode.feed.dropped import dropped_entry
 from engine.decode.feed.events_feed import event_times, feed_batch, feed_message
@@ -299,7 +299,7 @@ def _built(build: Callable[[Arena], Built], arena: Arena) -> tuple[Built, bool]:
         built = build(arena)
     except ArenaFull as full:
         arena.end = start
-        return in_own_room(2 * (full.size + _SMALL_ROOM), build), False
+        return in_own_arena(2 * (full.size + _SMALL_ROOM), build), False
     return built, True
 
 

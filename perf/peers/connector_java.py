@@ -39,12 +39,12 @@ class ConnectorJavaFile(_ConnectorJava):
         return self._command(self.values, subject.binlog.path)
 
     def _flags(self) -> list[str]:
-        # What it is best with on one core.
+        # The fastest collector on one core.
         return ["-XX:+UseSerialGC"]
 
 
 class ConnectorJavaText(ConnectorJavaFile):
-    """The same, and what it leaves raw is made text, as Debezium does: that much the engine does, too."""
+    """The same, but JSON and TEXT are converted to strings, as in Debezium; the engine does as much."""
 
     name = "connector-java with text"
     remark = "the same, with JSON and TEXT as strings"

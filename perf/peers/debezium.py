@@ -18,10 +18,10 @@ _SOURCES = Path(__file__).with_name("debezium")
 
 
 class DebeziumEmbedded(Peer[ServedBinlog]):
-    """Measures some rows behind those that warm it up, and counts the rest as if it were as fast there.
+    """Measures some rows after those that warm it up, and extrapolates to all rows.
 
-    It starts at the binlog's first event, from an offset as its own file store keeps it; the schema history
-    that goes with it is made from the tables as they are, which counts as start-up.
+    It starts at the binlog's first event, from an offset in the format of its own file store. The schema
+    history is built from the current tables, which counts as start-up.
     """
 
     name = "Debezium embedded"
@@ -47,10 +47,12 @@ class DebeziumEmbedded(Peer[ServedBinlog]):
                     *(folder, str(warm_up), str(wanted)),
                 ]
             )
-        told = json.loads(finished.output)
-        if told["rows"] < (wanted - warm_up) // 2:
-            raise PeerError(f"it measured {told['rows']} rows only")
-        factor = subject.binlog.rows / told["rows"]
+        measured = json.loads(finished.output)
+        if measured["rows"] < (wanted - warm_up) // 2:
+            raise PeerError(f"it measured {measured['rows']} rows only")
+        factor = subject.binlog.rows / measured["rows"]
         used = finished.usage
-        usage = Usage(told["user_seconds"] * factor, told["system_seconds"] * factor, used.peak_memory)
-        return Measurement(told["seconds"] * factor, told["start_up_seconds"], {"java": usage})
+        usage = Usage(
+            measured["user_seconds"] * factor, measured["system_seconds"] * factor, used.peak_memory
+        )
+        return Measurement(measured["seconds"] * factor, measured["start_up_seconds"], {"java": usage})

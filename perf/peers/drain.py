@@ -1,4 +1,4 @@
-"""The physical limit: a client that takes the stream off the socket and does nothing with it."""
+"""The physical limit: a client that reads the stream from the socket and does nothing with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TLS = Tls(TlsMode.REQUIRED)
 
 
 class SocketDrain(Peer[ServedBinlog]):
-    """Nothing but `recv_into`, up to the EOF packet that ends a non-blocking dump."""
+    """Only calls `recv_into`, up to the EOF packet that ends a non-blocking dump."""
 
     name = "socket drain"
     remark = "receives and forgets: the limit"
@@ -39,7 +39,7 @@ class SocketDrain(Peer[ServedBinlog]):
         stream, pending = connection.take_over()
         received = len(pending)
         with closing(stream):
-            # A timeout would cost a system call more for each read.
+            # A timeout would need a further system call per read.
             stream.settimeout(None)
             while size := stream.recv_into(buffer):
                 received += size

@@ -1,4 +1,4 @@
-"""The engine itself: the real command, all its processes, up to the last commit on disk."""
+"""The engine: the real command with all its processes, up to the last commit on disk."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from perf.peer import Peer
 from perf.workload import DATABASE
 
 REPOSITORY = Path(__file__).parents[2]
-"""What is measured is the source tree that the harness stands in."""
+"""The source tree that contains the harness, which is the one that is measured."""
 _COMMAND = Path(sys.executable).with_name("binlog-engine")
 
 
 class Engine(Peer[ServedBinlog]):
-    """`binlog-engine run --stop-at-end` into a new output folder; `workers` 0 leaves the choice to it."""
+    """`binlog-engine run --stop-at-end` into a new output folder; `workers` 0 means the engine's default."""
 
     name = "engine"
     remark = "decoded, committed, fsync included"
@@ -37,7 +37,7 @@ class Engine(Peer[ServedBinlog]):
 
     def prepare(self) -> None:
         if not _COMMAND.exists():
-            raise PeerError("the engine is not installed beside this Python: make venv")
+            raise PeerError("the engine is not installed in this Python environment: run make venv")
 
     def warm_up(self, subject: ServedBinlog) -> None:
         """Fills the cache of compiled kernels."""
@@ -52,7 +52,7 @@ class Engine(Peer[ServedBinlog]):
                 environment={
                     "MYSQL_PWD": subject.server.password,
                     "PYTHONPATH": str(REPOSITORY),
-                    # An installed engine has its bytecode; here the first run writes it.
+                    # An installed engine comes with bytecode; here the first run writes it.
                     "PYTHONDONTWRITEBYTECODE": "",
                 },
                 look=memory.look if self._watch_memory else lambda pid: None,
@@ -62,7 +62,7 @@ class Engine(Peer[ServedBinlog]):
         rows = sum(table.rows for table in tables if table.database == DATABASE)
         if rows != subject.binlog.change_rows:
             raise PeerError(
-                f"it committed {rows} change rows where the binlog has {subject.binlog.change_rows}"
+                f"it committed {rows} change rows, but the binlog has {subject.binlog.change_rows}"
             )
         seconds = outcome["seconds"]
         return Measurement(
@@ -79,10 +79,10 @@ class Engine(Peer[ServedBinlog]):
 
     @contextmanager
     def _folder(self) -> Iterator[Path]:
-        """A new folder, whose files become empty afterwards, but are not deleted yet.
+        """A new folder, whose files are truncated afterwards and deleted only by `clean_up`.
 
-        Some file systems make new files slowly right behind the deletion of others, and a user does not
-        delete the files of hundreds of tables before each run.
+        Some file systems create files slowly right after others were deleted, and a user does not delete the
+        files of hundreds of tables before each run.
         """
         kept = tempfile.TemporaryDirectory(dir=self._work)
         self._kept.append(kept)

@@ -12,7 +12,7 @@ from perf.peers.program import PASSES, WARM_UP_SECONDS, Program
 
 
 class EngineDecoder(Program):
-    """File, batcher and decoder in one process."""
+    """Reads the file, batches and decodes in one process."""
 
     name = "engine"
     remark = "file → Arrow, checksums verified, all metadata columns"

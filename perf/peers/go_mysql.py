@@ -1,4 +1,4 @@
-"""go-mysql, the binlog library of the Go world: checksums are not verified, unless one asks for it."""
+"""go-mysql, the usual binlog library for Go; by default it does not verify checksums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What peers in Java need: a virtual machine, and Maven to compile them and fetch their libraries."""
+"""The requirements of peers in Java: a virtual machine, and Maven to compile them and fetch libraries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perf.peers.program import built
 
 
 def java() -> Path:
-    """The virtual machine; raises PeerError where there is none."""
+    """The virtual machine. Raises PeerError if there is none."""
     home = os.environ.get("JAVA_HOME")
     found = Path(home) / "bin/java" if home else Path(shutil.which("java") or "java")
     if not found.exists():
@@ -20,7 +20,7 @@ def java() -> Path:
 
 
 def java_classes(name: str, sources: Path) -> str:
-    """The class path of the Maven project in `sources`, built now if need be; raises PeerError."""
+    """The class path of the Maven project in `sources`, which is built if necessary. Raises PeerError."""
     folder = built(
         name,
         sources,

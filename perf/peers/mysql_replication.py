@@ -16,7 +16,7 @@ _SAMPLE = Path(__file__).with_name("mysql_replication_sample.py")
 
 
 class MysqlReplication(Peer[ServedBinlog]):
-    """Reads the first rows only, and counts the rest as if it were as fast there."""
+    """Reads the first rows only and extrapolates to all rows."""
 
     name = "mysql-replication"
     remark = f"first {SAMPLE_ROWS:,} rows, extrapolated"
@@ -31,11 +31,11 @@ class MysqlReplication(Peer[ServedBinlog]):
         finished = run_command(
             [sys.executable, _SAMPLE, server.host, str(server.port), server.user, subject.file, str(wanted)]
         )
-        told = json.loads(finished.output)
-        if told["rows"] < wanted:
-            raise PeerError(f"it found {told['rows']} rows only")
-        factor = subject.binlog.rows / told["rows"]
+        measured = json.loads(finished.output)
+        if measured["rows"] < wanted:
+            raise PeerError(f"it read {measured['rows']} rows only")
+        factor = subject.binlog.rows / measured["rows"]
         usage = Usage(
-            told["user_seconds"] * factor, told["system_seconds"] * factor, finished.usage.peak_memory
+            measured["user_seconds"] * factor, measured["system_seconds"] * factor, finished.usage.peak_memory
         )
-        return Measurement(told["seconds"] * factor, told["start_up_seconds"], {"python": usage})
+        return Measurement(measured["seconds"] * factor, measured["start_up_seconds"], {"python": usage})

@@ -1,4 +1,4 @@
-"""Reads the first rows of a binlog with mysql-replication, in a process of its own; prints JSON.
+"""Reads the first rows of a binlog with mysql-replication in a separate process; prints JSON.
 
 Arguments: host, port, user, binlog file, rows to read.
 """
@@ -19,9 +19,9 @@ _SERVER_ID = 4_000_002
 
 
 def sample(host: str, port: int, user: str, file: str, wanted: int) -> dict[str, float]:
-    """Rows read, and what that took; what comes before the first event's arrival is start-up."""
+    """The number of rows read, and the time taken; the time before the first event is start-up."""
     begun = time.perf_counter()
-    # It warns that column names are not in the binlog: true, but that only spares it work.
+    # Suppresses the warning that column names are not in the binlog; without them it has less to do.
     logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)
     stream = BinLogStreamReader(
         connection_settings={"host": host, "port": port, "user": user, "passwd": ""},

@@ -1,4 +1,4 @@
-"""MySQL's own tool, which reads the same stream: `--raw` writes it down as it is, `-v` prints it decoded."""
+"""MySQL's own tool, which reads the same stream: `--raw` writes it unchanged, `-v` prints it decoded."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _MysqlBinlog(Peer[ServedBinlog]):
 
 
 class MysqlBinlogRaw(_MysqlBinlog):
-    """Copies the binlog, undecoded; its checksums are not looked at, nor is anything synced to disk."""
+    """Copies the binlog without decoding it, verifying checksums or syncing to disk."""
 
     name = "mysqlbinlog --raw"
     remark = "undecoded, no fsync"
@@ -57,7 +57,7 @@ class MysqlBinlogRaw(_MysqlBinlog):
 
 
 class MysqlBinlogVerbose(_MysqlBinlog):
-    """Prints every row as commented SQL, into a file."""
+    """Prints every row as commented SQL into a file."""
 
     name = "mysqlbinlog -v"
     remark = "decoded into text, no fsync"

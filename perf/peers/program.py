@@ -1,9 +1,9 @@
-"""Peers that are programs of ours around a library: each reads a binlog several times in one process.
+"""Peers that are small programs around a library: each reads a binlog several times in one process.
 
-Such a program reads for WARM_UP_SECONDS, and twice at least, before it measures its passes: a virtual machine
-needs seconds, whatever the size of the binlog. It prints one JSON object: the `rows` of one pass, the number
-of all `passes`, and the `seconds` of each measured one. Programs of other languages are built once, and kept
-in the user's cache folder.
+Such a program reads for WARM_UP_SECONDS, and at least twice, before it measures its passes: a virtual machine
+needs seconds to warm up, for any size of the binlog. It prints one JSON object: the `rows` of one pass, the
+number of all `passes`, and the `seconds` of each measured one. Programs in other languages are built once and
+kept in the user's cache folder.
 """
 
 from __future__ import annotations
@@ -24,51 +24,51 @@ from tests.servers.cache import cached
 
 WARM_UP_SECONDS = 3
 PASSES = 5
-"""Measured ones."""
+"""The number of measured passes."""
 CORE = 0
-"""Where a program that may have one core only stays."""
+"""The core on which single-core programs run."""
 
 
 class Program(Peer[ServedBinlog]):
-    """Measured by what it says of its later passes, and from outside for processor time and memory."""
+    """A program that measures its own passes; processor time and memory are measured from outside."""
 
-    # Every run is the median of many passes already.
+    # Every run is already the median of several passes.
     most_runs = 2
     one_core = False
     process = "program"
-    """What the report calls its process."""
+    """The report's name for its process."""
 
     @abstractmethod
     def command(self, subject: ServedBinlog) -> Sequence[str | Path]:
-        """What to run for `WARM_UP_SECONDS` and PASSES passes more."""
+        """The command, which warms up for WARM_UP_SECONDS and measures PASSES passes."""
 
     def expected_rows(self, subject: ServedBinlog) -> int:
         """The rows of one pass, as the program counts them."""
         return subject.binlog.rows
 
     def environment(self) -> Mapping[str, str]:
-        """Variables for it."""
+        """Environment variables for the command."""
         return {}
 
     def measure(self, subject: ServedBinlog) -> Measurement:
         pinned = ["taskset", "--cpu-list", str(CORE)] if self.one_core else []
         finished = run_command([*pinned, *self.command(subject)], environment=self.environment())
-        told = json.loads(finished.output)
+        printed = json.loads(finished.output)
         expected = self.expected_rows(subject)
-        if told["rows"] != expected:
-            raise PeerError(f"it read {told['rows']} rows where the binlog has {expected}")
+        if printed["rows"] != expected:
+            raise PeerError(f"it read {printed['rows']} rows, but the binlog has {expected}")
         usage = Usage(
-            finished.usage.user_seconds / told["passes"],
-            finished.usage.system_seconds / told["passes"],
+            finished.usage.user_seconds / printed["passes"],
+            finished.usage.system_seconds / printed["passes"],
             finished.usage.peak_memory,
         )
-        return Measurement(median(told["seconds"]), processes={self.process: usage})
+        return Measurement(median(printed["seconds"]), processes={self.process: usage})
 
 
 def built(name: str, sources: Path, tool: str, *commands: Sequence[str]) -> Path:
-    """The cache's folder with a copy of `sources` in which `commands` were run, now if need be.
+    """The cached folder with a copy of `sources` in which `commands` have been run; built if necessary.
 
-    Raises PeerError where `tool` is not on the machine, or a command fails.
+    Raises PeerError if `tool` is not on the machine or a command fails.
     """
     if shutil.which(tool) is None:
         raise PeerError(f"this machine has no {tool}, which builds it")
@@ -82,7 +82,7 @@ def built(name: str, sources: Path, tool: str, *commands: Sequence[str]) -> Path
         for command in commands:
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
             if done.returncode:
-                told = (done.stdout + done.stderr).strip()[-500:]
-                raise PeerError(f"it could not be built ({' '.join(command)}): {told}")
+                printed = (done.stdout + done.stderr).strip()[-500:]
+                raise PeerError(f"it could not be built ({' '.join(command)}): {printed}")
 
     return cached(f"perf-{name}-{digest.hexdigest()[:8]}", build)

@@ -20,7 +20,7 @@ import numpy.ma
 from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
 from engine.binlog.column import Column
 from engine.binlog.field_types import FieldType
-from engine.decode.arrow.arena import Arena, ArrayParts, in_own_room
+from engine.decode.arrow.arena import Arena, ArrayParts, in_own_arena
 from engine.decode.arrow.codec import Codec, Counters, Options
 from engine.decode.arrow.record_message import read_arrays
 from engine.decode.columns import codec_for
@@ -141,7 +141,7 @@ def main(rounds: int) -> None:
 
             try:
                 # In rooms that are too small at first.
-                in_own_room(choose.randrange(600), partial(_build, codec, batch, cells))
+                in_own_arena(choose.randrange(600), partial(_build, codec, batch, cells))
                 (array,) = read_arrays(batch, [cells], [codec], Counters())
             except EngineError:
                 continue

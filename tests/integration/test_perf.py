@@ -168,7 +168,7 @@ def test_commands_are_measured_from_outside():
     assert 80_000_000 < done.usage.peak_memory < 200_000_000
     with pytest.raises(PeerError, match="no such thing"):
         run_command([sys.executable, "-c", "raise SystemExit('no such thing')"])
-    with pytest.raises(PeerError, match="still at work"):
+    with pytest.raises(PeerError, match="still running"):
         run_command([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.1)
 
 

@@ -7,7 +7,7 @@ import struct
 
 from hypothesis import strategies as st
 
-from engine.decode.columns.json import text as json_twin
+from engine.decode.columns.json import text as reference
 from engine.decode.columns.json.text import double_text
 
 
@@ -60,7 +60,7 @@ def container(value, large: bool) -> bytes | None:
             key_table += struct.pack(form, at) + struct.pack("<H", len(key))
             at += len(key)
         for kind, content in values:
-            if kind in json_twin.INLINED[large]:
+            if kind in reference.INLINED[large]:
                 value_table += bytes([kind]) + content.ljust(width, b"\0")
             else:
                 value_table += bytes([kind]) + struct.pack(form, at)

@@ -297,16 +297,16 @@ FORMS = (
 """Every type code, and every declaration of the differential test."""
 
 FUZZING = (
-    "`make fuzz`, every access to memory checked, on 2026-11-20:",
+    "`make fuzz`, with every memory access checked, on 2026-11-20:",
     "",
-    "| run | inputs | refused | seconds | findings | what became of them |",
+    "| run | inputs | refused | seconds | findings | result |",
     "| --- | --: | --: | --: | --- | --- |",
-    "| at random, 1st | not counted | | ends at a finding | an `IndexError` in the batcher: behind a gap "
-    "that no header tells, a transaction of several batches took the gap's row for its GTID | fixed; "
+    "| at random, 1st | not counted | | ends at a finding | an `IndexError` in the batcher: after a gap that "
+    "no header contains, a transaction of several batches used the gap's row as its GTID | fixed; "
     "`test_batching.py::test_a_transaction_behind_a_gap_that_its_gtid_does_not_tell` |",
     "| at random, 2nd, same seed | 8,500 | 3,149 | 150 | none | |",
-    "| coverage-guided, 1st | not counted | | ends at a finding | it kept a binlog of nothing but its format "
-    "description, and had nothing to damage | fixed in `guided.py` |",
+    "| coverage-guided, 1st | not counted | | ends at a finding | it kept a binlog with only a format "
+    "description, in which there was nothing to damage | fixed in `guided.py` |",
     "| coverage-guided, 2nd, same seed | 36,353 | 19,440 | 150 | none; 463 kept, 2,764 pairs of lines, "
     "370 kinds of errors | |",
     "| at random, 3rd, `FUZZ_SEED=7` | 31,000 | 11,187 | 90 | none | |",
@@ -328,15 +328,16 @@ def _table(head: str, rows: Mapping[str, Row]) -> Iterable[str]:
 
 
 INTRODUCTION = """\
-# What is shown, by which test
+# Coverage: which test covers which event and column type
 
-Written by `python -m tests.support.coverage` out of the lists that the tests hold servers and files to.
-Each cell has the keys of tests, which stand below. Capitals: a server wrote it, and what we make of it is
-what its `SELECT` or today's `mysqlbinlog` says. Small letters, under *bytes*: made after servers' sources.
-A dash: the server cannot write it; of servers of the past: no file at hand has it.
+`python -m tests.support.coverage` generates this page from the lists of expected contents that the tests
+check. Each cell contains keys of tests, which are listed below. Capital letters: a server wrote the event or
+value, and the engine's result equals that of its `SELECT` or of a current `mysqlbinlog`. Small letters, in
+the column *bytes*: the test builds the bytes according to the servers' sources. A dash: the server cannot
+write it, or, for old servers, none of the available files contains it.
 
-The files of MySQL 4 to 8.0 and MariaDB 5.5 to 10.6 are those of MariaDB's own test suite. VIEW_CHANGE and
-TRANSACTION_CONTEXT events are no longer written by a group of MySQL 9.7 (`test_group_replication.py`).
+The files of MySQL 4 to 8.0 and MariaDB 5.5 to 10.6 are those of MariaDB's own test suite. A group of MySQL
+9.7 no longer writes VIEW_CHANGE and TRANSACTION_CONTEXT events (`test_group_replication.py`).
 """
 
 

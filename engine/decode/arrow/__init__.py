@@ -1,1 +1,1 @@
-"""What column decoders stand on: Arrow buffers and messages, built in the memory that the sink reads."""
+"""Arrow buffers and messages, built directly in the memory that the sink reads; column decoders use them."""

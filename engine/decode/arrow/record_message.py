@@ -1,9 +1,9 @@
-"""Record batches as IPC messages, built where the sink will read them.
+"""Record batches as Arrow IPC messages, built directly in the memory that the sink reads.
 
 Arrow would collect finished arrays into a batch and copy them into a message, which for a small batch takes
-longer than decoding it. Here the arrays are built in the message's body, behind metadata that comes from a
-template: Arrow makes it once per schema, and from batch to batch only its numbers differ (rows, nulls, places
-of buffers).
+longer than decoding it. Here the arrays are built in the message's body, which follows metadata from a
+template: Arrow generates it once per schema, and only its numbers differ from batch to batch (rows, nulls,
+offsets and sizes of buffers).
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from engine.decode.arrow.arena import ALIGNMENT, NO_BUFFER, Arena, ArrayParts, in_own_room
+from engine.decode.arrow.arena import ALIGNMENT, NO_BUFFER, Arena, ArrayParts, in_own_arena
 from engine.decode.arrow.codec import Codec, Counters
 from engine.kernels.kernel import Bytes, Int32s, kernel, read_u64
 from engine.output.direct_io import DIRECT_BYTES, to_whole_pages
 from engine.output.flatbuffer import field, follow, vector
 
 _PREFIX = 8
-"""Bytes before a message's metadata: a marker, and the metadata's length."""
+"""Bytes before a message's metadata: the continuation marker and the metadata's length."""
 _HEADER, _BODY_LENGTH = 2, 3
 """Fields of a `Message`."""
 _LENGTH, _NODES, _BUFFERS = range(3)
 """Fields of a `RecordBatch`."""
-_SMALL_ROOM = 1 << 12
+_SMALL_ARENA = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
 class RecordMessage:
-    """A record batch in a room."""
+    """A record batch in an arena."""
 
     content: Bytes
     rows: int
     start: int
-    """Where in the room it stands."""
+    """Its offset in the arena's memory."""
 
 
 @kernel
 def _clear_gaps(memory: Bytes, base: int, numbers: int, count: int) -> None:
-    """Clear what lies behind each buffer up to the next multiple of `ALIGNMENT`: it is what was there before.
+    """Clear the bytes after each buffer up to the next multiple of `ALIGNMENT`, which hold old content.
 
-    `numbers`: where place and size of each of `count` buffers stand; `base`: what places are counted from.
+    `numbers`: the offset in `memory` of the offsets and sizes of `count` buffers, which count from `base`.
     """
     for at in range(numbers, numbers + 16 * count, 16):
         end = base + read_u64(memory, at) + read_u64(memory, at + 8)
@@ -53,10 +53,10 @@ def _clear_gaps(memory: Bytes, base: int, numbers: int, count: int) -> None:
 
 
 class MessageTemplate:
-    """What the messages of all record batches of one schema have in common."""
+    """The metadata that the messages of all record batches of one schema have in common."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        # With a row, so that no number has its default value, which would be left out.
+        # With one row, so that no number has its default value, which flatbuffers omit.
         row = pa.RecordBatch.from_arrays([pa.nulls(1, kind) for kind in schema.types], schema=schema)
         message = row.serialize().to_pybytes()
         size = _PREFIX + int.from_bytes(message[4:_PREFIX], "little")
@@ -75,25 +75,25 @@ class MessageTemplate:
 
     @property
     def body(self) -> int:
-        """Where a message's body starts, which the places of buffers are counted from."""
+        """The offset in a message at which its body starts; buffers count from there."""
         return len(self._metadata)
 
     def begin(self, arena: Arena) -> int:
-        """Leave room for the metadata, which `finish` fills in; where the message starts; or `ArenaFull`."""
+        """Reserve the metadata, which `finish` fills in; return the message's offset. Raises `ArenaFull`."""
         gap = to_whole_pages(arena.end + self.body)
-        arena.open(gap)
+        arena.reserve(gap)
         arena.keep(gap)
         start = arena.end
-        arena.open(self.body)
+        arena.reserve(self.body)
         arena.keep(self.body)
         arena.base = arena.end
         return start
 
     def finish(self, arena: Arena, start: int, rows: int, arrays: Iterable[ArrayParts]) -> RecordMessage:
-        """The message that began at `start` and had all its arrays built behind that. Raises `ArenaFull`."""
+        """Finish the message that `begin` started at `start`, with the arrays built since, or `ArenaFull`."""
         if arena.end - arena.base >= DIRECT_BYTES:
             gap = to_whole_pages(arena.end)
-            arena.open(gap)[:gap] = 0
+            arena.reserve(gap)[:gap] = 0
             arena.keep(gap)
         nodes: list[int] = []
         buffers: list[int] = []
@@ -111,22 +111,22 @@ class MessageTemplate:
 
 
 def copy_array(arena: Arena, array: pa.Array) -> ArrayParts:
-    """A finished array without children, copied into the room. Raises `ArenaFull`."""
+    """Copy a finished array without children into the arena. Raises `ArenaFull`."""
     assert array.offset == 0
     assert array.type.num_fields == 0
     places: list[int] = []
     for number, buffer in enumerate(array.buffers()):
         unneeded = buffer is None or not buffer.size or (number == 0 and not array.null_count)
-        places += NO_BUFFER if unneeded else arena.put(np.frombuffer(buffer, np.uint8))
+        places += NO_BUFFER if unneeded else arena.append(np.frombuffer(buffer, np.uint8))
     return ArrayParts((len(array), array.null_count), tuple(places))
 
 
 def write_batch(
     arena: Arena, template: MessageTemplate, batch: pa.RecordBatch
 ) -> tuple[RecordMessage, list[int]]:
-    """A finished record batch, copied into the room, and where in the message each column's last buffer is.
+    """Copy a finished record batch into the arena. Raises `ArenaFull`.
 
-    Raises `ArenaFull`.
+    Returns the message and, for each column, the offset in the message of its last buffer.
     """
     start = template.begin(arena)
     arrays = [copy_array(arena, array) for array in batch.columns]
@@ -137,7 +137,7 @@ def write_batch(
 def read_arrays(
     data: Bytes, cells: Sequence[Int32s], codecs: Sequence[Codec], counters: Counters
 ) -> list[pa.Array]:
-    """What codecs make of columns of cells, in memory of their own: for looking at, not for speed."""
+    """The arrays that codecs build from columns of cells, in a new arena; for inspection, not for speed."""
     if not codecs:
         return []
     schema = pa.schema([pa.field("", codec.arrow_type) for codec in codecs])
@@ -149,6 +149,6 @@ def read_arrays(
         arrays = [codec.build(data, column, arena, counted) for codec, column in columns]
         return template.finish(arena, start, len(cells[0]), arrays), counted
 
-    message, counted = in_own_room(_SMALL_ROOM, build)
+    message, counted = in_own_arena(_SMALL_ARENA, build)
     counters.add_all(counted)
     return pa.ipc.read_record_batch(pa.py_buffer(message.content), schema).columns

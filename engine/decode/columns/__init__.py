@@ -1,6 +1,6 @@
-"""From the cells of a column to an Arrow array: one module per family of column types.
+"""Converts the cells of a column to an Arrow array: one module per family of column types.
 
-`codec_for` looks a column's type up in a table; the family does the rest.
+`codec_for` looks up the family of a column's type in a table; the family returns the codec.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ _DECLARED_FAMILIES: dict[tuple[str | None, int], Callable[[Column, Options], Cod
     ("inet6", FieldType.STRING): address_codec,
     ("vector", FieldType.VARCHAR): vector_codec,
 }
-"""By the name in the catalog and the type code under which the values are stored."""
+"""By the type's name in the catalog and the type code in the table map."""
 
 
 def codec_for(column: Column, options: Options) -> Codec:
-    """The codec of a column; `EngineError` that names the column where its type or metadata cannot be."""
+    """The codec of a column. Raises `EngineError`, naming the column, for an invalid type or metadata."""
     declared = _DECLARED_FAMILIES.get((column.declared, column.type_code))
     family = declared or _FAMILIES.get(column.type_code)
     if family is None:
@@ -84,6 +84,6 @@ def codec_for(column: Column, options: Options) -> Codec:
 
 
 def compile_all() -> None:
-    """Compile every family's kernels, or read them from numba's cache."""
+    """Compile every family's kernels, or load them from numba's cache."""
     for kernel in Kernel.every:
         kernel.compile()

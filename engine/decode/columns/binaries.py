@@ -1,6 +1,7 @@
-"""BINARY, VARBINARY and BLOB: bytes as they are, but that BINARY(n) comes without its trailing zero bytes.
+"""BINARY, VARBINARY and BLOB: bytes as they are, with BINARY(n) padded to n bytes.
 
-The server strips them when it writes the binlog; `SELECT` shows n bytes, and so do we.
+The server strips a BINARY's trailing zero bytes when it writes the binlog; `SELECT` returns n bytes, and so
+does this module.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from engine.decode.arrow.buffers import (
     FULL,
     check_content_size,
     copy_content,
-    open_content,
     refuse_content,
+    reserve_content,
     variable,
 )
 from engine.decode.arrow.codec import Codec, Counters, Options
@@ -40,16 +41,19 @@ class BinaryCodec:
 
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        place, offsets = arena.take_offsets(cells.size)
-        size, nulls = copy_content(data, cells, -self.width, 0, offsets, open_content(arena))
+        offset_buffer, offsets = arena.allocate_offsets(cells.size)
+        size, nulls = copy_content(data, cells, -self.width, 0, offsets, reserve_content(arena))
         if size == FULL:
             refuse_content(data, cells, -self.width, arena)
-        return variable(arena, cells, place, size, nulls)
+        return variable(arena, cells, offset_buffer, size, nulls)
 
 
 @kernel(types.int64, DATA, CELLS, types.int64, types.int64, OFFSETS, OUT)
 def _pad(data: Any, cells: Any, prefix: int, length: int, offsets: Any, out: Any) -> Any:
-    """Copy every content and pad it to `length`; the nulls, or the complement of too long a cell's offset."""
+    """Copy each cell's content and pad it to `length`; return the number of nulls.
+
+    For a cell that is too long, return the complement of its offset.
+    """
     batch, content = address_of(data), address_of(out)
     nulls = 0
     to = 0
@@ -79,13 +83,13 @@ class PaddedBinaryCodec:
 
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        place, offsets = arena.take_offsets(cells.size)
+        offset_buffer, offsets = arena.allocate_offsets(cells.size)
         check_content_size(cells.size * self.length)
-        content = arena.open(cells.size * self.length)
+        content = arena.reserve(cells.size * self.length)
         nulls = _pad(data, cells, -self.width, self.length, offsets, content)
         if nulls < 0:
-            raise EventError(f"a BINARY({self.length}) value is longer than that", ~nulls)
-        return variable(arena, cells, place, int(offsets[-1]), nulls)
+            raise EventError(f"a BINARY({self.length}) value is longer than {self.length} bytes", ~nulls)
+        return variable(arena, cells, offset_buffer, int(offsets[-1]), nulls)
 
 
 def binary_codec(column: Column, options: Options) -> Codec:

@@ -1,6 +1,6 @@
 """BIT(n): a big-endian number of the fewest bytes that hold n bits.
 
-BIT(1) is what people use as a boolean and becomes one; BIT(2) to BIT(63) become int64, BIT(64)
+BIT(1), which is commonly used as a boolean, becomes one; BIT(2) to BIT(63) become int64, BIT(64) becomes
 decimal128(20, 0).
 """
 
@@ -67,7 +67,7 @@ class BitCodec:
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         item = self.arrow_type.bit_width // 8
-        nulls = _numbers(data, cells, self.width, item, arena.open(cells.size * item))
+        nulls = _numbers(data, cells, self.width, item, arena.reserve(cells.size * item))
         return fixed(arena, cells, item, nulls)
 
 
@@ -81,7 +81,7 @@ class BooleanCodec:
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         size = (cells.size + 7) // 8
-        nulls = _booleans(data, cells, arena.open(size)[:size])
+        nulls = _booleans(data, cells, arena.reserve(size)[:size])
         values = arena.keep(size)
         return ArrayParts((cells.size, nulls), (*validity(arena, cells, nulls), *values))
 
@@ -90,7 +90,7 @@ def bit_codec(column: Column, options: Options) -> Codec:
     """The codec of a BIT column, whose metadata is n % 8 | (n // 8) << 8."""
     bits = (column.metadata & 0xFF) + 8 * (column.metadata >> 8)
     if column.metadata & 0xFF > 7 or not 1 <= bits <= 64:
-        raise EngineError(f"column {column.name} is a BIT of {bits} bits in the binlog, where 1 to 64 can be")
+        raise EngineError(f"column {column.name} is a BIT of {bits} bits in the binlog; a BIT has 1 to 64")
     if bits == 1:
         return BooleanCodec(pa.bool_(), 1)
     return BitCodec(UNSIGNED_BIGINT if bits == 64 else pa.int64(), (bits + 7) // 8)

@@ -1,7 +1,7 @@
-"""MariaDB's COMPRESSED columns: each value uncompressed, the rest left to the codec of what it then is.
+"""MariaDB's COMPRESSED columns: each value is uncompressed and passed to the codec of the plain type.
 
-A value starts with a byte that tells the method: 0 for none, else zlib, with the number of bytes (in the low
-three bits) that hold the original size, most significant first. Source: MariaDB `sql/field_comp.cc`.
+A value starts with a header byte: 0 for no compression, else zlib, with the number of bytes (in the low three
+bits) that hold the original size, most significant first. Source: MariaDB `sql/field_comp.cc`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.decode.arrow.arena import Arena, ArrayParts
 from engine.decode.arrow.buffers import LARGEST_CONTENT, check_content_size
 from engine.decode.arrow.codec import NULL_CELL, Codec, Counters, Options
 from engine.decode.columns.binaries import BinaryCodec
-from engine.decode.columns.text.strings import UNTOLD, text_codec
+from engine.decode.columns.text.strings import DEFAULT_CHARSET, text_codec
 from engine.decode.columns.widths import length_bytes
 from engine.errors import EventError
 from engine.kernels.kernel import Bytes, Int32s
@@ -32,12 +32,12 @@ _WITHOUT_HEADER = 0x08
 _SIZE_BYTES = 0x07
 
 _PREFIX = 4
-"""Length bytes of the values that the inner codec gets."""
+"""Length bytes of the values that are passed to the inner codec."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompressedCodec:
-    """Length-prefixed compressed values; `inner` takes them uncompressed, with prefixes of four bytes."""
+    """Length-prefixed compressed values; `inner` receives them uncompressed, with prefixes of four bytes."""
 
     inner: Codec
     width: int
@@ -69,7 +69,7 @@ class CompressedCodec:
 
 
 def uncompress(stored: bytes) -> bytes:
-    """The original of a stored value. Raises `EventError`, its offset counted in `stored`."""
+    """The original of a stored value. Raises `EventError` with an offset in `stored`."""
     if not stored or stored[0] == _PLAIN:
         return stored[1:]
     header = stored[0]
@@ -78,14 +78,14 @@ def uncompress(stored: bytes) -> bytes:
     body = 1 + (header & _SIZE_BYTES)
     size = int.from_bytes(stored[1:body], "big")
     if not header & _SIZE_BYTES or len(stored) < body or size > LARGEST_CONTENT:
-        raise EventError("a compressed value does not tell its size")
+        raise EventError("a compressed value does not contain its original size")
     window = -zlib.MAX_WBITS if header & _WITHOUT_HEADER else zlib.MAX_WBITS
     try:
         original = zlib.decompressobj(window).decompress(stored[body:], size + 1)
     except zlib.error as error:
         raise EventError(f"a compressed value cannot be uncompressed ({error})", body) from None
     if len(original) != size:
-        raise EventError(f"a compressed value is not of the {size} bytes that it announces", 1)
+        raise EventError(f"a compressed value does not have the {size} bytes that its header states", 1)
     return original
 
 
@@ -95,5 +95,5 @@ def compressed_codec(column: Column, options: Options) -> Codec:
     if charset == BINARY or (charset is None and column.type_code == FieldType.BLOB_COMPRESSED):
         inner: Codec = BinaryCodec(pa.binary(), -_PREFIX)
     else:
-        inner = text_codec(charset or UNTOLD, -_PREFIX, column.name)
+        inner = text_codec(charset or DEFAULT_CHARSET, -_PREFIX, column.name)
     return CompressedCodec(inner, -length_bytes(column))

@@ -1,6 +1,6 @@
 """NEWDECIMAL: base 10^9 digits in big-endian groups, the most significant bit flipped, negatives inverted.
 
-Up to 38 digits become decimal128; MySQL's wider ones (up to 65 digits) become text, which is exact as well.
+DECIMALs of up to 38 digits become decimal128; wider ones (up to 65 digits) become text, which is also exact.
 The format is that of `decimal2bin` in MySQL's `strings/decimal.cc`.
 """
 
@@ -36,7 +36,7 @@ _GROUPS = types.Array(types.int64, 1, "C", readonly=True)
 
 
 def digit_groups(precision: int, scale: int) -> tuple[list[int], int]:
-    """How many digits each stored group has, most significant first, and how many groups are integer ones."""
+    """The digits of each stored group, most significant first, and the number of groups before the point."""
     whole = precision - scale
     integer = [whole % _GROUP_DIGITS, *[_GROUP_DIGITS] * (whole // _GROUP_DIGITS)]
     fraction = [*[_GROUP_DIGITS] * (scale // _GROUP_DIGITS), scale % _GROUP_DIGITS]
@@ -44,7 +44,7 @@ def digit_groups(precision: int, scale: int) -> tuple[list[int], int]:
 
 
 def _folds(groups: list[int]) -> list[int]:
-    """After each group: 0, or 10 to the number of digits (at most 18) that were joined up to here."""
+    """For each group: 0, or 10 to the power of the digits (at most 18) that are joined up to and with it."""
     folds = [0] * len(groups)
     joined = 0
     for index, digits in enumerate(groups):
@@ -57,7 +57,7 @@ def _folds(groups: list[int]) -> list[int]:
 
 @intrinsic
 def _multiply_add(typing_context: Any, high: Any, low: Any, factor: Any, addend: Any) -> Any:
-    """(high, low) * factor + addend in 128 bits, as two uint64."""
+    """(high, low) * factor + addend in 128 bits, as two uint64: high, low."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         wide, word = ir.IntType(128), ir.IntType(64)
@@ -83,15 +83,15 @@ def _group(data: int, start: int, size: int, inverted: Any, first: bool) -> Any:
 
 _THREE = types.UniTuple(types.uint64, 3)
 _WORD_BYTES, _WORD_GROUPS, _WORD_DIGITS = 8, 3, 18
-"""So many bytes, groups and digits, at most, can be read and joined as one word."""
+"""The most bytes, groups and digits that can be read and joined as one word."""
 
 
 @kernel(types.int64, DATA, CELLS, types.int64, _THREE, _THREE, OUT)
 def _word_decimals(data: Any, cells: Any, width: int, shifts: Any, powers: Any, out: Any) -> Any:
-    """Fill `out` with 128 bit numbers that take a word as they are stored; what it returns, see `_decimals`.
+    """Fill `out` with 128-bit numbers whose stored form fits into a word; returns the same as `_decimals`.
 
-    `shifts`: how far each of the three groups is from a word's lowest bit; one that is not there has no bits,
-    and the power 1.
+    `shifts`: the number of the lowest bit of each of the three groups in the word; `powers`: 10 to the power
+    of its digits. A missing group has the shift 0 and the power 1.
     """
     batch, items = address_of(data), address_of(out)
     nulls = 0
@@ -104,7 +104,7 @@ def _word_decimals(data: Any, cells: Any, width: int, shifts: Any, powers: Any, 
         if start < 0:
             nulls += 1
         else:
-            # All bits of `inverted` are set where the number is negative, whose bits are inverted then.
+            # If the number is negative, its bits are stored inverted, and all bits of `inverted` are set.
             number = big_endian(batch, start, width) ^ sign
             inverted = np.uint64(0) - (number >> (bits - np.uint64(1)))
             number = (number ^ inverted) & stored
@@ -123,10 +123,11 @@ def _word_decimals(data: Any, cells: Any, width: int, shifts: Any, powers: Any, 
 
 @kernel(types.int64, DATA, CELLS, _GROUPS, _GROUPS, _GROUPS, types.uint64[:, ::1])
 def _decimals(data: Any, cells: Any, sizes: Any, powers: Any, folds: Any, out: Any) -> Any:
-    """Fill `out` with 128 bit numbers; the number of nulls, or the complement of a broken cell's offset.
+    """Fill `out` with 128-bit numbers; return the number of nulls, or the complement of a broken cell's
+    offset.
 
-    Groups are joined in 64 bits as far as they fit: `folds` says after which group what was joined goes into
-    the 128 bits, and by what to multiply these first.
+    Groups are joined in 64 bits as far as they fit. Where `folds` is not 0, the 128-bit number is multiplied
+    by it and the joined groups are added.
     """
     batch = address_of(data)
     nulls = 0
@@ -163,7 +164,7 @@ def _decimals(data: Any, cells: Any, sizes: Any, powers: Any, folds: Any, out: A
 def _texts(
     data: Any, cells: Any, sizes: Any, powers: Any, digits: Any, integers: int, offsets: Any, out: Any
 ) -> Any:
-    """Write the numbers as text; the number of nulls, or the complement of a broken cell's offset."""
+    """Write the numbers as text; return the number of nulls, or the complement of a broken cell's offset."""
     batch, text = address_of(data), address_of(out)
     nulls = 0
     to = 0
@@ -216,9 +217,9 @@ class DecimalCodec:
     powers: NDArray[np.int64]
     folds: NDArray[np.int64]
     integers: int
-    """How many of the groups stand before the point."""
+    """The number of groups before the decimal point."""
     word: tuple[tuple[int, ...], tuple[int, ...]] | None
-    """Shifts and powers for `_word_decimals`; null where that is not for numbers of this size."""
+    """Shifts and powers for `_word_decimals`; None if the stored form does not fit into a word."""
 
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
@@ -226,7 +227,7 @@ class DecimalCodec:
         return build(data, cells, arena)
 
     def _decimal(self, data: Bytes, cells: Int32s, arena: Arena) -> ArrayParts:
-        values = arena.open(16 * cells.size)
+        values = arena.reserve(16 * cells.size)
         if self.word is not None:
             nulls = _word_decimals(data, cells, self.width, *self.word, values)
         else:
@@ -236,11 +237,11 @@ class DecimalCodec:
         return fixed(arena, cells, 16, nulls)
 
     def _text(self, data: Bytes, cells: Int32s, arena: Arena) -> ArrayParts:
-        place, offsets = arena.take_offsets(cells.size)
-        content = arena.open(cells.size * (self.precision + 3))
+        offset_buffer, offsets = arena.allocate_offsets(cells.size)
+        content = arena.reserve(cells.size * (self.precision + 3))
         nulls = _texts(data, cells, self.sizes, self.powers, self.digits, self.integers, offsets, content)
         _check(nulls)
-        return variable(arena, cells, place, int(offsets[-1]), nulls)
+        return variable(arena, cells, offset_buffer, int(offsets[-1]), nulls)
 
 
 def _as_word(groups: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
@@ -248,20 +249,20 @@ def _as_word(groups: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | Non
     if sum(sizes) > _WORD_BYTES or len(groups) > _WORD_GROUPS or sum(groups) > _WORD_DIGITS:
         return None
     missing = _WORD_GROUPS - len(groups)
-    shifts = [8 * sum(sizes[place + 1 :]) for place in range(len(groups))]
+    shifts = [8 * sum(sizes[index + 1 :]) for index in range(len(groups))]
     return (*shifts, *[0] * missing), (*(10**digits for digits in groups), *[1] * missing)
 
 
 def _check(result: int) -> None:
     if result < 0:
-        raise EventError("a DECIMAL value holds digits that are none", ~result)
+        raise EventError("a DECIMAL value contains invalid digits", ~result)
 
 
 def old_decimal_codec(column: Column, options: Options) -> Codec:
-    """There is none: of the DECIMAL of MySQL before 5.0 the binlog does not even tell the size."""
+    """Always raises `EngineError`: for a DECIMAL of MySQL before 5.0 the binlog does not contain the size."""
     raise EngineError(
-        f"column {column.name} is a DECIMAL from before MySQL 5.0, whose size the binlog does not tell: "
-        "rebuild the table on the server (ALTER TABLE … FORCE) and start behind that"
+        f"column {column.name} is a DECIMAL from before MySQL 5.0, whose size the binlog does not contain: "
+        "rebuild the table on the server (ALTER TABLE … FORCE) and start after that statement"
     )
 
 

@@ -1,7 +1,7 @@
 """Decimal digits: kernel helpers that write numbers as text at an address.
 
-Eight digits are taken apart at once, in the lanes of one word, since a division for every digit would be most
-of what rendering JSON and decimals takes. Words are stored whole: up to seven bytes behind the text change.
+Eight digits are computed at once, in the lanes of one word, since a division per digit would take most of the
+time of writing JSON and decimals. Words are stored whole: up to seven bytes after the text are overwritten.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _EIGHT = np.uint64(10**8)
 _ZEROS = np.uint64(0x3030303030303030)
 
 POWERS_OF_TEN = np.array([10**power for power in range(20)], np.uint64)
-"""All that 64 bits can hold."""
+"""All powers that 64 bits can hold."""
 
 
 @numba.njit
 def _eight_digits(number: Any) -> Any:
-    """The text of `number` (uint64, below 10^8) with all its zeros, the first digit in the lowest byte."""
+    """The text of `number` (uint64, below 10^8) with leading zeros, the first digit in the lowest byte."""
     upper = number // np.uint64(10000)
     fours = upper | (number - upper * np.uint64(10000)) << np.uint64(32)
     # x * 10486 >> 20 is x // 100 below 10^4, x * 103 >> 10 is x // 10 below 100.
@@ -43,7 +43,7 @@ def _write_last(text: int, to: int, number: Any, digits: int) -> None:
 
 @numba.njit
 def write_digits(text: int, to: int, number: Any, digits: int) -> Any:
-    """Write `number` (uint64) with exactly `digits` (at most 24) digits; where they end."""
+    """Write `number` (uint64) with exactly `digits` (at most 24) digits; return the end offset."""
     end = to + digits
     if digits > 8:
         upper = number // _EIGHT
@@ -61,7 +61,7 @@ def write_digits(text: int, to: int, number: Any, digits: int) -> Any:
 
 @intrinsic
 def _bits_of(typing_context: Any, number: Any) -> Any:
-    """Bits of a uint64 up to its highest that is set; of zero, 0."""
+    """The bit length of a uint64; 0 for zero."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         word = ir.IntType(64)
@@ -73,14 +73,14 @@ def _bits_of(typing_context: Any, number: Any) -> Any:
 
 @numba.njit
 def digits_of(number: Any) -> Any:
-    """How many digits `number` (uint64) has, at least one."""
+    """The number of digits of `number` (uint64), at least one."""
     number |= np.uint64(1)
-    # 1233 / 4096 is the decimal logarithm of 2, nearly enough for 64 bits.
+    # 1233 / 4096 approximates the decimal logarithm of 2, precisely enough for 64 bits.
     digits = _bits_of(number) * 1233 >> 12
     return digits + (number >= POWERS_OF_TEN[digits])
 
 
 @numba.njit
 def write_number(text: int, to: int, number: Any) -> Any:
-    """Write `number` (uint64) with as many digits as it has; where they end."""
+    """Write `number` (uint64) without leading zeros; return the end offset."""
     return write_digits(text, to, number, digits_of(number))

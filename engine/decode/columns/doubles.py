@@ -1,8 +1,8 @@
-"""The shortest decimal digits of a double, in a kernel: Raffaele Giulietti's Schubfach.
+"""The shortest decimal digits of a double, in a kernel: Raffaele Giulietti's Schubfach algorithm.
 
-The interval of numbers that round to the double is scaled by a power of ten, out of a table of 128 bit
-approximations, so that its bounds become integers; the shortest number inside is found by two divisions.
-Source: "The Schubfach way to render doubles" (2021), whose names the variables have.
+The interval of numbers that round to the double is scaled by a power of ten, from a table of 128-bit
+approximations, so that its bounds become integers; two divisions find the shortest number inside.
+Source: "The Schubfach way to render doubles" (2021), from which the variables have their names.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from engine.kernels.memory import load_word, store_byte
 
 _SMALLEST_POWER, _LARGEST_POWER = -292, 324
 _FIRST_FIXED, _LAST_FIXED = -14, 15
-"""Places of the decimal point, counted from the first digit, for which MySQL prints no exponent."""
+"""Fewest and most digits before the decimal point (below 0: zeros after it) that need no exponent."""
 
 
 @cache
 def powers_of_ten() -> NDArray[np.uint64]:
-    """High and low word of 10 ** k, scaled to 128 bits and rounded up, for every k that is needed."""
+    """High and low word of 10 ** k, scaled to 128 bits and rounded up, for every k that doubles need."""
     words = []
     for power in range(_SMALLEST_POWER, _LARGEST_POWER + 1):
         ten = 10 ** abs(power)
@@ -42,7 +42,7 @@ def powers_of_ten() -> NDArray[np.uint64]:
 
 @intrinsic
 def _multiply(typing_context: Any, one: Any, other: Any) -> Any:
-    """The 128 bit product of two uint64: high and low word."""
+    """The 128-bit product of two uint64: high and low word."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         wide, word = ir.IntType(128), ir.IntType(64)
@@ -55,7 +55,7 @@ def _multiply(typing_context: Any, one: Any, other: Any) -> Any:
 
 @numba.njit
 def _round_to_odd(high: Any, low: Any, factor: Any) -> Any:
-    """The upper half of (high, low) * factor, odd where anything was lost."""
+    """The upper half of (high, low) * factor, made odd if the lower half is not zero (round to odd)."""
     carried, _ = _multiply(low, factor)
     upper, lower = _multiply(high, factor)
     lower += carried
@@ -68,7 +68,7 @@ def _round_to_odd(high: Any, low: Any, factor: Any) -> Any:
 def shortest_digits(powers: int, bits: Any) -> Any:
     """(digits, exponent) of the finite positive double with these bits: digits * 10 ** exponent.
 
-    `powers` is the address of `powers_of_ten`. Digits may end in zeros.
+    `powers` is the address of `powers_of_ten`. The digits may end in zeros.
     """
     fraction = np.int64(bits & np.uint64(0xFFFFFFFFFFFFF))
     biased = np.int64(bits >> np.uint64(52)) & 0x7FF
@@ -102,7 +102,7 @@ def shortest_digits(powers: int, bits: Any) -> Any:
 
 @numba.njit
 def write_double(powers: int, text: int, to: int, bits: Any) -> Any:
-    """Write the finite double with these bits as MySQL prints it; where it ends (34 bytes on at most)."""
+    """Write the finite double with these bits as MySQL prints it, up to 34 bytes; return the end offset."""
     if bits >> np.uint64(63):
         store_byte(text, to, 45)
         to += 1
@@ -119,7 +119,7 @@ def write_double(powers: int, text: int, to: int, bits: Any) -> Any:
     count = digits_of(digits)
     point = count + exponent
     if point < _FIRST_FIXED or (point > _LAST_FIXED and point >= count):
-        # One digit before the point, the others after it, then the exponent.
+        # Scientific notation: one digit before the point, the others after it, then the exponent.
         end = write_number(text, to + (count > 1), digits)
         if count > 1:
             store_byte(text, to, np.int64(digits // POWERS_OF_TEN[count - 1]) + 48)

@@ -1,8 +1,8 @@
-"""ENUM and SET: an index into, or a bit mask over, the members that the table map or the catalog told.
+"""ENUM and SET: an index into, or a bit mask over, the members in the table map or the catalog.
 
-The members are laid out as one blob of UTF-8 with offsets, from which a kernel copies. Where neither told
-them, the array holds the stored numbers, typed as an unsigned integer column of the same width, so that no
-text can be taken for a member; they are counted as `unnamed_members`.
+The members are stored as one blob of UTF-8 with offsets, from which a kernel copies. If the members are not
+known, the array holds the stored numbers, with the type of an unsigned integer column of the same width, so
+that no number is mistaken for a member's text; they are counted as `unnamed_members`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from engine.binlog.column import Column
 from engine.binlog.field_types import FieldType
 from engine.decode.arrow.arena import Arena, ArenaFull, ArrayParts
-from engine.decode.arrow.buffers import FULL, check_content_size, open_content, variable
+from engine.decode.arrow.buffers import FULL, check_content_size, reserve_content, variable
 from engine.decode.arrow.codec import Codec, Counters, Options
 from engine.decode.columns.integers import NumberCodec, unsigned_codec
 from engine.errors import EngineError, EventError, UnsupportedError
@@ -29,7 +29,7 @@ from engine.kernels.memory import PADDING, address_of, copy_padded, little_endia
 from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 _ENUM_BYTES, _SET_BYTES = (1, 2), (1, 2, 3, 4, 8)
-"""Bytes that a value can take."""
+"""The possible sizes of a value, in bytes."""
 _BOUNDS = types.Array(types.int32, 1, "C", readonly=True)
 
 
@@ -41,15 +41,15 @@ def _member(bounds: Any, number: Any) -> Any:
 
 
 _TEXTS = types.UniTuple(types.int64, 3)
-"""`SIZE_AND_NULLS`, and the complement of a cell that there is no member for, or 0."""
+"""`SIZE_AND_NULLS`, and the complement of the offset of a cell that exceeds the members, or 0."""
 
 
 @kernel(_TEXTS, DATA, CELLS, types.int64, _BOUNDS, DATA, OFFSETS, OUT)
 def _enum_texts(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets: Any, out: Any) -> Any:
-    """Copy the member of every cell."""
+    """Copy each cell's member."""
     batch, names, content = address_of(data), address_of(blob), address_of(out)
     members = np.uint64(bounds.size - 1)
-    room = out.size - PADDING
+    capacity = out.size - PADDING
     nulls = 0
     to = np.int64(0)
     offsets[0] = 0
@@ -62,7 +62,7 @@ def _enum_texts(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offset
             if number >= members:
                 return to, nulls, ~cell
             start, length = _member(bounds, number)
-            if length > room - to:
+            if length > capacity - to:
                 return FULL, nulls, 0
             copy_padded(content, to, names, start, length, blob.size)
             to += length
@@ -72,10 +72,10 @@ def _enum_texts(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offset
 
 @kernel(_TEXTS, DATA, CELLS, types.int64, _BOUNDS, DATA, OFFSETS, OUT)
 def _set_texts(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets: Any, out: Any) -> Any:
-    """Copy the members of every cell, with commas between them."""
+    """Copy each cell's members, with commas between them."""
     batch, names, content = address_of(data), address_of(blob), address_of(out)
     members = bounds.size - 1
-    room = out.size - PADDING
+    capacity = out.size - PADDING
     nulls = 0
     to = np.int64(0)
     offsets[0] = 0
@@ -93,7 +93,7 @@ def _set_texts(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets
                     if number >= members:
                         return to, nulls, ~cell
                     start, length = _member(bounds, number)
-                    if length + 1 > room - to:
+                    if length + 1 > capacity - to:
                         return FULL, nulls, 0
                     copy_padded(content, to, names, start, length, blob.size)
                     to += length
@@ -131,7 +131,7 @@ class UnnamedCodec:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MembersCodec:
-    """An ENUM (whose member 0 is the empty string of a value that never was one) or a SET."""
+    """An ENUM (whose member 0 is the empty string that MySQL stores for an invalid value) or a SET."""
 
     arrow_type: pa.DataType
     width: int
@@ -142,25 +142,25 @@ class MembersCodec:
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         write = _set_texts if self.is_set else _enum_texts
-        place, offsets = arena.take_offsets(cells.size)
-        content = open_content(arena)
+        offset_buffer, offsets = arena.allocate_offsets(cells.size)
+        content = reserve_content(arena)
         size, nulls, beyond = write(data, cells, self.width, self.bounds, self.blob, offsets, content)
         if beyond:
             raise self._beyond(data, ~beyond)
         if size == FULL:
-            # Nobody knows how much it takes; with all the room that content can have, too much.
+            # The size is not known; more than `reserve_content` can give is more than an array holds.
             check_content_size(content.size)
             raise ArenaFull(2 * content.size)
-        return variable(arena, cells, place, size, nulls)
+        return variable(arena, cells, offset_buffer, size, nulls)
 
     def _beyond(self, data: NDArray[np.uint8], cell: int) -> EventError:
-        """The error of a value that the members do not reach: most likely they are those of a later table."""
+        """The error for a value that exceeds the members, which most likely belong to a later definition."""
         number = int.from_bytes(data[cell : cell + self.width].tobytes(), "little")
         kind, known = ("SET", self.bounds.size - 1) if self.is_set else ("ENUM", self.bounds.size - 2)
         return UnsupportedError(
-            f"{kind} value {number} lies beyond the {known} members of the definition at hand: where that is "
-            "the catalog's, the table was altered after this event was written; set binlog_row_metadata=FULL "
-            "on the server, or leave the table out with --exclude-tables",
+            f"{kind} value {number} exceeds the {known} members of the table's definition: if the definition "
+            "comes from the catalog, the table was altered after this event was written; set "
+            "binlog_row_metadata=FULL on the server, or exclude the table with --exclude-tables",
             cell,
         )
 

@@ -1,4 +1,4 @@
-"""FLOAT and DOUBLE: IEEE 754 numbers, little-endian as Arrow has them, so their bytes only move."""
+"""FLOAT and DOUBLE: IEEE 754 numbers, little-endian as in Arrow, so their bytes are only copied."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""GEOMETRY and its kin: four bytes of SRID, then well-known binary, as struct<srid: int32, wkb: binary>.
+"""GEOMETRY and its subtypes: four bytes of SRID, then well-known binary, as struct<srid: int32, wkb: binary>.
 
-An empty value, which old servers store for '' in a NOT NULL column, becomes SRID 0 and no WKB.
+An empty value, which old servers store for '' in a NOT NULL column, becomes SRID 0 and empty WKB.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numba import types
 
 from engine.binlog.column import Column
 from engine.decode.arrow.arena import NO_BUFFER, Arena, ArrayParts
-from engine.decode.arrow.buffers import FULL, copy_content, open_content, refuse_content, validity
+from engine.decode.arrow.buffers import FULL, copy_content, refuse_content, reserve_content, validity
 from engine.decode.arrow.codec import Codec, Counters, Options
 from engine.decode.columns.widths import length_bytes
 from engine.errors import EventError
@@ -28,7 +28,7 @@ _SRID_BYTES = 4
 
 @kernel(types.int64, DATA, CELLS, types.int64, types.int32[::1])
 def _srids(data: Any, cells: Any, prefix: int, srids: Any) -> Any:
-    """Fill the SRIDs; the complement of a broken cell's offset, or 0."""
+    """Fill the SRIDs; return the complement of a broken cell's offset, or 0."""
     batch = address_of(data)
     for index in range(cells.size):
         cell = np.int64(cells[index])
@@ -52,19 +52,19 @@ class GeometryCodec:
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         prefix, count = -self.width, cells.size
-        broken = _srids(data, cells, prefix, arena.open(4 * count).view(np.int32))
+        broken = _srids(data, cells, prefix, arena.reserve(4 * count).view(np.int32))
         if broken < 0:
             raise EventError("a geometry is too short to hold its SRID", ~broken)
         srids = arena.keep(4 * count)
-        place, offsets = arena.take_offsets(count)
-        size, nulls = copy_content(data, cells, prefix, _SRID_BYTES, offsets, open_content(arena))
+        offset_buffer, offsets = arena.allocate_offsets(count)
+        size, nulls = copy_content(data, cells, prefix, _SRID_BYTES, offsets, reserve_content(arena))
         if size == FULL:
             refuse_content(data, cells, prefix, arena)
         content = arena.keep(size)
-        buffers = (*validity(arena, cells, nulls), *NO_BUFFER, *srids, *NO_BUFFER, *place, *content)
+        buffers = (*validity(arena, cells, nulls), *NO_BUFFER, *srids, *NO_BUFFER, *offset_buffer, *content)
         return ArrayParts((count, nulls, count, 0, count, 0), buffers)
 
 
 def geometry_codec(column: Column, options: Options) -> Codec:
-    """The codec of a GEOMETRY column, whose metadata is the number of bytes of a value's length."""
+    """The codec of a GEOMETRY column, whose metadata is the size of a value's length prefix in bytes."""
     return GeometryCodec(GEOMETRY, -length_bytes(column))

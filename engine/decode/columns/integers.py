@@ -1,7 +1,7 @@
 """TINYINT to BIGINT, and YEAR: little-endian two's complement numbers.
 
-Arrow and Spark know signed integers best, so unsigned ones widen to the next size that holds them; for
-BIGINT UNSIGNED that is decimal128(20, 0). FLOAT and DOUBLE use the same kernel: their bytes only move.
+Spark has only signed integers, so unsigned ones widen to the next size that holds them; for BIGINT UNSIGNED
+that is decimal128(20, 0). FLOAT and DOUBLE use the same kernel, which only copies their bytes.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _UNSIGNED = {
     FieldType.LONGLONG: (8, UNSIGNED_BIGINT),
 }
 _UNSIGNED_TYPES = dict(_UNSIGNED.values())
-"""By the number of bytes."""
+"""Arrow types by the number of bytes."""
 
 
 @kernel(types.int64, DATA, CELLS, types.int64, types.boolean, types.int64, OUT)
 def extend_numbers(data: Any, cells: Any, size: int, signed: bool, item: int, out: Any) -> Any:
     """Extend numbers of `size` bytes to items of `item` bytes (1 to 16) and return the number of nulls.
 
-    Every item is written as a whole word, over which the next one goes; `out` is padded.
+    Every item is written as a whole word, which the next item partly overwrites; `out` is padded.
     """
     batch, items = address_of(data), address_of(out)
     nulls = 0
@@ -77,7 +77,7 @@ class NumberCodec:
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         item = self.arrow_type.bit_width // 8
-        values = arena.open(cells.size * item)
+        values = arena.reserve(cells.size * item)
         nulls = extend_numbers(data, cells, self.width, self.signed, item, values)
         return fixed(arena, cells, item, nulls)
 
@@ -102,19 +102,19 @@ def _years(data: Any, cells: Any, out: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class YearCodec:
-    """YEAR: a byte that counts from 1900, 0 being the year 0000. YEAR(2) gives the full year too."""
+    """YEAR: a byte that counts from 1900; 0 is the year 0000. YEAR(2) is converted to the full year, too."""
 
     arrow_type: pa.DataType
     width: int
 
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        nulls = _years(data, cells, arena.open(2 * cells.size).view(np.int16))
+        nulls = _years(data, cells, arena.reserve(2 * cells.size).view(np.int16))
         return fixed(arena, cells, 2, nulls)
 
 
 def integer_codec(column: Column, options: Options) -> Codec:
-    """The codec of an integer column; a column whose signedness nobody told counts as signed."""
+    """The codec of an integer column; a column whose signedness is not known counts as signed."""
     table = _UNSIGNED if column.unsigned else _SIGNED
     width, arrow_type = table[FieldType(column.type_code)]
     return NumberCodec(arrow_type, width, signed=not column.unsigned)

@@ -1,8 +1,8 @@
 """DATE, DATETIME, TIMESTAMP and TIME, as Arrow values or as MySQL's text.
 
-What a server stored is first taken apart into calendar fields (`temporal_forms`), then put together again.
-Dates that no calendar has (0000-00-00, 2024-00-00, 2023-02-30, and the year 0, which neither SQL's calendar
-nor Spark's knows) become null, counted as `zero_dates`; as text they survive. TIMESTAMP text is UTC.
+A stored value is first split into calendar fields (`temporal_forms`), from which the Arrow value or the text
+is computed. Invalid dates (0000-00-00, 2024-00-00, 2023-02-30, and the year 0, which neither SQL's calendar
+nor Spark's has) become null, counted as `zero_dates`; text preserves them. TIMESTAMP text is UTC.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ _TABLE = types.Array(types.int32, 1, "C", readonly=True)
 
 @cache
 def _calendar() -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """For year * 13 + month up to the year 9999: the day before its first, since 1970-01-01, and its days.
+    """By year * 13 + month, up to the year 9999: days from 1970-01-01 to the day before the month, and its
+    length.
 
-    Months that no calendar has, such as each year's month 0 and all of the year 0, have no days.
+    Invalid months (month 0 of each year, and the year 0) have no days.
     """
     firsts = np.arange("0001-01", "10000-02", dtype="datetime64[M]").astype("datetime64[D]").astype(np.int32)
     starts, lengths = np.zeros((2, 10_000, 13), np.int32)
@@ -51,7 +52,7 @@ def _calendar() -> tuple[NDArray[np.int32], NDArray[np.int32]]:
 
 
 def _values_of(form: int) -> Kernel:
-    """The kernel of one stored form, which knows no other: that saves a branch or two per cell."""
+    """The kernel of one stored form: a kernel per form saves a branch or two per cell."""
 
     @kernel(types.int64, DATA, CELLS, *[types.int64] * 2, _TABLE, _TABLE, types.int64, OUT, OFFSETS)
     def _values(
@@ -67,7 +68,7 @@ def _values_of(form: int) -> Kernel:
     ) -> Any:
         """Fill `out` with days (items of 4 bytes) or microseconds, and `kept` with cells that have a value.
 
-        The number of dates that no calendar has, or the complement of a broken cell's offset.
+        Returns the number of invalid dates, or the complement of a broken cell's offset.
         """
         batch, items = address_of(data), address_of(out)
         zero_dates = 0
@@ -122,7 +123,7 @@ def _write_time(text: int, to: int, seconds: int, micros: int, precision: int) -
 
 @kernel(types.int64, DATA, CELLS, *[types.int64] * 3, OFFSETS, OUT)
 def _texts(data: Any, cells: Any, form: int, width: int, precision: int, offsets: Any, out: Any) -> Any:
-    """Write MySQL's text of every cell; 0, or the complement of a broken cell's offset."""
+    """Write MySQL's text of every cell; return 0, or the complement of a broken cell's offset."""
     batch, text = address_of(data), address_of(out)
     to = 0
     offsets[0] = 0
@@ -171,7 +172,7 @@ class TemporalCodec:
         if pa.types.is_string(self.arrow_type):
             return self._text(data, cells, arena)
         item = self.arrow_type.bit_width // 8
-        values = arena.open(cells.size * item)
+        values = arena.reserve(cells.size * item)
         kept = np.empty(cells.size, np.int32)
         fill = _VALUES[self.form]
         zero_dates = fill(data, cells, self.width, self.precision, *_calendar(), item, values, kept)
@@ -180,15 +181,15 @@ class TemporalCodec:
         return fixed(arena, kept, item, count_nulls(kept))
 
     def _text(self, data: Bytes, cells: Int32s, arena: Arena) -> ArrayParts:
-        place, offsets = arena.take_offsets(cells.size)
+        offset_buffer, offsets = arena.allocate_offsets(cells.size)
         stored = int(self.form), self.width, self.precision
-        _check(_texts(data, cells, *stored, offsets, arena.open(cells.size * _LONGEST_TEXT)))
-        return variable(arena, cells, place, int(offsets[-1]), count_nulls(cells))
+        _check(_texts(data, cells, *stored, offsets, arena.reserve(cells.size * _LONGEST_TEXT)))
+        return variable(arena, cells, offset_buffer, int(offsets[-1]), count_nulls(cells))
 
 
 def _check(result: int) -> None:
     if result < 0:
-        raise EventError("a temporal value holds fields that no date or time can have", ~result)
+        raise EventError("a temporal value contains a field that is out of range", ~result)
 
 
 _DATES = pa.date32()
@@ -206,7 +207,7 @@ _FORMS = {
     FieldType.TIME: (Form.TIME, Form.TIME_NUMBER, _DURATIONS),
     FieldType.TIME2: (Form.TIME2, Form.TIME2, _DURATIONS),
 }
-"""Type code → stored form without and with a fraction, Arrow type."""
+"""Type code → stored form without a fraction and with one, Arrow type."""
 
 
 def temporal_codec(column: Column, options: Options) -> Codec:
@@ -214,7 +215,10 @@ def temporal_codec(column: Column, options: Options) -> Codec:
     whole, fractional, arrow_type = _FORMS[FieldType(column.type_code)]
     form = fractional if column.metadata else whole
     if column.metadata >= len(WIDTHS[form]):
-        raise EngineError(f"column {column.name} has {column.metadata} fraction digits, which it cannot have")
+        raise EngineError(
+            f"column {column.name} has {column.metadata} fraction digits in the binlog, "
+            "which is more than its type allows"
+        )
     if options.temporal_text:
         arrow_type = pa.string()
     return TemporalCodec(arrow_type, WIDTHS[form][column.metadata], form, column.metadata)

@@ -1,7 +1,7 @@
-"""How servers store dates and times, and kernel helpers that take each form apart into calendar fields.
+"""The stored forms of dates and times, and kernel helpers that split each form into calendar fields.
 
-Three generations: numbers that read like dates (before MySQL 5.6), packed bits with a fraction (since), and
-in between MariaDB's own numbers of the smallest unit, which tables made by MariaDB 5.3 to 10.0 still have.
+There are three generations: decimal numbers such as YYYYMMDDhhmmss (before MySQL 5.6), packed bits with a
+fraction (since then), and MariaDB's counts of the smallest unit, in tables created by MariaDB 5.3 to 10.0.
 Sources: MySQL `mysys/my_time.cc`, MariaDB `sql/field.cc` (the `_hires` fields).
 """
 
@@ -52,18 +52,18 @@ WIDTHS = {
 SECOND = 1_000_000
 """In microseconds, as all times here are."""
 MONTHS = 10_000 * 13
-"""One more than year * 13 + month can be."""
+"""One more than the highest year * 13 + month."""
 BROKEN = -(2**62)
-"""In place of a day or a duration whose fields cannot be."""
+"""Returned instead of a day or a duration whose fields are out of range."""
 
 _LONGEST_TIME = 838 * 3600 + 59 * 60 + 59
 _UNITS = np.array([10**6, 10**5, 10**4, 1000, 100, 10, 1])
-"""Microseconds of the last of so many fraction digits."""
+"""By the number of fraction digits: microseconds of the last one."""
 
 
 @numba.njit(inline="always")
 def _civil(days: int) -> Any:
-    """Year, month and day of a day since 1970-01-01 (not before year 1)."""
+    """Year, month and day of a number of days since 1970-01-01 (not before year 1)."""
     shifted = days + 719468
     era = shifted // 146097
     day_of_era = shifted - era * 146097
@@ -77,7 +77,7 @@ def _civil(days: int) -> Any:
 
 @numba.njit(inline="always")
 def _fraction(batch: int, start: int, form: int, precision: int) -> Any:
-    """Microseconds out of the bytes behind the seconds: an even number of digits in the newest forms."""
+    """Microseconds from the bytes after the seconds; the newest forms store an even number of digits."""
     if precision == 0:
         return np.int64(0)
     digits = precision if form == _TIMESTAMP_NUMBER else (precision + 1) // 2 * 2
@@ -86,7 +86,7 @@ def _fraction(batch: int, start: int, form: int, precision: int) -> Any:
 
 @numba.njit(inline="always")
 def timestamp(batch: int, cell: int, form: int, precision: int) -> Any:
-    """Microseconds since 1970 of a TIMESTAMP; `BROKEN` where its fraction cannot be."""
+    """Microseconds since 1970 of a TIMESTAMP; `BROKEN` if its fraction is out of range."""
     if form == _TIMESTAMP:
         return np.int64(little_endian(batch, cell, 4)) * SECOND
     micros = _fraction(batch, cell + 4, form, precision)
@@ -96,9 +96,9 @@ def timestamp(batch: int, cell: int, form: int, precision: int) -> Any:
 
 @numba.njit(inline="always")
 def moment(batch: int, cell: int, form: int, width: int, precision: int) -> Any:
-    """Year * 13 + month, day, second of the day and microsecond of anything but a TIME.
+    """Year * 13 + month, day, second of the day and microsecond of all forms but those of TIME.
 
-    All zero for the TIMESTAMP 0, which is no date; a day of `BROKEN` where the fields cannot be.
+    All are zero for the TIMESTAMP 0, which is not a date. The day is `BROKEN` if a field is out of range.
     """
     months, day, second, micros = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     hour, minute, month = np.int64(0), np.int64(0), np.int64(0)
@@ -107,7 +107,7 @@ def moment(batch: int, cell: int, form: int, width: int, precision: int) -> Any:
         month, day = packed >> 5 & 15, packed & 31
         months = (packed >> 9) * 13 + month
     elif form == _DATETIME2:
-        # The fraction and what stands before it in one read.
+        # One read of the fraction and the fields before it.
         number, bits = big_endian(batch, cell, width), np.uint64(8 * (width - 5))
         packed = np.int64(number >> bits) - 0x8000000000
         months, day = packed >> 22, packed >> 17 & 31
@@ -132,7 +132,7 @@ def moment(batch: int, cell: int, form: int, width: int, precision: int) -> Any:
             year, month, day = _civil(packed // SECOND // 86_400)
             months = year * 13 + month
             second, micros = packed // SECOND % 86_400, packed % SECOND
-    # Without a branch for each: hardly ever is one of them true.
+    # Without a branch per condition, since they are almost never true.
     broken = (packed < 0) | (months >= MONTHS) | (month > 12) | (day > 31) | (micros >= SECOND)
     broken |= (hour > 23) | (minute > 59) | ((form in (_DATETIME, _DATETIME2)) & (second > 59))
     if broken:
@@ -142,7 +142,7 @@ def moment(batch: int, cell: int, form: int, width: int, precision: int) -> Any:
 
 @numba.njit(inline="always")
 def duration(batch: int, cell: int, form: int, width: int, precision: int) -> Any:
-    """Microseconds of a TIME; `BROKEN` where its fields cannot be."""
+    """Microseconds of a TIME; `BROKEN` if a field is out of range."""
     if form == _TIME_NUMBER:
         zero = (_LONGEST_TIME + 1) * SECOND // _UNITS[precision]
         ticks = np.int64(big_endian(batch, cell, width)) - zero
@@ -153,7 +153,7 @@ def duration(batch: int, cell: int, form: int, width: int, precision: int) -> An
         time = abs(packed)
         hours, minutes, seconds = time // 10_000, time // 100 % 100, time % 100
     else:
-        # A negative time is the negative of hours, minutes, seconds and fraction as one number.
+        # A negative time is stored as the negative of hours, minutes, seconds and fraction as one number.
         bits = 8 * (width - 3)
         packed = np.int64(big_endian(batch, cell, width)) - (np.int64(0x800000) << bits)
         time = abs(packed) >> bits

@@ -1,6 +1,6 @@
-"""MariaDB's UUID, INET4 and INET6: in the binlog BINARY(16) or BINARY(4), as the text that `SELECT` shows.
+"""MariaDB's UUID, INET4 and INET6: BINARY(16) or BINARY(4) in the binlog, the text of `SELECT` in Arrow.
 
-Only the catalog tells these types. As with BINARY, trailing zero bytes are not stored.
+Only the catalog contains these types. As with BINARY, trailing zero bytes are not stored.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 _UUID, _INET4, _INET6 = range(3)
 _FORMS = {"uuid": (_UUID, 16, 36), "inet4": (_INET4, 4, 15), "inet6": (_INET6, 16, 45)}
-"""Type's name → form, bytes of a value, bytes of its longest text."""
+"""Type's name → form, bytes of a value, bytes of the longest text."""
 
 
 @numba.njit
-def _byte(batch: int, start: int, size: int, place: int) -> Any:
-    """A byte of the value, zero where it was not stored."""
-    return load_byte(batch, start + place) if place < size else 0
+def _byte(batch: int, start: int, size: int, index: int) -> Any:
+    """A byte of the value; zero if it was not stored."""
+    return load_byte(batch, start + index) if index < size else 0
 
 
 @numba.njit
-def _word(batch: int, start: int, size: int, place: int) -> Any:
-    """One of the eight 16 bit words of an IPv6 address."""
-    return _byte(batch, start, size, 2 * place) << 8 | _byte(batch, start, size, 2 * place + 1)
+def _word(batch: int, start: int, size: int, index: int) -> Any:
+    """One of the eight 16-bit words of an IPv6 address."""
+    return _byte(batch, start, size, 2 * index) << 8 | _byte(batch, start, size, 2 * index + 1)
 
 
 @numba.njit
@@ -49,11 +49,11 @@ def _write_nibble(text: int, to: int, nibble: int) -> Any:
 
 @numba.njit
 def _write_uuid(batch: int, start: int, size: int, text: int, to: int) -> Any:
-    for place in range(16):
-        if place in (4, 6, 8, 10):
+    for index in range(16):
+        if index in (4, 6, 8, 10):
             store_byte(text, to, 45)
             to += 1
-        byte = _byte(batch, start, size, place)
+        byte = _byte(batch, start, size, index)
         to = _write_nibble(text, to, byte >> 4)
         to = _write_nibble(text, to, byte & 15)
     return to
@@ -61,52 +61,52 @@ def _write_uuid(batch: int, start: int, size: int, text: int, to: int) -> Any:
 
 @numba.njit
 def _write_inet4(batch: int, start: int, size: int, first: int, text: int, to: int) -> Any:
-    """Write the four bytes from `first` on with dots between them."""
-    for place in range(4):
-        if place:
+    """Write the four bytes from `first` on, with dots between them."""
+    for index in range(4):
+        if index:
             store_byte(text, to, 46)
             to += 1
-        to = write_number(text, to, np.uint64(_byte(batch, start, size, first + place)))
+        to = write_number(text, to, np.uint64(_byte(batch, start, size, first + index)))
     return to
 
 
 @numba.njit
 def _write_inet6(batch: int, start: int, size: int, text: int, to: int) -> Any:
-    """Write `::` for the first of the longest runs of zeros, and IPv4 where that is mapped or compatible."""
+    """Write `::` for the first of the longest runs of zeros; mapped and compatible IPv4 with dots."""
     gap, gap_size, run = 8, 0, 0
-    for place in range(8):
-        run = 0 if _word(batch, start, size, place) else run + 1
+    for index in range(8):
+        run = 0 if _word(batch, start, size, index) else run + 1
         if run > gap_size:
-            gap, gap_size = place + 1 - run, run
+            gap, gap_size = index + 1 - run, run
     mapped = gap_size == 5 and _word(batch, start, size, 5) == 0xFFFF
     has_inet4 = gap == 0 and (gap_size == 6 or mapped)
-    place = 0
-    while place < 8:
-        if place == gap:
+    index = 0
+    while index < 8:
+        if index == gap:
             store_byte(text, to, 58)
             store_byte(text, to + 1, 58)
             to += 2
-            place += gap_size
+            index += gap_size
             continue
-        if place and place != gap + gap_size:
+        if index and index != gap + gap_size:
             store_byte(text, to, 58)
             to += 1
-        if has_inet4 and place == 6:
+        if has_inet4 and index == 6:
             return _write_inet4(batch, start, size, 12, text, to)
-        word = _word(batch, start, size, place)
+        word = _word(batch, start, size, index)
         shift = 12
         while shift and not word >> shift:
             shift -= 4
         while shift >= 0:
             to = _write_nibble(text, to, word >> shift & 15)
             shift -= 4
-        place += 1
+        index += 1
     return to
 
 
 @kernel(types.int64, DATA, CELLS, types.int64, types.int64, types.int64, OFFSETS, OUT)
 def _texts(data: Any, cells: Any, prefix: int, form: int, length: int, offsets: Any, out: Any) -> Any:
-    """Write all values; 0, or the complement of the offset of a cell that is too long."""
+    """Write all values; return 0, or the complement of the offset of a cell that is too long."""
     batch, text = address_of(data), address_of(out)
     to = 0
     offsets[0] = 0
@@ -128,7 +128,7 @@ def _texts(data: Any, cells: Any, prefix: int, form: int, length: int, offsets: 
 
 @dataclass(frozen=True, slots=True)
 class AddressCodec:
-    """Length-prefixed binary forms of `length` bytes, or fewer where the last ones are zero."""
+    """Length-prefixed binary forms of `length` bytes, or fewer if the last ones are zero."""
 
     arrow_type: pa.DataType
     width: int
@@ -138,14 +138,14 @@ class AddressCodec:
 
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        place, offsets = arena.take_offsets(cells.size)
-        content = arena.open(cells.size * self.longest_text)
+        offset_buffer, offsets = arena.allocate_offsets(cells.size)
+        content = arena.reserve(cells.size * self.longest_text)
         broken = _texts(data, cells, -self.width, self.form, self.length, offsets, content)
         if broken:
-            raise EventError(f"a value of {self.length} bytes is longer than that", ~broken)
-        return variable(arena, cells, place, int(offsets[-1]), count_nulls(cells))
+            raise EventError(f"a value is longer than the {self.length} bytes of its type", ~broken)
+        return variable(arena, cells, offset_buffer, int(offsets[-1]), count_nulls(cells))
 
 
 def address_codec(column: Column, options: Options) -> Codec:
-    """The codec of a column that is declared as uuid, inet4 or inet6."""
+    """The codec of a column declared as UUID, INET4 or INET6."""
     return AddressCodec(pa.string(), -length_bytes(column), *_FORMS[column.declared or ""])

@@ -1,6 +1,6 @@
-"""VECTOR: 32 bit floats one after the other, as a list.
+"""VECTOR: 32-bit floats one after the other, as a list.
 
-MySQL stores them like a BLOB, MariaDB like a VARBINARY, of which only the catalog tells what it holds.
+MySQL stores them like a BLOB, MariaDB like a VARBINARY that only the catalog identifies as a VECTOR.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _FLOAT_BYTES = 4
 
 @kernel(types.int64, DATA, CELLS, types.int64, OFFSETS, OUT)
 def _floats(data: Any, cells: Any, prefix: int, offsets: Any, out: Any) -> Any:
-    """Copy all contents, and turn `offsets` from bytes to floats; -1 for a cell that ends inside a float."""
+    """Copy all contents and convert `offsets` from bytes to floats.
+
+    Returns the index of a cell that ends inside a float, or -1.
+    """
     batch, content = address_of(data), address_of(out)
     start = np.int64(0)
     for index in range(cells.size):
@@ -51,16 +54,16 @@ class VectorCodec:
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         prefix, count = -self.width, cells.size
-        place, offsets = arena.take_offsets(count)
+        offset_buffer, offsets = arena.allocate_offsets(count)
         total = content_offsets(data, cells, prefix, offsets)
         check_content_size(total)
-        content = arena.open(total)
+        content = arena.reserve(total)
         broken = _floats(data, cells, prefix, offsets, content)
         if broken >= 0:
             raise EventError("a VECTOR value ends inside a number", int(cells[broken]))
         floats = arena.keep(total)
         nulls = count_nulls(cells)
-        buffers = (*validity(arena, cells, nulls), *place, *NO_BUFFER, *floats)
+        buffers = (*validity(arena, cells, nulls), *offset_buffer, *NO_BUFFER, *floats)
         return ArrayParts((count, nulls, total // _FLOAT_BYTES, 0), buffers)
 
 

@@ -304,12 +304,12 @@ def _absent_columns(arena: Arena, rows: Rows, names: tuple[str, ...]) -> ArrayPa
     ends, images = absent_runs(rows)
     lists = absent_names(rows, names)
     listed = [lists[image] for image in images.tolist()]
-    run_ends = arena.put(ends.view(np.uint8))
+    run_ends = arena.append(ends.view(np.uint8))
     children = [name.encode() for run in listed for name in run or ()]
     sizes = [len(run or ()) for run in listed]
     is_list = np.array([run is not None for run in listed])
-    valid = arena.put(np.packbits(is_list, bitorder="little"))
-    offsets_region, offsets = arena.take_offsets(len(listed))
+    valid = arena.append(np.packbits(is_list, bitorder="little"))
+    offsets_region, offsets = arena.allocate_offsets(len(listed))
     offsets[0] = 0
     offsets[1:] = np.cumsum(sizes)
     values = texts(arena, np.zeros(len(children), np.int32), children)

@@ -84,7 +84,7 @@ def test_any_bytes_give_valid_text(charset, cells):
 
 
 def test_an_unknown_character_set_names_the_column():
-    with pytest.raises(EngineError, match="column c has character set klingon"):
+    with pytest.raises(EngineError, match="column c has the unknown character set klingon"):
         codec_for(text_column("klingon"), Options())
 
 

@@ -1,4 +1,4 @@
-"""JSON: an encoder of MySQL's binary format, the kernel and its twin, hostile documents, the real server."""
+"""JSON: an encoder of the binary format, the kernel and its reference, damaged documents, a real server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.binlog.field_types import FieldType
 from engine.decode.arrow.codec import Counters
-from engine.decode.columns.json import text as json_twin
+from engine.decode.columns.json import text as reference
 from engine.decode.columns.json.text import double_text, json_text
 from engine.errors import EventError
 from tests.support.binary_json import (
@@ -93,15 +93,15 @@ def test_decimals_of_all_sizes(data):
     st.tuples(st.sampled_from([DATE, TIME, DATETIME, TIMESTAMP]), st.binary(min_size=8, max_size=8))
     | st.tuples(st.sampled_from([13, 15, 16, 252]), st.binary(max_size=200))
 )
-def test_values_of_sql_types_are_those_of_the_twin(value):
+def test_values_of_sql_types_are_those_of_the_reference(value):
     document = encode({"value": value, "end": [None]})
     assert decode_in_kernel(document) == json_text(document)
 
 
 def decode_in_kernel(document: bytes) -> str:
-    """The text of a document that must not be left to the twin."""
+    """The text of a document that must not be left to the reference."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_twin, "json_text", lambda document: pytest.fail("left to the twin"))
+        patch.setattr(reference, "json_text", lambda document: pytest.fail("left to the reference"))
         return decode(JSON, [document])[0].as_py()
 
 
@@ -245,7 +245,7 @@ def test_a_document_that_multiplies_itself():
         document = (
             struct.pack("<HH", 16, header + len(document)) + struct.pack("<BH", 2, header) * 16 + document
         )
-    with pytest.raises(EventError, match="longer as text"):
+    with pytest.raises(EventError, match="its values overlap"):
         decode(JSON, [bytes([2]) + document])
 
 
@@ -254,7 +254,7 @@ def test_a_document_that_multiplies_itself():
     st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=4),
     st.integers(0, 9),
 )
-def test_damaged_documents_agree_with_the_twin_or_raise(value, damage, cut):
+def test_damaged_documents_agree_with_the_reference_or_raise(value, damage, cut):
     document = bytearray(encode(value))
     for place, byte in damage:
         document[place % len(document)] = byte

@@ -142,7 +142,7 @@ def test_sets(names, data):
     ("type_code", "metadata", "cell"), [(FieldType.ENUM, 1, b"\3"), (FieldType.SET, 8, b"\4" * 8)]
 )
 def test_members_that_the_definition_lacks(type_code, metadata, cell):
-    with pytest.raises(EventError, match="lies beyond the 2 members") as caught:
+    with pytest.raises(EventError, match="exceeds the 2 members") as caught:
         decode(column(type_code, metadata, members=("a", "b")), [cell[:0].ljust(len(cell), b"\1"), cell])
     assert caught.value.offset == 3 + len(cell) or type_code == FieldType.SET
 

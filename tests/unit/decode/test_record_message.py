@@ -8,7 +8,7 @@ import pytest
 
 from engine.binlog.samples import sample_binlogs
 from engine.config.decode_options import DecodeOptions
-from engine.decode.arrow.arena import ALIGNMENT, NO_BUFFER, Arena, ArenaFull, ArrayParts, in_own_room
+from engine.decode.arrow.arena import ALIGNMENT, NO_BUFFER, Arena, ArenaFull, ArrayParts, in_own_arena
 from engine.decode.arrow.codec import Counters
 from engine.decode.arrow.record_message import MessageTemplate, read_arrays, write_batch
 from engine.decode.batch import BatchDecoder
@@ -56,7 +56,7 @@ def test_a_room_that_is_too_small_is_refused_and_a_larger_one_found():
     for size in (8, 200, 2000, 20_000):
         with pytest.raises(ArenaFull):
             write_batch(Arena(np.empty(size, np.uint8)), template, batch)
-        message, _ = in_own_room(size, lambda room: write_batch(room, template, batch))
+        message, _ = in_own_arena(size, lambda arena: write_batch(arena, template, batch))
         assert pa.ipc.read_record_batch(pa.py_buffer(message.content), batch.schema).equals(batch)
 
 
@@ -91,7 +91,7 @@ def test_buffers_that_are_not_there_take_nothing():
     template = MessageTemplate(schema)
     arena = Arena(np.empty(5000, np.uint8))
     start = template.begin(arena)
-    place = arena.put(np.array([7, 8]).view(np.uint8))
+    place = arena.append(np.array([7, 8]).view(np.uint8))
     message = template.finish(arena, start, 2, [ArrayParts((2, 0), (*NO_BUFFER, *place))])
     assert len(message.content) == template.body + 16
     assert pa.ipc.read_record_batch(pa.py_buffer(message.content), schema).to_pydict() == {"a": [7, 8]}
@@ -99,16 +99,16 @@ def test_buffers_that_are_not_there_take_nothing():
 
 def test_a_room_hands_out_no_byte_twice():
     arena = Arena(np.empty(PADDING + 64, np.uint8))
-    opened = arena.open(64)
+    opened = arena.reserve(64)
     assert len(opened) == 64 + PADDING
     assert arena.keep(5) == (0, 5)
-    assert arena.put(np.arange(9, dtype=np.uint8)) == (8, 9)
+    assert arena.append(np.arange(9, dtype=np.uint8)) == (8, 9)
     assert arena.end == 24
     with pytest.raises(ArenaFull) as full:
-        arena.open(41)
+        arena.reserve(41)
     assert full.value.size == 41
-    assert len(arena.open_rest(1000)) == 40 + PADDING
-    assert len(arena.open_rest(10)) == 10 + PADDING
+    assert len(arena.reserve_rest(1000)) == 40 + PADDING
+    assert len(arena.reserve_rest(10)) == 10 + PADDING
 
 
 @pytest.mark.parametrize("codec", [Utf8Codec(pa.string(), -2), BinaryCodec(pa.binary(), -2)])

@@ -35,8 +35,8 @@ BATCHES = [batch_of(rows) for rows in (3, 30_000, 20_000, 5, 40_000)]
 
 def messages_in(memory: np.ndarray) -> list[memoryview]:
     """As a decoder leaves them in a slot, one behind another."""
-    room, template = Arena(memory), MessageTemplate(SCHEMA)
-    return [write_batch(room, template, batch)[0].content.data for batch in BATCHES]
+    arena, template = Arena(memory), MessageTemplate(SCHEMA)
+    return [write_batch(arena, template, batch)[0].content.data for batch in BATCHES]
 
 
 def aligned(offset: int = 0) -> np.ndarray:

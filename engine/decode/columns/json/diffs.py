@@ -1,8 +1,9 @@
-"""What an update changes in a JSON document, as MySQL logs it with `binlog_row_value_options=PARTIAL_JSON`.
+"""JSON differences: how MySQL logs an update of a document with `binlog_row_value_options=PARTIAL_JSON`.
 
-A list of differences: replace, insert or remove what is at a path. Applied to the document before, they give
-the one behind the update; where that is not known they can be shown as a document of their own. Source:
-`Json_diff_vector::read_binary` and `apply_json_diff` in MySQL's `sql/json_diff.cc`, `sql/json_path.cc`.
+Each difference replaces, inserts or removes the value at a path. Applied to the document before the update,
+they give the one after it; if that document is not known, they can be converted to a JSON document
+themselves. Source: `Json_diff_vector::read_binary` and `apply_json_diff` in MySQL's `sql/json_diff.cc`,
+`sql/json_path.cc`.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ _LEG = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A place in an array, counted from its first value or back from its last."""
+    """An array cell of a path, counted from the array's first value or backwards from its last."""
 
     index: int
     from_end: bool = False
 
-    def position(self, size: int) -> int | None:
-        """The index in an array of `size` values; null outside it."""
+    def resolve(self, size: int) -> int | None:
+        """The index in an array of `size` values; None if it is outside the array."""
         if self.index >= size:
             return None
         return size - 1 - self.index if self.from_end else self.index
@@ -47,19 +48,19 @@ class JsonDiff:
     path: str
     """As the server writes it."""
     legs: tuple[bytes | Cell, ...]
-    """The path's steps: an object's key, or a place in an array. At least one."""
+    """The path's legs: keys of objects and cells of arrays. At least one."""
     value: bytes | None
-    """The binary document that is put there; null where something is removed."""
+    """The new value as a binary document; None for `REMOVE`."""
 
 
 def read_diffs(content: bytes) -> tuple[JsonDiff, ...]:
-    """The differences in a cell, behind its length. Raises `EventError` for anything malformed."""
+    """The differences in a cell's content (without its length). Raises `EventError` if it is malformed."""
     reader = EventReader(content)
     diffs = []
     while reader.remaining:
         operation = reader.uint(1)
         if operation not in _NAMES:
-            raise EventError(f"{operation} is no way to change a JSON document", reader.offset - 1)
+            raise EventError(f"{operation} is not a known JSON difference operation", reader.offset - 1)
         path = _path(reader)
         value = None if operation == REMOVE else reader.length_encoded_bytes()
         diffs.append(JsonDiff(operation, path, _legs(path), value))
@@ -67,9 +68,9 @@ def read_diffs(content: bytes) -> tuple[JsonDiff, ...]:
 
 
 def apply_diffs(document: bytes, diffs: Sequence[JsonDiff]) -> bytes:
-    """The binary document that `diffs` make of another.
+    """The binary document after applying `diffs` to `document`.
 
-    Raises `EventError` where they do not fit it, as the server's own replicas do.
+    Raises `EventError` if they do not fit the document; replication in the server fails in the same way.
     """
     if not diffs:
         return document
@@ -80,7 +81,7 @@ def apply_diffs(document: bytes, diffs: Sequence[JsonDiff]) -> bytes:
 
 
 def diffs_document(diffs: Sequence[JsonDiff]) -> bytes:
-    """The differences as a document: `[{"op": "replace", "path": "$.a", "value": 1}, …]`."""
+    """The differences as a binary document: `[{"op": "replace", "path": "$.a", "value": 1}, …]`."""
     items: list[Node] = []
     for diff in diffs:
         item: dict[bytes, Node] = {
@@ -105,15 +106,15 @@ def _legs(path: str) -> tuple[bytes | Cell, ...]:
     legs: list[bytes | Cell] = []
     at = path.find("$") + 1
     if not at or path[: at - 1].strip():
-        raise EventError(f"the JSON path {path!r} does not start at the document")
+        raise EventError(f"the JSON path {path!r} does not start with $")
     while at < len(path):
         match = _LEG.match(path, at)
         if match is None:
-            raise EventError(f"the JSON path {path!r} leads to no single place")
+            raise EventError(f"the JSON path {path!r} does not identify a single value")
         legs.append(_leg(match, path))
         at = match.end()
     if not legs:
-        raise EventError("a difference replaces a whole JSON document")
+        raise EventError("the path of a JSON difference is the whole document")
     return tuple(legs)
 
 
@@ -127,7 +128,7 @@ def _leg(match: re.Match[str], path: str) -> bytes | Cell:
     try:
         return str(json.loads(match["quoted"], strict=False)).encode()
     except ValueError:
-        raise EventError(f"the JSON path {path!r} holds no proper name") from None
+        raise EventError(f"the JSON path {path!r} contains an invalid key") from None
 
 
 def _apply(root: Node, diff: JsonDiff) -> None:
@@ -143,16 +144,16 @@ def _apply(root: Node, diff: JsonDiff) -> None:
         else:
             parent[leg] = value
     elif isinstance(parent, list) and isinstance(leg, Cell):
-        place = leg.position(len(parent))
+        index = leg.resolve(len(parent))
         if diff.operation == INSERT and value is not None:
-            # Behind the end is at the end; before the beginning is at the beginning.
-            parent.insert((0 if leg.from_end else len(parent)) if place is None else place, value)
-        elif place is None:
+            # An index after the end appends the value; one before the start inserts it at the start.
+            parent.insert((0 if leg.from_end else len(parent)) if index is None else index, value)
+        elif index is None:
             raise _unfit(diff)
         elif value is None:
-            del parent[place]
+            del parent[index]
         else:
-            parent[place] = value
+            parent[index] = value
     else:
         raise _unfit(diff)
 
@@ -161,13 +162,14 @@ def _step(node: Node, leg: bytes | Cell, diff: JsonDiff) -> Node:
     if isinstance(node, dict) and isinstance(leg, bytes) and leg in node:
         return node[leg]
     if isinstance(node, list) and isinstance(leg, Cell):
-        place = leg.position(len(node))
-        if place is not None:
-            return node[place]
+        index = leg.resolve(len(node))
+        if index is not None:
+            return node[index]
     raise _unfit(diff)
 
 
 def _unfit(diff: JsonDiff) -> EventError:
     return EventError(
-        f"a JSON document has no place to {_NAMES[diff.operation]} at {diff.path!r}, as its update wants"
+        f"a JSON difference cannot {_NAMES[diff.operation]} a value at {diff.path!r}: "
+        "the document before the update does not fit"
     )

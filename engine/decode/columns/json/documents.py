@@ -1,7 +1,7 @@
 """JSON columns: MySQL's binary documents as the text that MySQL prints.
 
-A kernel writes each document at once (`json_kernel`). What that leaves, above all broken documents, goes to
-the readable `json_twin`, which also explains the format and raises the errors.
+A kernel writes the documents (`kernel`). Those that it leaves, mostly broken ones, are converted by the slow
+but readable reference implementation (`text`), which also raises the errors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine.decode.arrow.arena import Arena, ArrayParts
 from engine.decode.arrow.buffers import check_content_size, content_offsets, count_nulls, variable
 from engine.decode.arrow.codec import Codec, Counters, Options
 from engine.decode.columns.doubles import powers_of_ten
-from engine.decode.columns.json import text as twin
+from engine.decode.columns.json import text as reference
 from engine.decode.columns.json.kernel import STACK_WORDS, write_document
 from engine.decode.columns.text.utf8_check import is_ascii, is_utf8
 from engine.decode.columns.widths import length_bytes
@@ -28,7 +28,7 @@ from engine.kernels.kernel import Bytes, Int32s
 from engine.kernels.memory import address_of, little_endian
 from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
-_GROWTH, _SHORTEST_LIMIT = twin.GROWTH, twin.SHORTEST_LIMIT
+_GROWTH, _SHORTEST_LIMIT = reference.GROWTH, reference.SHORTEST_LIMIT
 
 
 @kernel(
@@ -52,7 +52,10 @@ def _documents(
     out: Any,
     left: Any,
 ) -> Any:
-    """Write all documents; their size, and how many are left to the twin, their indices being in `left`."""
+    """Write all documents; return their size in bytes and how many are left to the reference.
+
+    `left` receives the indices of the latter.
+    """
     batch, frames, tens, text = address_of(data), address_of(stack), address_of(powers), address_of(out)
     to = np.int64(0)
     leftovers = 0
@@ -75,7 +78,7 @@ def _documents(
 
 @dataclass(frozen=True, slots=True)
 class JsonCodec:
-    """MySQL's JSON. (MariaDB's is LONGTEXT with another name.)"""
+    """MySQL's JSON. (MariaDB's JSON is an alias of LONGTEXT.)"""
 
     arrow_type: pa.DataType
     width: int
@@ -83,9 +86,9 @@ class JsonCodec:
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
         prefix = -self.width
-        place, offsets = arena.take_offsets(cells.size)
+        offset_buffer, offsets = arena.allocate_offsets(cells.size)
         stored = content_offsets(data, cells, prefix, offsets)
-        content = arena.open(_GROWTH * stored + _SHORTEST_LIMIT * cells.size)
+        content = arena.reserve(_GROWTH * stored + _SHORTEST_LIMIT * cells.size)
         left = np.empty(cells.size, np.int32)
         stack = np.empty(STACK_WORDS, np.uint64)
         size, leftovers = _documents(data, cells, prefix, stack, powers_of_ten(), offsets, content, left)
@@ -93,22 +96,22 @@ class JsonCodec:
             texts = {index: self._text(data, int(cells[index])) for index in left[:leftovers].tolist()}
             joined = _insert(offsets, content, texts)
             size = len(joined)
-            arena.open(size)[:size] = np.frombuffer(joined, np.uint8)
-        return variable(arena, cells, place, size, count_nulls(cells))
+            arena.reserve(size)[:size] = np.frombuffer(joined, np.uint8)
+        return variable(arena, cells, offset_buffer, size, count_nulls(cells))
 
     def _text(self, data: NDArray[np.uint8], cell: int) -> bytes:
-        """A document's text by the twin."""
+        """A document's text, by the reference implementation."""
         start = cell - self.width
         size = int.from_bytes(data[cell:start].tobytes(), "little")
         document = data[start : start + size].tobytes()
         try:
-            return twin.json_text(document).encode()
+            return reference.json_text(document).encode()
         except EventError as error:
             raise EventError(error.reason, start + error.offset) from error
 
 
 def _insert(offsets: Int32s, content: Bytes, texts: dict[int, bytes]) -> bytes:
-    """The content with the texts (by index, ascending) in their empty places; the offsets become its own."""
+    """Insert the texts (by index, ascending) into the content where it is empty, and update the offsets."""
     lengths = np.diff(offsets.astype(np.int64))
     lengths[list(texts)] = [len(text) for text in texts.values()]
     pieces: list[bytes] = []
@@ -124,5 +127,5 @@ def _insert(offsets: Int32s, content: Bytes, texts: dict[int, bytes]) -> bytes:
 
 
 def json_codec(column: Column, options: Options) -> Codec:
-    """The codec of a JSON column, whose metadata is the number of bytes of a document's length."""
+    """The codec of a JSON column, whose metadata is the size of a document's length prefix in bytes."""
     return JsonCodec(pa.string(), -length_bytes(column))

@@ -1,7 +1,7 @@
 """Kernel helpers that write MySQL's binary JSON as text: one document at a time, without recursion.
 
-A stack of the containers that are still open stands in memory that the caller gives. The format, and the
-text, are those of `json_twin`; what is broken, or would need far more room than most, is left to it.
+The stack of open containers is in memory that the caller provides. Format and text are those of the reference
+implementation (`text`); broken documents, and those that need far more memory than most, are left to it.
 """
 
 from __future__ import annotations
@@ -16,29 +16,31 @@ from numba.extending import intrinsic
 
 from engine.decode.columns.digits import write_number
 from engine.decode.columns.doubles import write_double
-from engine.decode.columns.json import text as twin
+from engine.decode.columns.json import text as reference
 from engine.decode.columns.json.opaque import LEFT, write_opaque
 from engine.kernels.memory import little_endian, load_byte, load_word, store_byte, store_word
 
-_SMALL_OBJECT, _LARGE_OBJECT, _LARGE_ARRAY = twin.SMALL_OBJECT, twin.LARGE_OBJECT, twin.LARGE_ARRAY
-_LITERAL, _INT16, _UINT16, _INT32, _UINT32 = twin.LITERAL, twin.INT16, twin.UINT16, twin.INT32, twin.UINT32
-_INT64, _UINT64, _DOUBLE, _STRING = twin.INT64, twin.UINT64, twin.DOUBLE, twin.STRING
-_OPAQUE = twin.OPAQUE
-_DEEPEST = twin.DEEPEST
+_SMALL_OBJECT, _LARGE_OBJECT = reference.SMALL_OBJECT, reference.LARGE_OBJECT
+_LARGE_ARRAY = reference.LARGE_ARRAY
+_LITERAL, _INT16, _UINT16 = reference.LITERAL, reference.INT16, reference.UINT16
+_INT32, _UINT32 = reference.INT32, reference.UINT32
+_INT64, _UINT64, _DOUBLE, _STRING = reference.INT64, reference.UINT64, reference.DOUBLE, reference.STRING
+_OPAQUE = reference.OPAQUE
+_DEEPEST = reference.DEEPEST
 
 _WIDEST_SCALAR = 34
-"""Characters of a value that is neither string nor container, at most."""
+"""The most characters of a value that is neither a string nor a container."""
 
-STACK_WORDS = twin.DEEPEST * 5
+STACK_WORDS = reference.DEEPEST * 5
 """Memory that `write_document` needs for its stack, in words of eight bytes."""
 _FRAME_BYTES = 40
 _BASE, _END, _COUNT, _INDEX, _KIND = 0, 8, 16, 24, 32
-"""A frame of the stack: container's start and end, number of values, index of the next one, type."""
+"""Fields of a stack frame: the container's start, end, number of values, index of the next one, type."""
 
 _ONES = 0x0101010101010101
 _HIGH_BITS = 0x8080808080808080
 _SPACES = np.array([(0x2020202020202020 << 8 * size) & 0xFFFFFFFFFFFFFFFF for size in range(9)], np.uint64)
-"""For a size: spaces in the bytes of a word behind so many."""
+"""By a number of bytes: a word with spaces in the bytes after these."""
 
 
 @numba.njit
@@ -63,7 +65,7 @@ def _widen(typing_context: Any, number: Any) -> Any:
 
 @numba.njit
 def _write_integer(text: int, to: int, number: int) -> Any:
-    """Write an int64; where it ends."""
+    """Write an int64; return the end offset."""
     if number < 0:
         store_byte(text, to, 45)
         return write_number(text, to + 1, ~_widen(number) + np.uint64(1))
@@ -72,7 +74,7 @@ def _write_integer(text: int, to: int, number: int) -> Any:
 
 @numba.njit
 def _is_plain(word: Any) -> Any:
-    """Whether none of a word's eight bytes is a control character, a quote or a backslash."""
+    """Whether none of a word's eight bytes is a control character, a double quote or a backslash."""
     ones, high = np.uint64(_ONES), np.uint64(_HIGH_BITS)
     quotes, backslashes = word ^ ones * np.uint64(0x22), word ^ ones * np.uint64(0x5C)
     below = (word - ones * np.uint64(0x20)) & ~word
@@ -82,7 +84,7 @@ def _is_plain(word: Any) -> Any:
 
 @numba.njit
 def _write_string(batch: int, at: int, end: int, text: int, to: int) -> Any:
-    """Write the bytes from `at` to `end` as a JSON string; where it ends."""
+    """Write the bytes from `at` to `end` as a JSON string; return the end offset."""
     store_byte(text, to, 34)
     to += 1
     while at < end:
@@ -127,7 +129,7 @@ def _write_string(batch: int, at: int, end: int, text: int, to: int) -> Any:
 
 @numba.njit
 def _literal(text: int, to: int, literal: int) -> Any:
-    """Write null (0), true (1) or false (2)."""
+    """Write null (0), true (1) or false (2); return the end offset."""
     word = np.uint64(0x6C6C756E)
     if literal == 1:
         word = np.uint64(0x65757274)
@@ -139,7 +141,7 @@ def _literal(text: int, to: int, literal: int) -> Any:
 
 @numba.njit
 def _variable_length(batch: int, at: int, end: int) -> Any:
-    """A length in seven bits per byte, and where it ends (`LEFT` where it has none)."""
+    """A length in seven bits per byte, and its end offset (`LEFT` if it does not end)."""
     length, shift, byte = np.int64(0), 0, np.int64(0x80)
     while byte & 0x80:
         if at >= end or shift > 28:
@@ -153,7 +155,7 @@ def _variable_length(batch: int, at: int, end: int) -> Any:
 
 @numba.njit
 def _scalar(batch: int, kind: int, at: int, end: int, powers: int, text: int, to: int, limit: int) -> Any:
-    """Write the value of type `kind` at `at`; where it ends, or `LEFT`."""
+    """Write the value of type `kind` at `at`; return the end offset, or `LEFT`."""
     if to + _WIDEST_SCALAR > limit:
         return LEFT
     if kind == _LITERAL:
@@ -204,15 +206,16 @@ def _scalar(batch: int, kind: int, at: int, end: int, powers: int, text: int, to
 def write_document(
     batch: int, start: int, end: int, stack: int, powers: int, text: int, to: int, limit: int
 ) -> Any:
-    """Write the document from `start` to `end` of the batch, up to `limit`; where its text ends, or `LEFT`.
+    """Write the document from `start` to `end` of the batch; return the end offset of its text, or `LEFT`.
 
-    `stack`, `powers` (of ten) and `text` are addresses, `limit` is an offset from `text` as `to` is.
+    `stack`, `powers` (of ten) and `text` are addresses; `to` and `limit`, the most that the text may reach,
+    are offsets from `text`.
     """
     if start == end:
         return _literal(text, to, 0)
     kind, at, depth = load_byte(batch, start), start + 1, -1
     while True:
-        # A value of type `kind` stands at `at`, somewhere before `end`.
+        # The next value has the type `kind`; its content starts at `at`, before `end`.
         if kind <= _LARGE_ARRAY:
             width = 4 if kind in (_LARGE_OBJECT, _LARGE_ARRAY) else 2
             if at + 2 * width > end or depth + 1 == _DEEPEST or to + 2 > limit:
@@ -243,7 +246,7 @@ def write_document(
             depth -= 1
         if depth < 0:
             return to
-        # Go on with the next value of the innermost one.
+        # Continue with the next value of the innermost container.
         base, end = _get(stack, depth, _BASE), _get(stack, depth, _END)
         count, index = _get(stack, depth, _COUNT), _get(stack, depth, _INDEX)
         kind = _get(stack, depth, _KIND)

@@ -1,7 +1,7 @@
 """Kernel helpers that write the values of SQL types in MySQL's binary JSON: decimals, dates, times, bytes.
 
-Every DECIMAL that an SQL expression puts into a document is one of them. The forms, and the texts, are those
-of `json_twin`; what is broken is left to it.
+Every DECIMAL that an SQL expression puts into a document is stored in this way. Formats and texts are those
+of the reference implementation (`text`), to which broken values are left.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from engine.decode.columns.digits import digits_of, write_digits, write_number
 from engine.kernels.memory import big_endian, load_byte, load_word, store_byte, store_word
 
 LEFT = -1
-"""Instead of where a text ends: the document is left to the twin."""
+"""Returned instead of a text's end offset: the document is left to the reference implementation."""
 
 _NEWDECIMAL, _DATE, _TIME = int(FieldType.NEWDECIMAL), int(FieldType.DATE), int(FieldType.TIME)
 _DATETIME, _TIMESTAMP = int(FieldType.DATETIME), int(FieldType.TIMESTAMP)
 
 _GROUP_DIGITS = 9
 _LONGEST_DECIMAL = MAX_PRECISION + 3
-"""Characters: the digits, a sign, a zero before the point, the point."""
+"""In characters: the digits, the sign, a zero before the point, the point."""
 _LONGEST_TIME = 40
-"""Characters of a date or time in quotes, whatever its bits."""
+"""The most characters of a date or time in quotes, for any bits."""
 
 _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
 _BASE64_LINE = 57
@@ -37,19 +37,19 @@ _BASE64_TYPE = np.uint64(int.from_bytes(b"type", "little"))
 
 @numba.njit
 def _group_bytes(digits: int) -> Any:
-    """Bytes that a group of at most nine decimal digits takes."""
+    """Bytes of a group of at most nine decimal digits."""
     return min((digits + 1) >> 1, 4)
 
 
 @numba.njit
 def _stored_bytes(digits: int) -> Any:
-    """Bytes that the digits on one side of the point take."""
+    """Bytes of the digits on one side of the point."""
     return digits // _GROUP_DIGITS * 4 + _group_bytes(digits % _GROUP_DIGITS)
 
 
 @numba.njit
 def _write_decimal(batch: int, at: int, size: int, text: int, to: int) -> Any:
-    """Write the DECIMAL with its precision and scale at `at`; where it ends, or `LEFT`."""
+    """Write the DECIMAL whose precision and scale are at `at`; return the end offset, or `LEFT`."""
     precision, scale = load_byte(batch, at), load_byte(batch, at + 1)
     if precision == 0 or precision > MAX_PRECISION or scale > min(precision, MAX_SCALE):
         return LEFT
@@ -73,7 +73,7 @@ def _write_decimal(batch: int, at: int, size: int, text: int, to: int) -> Any:
                 leading = False
             store_byte(text, to, 46)
             to += 1
-        # Before the point the first group is the short one, behind it the last.
+        # Before the point the first group is the short one, after it the last.
         digits = (left - scale) % _GROUP_DIGITS if left > scale else min(left, _GROUP_DIGITS)
         if digits == 0:
             digits = _GROUP_DIGITS
@@ -99,13 +99,13 @@ def _write_decimal(batch: int, at: int, size: int, text: int, to: int) -> Any:
 
 @numba.njit
 def _write_at_least(text: int, to: int, number: Any, digits: int) -> Any:
-    """Write `number` (uint64) with zeros before it up to so many digits; where it ends."""
+    """Write `number` (uint64) with at least `digits` digits; return the end offset."""
     return write_digits(text, to, number, max(digits, digits_of(number)))
 
 
 @numba.njit
 def _write_temporal(field_type: int, packed: Any, text: int, to: int) -> Any:
-    """Write the date or time in MySQL's packed form (an int64's bits) in quotes; where it ends."""
+    """Write the date or time in MySQL's packed form (an int64's bits) in quotes; return the end offset."""
     store_byte(text, to, 34)
     to += 1
     negative = packed >> np.uint64(63) != 0
@@ -142,7 +142,7 @@ def _write_temporal(field_type: int, packed: Any, text: int, to: int) -> Any:
 
 @numba.njit
 def _write_base64(batch: int, field_type: int, at: int, size: int, text: int, to: int, limit: int) -> Any:
-    """Write the bytes of any other type as MySQL does; where they end, or `LEFT`."""
+    """Write the bytes of any other type as MySQL does; return the end offset, or `LEFT`."""
     if to + 20 + (size + 2) // 3 * 4 + size // _BASE64_LINE * 2 > limit:
         return LEFT
     store_word(text, to, _BASE64_START)
@@ -160,9 +160,9 @@ def _write_base64(batch: int, field_type: int, at: int, size: int, text: int, to
             bits |= load_byte(batch, at + offset + 1) << 8
         if offset + 2 < size:
             bits |= load_byte(batch, at + offset + 2)
-        for place in range(4):
-            known = offset + place <= size
-            store_byte(text, to + place, np.int64(_BASE64[bits >> (18 - 6 * place) & 63]) if known else 61)
+        for index in range(4):
+            known = offset + index <= size
+            store_byte(text, to + index, np.int64(_BASE64[bits >> (18 - 6 * index) & 63]) if known else 61)
         to += 4
     store_byte(text, to, 34)
     return to + 1
@@ -170,7 +170,7 @@ def _write_base64(batch: int, field_type: int, at: int, size: int, text: int, to
 
 @numba.njit
 def write_opaque(batch: int, field_type: int, at: int, size: int, text: int, to: int, limit: int) -> Any:
-    """Write the value of an SQL type in the `size` bytes at `at`; where it ends, or `LEFT`."""
+    """Write the value of an SQL type in the `size` bytes at `at`; return the end offset, or `LEFT`."""
     if field_type == _NEWDECIMAL and size > 2:
         if to + _LONGEST_DECIMAL > limit:
             return LEFT

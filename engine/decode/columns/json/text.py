@@ -1,10 +1,11 @@
-"""MySQL's binary JSON as the text that MySQL prints: the readable twin of the kernel in `json_documents`.
+"""MySQL's binary JSON as the text that MySQL prints: the slow, readable reference of the kernel in
+`documents`.
 
-It renders every value there is, and it is what the kernel leaves rare values and broken documents to. All
-offsets are checked against the container that holds them, and nothing may point back, so that a document
-cannot loop; and the text may not outgrow the document, so that it cannot multiply itself. Strings and keys
-are utf8mb4, so other bytes are an error. The format is that of MySQL's `sql-common/json_binary.h`, the text
-that of `Json_wrapper::to_string`.
+It converts every valid value; the kernel leaves rare values and broken documents to it. All offsets are
+checked against the container that holds them and must not point backwards, so a document cannot contain
+itself; the text is limited to a multiple of the document's size, so values that share bytes cannot multiply
+it. Strings and keys are utf8mb4, so other bytes are an error. The format is that of MySQL's
+`sql-common/json_binary.h`, the text that of `Json_wrapper::to_string`.
 """
 
 from __future__ import annotations
@@ -23,28 +24,29 @@ LITERAL, INT16, UINT16, INT32, UINT32, INT64, UINT64, DOUBLE, STRING = range(4, 
 OPAQUE = 15
 
 DEEPEST = 100
-"""Containers inside each other, as many as MySQL allows."""
+"""The deepest nesting of containers that MySQL allows."""
 GROWTH = 8
-"""Characters of text for each byte of a document, at most; an escaped control character takes six."""
+"""The most characters of text per byte of a document; an escaped control character takes six."""
 SHORTEST_LIMIT = 64
+"""Characters that every document may take in addition."""
 
 LITERALS = ("null", "true", "false")
 _NUMBERS = {INT16: "<h", UINT16: "<H", INT32: "<i", UINT32: "<I", INT64: "<q", UINT64: "<Q", DOUBLE: "<d"}
 INLINED = ({LITERAL, INT16, UINT16}, {LITERAL, INT16, UINT16, INT32, UINT32})
-"""Values that stand in the table of values itself, in small and in large containers."""
+"""Types whose values are stored in the table of values itself, in small and in large containers."""
 
 _ESCAPES = {ord('"'): '\\"', ord("\\"): "\\\\"}
 _ESCAPES |= {byte: f"\\u{byte:04x}" for byte in range(0x20)}
 _ESCAPES |= {ord(c): f"\\{name}" for c, name in zip("\b\t\n\f\r", "btnfr", strict=True)}
 
 _FIXED_DIGITS = range(-14, 16)
-"""Places of the decimal point, counted from the first digit, for which numbers have no exponent."""
+"""Numbers of digits before the decimal point (below 0: zeros after it) that need no exponent."""
 _BASE64_LINE = 57
 """Bytes per line of base64; the line breaks are part of the text."""
 
 
 def json_text(document: bytes) -> str:
-    """The text of a document. Raises `EventError`, its offset counted in `document`, for a broken one."""
+    """The text of a document. Raises `EventError`, with an offset in `document`, for a broken one."""
     if not document:
         return "null"
     reader = _Reader(document, GROWTH * len(document) + SHORTEST_LIMIT)
@@ -53,7 +55,7 @@ def json_text(document: bytes) -> str:
 
 
 def double_text(value: float) -> str:
-    """A double as MySQL prints it: the fewest digits that give it back, at least one after the point."""
+    """A double as MySQL prints it: the fewest digits that identify it, at least one after the point."""
     sign = "-" if math.copysign(1, value) < 0 else ""
     if value == 0:
         return sign + "0.0"
@@ -79,16 +81,16 @@ class _Reader:
     def write(self, text: str) -> None:
         self.room -= len(text)
         if self.room < 0:
-            raise EventError("a JSON document is far longer as text than the server can have stored")
+            raise EventError("a JSON document has more text than its size allows: some of its values overlap")
         self.parts.append(text)
 
     def check(self, at: int, size: int, end: int) -> None:
-        """Raise `EventError` unless `size` bytes at `at` lie before `end`."""
+        """Raise `EventError` unless the `size` bytes at `at` end at or before `end`."""
         if size > end - at:
             raise EventError("a JSON value does not lie inside its document", at)
 
     def take(self, at: int, size: int, end: int) -> bytes:
-        """`size` bytes at `at`, all of them before `end`."""
+        """The `size` bytes at `at`, which must end at or before `end`."""
         self.check(at, size, end)
         return self.document[at : at + size]
 
@@ -96,7 +98,7 @@ class _Reader:
         return int.from_bytes(self.take(at, size, end), "little")
 
     def variable_length(self, at: int, end: int) -> tuple[int, int]:
-        """A length in seven bits per byte, and where it ends."""
+        """A length in seven bits per byte, and its end offset."""
         length = 0
         for shift in range(0, 35, 7):
             byte = self.number(at, 1, end)
@@ -104,7 +106,7 @@ class _Reader:
             length |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return length, at
-        raise EventError("a JSON length has no end", at)
+        raise EventError("a JSON length has too many bytes", at)
 
     def value(self, kind: int, at: int, end: int, depth: int) -> None:
         """Write the value of type `kind` whose content starts at `at` and lies before `end`."""
@@ -113,13 +115,13 @@ class _Reader:
         elif kind == LITERAL:
             literal = self.number(at, 1, end)
             if literal >= len(LITERALS):
-                raise EventError(f"{literal} is no JSON literal", at)
+                raise EventError(f"{literal} is not a JSON literal", at)
             self.write(LITERALS[literal])
         elif kind in _NUMBERS:
             form = _NUMBERS[kind]
             (number,) = struct.unpack(form, self.take(at, struct.calcsize(form), end))
             if isinstance(number, float) and not math.isfinite(number):
-                raise EventError(f"{number} is no JSON number", at)
+                raise EventError(f"{number} is not a JSON number", at)
             self.write(double_text(number) if isinstance(number, float) else str(number))
         elif kind == STRING:
             length, at = self.variable_length(at, end)
@@ -129,10 +131,10 @@ class _Reader:
             length, at = self.variable_length(at + 1, end)
             self.opaque(field_type, self.take(at, length, end), at)
         else:
-            raise EventError(f"{kind} is no JSON type", at)
+            raise EventError(f"{kind} is not a JSON type", at)
 
     def string(self, at: int, size: int, end: int) -> None:
-        """Write the `size` bytes at `at`, all of them before `end`, as a JSON string."""
+        """Write the `size` bytes at `at`, which must end at or before `end`, as a JSON string."""
         content = self.take(at, size, end)
         try:
             text = content.decode()
@@ -164,7 +166,7 @@ class _Reader:
                 entry = keys + index * (width + 2)
                 key = start + self.number(entry, width, end)
                 length = self.number(entry + width, 2, end)
-                self.behind_tables(key, contents)
+                self.check_contents(key, contents)
                 self.string(key, length, end)
                 self.write(": ")
             entry = values + index * (1 + width)
@@ -173,18 +175,18 @@ class _Reader:
                 self.value(kind, entry + 1, end, depth + 1)
             else:
                 at = start + self.number(entry + 1, width, end)
-                self.behind_tables(at, contents)
+                self.check_contents(at, contents)
                 self.value(kind, at, end, depth + 1)
         self.write("}" if is_object else "]")
 
     @staticmethod
-    def behind_tables(at: int, contents: int) -> None:
-        """Raise `EventError` for an offset that points before a container's contents."""
+    def check_contents(at: int, contents: int) -> None:
+        """Raise `EventError` for an offset before the container's contents."""
         if at < contents:
             raise EventError("a JSON offset points into the tables of its container", at)
 
     def opaque(self, field_type: int, content: bytes, at: int) -> None:
-        """Write a value of an SQL type that JSON has none for."""
+        """Write a value of an SQL type that JSON does not have."""
         if field_type == FieldType.NEWDECIMAL and len(content) > 2:
             self.write(decimal_text(content[2:], content[0], content[1]))
         elif field_type in (FieldType.DATE, FieldType.TIME, FieldType.DATETIME, FieldType.TIMESTAMP):
@@ -198,7 +200,7 @@ class _Reader:
 
 
 def _temporal_text(field_type: int, packed: int) -> str:
-    """A date or time out of MySQL's packed form, always with six fraction digits."""
+    """The text of a date or time in MySQL's packed form, always with six fraction digits."""
     sign = "-" if packed < 0 else ""
     fields, micros = abs(packed) >> 24, abs(packed) & 0xFFFFFF
     time = f"{fields >> 6 & 63:02}:{fields & 63:02}.{micros:06}"

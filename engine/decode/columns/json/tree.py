@@ -1,7 +1,8 @@
-"""MySQL's binary JSON taken apart and put together again, for the few places that change a document.
+"""Parses MySQL's binary JSON into a tree and serializes it again, to apply the differences of partial
+updates.
 
-Containers become Python's, scalars stay the very bytes that they are, so that nothing is rounded on the way.
-The format is explained in `json_twin`; every offset is checked as there.
+Containers become Python containers; scalars keep their bytes, so that no value is rounded. The format is
+that of `text`, and every offset is checked as there.
 """
 
 from __future__ import annotations
@@ -30,37 +31,38 @@ from engine.errors import EventError, UnsupportedError
 
 _SIZES = {LITERAL: 1, INT16: 2, UINT16: 2, INT32: 4, UINT32: 4, INT64: 8, UINT64: 8, DOUBLE: 8}
 _LARGEST_SMALL = 0xFFFF
-"""Bytes of a container whose offsets and sizes have two bytes."""
+"""The most bytes of a container whose offsets and sizes have two bytes."""
 _LARGEST = 0xFFFFFFFF
+"""The most bytes of a container whose offsets and sizes have four bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A value that is no container: its type and its bytes, length included where it has one."""
+    """A value that is not a container: its type and its bytes, including its length prefix if it has one."""
 
     kind: int
     content: bytes
 
 
 Node = Scalar | dict[bytes, "Node"] | list["Node"]
-"""A value; objects have their keys as UTF-8."""
+"""A value; the keys of objects are UTF-8."""
 
 
 def text_scalar(text: str) -> Scalar:
-    """A string."""
+    """A string value."""
     content = text.encode()
     return Scalar(STRING, _variable_length(len(content)) + content)
 
 
 def parse_document(document: bytes) -> Node:
-    """The root of a document. Raises `EventError`, its offset counted in `document`, for a broken one."""
+    """The root of a document. Raises `EventError`, with an offset in `document`, for a broken one."""
     if not document:
         return Scalar(LITERAL, b"\0")
     return _Parser(document, len(document)).value(document[0], 1, len(document), 0)
 
 
 def serialize_document(root: Node) -> bytes:
-    """The document as MySQL would store it. Raises `EventError` where it is too deep or too large."""
+    """The document as MySQL stores it. Raises `EventError` if it is too deep or too large."""
     kind, content = _packed(root, 0)
     return bytes([kind]) + content
 
@@ -69,10 +71,10 @@ def serialize_document(root: Node) -> bytes:
 class _Parser:
     data: bytes
     room: int
-    """Bytes that the values yet to come can be made of: no two of them share any."""
+    """Bytes that the values not yet parsed can have, since no two values share bytes."""
 
     def take(self, at: int, size: int, end: int) -> bytes:
-        """`size` bytes at `at`, all of them before `end`."""
+        """The `size` bytes at `at`, which must end at or before `end`."""
         if size > end - at:
             raise EventError("a JSON value does not lie inside its document", at)
         return self.data[at : at + size]
@@ -83,7 +85,7 @@ class _Parser:
     def use(self, size: int, at: int) -> None:
         self.room -= size
         if self.room < 0:
-            raise EventError("the values of a JSON document lie upon each other", at)
+            raise EventError("the values of a JSON document overlap", at)
 
     def value(self, kind: int, at: int, end: int, depth: int) -> Node:
         """The value of type `kind` whose content starts at `at` and lies before `end`."""
@@ -92,7 +94,7 @@ class _Parser:
         if kind in _SIZES:
             return Scalar(kind, self.take(at, _SIZES[kind], end))
         if kind not in (STRING, OPAQUE):
-            raise EventError(f"{kind} is no JSON type", at)
+            raise EventError(f"{kind} is not a JSON type", at)
         start = at
         at += kind == OPAQUE
         length = 0
@@ -103,7 +105,7 @@ class _Parser:
             if byte < 0x80:
                 self.use(length, at)
                 return Scalar(kind, self.take(start, at - start + length, end))
-        raise EventError("a JSON length has no end", at)
+        raise EventError("a JSON length has too many bytes", at)
 
     def container(self, kind: int, start: int, end: int, depth: int) -> Node:
         """An object or array; its offsets count from `start`."""
@@ -135,7 +137,7 @@ class _Parser:
         return dict(zip(names, nodes, strict=True))
 
     def content(self, start: int, entry: int, width: int, contents: int) -> int:
-        """Where the offset at `entry` points to, which must be behind the container's tables."""
+        """The offset in the document that the one at `entry` refers to, which must be after the tables."""
         at = start + int.from_bytes(self.data[entry : entry + width], "little")
         if at < contents:
             raise EventError("a JSON offset points into the tables of its container", entry)
@@ -143,7 +145,7 @@ class _Parser:
 
 
 def _packed(node: Node, depth: int) -> tuple[int, bytes]:
-    """Type and content of a value."""
+    """The type and the content of a value."""
     if isinstance(node, Scalar):
         return node.kind, node.content
     if depth == DEEPEST:
@@ -166,7 +168,7 @@ def _packed(node: Node, depth: int) -> tuple[int, bytes]:
 
 
 def _layout(names: list[bytes], children: list[tuple[int, bytes]], width: int) -> bytes:
-    """A container with sizes and offsets of `width` bytes; of no use where it is too large for these."""
+    """A container with sizes and offsets of `width` bytes; invalid if it is too large for these."""
     mask = (1 << 8 * width) - 1
     tables = 2 * width + len(names) * (width + 2) + len(children) * (1 + width)
     head, contents = bytearray(), bytearray()

@@ -1,7 +1,8 @@
 """Text in character sets that extend ASCII by sequences of bytes (gbk, sjis, euckr, gb18030…).
 
-Tables say what one, two, three (0x8F and two more, in Japanese EUC) and four bytes (in gb18030) stand for.
-Sequences that are no character become `?`, as the servers convert them, counted as `invalid_characters`.
+Tables contain the characters of one, two, three (0x8F and two more, in Japanese EUC) and four bytes (in
+gb18030). Invalid sequences become `?`, as in the servers' conversion, and are counted as
+`invalid_characters`.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 _TABLE = types.Array(types.uint32, 1, "C", readonly=True)
 _NONE = 0xFFFFFFFF
 _LARGEST = 3
-"""Bytes of UTF-8 for each stored byte, at most."""
+"""The most bytes of UTF-8 per stored byte."""
 _TRIPLE = 0x8F
 
 
 @numba.njit
 def _four(batch: int, at: int, end: int) -> Any:
-    """Number of the gb18030 sequence of four bytes that stands at `at`; -1 where none does."""
+    """The index of the gb18030 sequence of four bytes at `at`; -1 if there is none."""
     if at + 4 > end:
         return -1
     a, b = load_byte(batch, at) - 0x81, load_byte(batch, at + 1) - 0x30
@@ -111,21 +112,21 @@ def _transcode(
 
 @cache
 def _tables(charset: str) -> tuple[NDArray[np.uint32], ...]:
-    """Packed UTF-8 by sequence of one, two, three and four bytes; no entries for lengths that never are."""
+    """Packed UTF-8 by sequence of one, two, three and four bytes; empty for lengths that do not occur."""
     tables = [np.full(size, _NONE, np.uint32) for size in (1 << 8, 1 << 16, 1 << 16, GB18030_FOURS)]
     used = {1, 2}
     for sequence, character in multi_byte_characters(charset):
         used.add(len(sequence))
-        place = _place(sequence)
+        index = _table_index(sequence)
         undefined = character == UNDEFINED and sequence != UNDEFINED.encode()
-        tables[len(sequence) - 1][place] = _NONE if undefined else packed_utf8(character)
+        tables[len(sequence) - 1][index] = _NONE if undefined else packed_utf8(character)
     return tuple(
         table if length in used else np.empty(0, np.uint32) for length, table in enumerate(tables, start=1)
     )
 
 
-def _place(sequence: bytes) -> int:
-    """Index into the table of its length."""
+def _table_index(sequence: bytes) -> int:
+    """The sequence's index in the table of its length."""
     if len(sequence) < 4:
         return int.from_bytes(sequence[-2:], "big")
     a, b, c, d = sequence

@@ -1,6 +1,6 @@
-"""Text in character sets of one byte per character (latin1, cp1251, koi8r…): a table of 256 entries.
+"""Text in character sets of one byte per character (latin1, cp1251, koi8r…), by a table of 256 entries.
 
-Plain ASCII is copied, except from swe7, which has other letters there.
+Pure ASCII text is copied, except from swe7, which has other letters in that range.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 _TABLE = types.Array(types.uint64, 1, "C", readonly=True)
 _LARGEST = 3
-"""Bytes of UTF-8 for a character of the tables, at most."""
+"""The most bytes of UTF-8 per character of the tables."""
 
 
 @kernel(TRANSCODED, _TABLE, DATA, types.boolean, DATA, CELLS, types.int64, OFFSETS, OUT)
@@ -56,7 +56,7 @@ def _transcode(
 
 @cache
 def _tables(charset: str) -> tuple[NDArray[np.uint64], NDArray[np.uint8], bool]:
-    """Packed UTF-8 and whether it stands for nothing, by byte; and whether the lower half is ASCII."""
+    """By byte: packed UTF-8, and whether the byte is undefined; also whether the lower half is ASCII."""
     characters = single_byte_characters(charset)
     table = np.array([packed_utf8(character) for character in characters], np.uint64)
     undefined = [c == "\ufffd" or (c == UNDEFINED and byte != ord("?")) for byte, c in enumerate(characters)]

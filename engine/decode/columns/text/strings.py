@@ -1,6 +1,6 @@
-"""CHAR, VARCHAR and TEXT: text of any character set, as UTF-8; and bytes where the character set is `binary`.
+"""CHAR, VARCHAR and TEXT: text of any character set, as UTF-8; and bytes if the character set is `binary`.
 
-This module only chooses: each kind of character set has a codec of its own.
+This module selects the codec: each kind of character set has one.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from engine.errors import EngineError
 
 _BLOBS = {FieldType.TINY_BLOB, FieldType.BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB}
 
-UNTOLD = "utf8mb4"
-"""What text is taken for where nobody told its character set."""
+DEFAULT_CHARSET = "utf8mb4"
+"""Assumed for text whose character set is not known."""
 _UTF8 = {"utf8mb4", "utf8mb3", "ascii"}
 
 
 def text_codec(charset: str, width: int, column_name: str) -> Codec:
-    """The codec of length-prefixed text; `EngineError` for a character set that no server has."""
+    """The codec of length-prefixed text. Raises `EngineError` for an unknown character set."""
     if charset in _UTF8:
         return Utf8Codec(pa.string(), width)
     if charset in SINGLE_BYTE_CHARSETS:
@@ -37,16 +37,16 @@ def text_codec(charset: str, width: int, column_name: str) -> Codec:
         return multi_byte_codec(charset, width)
     if charset in WIDE_CHARSETS:
         return wide_codec(charset, width)
-    raise EngineError(f"column {column_name} has character set {charset}, which nobody here knows")
+    raise EngineError(f"column {column_name} has the unknown character set {charset}")
 
 
 def string_codec(column: Column, options: Options) -> Codec:
     """The codec of a column of text or bytes.
 
-    Where nobody told the character set, BLOB and TEXT (which the binlog calls alike) are bytes, and the
-    others are taken for UTF-8.
+    If the character set is not known, BLOB and TEXT (which have the same type code) become bytes, and the
+    other types are decoded as UTF-8.
     """
     charset = charset_of(column)
     if charset == BINARY or (charset is None and column.type_code in _BLOBS):
         return binary_codec(column, options)
-    return text_codec(charset or UNTOLD, -length_bytes(column), column.name)
+    return text_codec(charset or DEFAULT_CHARSET, -length_bytes(column), column.name)

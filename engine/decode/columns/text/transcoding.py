@@ -1,7 +1,7 @@
-"""What the codecs of all character sets other than UTF-8 share: one pass into a buffer that is large enough.
+"""The shared part of the codecs of all character sets other than UTF-8: one pass into a large enough buffer.
 
-How long a text gets is only known when it is written, so the buffer is sized for the worst case; pages that
-nothing was written to cost nothing.
+The size of the UTF-8 text is only known once it is written, so the buffer is sized for the worst case; pages
+that are never written to take no memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engine.kernels.kernel import Bytes, Int32s
 from engine.kernels.memory import copy_padded, store_word
 
 TRANSCODED = types.UniTuple(types.int64, 2)
-"""What a transcoding kernel returns: bytes written, and characters that Unicode has no equal of."""
+"""What a transcoding kernel returns: bytes written, and characters that have no Unicode equivalent."""
 
 REPLACEMENT = 0xBDBFEF
 """U+FFFD as packed UTF-8."""
@@ -40,40 +40,40 @@ class TranscodingCodec:
     width: int
     transcode: Callable[..., tuple[int, int]]
     growth: int
-    """Bytes of UTF-8 for each stored byte, at most."""
+    """The most bytes of UTF-8 per stored byte."""
 
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        place, offsets = arena.take_offsets(cells.size)
+        offset_buffer, offsets = arena.allocate_offsets(cells.size)
         stored = content_offsets(data, cells, -self.width, offsets)
-        content = arena.open(stored * self.growth)
+        content = arena.reserve(stored * self.growth)
         size, invalid = self.transcode(data, cells, -self.width, offsets, content)
         counters.add("invalid_characters", invalid)
-        return variable(arena, cells, place, size, count_nulls(cells))
+        return variable(arena, cells, offset_buffer, size, count_nulls(cells))
 
 
 @numba.njit(inline="always")
 def copy_ascii(text: int, to: int, batch: int, start: int, size: int, batch_size: int) -> Any:
-    """Copy `size` bytes, as `copy_padded` does; whether all of them are ASCII."""
+    """Copy `size` bytes, as `copy_padded` does; return whether all of them are ASCII."""
     copy_padded(text, to, batch, start, size, batch_size)
     return is_ascii(text, to, to + size)
 
 
 def packed_utf8(character: str) -> int:
-    """A character's UTF-8 as a little-endian number, ready to be stored as a word."""
+    """A character's UTF-8 as a little-endian number, which can be stored as a word."""
     return int.from_bytes(character.encode(), "little")
 
 
 @numba.njit(inline="always")
 def write_packed(text: int, to: int, packed: Any) -> Any:
-    """Write a character's packed UTF-8 (uint64); where it ends."""
+    """Write a character's packed UTF-8 (uint64); return the end offset."""
     store_word(text, to, packed)
     return to + 1 + (packed > 0xFF) + (packed > 0xFFFF) + (packed > 0xFFFFFF)
 
 
 @numba.njit
 def write_code_point(text: int, to: int, code_point: int) -> Any:
-    """Write a code point (int64) that is no surrogate as UTF-8; where it ends."""
+    """Write a code point (int64) that is not a surrogate as UTF-8; return the end offset."""
     if code_point < 0x80:
         store_word(text, to, np.uint64(code_point))
         return to + 1

@@ -1,8 +1,8 @@
-"""Text that is UTF-8 already (utf8mb4, utf8mb3, ascii): copied and checked.
+"""Text that is already UTF-8 (utf8mb4, utf8mb3, ascii): copied and checked.
 
-Cells are checked many at a time: what is valid all together is valid cell by cell, if every cell begins with
-a character's first byte.
-Bytes that are no UTF-8 become U+FFFD, counted as `invalid_characters`: Arrow strings are always valid.
+Many cells are checked at once: if their concatenation is valid and each cell begins with a character's first
+byte, each cell is valid. Arrow strings must be valid UTF-8, so invalid bytes become U+FFFD, counted as
+`invalid_characters`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from numba import types
 
 from engine.decode.arrow.arena import Arena, ArrayParts
-from engine.decode.arrow.buffers import FULL, open_content, refuse_content, texts, variable
+from engine.decode.arrow.buffers import FULL, refuse_content, reserve_content, texts, variable
 from engine.decode.arrow.codec import Counters
 from engine.decode.columns.text.utf8_check import is_utf8
 from engine.kernels.kernel import Bytes, Int32s
@@ -25,14 +25,14 @@ from engine.kernels.memory import PADDING, address_of, copy_padded, little_endia
 from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 _STRETCH = 1 << 13
-"""So many bytes of text, of however many cells, are checked at once, while they are in the cache."""
+"""Bytes of text, of any number of cells, checked at once while they are in the processor's cache."""
 
 
 @numba.njit
 def _count_invalid(text: int, offsets: Any, first: int, last: int, is_cut: bool) -> Any:
-    """How many of the cells from `first` to `last`, that one left out, are not valid.
+    """The number of invalid cells from `first` up to, but not including, `last`.
 
-    `is_cut`: one of them begins inside a character.
+    `is_cut`: whether one of them begins inside a character.
     """
     if not is_cut and is_utf8(text, np.int64(offsets[first]), np.int64(offsets[last])):
         return 0
@@ -44,9 +44,9 @@ def _count_invalid(text: int, offsets: Any, first: int, last: int, is_cut: bool)
 
 @kernel(types.UniTuple(types.int64, 3), DATA, CELLS, types.int64, OFFSETS, OUT)
 def _copy_text(data: Any, cells: Any, prefix: int, offsets: Any, out: Any) -> Any:
-    """Copy each cell's content; `SIZE_AND_NULLS`, and how many cells are not valid UTF-8."""
+    """Copy each cell's content; returns `SIZE_AND_NULLS` and the number of cells that are not valid UTF-8."""
     batch, text = address_of(data), address_of(out)
-    room = out.size - PADDING
+    capacity = out.size - PADDING
     nulls = 0
     invalid = 0
     to = np.int64(0)
@@ -60,10 +60,10 @@ def _copy_text(data: Any, cells: Any, prefix: int, offsets: Any, out: Any) -> An
             nulls += 1
         else:
             size = np.int64(little_endian(batch, cell, prefix))
-            if size > room - to:
+            if size > capacity - to:
                 return FULL, nulls, invalid
             copy_padded(text, to, batch, cell + prefix, size, data.size)
-            # Of an empty cell that is a byte of its length, which is 0.
+            # For an empty cell, this reads a byte of its length, which is 0.
             is_cut |= load_byte(batch, cell + prefix - (size == 0)) & 0xC0 == 0x80
             to += size
         offsets[index + 1] = to
@@ -83,18 +83,18 @@ class Utf8Codec:
 
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """See `Codec.build`."""
-        place, offsets = arena.take_offsets(cells.size)
-        content = open_content(arena)
+        offset_buffer, offsets = arena.allocate_offsets(cells.size)
+        content = reserve_content(arena)
         size, nulls, invalid = _copy_text(data, cells, -self.width, offsets, content)
         if size == FULL:
             refuse_content(data, cells, -self.width, arena)
         if invalid:
             return texts(arena, cells, _repaired(offsets, content, counters))
-        return variable(arena, cells, place, size, nulls)
+        return variable(arena, cells, offset_buffer, size, nulls)
 
 
 def _repaired(offsets: Int32s, content: Bytes, counters: Counters) -> list[bytes]:
-    """The same text with U+FFFD for what is not valid; slow, and rare enough to be."""
+    """The same text with U+FFFD in place of invalid bytes; slow, but rarely needed."""
     repaired = []
     for start, end in pairwise(offsets.tolist()):
         raw = content[start:end].tobytes()

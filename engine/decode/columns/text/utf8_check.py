@@ -1,7 +1,7 @@
-"""Whether bytes are UTF-8: 32 of them a step, and the few at both ends by an automaton.
+"""Checks whether bytes are valid UTF-8: 32 bytes per step, and the few bytes at both ends with an automaton.
 
-A step compares each byte with the three before it, which say whether it has to continue a character (Unicode,
-table 3-7). It is written as vector operations of LLVM's, which each kind of processor has in its own way.
+A step compares each byte with the three before it, which determine whether it must continue a character
+(Unicode, table 3-7). It consists of LLVM vector operations, which LLVM compiles for each processor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HIGH_BITS = 0x8080808080808080
 _START, _BROKEN, _ONE_MORE, _TWO_MORE, _THREE_MORE, _AFTER_E0, _AFTER_ED, _AFTER_F0, _AFTER_F4 = (
     6 * state for state in range(9)
 )
-"""How far a character has come: states of an automaton, each a number of bits to shift a word by."""
+"""The states of the automaton inside a character; each is the number of bits by which a word is shifted."""
 
 _TRANSITIONS = (
     (_START, 0x00, 0x7F, _START),
@@ -42,11 +42,11 @@ _TRANSITIONS = (
     (_AFTER_F0, 0x90, 0xBF, _TWO_MORE),
     (_AFTER_F4, 0x80, 0x8F, _TWO_MORE),
 )
-"""From which state, over which bytes, to which state; any other byte breaks it (Unicode, table 3-7)."""
+"""State, first and last byte, next state; any other byte leads to `_BROKEN` (Unicode, table 3-7)."""
 
 
 def _automaton() -> NDArray[np.uint64]:
-    """A word per byte; shifted right by a state, its lowest six bits are the next state."""
+    """A word per byte value; shifted right by a state, its lowest six bits are the next state."""
     words = [sum(_BROKEN << state for state in range(0, 54, 6))] * 256
     for state, first, last, following in _TRANSITIONS:
         for byte in range(first, last + 1):
@@ -58,7 +58,7 @@ _AUTOMATON = _automaton()
 
 
 def _breaks(builder: Any, byte: Any, first: Any, second: Any, third: Any) -> Any:
-    """Emit code that tells which bytes break UTF-8, given those one, two and three places before."""
+    """Generate code that marks the bytes that break UTF-8, given those one, two and three bytes before."""
 
     def constant(value: int) -> Any:
         return ir.Constant(VECTOR, [value] * VECTOR_SIZE)
@@ -66,7 +66,7 @@ def _breaks(builder: Any, byte: Any, first: Any, second: Any, third: Any) -> Any
     def compared(operator: str, vector: Any, value: int) -> Any:
         return builder.icmp_unsigned(operator, vector, constant(value))
 
-    def behind(lead: int, operator: str, value: int) -> Any:
+    def after(lead: int, operator: str, value: int) -> Any:
         return builder.and_(compared("==", first, lead), compared(operator, byte, value))
 
     continues = compared("==", builder.and_(byte, constant(0xC0)), 0x80)
@@ -76,10 +76,10 @@ def _breaks(builder: Any, byte: Any, first: Any, second: Any, third: Any) -> Any
     for more in (
         compared("==", builder.and_(byte, constant(0xFE)), 0xC0),
         compared(">=", byte, 0xF5),
-        behind(0xE0, "<", 0xA0),
-        behind(0xED, ">=", 0xA0),
-        behind(0xF0, "<", 0x90),
-        behind(0xF4, ">=", 0x90),
+        after(0xE0, "<", 0xA0),
+        after(0xED, ">=", 0xA0),
+        after(0xF0, "<", 0x90),
+        after(0xF4, ">=", 0x90),
     ):
         broken = builder.or_(broken, more)
     return broken
@@ -87,7 +87,7 @@ def _breaks(builder: Any, byte: Any, first: Any, second: Any, third: Any) -> Any
 
 @intrinsic
 def _has_break(typing_context: Any, text: Any, at: Any) -> Any:
-    """Whether one of the 32 bytes at `at` from `text` breaks UTF-8, given the three bytes before them."""
+    """Whether one of the 32 bytes at offset `at` of `text` breaks UTF-8, given the three before them."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         text, at = arguments
@@ -99,7 +99,7 @@ def _has_break(typing_context: Any, text: Any, at: Any) -> Any:
 
 @intrinsic
 def _beyond_ascii(typing_context: Any, text: Any, at: Any) -> Any:
-    """Whether one of the 32 bytes at `at` from `text` is not ASCII."""
+    """Whether one of the 32 bytes at offset `at` of `text` is not ASCII."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector = load_vector(context, builder, *arguments)
@@ -109,7 +109,7 @@ def _beyond_ascii(typing_context: Any, text: Any, at: Any) -> Any:
 
 
 def _any(builder: Any, conditions: Any) -> Any:
-    """Emit code that tells whether one of a vector of conditions is true."""
+    """Generate code that computes whether one of a vector of conditions is true."""
     bits = builder.bitcast(conditions, ir.IntType(VECTOR_SIZE))
     return builder.icmp_unsigned("!=", bits, bits.type(0))
 
@@ -129,16 +129,16 @@ def is_utf8(text: int, start: int, end: int) -> Any:
         at += 1
     if state != _START:
         return False
-    behind = False
+    was_beyond = False
     while at + VECTOR_SIZE <= end:
         beyond = _beyond_ascii(text, at)
-        # Behind ASCII there is nothing to continue.
-        if (beyond or behind) and _has_break(text, at):
+        # No character continues after 32 bytes of ASCII.
+        if (beyond or was_beyond) and _has_break(text, at):
             return False
-        behind = beyond
+        was_beyond = beyond
         at += VECTOR_SIZE
-    if behind:
-        # The last character may not be whole: it is looked at again, from its first byte on.
+    if was_beyond:
+        # The last character may continue after these 32 bytes, so it is checked again from its first byte.
         for back in range(1, 4):
             byte = load_byte(text, at - back)
             if byte >= 0xC0:

@@ -1,7 +1,7 @@
 """Text in Unicode's fixed-size units: ucs2, utf16, utf16le and utf32.
 
-Surrogates that do not pair (in ucs2 none does), numbers beyond Unicode and units cut short become U+FFFD,
-counted as `invalid_characters`.
+Unpaired surrogates (in ucs2, all surrogates), numbers above Unicode's range and truncated units become
+U+FFFD, counted as `invalid_characters`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine.kernels.memory import address_of, big_endian, little_endian
 from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 _LARGEST = 3
-"""Bytes of UTF-8 for each stored byte, at most: a single byte is a unit cut short, so U+FFFD."""
+"""The most bytes of UTF-8 per stored byte: a single byte is a truncated unit, which becomes U+FFFD."""
 
 _FORMS = {
     "ucs2": (2, False, False),
@@ -27,7 +27,7 @@ _FORMS = {
     "utf16le": (2, True, True),
     "utf32": (4, False, False),
 }
-"""Character set → bytes of a unit, whether the least significant one is first, whether surrogates pair."""
+"""Character set → bytes per unit, whether it is little-endian, whether surrogates form pairs."""
 
 WIDE_CHARSETS = frozenset(_FORMS)
 
