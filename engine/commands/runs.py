@@ -19,6 +19,7 @@ from typing import Any
 from engine.binlog.event_types import HEADER_LENGTH
 from engine.binlog.files import MAGIC_LENGTH, file_order, open_binlog
 from engine.binlog.format_description import FormatDescription
+from engine.binlog.position import SourcePosition
 from engine.commands.progress import Display
 from engine.commands.retries import Retries
 from engine.commands.skips import Rereads, Skips
@@ -28,8 +29,7 @@ from engine.config.table_filter import TableFilter
 from engine.errors import BinlogError, EngineError, EventError
 from engine.net.client import server_queries
 from engine.net.client.connect import connect
-from engine.net.client.start_position import LastPlace, refuse_taken_server_id, start_place
-from engine.output.commit import Position
+from engine.net.client.start_position import refuse_taken_server_id, start_position
 from engine.output.folder import OutputState, settled_output
 from engine.pipeline.process_settings import FileSource, ServerSource
 from engine.pipeline.supervisor import Outcome, RunPlan, Supervisor, decoder_count
@@ -123,8 +123,7 @@ def _run_once(
         for warning in server_queries.check(facts, str(connection.endpoint), semi_sync=values["semi_sync"]):
             display.warn(warning)
         refuse_taken_server_id(connection, server_id, str(identity))
-        last = _last_place(state.position)
-        place = start_place(connection, values["start"], last, facts, partial(connect, address))
+        place = start_position(connection, values["start"], state.position, facts, partial(connect, address))
     origin = ServerSource(
         address=address,
         file=place.file,
@@ -189,19 +188,6 @@ def _plan(
     )
 
 
-def _last_place(position: Position | None) -> LastPlace | None:
-    if position is None:
-        return None
-    return LastPlace(
-        file=position.file,
-        position=position.position,
-        gtid_set=position.gtid_set,
-        server_uuid=position.server_uuid or None,
-        flavor=position.flavor,
-        file_created=position.file_created,
-    )
-
-
 def _flavor(path: Path) -> str:
     with open_binlog(path) as file:
         header = file.read(HEADER_LENGTH)
@@ -212,7 +198,7 @@ def _flavor(path: Path) -> str:
         raise BinlogError(path.name, MAGIC_LENGTH, error.reason) from None
 
 
-def _remaining(files: Sequence[Path], position: Position | None) -> FileSource:
+def _remaining(files: Sequence[Path], position: SourcePosition | None) -> FileSource:
     """The files from where the output ends on."""
     if position is None:
         return FileSource(tuple(files))
