@@ -73,8 +73,8 @@ def decode_whole(path: Path, options: DecodeOptions) -> None:
     room = np.empty(_ROOM, np.uint8)
     for batch in batches:
         result, _ = decoder.decode(batch.header, batch.index, np.array(batch.data), room)
-        if result.error is not None:
-            raise EngineError(result.error)
+        if result.status.failure is not None:
+            raise EngineError(result.status.failure.message)
 
 
 if __name__ == "__main__":

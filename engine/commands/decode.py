@@ -12,12 +12,12 @@ from pathlib import Path
 from engine.binlog.event_types import HEADER_LENGTH
 from engine.binlog.files import MAGIC_LENGTH, file_order, open_binlog
 from engine.binlog.format_description import FormatDescription
+from engine.binlog.position import SourcePosition
 from engine.commands.corrupt_events import CorruptEventSkips
 from engine.commands.pipeline_run import plan_run, show_run
 from engine.commands.run_progress import Display
 from engine.config.settings import DecodeSettings
 from engine.errors import BinlogError, EngineError, EventError
-from engine.output.commit import Position
 from engine.output.folder import settled_output
 from engine.pipeline.process_settings import FileSource
 from engine.pipeline.supervisor import Outcome, Supervisor
@@ -58,7 +58,7 @@ def _flavor(path: Path) -> str:
         raise BinlogError(path.name, MAGIC_LENGTH, error.reason) from None
 
 
-def _remaining(files: Sequence[Path], position: Position | None) -> FileSource:
+def _remaining(files: Sequence[Path], position: SourcePosition | None) -> FileSource:
     """The files from the position on at which the output ends."""
     if position is None:
         return FileSource(tuple(files))

@@ -26,7 +26,7 @@ from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
 from engine.net.client.server_events import any_server_id, assumed_format, read_server_events
 from engine.net.client.server_queries import read_facts
-from engine.net.client.start_position import start_place
+from engine.net.client.start_position import start_position
 from engine.net.client.table_columns import describe_table
 
 _LONGEST_VALUE = 240
@@ -82,7 +82,7 @@ def show_server_events(
         facts = read_facts(connection)
         server_queries.check(facts, str(connection.endpoint))
         replica = server_id or any_server_id()
-        place = start_place(connection, start, None, facts, connect)
+        place = start_position(connection, start, None, facts, connect)
         gtid_set = place.gtid_set if place.by_gtid else None
         events = read_server_events(connection, facts, place.file, place.position, replica, gtid_set)
 

@@ -25,8 +25,8 @@ def summary(outcome: Outcome, *, verbose: bool) -> str:
         lines.append(f"{skipped:,} corrupt events skipped, recorded in the events feed")
     if verbose:
         lines += [
-            f"  {name}: {usage['peak_memory'] / 1e6:.0f} MB at most, "
-            f"{usage['cpu_milliseconds'] / 1000:.2f} s of processor time"
+            f"  {name}: {usage.peak_memory / 1e6:.0f} MB at most, "
+            f"{usage.cpu_milliseconds / 1000:.2f} s of processor time"
             for name, usage in sorted(outcome.processes.items())
         ]
     return "\n".join(lines)

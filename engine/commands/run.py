@@ -24,8 +24,7 @@ from engine.config.settings import ConnectionSettings, RunSettings
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connect import connect
-from engine.net.client.start_position import LastPlace, refuse_taken_server_id, start_place
-from engine.output.commit import Position
+from engine.net.client.start_position import refuse_taken_server_id, start_position
 from engine.output.folder import OutputState, settled_output
 from engine.pipeline.process_settings import ServerSource
 from engine.pipeline.supervisor import Outcome, Supervisor
@@ -133,14 +132,13 @@ def _run_once(
         for warning in server_queries.check(facts, str(connection.endpoint), semi_sync=stream.semi_sync):
             display.warn(warning)
         refuse_taken_server_id(connection, server_id, str(identity))
-        last = _last_place(state.position)
-        place = start_place(connection, stream.start, last, facts, partial(connect, address))
+        start = start_position(connection, stream.start, state.position, facts, partial(connect, address))
     origin = ServerSource(
         address=address,
-        file=place.file,
-        position=place.position,
-        gtid_set=place.gtid_set,
-        by_gtid=place.by_gtid,
+        file=start.file,
+        position=start.position,
+        gtid_set=start.gtid_set,
+        by_gtid=start.by_gtid,
         server_id=server_id,
         replica_uuid=str(identity),
         stop_at_end=stream.stop_at_end,
@@ -152,16 +150,3 @@ def _run_once(
     )
     plan = plan_run(settings.pipeline, origin, state, facts.server_uuid or "", facts.flavor)
     return Supervisor(plan, display.progress).run()
-
-
-def _last_place(position: Position | None) -> LastPlace | None:
-    if position is None:
-        return None
-    return LastPlace(
-        file=position.file,
-        position=position.position,
-        gtid_set=position.gtid_set,
-        server_uuid=position.server_uuid or None,
-        flavor=position.flavor,
-        file_created=position.file_created,
-    )

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from engine.pipeline.messages import Report
+from engine.pipeline.messages import NetworkProgress, SinkProgress, Totals
 
 _PLAIN_SECONDS = 10.0
 
@@ -19,22 +19,20 @@ class Display:
     def __init__(self, stream: TextIO = sys.stderr) -> None:
         self._stream = stream
         self._bar: tqdm[Any] | None = None
-        self._network: dict[str, Any] = {}
-        self._sink: dict[str, Any] = {}
+        self._network: NetworkProgress | None = None
+        self._totals = Totals()
         self._plain_due = time.monotonic() + _PLAIN_SECONDS
 
     def warn(self, sentence: str) -> None:
         """Show a warning, which ends nothing."""
         print(f"binlog-engine: warning: {sentence}", file=self._stream)
 
-    def progress(self, report: Report) -> None:
+    def progress(self, progress: NetworkProgress | SinkProgress) -> None:
         """Show the progress that a process reports."""
-        if report.process == "network":
-            self._network = report.body
-        elif report.process == "sink":
-            self._sink = report.body
+        if isinstance(progress, NetworkProgress):
+            self._network = progress
         else:
-            return
+            self._totals = progress.totals
         if self._stream.isatty():
             self._show_bar()
         elif time.monotonic() >= self._plain_due:
@@ -49,13 +47,13 @@ class Display:
     def _show_bar(self) -> None:
         if self._bar is None:
             self._bar = tqdm(file=self._stream, unit="B", unit_scale=True, dynamic_ncols=True)
-        self._bar.total = self._network.get("total")
-        self._bar.n = self._network.get("received", 0)
+        self._bar.total = None if self._network is None else self._network.total
+        self._bar.n = 0 if self._network is None else self._network.received
         self._bar.set_description_str(self._line(), refresh=True)
 
     def _line(self) -> str:
-        line = f"{self._sink.get('rows', 0):,} rows, {self._sink.get('commits', 0):,} commits"
+        line = f"{self._totals.rows:,} rows, {self._totals.commits:,} commits"
         # A start by GTID has no file until the server names it.
-        if file := self._network.get("file"):
-            line += f", at {file}:{self._network['position']}"
+        if self._network is not None and self._network.file:
+            line += f", at {self._network.file}:{self._network.position}"
         return line

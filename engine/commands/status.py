@@ -1,7 +1,7 @@
-"""What an output holds and how far it is behind: the `status` command.
+"""The `status` command: what an output contains, and its lag.
 
-Everything comes from the commit log and two small files beside it, so it costs the same whatever the size of
-the output, and nothing has to run.
+Everything is read from the commit log and two small files next to it, so the cost does not depend on the size
+of the output, and no engine has to run.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from engine.binlog.position import SourcePosition
 from engine.errors import EngineError
 from engine.output.caught_up import read_caught_up
-from engine.output.commit_log import CommitLog, Position, TableTotals
+from engine.output.commit_log import CommitLog, TableTotals
 from engine.output.files import opening
 from engine.output.folder import open_output
 from engine.output.lock import lock_holder
 
 EVENTS_FEED = "(events)"
-"""How the events feed is shown among the tables."""
+"""The events feed's name in the list of tables."""
 
 FRESH_SECONDS = 20.0
-"""So long the word of a source that it has nothing more counts: a few heartbeats."""
+"""How long a source's report that it has nothing more is taken as current: a few heartbeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +42,26 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """An output as of its last commit, seen at a moment."""
+    """The state of an output as of its last commit."""
 
     out: str
     writer: int | None
-    """The process that writes to it now."""
+    """Id of the process that writes to it now; None if there is none."""
     commit: int
-    """-1 before the first; then what follows is null or zero."""
+    """-1 before the first; then the following fields are None or zero."""
     oldest_commit: int
-    """The first that no vacuum has removed; what follows is about the commits from it on."""
+    """The first that no vacuum has removed; the following fields are about the commits from it on."""
     commit_age_seconds: float | None
     """Since the last commit."""
     lag_seconds: float | None
-    """What the output is behind its source: 0 while the source says that it has nothing more, else the time
-    since it last said so, or since its last committed event, whichever is later."""
+    """The output's lag: 0 while the source reports that it has nothing more, else the time since it last did,
+    or since its last committed event, whichever is later."""
     last_event_seconds: float | None
-    """From the source's clock at the last committed event until now; null where it is not known."""
+    """From the source's clock at the last committed event until now; None if not known."""
     caught_up_seconds: float | None
-    """Since the source last said that it has nothing more than the output; null if it has not yet."""
+    """Since the source last reported that it has nothing more than the output; None if it never has."""
     last_seq: int
-    position: Position | None
+    position: SourcePosition | None
     rows: int
     bytes: int
     counters: dict[str, int]
@@ -83,7 +84,7 @@ class Status:
         ]
         if self.position is not None:
             lines += [
-                ("position", f"{self.position.file}:{self.position.position}"),
+                ("position", str(self.position)),
                 ("gtid set", self.position.gtid_set or "not known"),
                 ("source", f"{self.position.flavor} {self.position.server_uuid}".strip()),
                 ("lag", "not known" if self.lag_seconds is None else f"{self.lag_seconds:.1f} seconds"),
@@ -99,14 +100,14 @@ class Status:
 
 
 def print_status(out: Path | str, as_json: bool = False) -> int:
-    """Print the status of the output in `out`; the exit code. Raises like `status`."""
+    """Print the status of the output in `out`; returns the exit code. Raises as `status` does."""
     seen = status(out)
     print(seen.json() if as_json else seen.text())
     return 0
 
 
 def status(out: Path | str) -> Status:
-    """The state of the output in `out`. Raises `EngineError` where there is none, or its log is damaged."""
+    """The state of the output in `out`. Raises `EngineError` if there is none, or its log is damaged."""
     out = Path(out)
     state = open_output(out)
     with opening(out):

@@ -1,14 +1,14 @@
-"""One batch, decoded: the steps in order, and what happens when an event is broken.
+"""Decodes one batch: the steps in order, and the result if an event is broken.
 
-Open the events (checksums), expand compressed ones, group, walk each table's rows, build its record batch,
-describe what is no row change for the events feed. If any step finds a broken event, everything up to the
-last transaction end before it is decoded again without the rest, and the error goes along with that.
+The steps: open the events (checksums), expand compressed ones, group them, walk each table's rows, build its
+record batch, describe events that are not row changes for the events feed. If a step finds a broken event,
+everything up to the last transaction end before it is decoded again, and the result contains the failure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -24,6 +24,7 @@ from engine.binlog.events.transactions import PreviousGtids
 from engine.binlog.fingerprint import fingerprint
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_events import gtid_ranges
+from engine.binlog.position import BinlogPosition
 from engine.config.decode_options import DecodeOptions
 from engine.decode.arrow.arena import Arena, ArenaFull, Built, in_own_arena
 from engine.decode.arrow.codec import Counters, Options
@@ -41,26 +42,31 @@ from engine.decode.tables.partial_updates import JsonUpdate, flag_differences, p
 from engine.decode.tables.table_decoder import TableDecoder, TableDecoders
 from engine.errors import EngineError, EventError
 from engine.kernels.kernel import Bytes, Int64s, read_u32
-from engine.pipeline.messages import SKIPPED, Batch, Corruption, Dropped, Result, TableResult
+from engine.pipeline.messages import (
+    SKIPPED,
+    Batch,
+    Corruption,
+    Dropped,
+    Failure,
+    GtidRange,
+    Result,
+    TableResult,
+)
 
 _SMALL_ROOM = 1 << 16
-_TELL_STATE = (types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT)
-
-
-Place = tuple[int, int]
-"""Where in a room something starts, and its bytes."""
+_STATE_EVENTS = (types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT)
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedTable:
-    """A table's message, and where it is in the room that it was meant for: null where that was too small."""
+    """A table's message, and its offset and length in the arena; None if the arena was too small for it."""
 
     table: TableMessage
-    place: Place | None
+    span: tuple[int, int] | None
 
     @classmethod
     def of(cls, table: TableMessage, fits: bool) -> PlacedTable:
-        """With the place that the message has, if it `fits` into the room."""
+        """With the message's span, if it `fits` into the arena."""
         message = table.message
         return cls(table, (message.start, len(message.content)) if fits else None)
 
@@ -69,14 +75,14 @@ class PlacedTable:
 class _Content:
     tables: list[PlacedTable]
     ordinals: int
-    gtids: list[tuple[str, int, int, int]]
+    gtids: list[GtidRange]
     gtid_set: str | None
     counters: dict[str, int]
-    doubtful_gtids: Sequence[tuple[str, int, int, int]] = ()
+    doubtful_gtids: Sequence[GtidRange] = ()
 
 
 class BatchDecoder:
-    """Decodes batches; keeps nothing from one to the next but caches."""
+    """Decodes batches; between them it keeps only caches."""
 
     def __init__(self, options: DecodeOptions) -> None:
         self._tables = TableDecoders(Options(options.temporal_text), options.tables, options.names_needed)
@@ -88,7 +94,7 @@ class BatchDecoder:
     ) -> tuple[Result, list[Bytes]]:
         """The result's header, and its tables' messages, in `memory` as far as there is room.
 
-        Damage is told in the header, never raised.
+        Damage is a failure in the header, not an exception.
         """
         description = self._format(batch, index, data)
         events, error = open_events(
@@ -111,13 +117,18 @@ class BatchDecoder:
                 break
             except EventTableError as broken:
                 error = broken
-        ends, resume = batch.ends_transaction, (batch.resume_file, batch.resume_position)
+        status = batch.status
         if error is not None:
-            ends = len(events) > events.context
-            resume = (batch.file, _end_position(events, batch.position))
+            status = replace(
+                status,
+                resume=BinlogPosition(batch.file, _end_position(events, batch.position)),
+                ends_transaction=len(events) > events.context,
+                failure=Failure(str(error), corruption=_corruption(error, index, data)),
+            )
         tables = [placed.table for placed in content.tables]
         header = Result(
             sequence=batch.sequence,
+            status=status,
             tables=[
                 TableResult(
                     table.database,
@@ -130,25 +141,17 @@ class BatchDecoder:
                 )
                 for table in tables
             ],
-            spans=[placed.place for placed in content.tables],
+            spans=[placed.span for placed in content.tables],
             ordinals=content.ordinals,
             transactions=int(np.count_nonzero(events.transaction_ends[events.context :])),
             source_bytes=len(data),
             gtids=content.gtids,
-            gtid_set=batch.gtid_set if batch.gtid_set is not None else content.gtid_set,
-            resume_file=resume[0],
-            resume_position=resume[1],
-            ends_transaction=ends,
-            aborts_transaction=batch.aborts_transaction,
-            end_of_stream=batch.end_of_stream,
+            gtid_set=content.gtid_set,
             last_timestamp=_last_timestamp(whole),
             counters=content.counters,
-            error=str(error) if error is not None else batch.error,
-            caught_up_us=batch.caught_up_us,
-            file_created=_file_created(batch, index, data) if resume[0] == batch.file else 0,
+            file_created=_file_created(batch, index, data) if status.resume.file == batch.file else 0,
             gtid_set_lost=batch.dropped is not None and batch.dropped.gtid_set_lost,
             doubtful_gtids=list(content.doubtful_gtids),
-            corruption=batch.corruption if error is None else _corruption(error, index, data),
         )
         return header, [table.message.content for table in tables]
 
@@ -165,7 +168,7 @@ class BatchDecoder:
         self, events: EventTable, description: FormatDescription, batch: Batch, arena: Arena
     ) -> _Content:
         counters = Counters()
-        # From here on no event has a checksum: it was cut off, or (in a compressed transaction) never there.
+        # From here on no event has a checksum: it was removed, or (in a compressed transaction) never there.
         description = description.without_checksums()
         events = expand_compressed(events, description)
         groups = group_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
@@ -195,8 +198,8 @@ class BatchDecoder:
             times = entries.column("_commit_timestamp").cast(pa.int64()).to_numpy()
             message = partial(feed_message, entries, int(times.min()), int(times.max()))
             tables.append(_placed(message, arena))
-        # Where earlier batches are dropped because their transaction was rolled back, its GTID still counts.
-        first = 0 if batch.aborts_transaction else events.context
+        # If a rollback drops the rows of earlier batches, their transaction's GTID is executed all the same.
+        first = 0 if batch.status.aborts_transaction else events.context
         gtid_events = groups.transaction_gtids[groups.transaction_gtids >= first]
         return _Content(
             tables=tables,
@@ -214,14 +217,14 @@ class BatchDecoder:
         dropped: Dropped,
         arena: Arena,
     ) -> _Content:
-        """The record of what was dropped, and its transaction's GTID, which counts as executed."""
+        """The record of what was dropped, and its transaction's GTID, which is added to the executed set."""
         description = (description or FormatDescription.assumed()).without_checksums()
         tagged = TaggedGtids(description)
         try:
             groups = group_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
             tagged.fill_commit_times(events, groups)
         except EventTableError:
-            # The GTID event is not sound either: then nobody knows the GTID.
+            # The GTID event is broken too, so the GTID is not known.
             events = events.head(1)
             groups = group_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
         gtid_events = groups.transaction_gtids
@@ -232,7 +235,7 @@ class BatchDecoder:
         sure = not dropped.gtid_is_doubtful
         entry = dropped_entry(file, dropped, gtid if sure else None, time if sure else None)
         ranges = gtid_ranges(events, gtid_events[gtid_events >= 0], tagged.split)
-        # Where no transaction has a time, the file's beginning bounds it.
+        # Without a transaction's time, the time of the file's format description is the lower bound.
         begun = int(read_u32(events.data, int(events.starts[0]))) * 1_000_000 if len(events) else 0
         extent = (sure and time) or begun
         return _Content(
@@ -251,7 +254,7 @@ class BatchDecoder:
         description: FormatDescription,
         catalog: Mapping[str, bytes],
     ) -> list[TableDecoder | None]:
-        """Per slot its decoder, null for tables without rows here and for those that nobody wants."""
+        """Per slot its decoder; None for tables without rows in the batch, and for unwanted ones."""
         used = np.bincount(groups.rows_slots, minlength=len(groups.table_maps))
         decoders: list[TableDecoder | None] = []
         for slot, place in enumerate(groups.table_maps):
@@ -275,7 +278,7 @@ class BatchDecoder:
         counters: Counters,
     ) -> PlacedTable:
         def build(arena: Arena) -> tuple[TableMessage, Counters]:
-            # Counted anew where it is built anew.
+            # A second attempt counts from zero.
             counted = Counters()
             return assemble(events, decoder, rows, transactions, before, arena, counted), counted
 
@@ -293,7 +296,7 @@ class BatchDecoder:
 
 
 def _built(build: Callable[[Arena], Built], arena: Arena) -> tuple[Built, bool]:
-    """What `build` makes, and whether in the room: in memory of its own, if the room is too small."""
+    """What `build` returns, and whether it is in `arena`; if that is too small, it is in separate memory."""
     start = arena.end
     try:
         built = build(arena)
@@ -318,7 +321,7 @@ def _sound_part(events: EventTable, broken: int) -> EventTable:
 
 
 def _end_position(events: EventTable, position: int) -> int:
-    """The file position behind the last of the events."""
+    """The file position after the last of the events."""
     if len(events) <= events.context:
         return position
     return int(events.positions[-1]) + int(read_u32(events.data, int(events.starts[-1]) + 9))
@@ -334,7 +337,7 @@ def _last_timestamp(events: EventTable) -> int:
 
 
 def _corruption(error: EventTableError, index: NDArray[np.uint32], data: Bytes) -> Corruption | None:
-    """What the next run needs to know to skip the event; null where its bytes are not to blame."""
+    """What the next run needs in order to skip the event; None if its bytes are not the cause."""
     if not error.corrupt:
         return None
     start = int(index[(index[:, 1] & LEFT_OUT) == 0][error.event, 0])
@@ -369,10 +372,10 @@ def _walk_tables(
 
 
 def _known_gtid_set(events: EventTable, description: FormatDescription) -> str | None:
-    """The executed GTID set that the events themselves tell, at the beginning of a binlog file."""
-    if events.codes.isdisjoint(_TELL_STATE):
+    """The executed GTID set that the events themselves state, at the beginning of a binlog file."""
+    if events.codes.isdisjoint(_STATE_EVENTS):
         return None
-    for place in np.flatnonzero(np.isin(events.types[events.context :], _TELL_STATE)) + events.context:
+    for place in np.flatnonzero(np.isin(events.types[events.context :], _STATE_EVENTS)) + events.context:
         try:
             body = decode_event(events.event(place).tobytes(), description).body
         except EventError as error:

@@ -1,4 +1,4 @@
-"""The decoder process: takes batches as they come, decodes each alone, hands the result to the sink."""
+"""The decoder process: takes batches, decodes each alone, and sends the result to the sink."""
 
 from __future__ import annotations
 
@@ -9,24 +9,33 @@ from dataclasses import replace
 import numpy as np
 import zmq
 
+from engine.binlog.position import BinlogPosition
 from engine.config.decode_options import DecodeOptions
 from engine.decode.batch import BatchDecoder
 from engine.decode.sample_batch import sample_batch
 from engine.pipeline.child import Child, run_child
-from engine.pipeline.messages import Batch, Frame, Result, multipart
+from engine.pipeline.messages import (
+    Batch,
+    DecoderProgress,
+    Failure,
+    Frame,
+    Result,
+    StreamStatus,
+    multipart,
+)
 from engine.pipeline.process_settings import DecoderConfig
 from engine.pipeline.shared_slots import Slots
 
 _QUEUED_BATCHES = 1
-"""Few, so that no batch waits behind a busy decoder while another one is idle."""
+"""Few, so that no batch waits for a busy decoder while another one is idle."""
 _POLL_MILLISECONDS = 1000
 _SAMPLE_ROOM = 1 << 20
 _MORE_ROOM = 1 << 22
-"""Bytes that a batch without a slot has for its result, beyond its own size."""
+"""Bytes for the result of a batch without a slot, in addition to the batch's size."""
 
 
 def run_decoder(config: DecoderConfig) -> None:
-    """The process's main function; ends when the supervisor says so or is gone."""
+    """The process's main function; ends when the supervisor asks it to or exits."""
     run_child(config.name, config.reports_endpoint, lambda child: _decode_batches(child, config))
 
 
@@ -54,7 +63,7 @@ def _decode_batches(child: Child, config: DecoderConfig) -> None:
         else:
             child.send(results, _decode(decoder, slots, [frame.buffer for frame in frames]))
             decoded += 1
-        child.progress(batches=decoded)
+        child.progress(DecoderProgress(decoded))
 
 
 def _touch_memory() -> None:
@@ -68,7 +77,7 @@ def _touch_memory() -> None:
 
 
 def _make_slots_ready(batches: zmq.Socket[bytes], slots: Slots) -> None:
-    """Have all the memory that there will be to fill, as long as there is nothing else to do.
+    """Have the kernel allocate the slots' memory until the first batch comes.
 
     Otherwise the first batch in each slot takes twice as long as any later one.
     """
@@ -95,30 +104,30 @@ def _decode(decoder: BatchDecoder, slots: Slots, frames: list[memoryview]) -> Se
         elsewhere = [content.data for content, span in parts if span is None]
         return multipart(replace(header, slot=batch.slot), *elsewhere)
     except Exception as error:
-        # A bug must not take the batches before this one with it: the sink commits those, then stops.
+        # A bug must not lose the batches before this one: the sink commits those, then stops.
         traceback.print_exc()
         message = (
-            f"{batch.file} behind position {batch.position}: decoding met a bug, please report it: {error!r}"
+            f"{batch.file} after position {batch.position}: decoding met a bug, please report it: {error!r}"
         )
         return multipart(failed_result(batch, len(data), message))
 
 
 def failed_result(batch: Batch, size: int, message: str) -> Result:
-    """The result of a batch that could not be decoded at all."""
+    """The result of a batch that could not be decoded."""
     return Result(
         sequence=batch.sequence,
+        status=StreamStatus(
+            resume=BinlogPosition(batch.file, batch.position),
+            ends_transaction=False,
+            aborts_transaction=batch.status.aborts_transaction,
+            failure=Failure(message),
+        ),
         tables=[],
         ordinals=0,
         transactions=0,
         source_bytes=size,
         gtids=[],
         gtid_set=None,
-        resume_file=batch.file,
-        resume_position=batch.position,
-        ends_transaction=False,
-        aborts_transaction=batch.aborts_transaction,
-        end_of_stream=False,
         last_timestamp=0,
         counters={},
-        error=message,
     )

@@ -1,4 +1,4 @@
-"""A batch made of the sample binlogs, for a decoder to decode before the first real one comes."""
+"""A batch made of the sample binlogs, which a decoder decodes before the first real one comes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from engine.binlog.event_index import TRANSACTION_END
 from engine.binlog.event_types import XID_EVENT
 from engine.binlog.files import MAGIC_LENGTH
+from engine.binlog.position import BinlogPosition
 from engine.binlog.samples import sample_binlogs
 from engine.kernels.kernel import Bytes
-from engine.pipeline.messages import Batch
+from engine.pipeline.messages import Batch, StreamStatus
 
 
 def sample_batch() -> tuple[Batch, NDArray[np.uint32], Bytes]:
@@ -27,12 +28,7 @@ def sample_batch() -> tuple[Batch, NDArray[np.uint32], Bytes]:
         file=path.name,
         position=starts[1],
         context_events=1,
-        resume_file=path.name,
-        resume_position=len(content),
-        ends_transaction=True,
-        aborts_transaction=False,
-        end_of_stream=False,
-        catalog={},
+        status=StreamStatus(BinlogPosition(path.name, len(content)), ends_transaction=True),
     )
     # Kernels are compiled for memory that may be written to.
     return batch, np.array(rows, np.uint32), np.frombuffer(bytearray(content), np.uint8)

@@ -1,9 +1,9 @@
-"""The network process's way out: batches to the decoders, in a window of outstanding bytes.
+"""Sends batches from the network process to the decoders, within a window of outstanding bytes.
 
-The sink acknowledges what it has taken; until then a batch counts as outstanding. When the window is full
-nothing is sent and nothing is received: back-pressure reaches the server through TCP, and the memory that
-batches take anywhere in the engine stays bounded. The sink also tells what is safe on disk, and so the
-sender knows up to which place of the binlog nothing can be lost any more.
+A batch is outstanding until the sink acknowledges that it has taken it. When the window is full, nothing is
+sent and nothing is received: back-pressure reaches the server through TCP, and the memory of batches in all
+processes stays bounded. Acknowledgements also say what is safe on disk, from which the sender derives the
+binlog position up to which everything is committed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import zmq
 
+from engine.binlog.position import BinlogPosition
 from engine.net.batching.cutter import OutgoingBatch
-from engine.net.batching.stream_place import Place
 from engine.pipeline.child import Child, Stopped
 from engine.pipeline.messages import Ack, multipart
 from engine.pipeline.shared_slots import SlotPool, Slots
@@ -23,7 +23,7 @@ from engine.pipeline.slot_file import SlotFile
 
 _POLL_MILLISECONDS = 1000
 _FEW_BYTES = 64 << 10
-"""So few are copied into the message, rather than have them occupy a slot."""
+"""Up to so many bytes are copied into the message instead of occupying a slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class _Outstanding:
 
 
 class BatchSender:
-    """Sends batches in order and keeps count of those that the sink has not taken yet."""
+    """Sends batches in order and counts those that the sink has not taken yet."""
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class BatchSender:
         self._window = window_bytes
         self._decoders = decoders
         self.pool = SlotPool(Slots(slots))
-        """Lends the buffers of batches; a slot comes back when the sink has taken its batch."""
+        """Lends the buffers of batches; a slot is returned when the sink has taken its batch."""
         self._outstanding: deque[_Outstanding] = deque()
         self._outstanding_bytes = 0
-        self._uncommitted: deque[tuple[int, Place]] = deque()
-        self.committed: Place | None = None
-        """Everything before that place is safe on disk; null until something is. As of `take_acks`."""
+        self._uncommitted: deque[tuple[int, BinlogPosition]] = deque()
+        self.committed: BinlogPosition | None = None
+        """Everything before it is safe on disk; None until something is. As of the last `take_acks`."""
         self._batches = child.socket(zmq.PUSH, queued=1)
         self._batches.bind(batches_endpoint)
         self._acks = child.context.socket(zmq.PULL)
@@ -68,18 +68,18 @@ class BatchSender:
 
     @property
     def acks_descriptor(self) -> int:
-        """Becomes readable when there is something for `take_acks`."""
+        """Becomes readable when acknowledgements have arrived for `take_acks`."""
         return int(self._acks.fd)
 
     def is_busy(self) -> bool:
-        """Whether another batch would only wait in a queue: there are more under way than decoders."""
+        """Whether another batch would only wait in a queue: more are under way than there are decoders."""
         self.take_acks()
         return len(self._outstanding) > self._decoders
 
     def send(self, batches: Iterable[OutgoingBatch], while_waiting: Callable[[], None] | None = None) -> None:
-        """Send batches, waiting for room in the window. Raises `Stopped` when it is time to leave.
+        """Send batches, waiting for room in the window. Raises `Stopped` if the process is to leave.
 
-        `while_waiting` is called whenever the sink has taken something meanwhile, at least once a second.
+        During a wait, `while_waiting` is called after each acknowledgement, and at least once a second.
         """
         for batch in batches:
             header, size = batch.header, batch.data.nbytes + batch.index.nbytes
@@ -96,9 +96,8 @@ class BatchSender:
                 self._wait(while_waiting)
             self._outstanding.append(_Outstanding(header.sequence, size, slot))
             self._outstanding_bytes += size
-            if header.ends_transaction:
-                place = header.resume_file, header.resume_position
-                self._uncommitted.append((header.sequence, place))
+            if header.status.ends_transaction:
+                self._uncommitted.append((header.sequence, header.status.resume))
             header = replace(header, slot=slot, data_bytes=batch.data.nbytes)
             self._child.send(self._batches, multipart(header, *frames))
             while self._outstanding and self.pool.exhausted:
@@ -118,7 +117,7 @@ class BatchSender:
             while_waiting()
 
     def take_acks(self) -> None:
-        """Take in what the sink has told."""
+        """Take the acknowledgements that have arrived."""
         while True:
             try:
                 frame = self._acks.recv(zmq.NOBLOCK)

@@ -11,6 +11,7 @@ from engine.errors import BinlogError, EngineError
 from engine.net.batch_sender import BatchSender
 from engine.net.batching.batcher import Batcher
 from engine.pipeline.child import Child
+from engine.pipeline.messages import NetworkProgress
 from engine.pipeline.process_settings import FileSource
 
 
@@ -63,7 +64,7 @@ def _read_file(
             sender.send(batcher.received(taken, last=left <= 0))
             if batcher.missing > left:
                 break
-            child.progress(received=file.tell(), total=size, file=path.name, position=batcher.position)
+            child.progress(NetworkProgress(file.tell(), path.name, batcher.position, total=size))
         # The end of the last file may yet come; before another file, it never will.
         if batcher.missing:
             if batcher.contradicts_itself:

@@ -33,6 +33,7 @@ from engine.net.history_watch import HistoryWatch
 from engine.net.protocol.packets import parse_err
 from engine.net.semi_sync import Acknowledger, marker_length, read_beginning
 from engine.pipeline.child import Child, Stopped
+from engine.pipeline.messages import DumpStarted, NetworkProgress
 from engine.pipeline.process_settings import ServerSource
 
 _LINGER_SECONDS = 0.005
@@ -59,7 +60,7 @@ def follow_server(child: Child, sender: BatchSender, origin: ServerSource, decod
     file, position = ("", origin.position) if origin.by_gtid else (origin.file, origin.position)
     context = server_queries.context_of(connection, origin.file or None, origin.position, origin.server_id)
     _start(connection, facts, origin)
-    child.report("dumping", at=time.time())
+    child.report(DumpStarted(time.time()))
     stream, pending = connection.take_over()
     with contextlib.closing(stream), contextlib.closing(SideConnection(origin.address)) as side:
         watch = HistoryWatch(origin, facts, side)
@@ -95,9 +96,7 @@ def follow_server(child: Child, sender: BatchSender, origin: ServerSource, decod
             )
         except EngineError as failure:
             error = failure
-    if error is not None and error.retryable:
-        # The error itself goes the way of the batches, so that everything before it is committed first.
-        child.report("lost", message=str(error))
+    # The error is sent as a batch, so that everything before it is committed first.
     sender.send(batcher.finish(error))
 
 
@@ -143,7 +142,7 @@ def _receive(
     def meanwhile() -> None:
         if acknowledger is not None:
             acknowledger.tell()
-        child.progress(received=received, file=batcher.file, position=batcher.position)
+        child.progress(NetworkProgress(received, batcher.file, batcher.position))
 
     while not batcher.ended:
         meanwhile()

@@ -1,4 +1,4 @@
-"""The output folder as a whole: where it stands, and what a crash left in it."""
+"""The output folder as a whole: its state after the last commit, and its recovery after a crash."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.output.commit_log import LOG_FOLDER, CommitLog, Position, SchemaVersion
+from engine.binlog.position import SourcePosition
+from engine.output.commit_log import LOG_FOLDER, CommitLog, SchemaVersion
 from engine.output.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, opening, sync, writing
 from engine.output.lock import LOCK_FILE, output_lock
 
@@ -16,12 +17,12 @@ _DATA_FILE = re.compile(rf"([0-9]{{20}})-[0-9]+\.arrow(?:{re.escape(TEMPORARY_SU
 
 @dataclass(frozen=True, slots=True)
 class OutputState:
-    """Where an output stands after its last commit."""
+    """The state of an output after its last commit."""
 
     commit: int
     """Number of the last commit; -1 before the first."""
-    position: Position | None
-    """Where the source goes on; null before the first commit."""
+    position: SourcePosition | None
+    """Where the source resumes; None before the first commit."""
     last_seq: int
     source_timestamp: int
     """Server clock of the last event, seconds since the epoch; 0 if not known."""
@@ -29,19 +30,19 @@ class OutputState:
 
 
 def open_output(out: Path | str) -> OutputState:
-    """Where the output in `out` stands; a folder that is empty or not there is a new output.
+    """The state of the output in `out`; a folder that is empty or missing is a new output.
 
-    Takes no lock and changes nothing, so a sink that still runs may move on meanwhile. Raises `OutputError`
-    for a folder that holds something else, and `CommitLogError`.
+    Takes no lock and changes nothing, so a running sink may commit meanwhile. Raises `OutputError` for a
+    folder that contains something else, and `CommitLogError`.
     """
     out = Path(out)
     with opening(out):
         if out.exists() and not out.is_dir():
-            raise OutputError(f"{out} is no folder: give the output a folder of its own")
+            raise OutputError(f"{out} is not a folder: give the output a folder of its own")
         ours = (out / LOG_FOLDER).exists() or (out / LOCK_FILE).exists()
         if not ours and out.exists() and any(out.iterdir()):
             raise OutputError(
-                f"{out} holds something else than an output of binlog-engine: give it a folder of its own"
+                f"{out} contains something other than an output of binlog-engine: give it a folder of its own"
             )
         log = CommitLog(out)
         last = log.latest()
@@ -52,10 +53,10 @@ def open_output(out: Path | str) -> OutputState:
 
 
 def settled_output(out: Path | str) -> OutputState:
-    """Like `open_output`, but only once no other engine writes there; what to resume a source from.
+    """Like `open_output`, but only once no other engine writes there: the state to resume a source from.
 
-    A sink that lost its supervisor a moment ago is waited for. Raises `OutputError` if one goes on writing,
-    and for a new output whose folder cannot be written.
+    Waits for a sink whose supervisor has just exited. Raises `OutputError` if a sink keeps writing, and for a
+    new output whose folder cannot be written.
     """
     out = Path(out)
     with opening(out):
@@ -69,9 +70,9 @@ def settled_output(out: Path | str) -> OutputState:
 
 
 def recover_output(out: Path) -> OutputState:
-    """Like `open_output`, but first completes the commit that a crash or power cut left decided.
+    """Like `open_output`, but first completes a decided commit that a crash or power cut interrupted.
 
-    Only for the holder of the lock, and only while it writes nothing. Raises like `open_output`.
+    Only for the holder of the lock, and only while it writes nothing. Raises as `open_output` does.
     """
     with writing(out):
         CommitLog(out).recover()
@@ -83,7 +84,7 @@ def _require_writable(out: Path) -> None:
     with opening(out):
         folder = next(path for path in (out, *out.absolute().parents) if _is_there(path))
         if not folder.is_dir():
-            raise OutputError(f"the output folder {out} cannot be created: {folder} is no folder")
+            raise OutputError(f"the output folder {out} cannot be created: {folder} is not a folder")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OutputError(
             f"the output folder {out} cannot be written: this user may not create files in {folder}, so "
@@ -92,7 +93,7 @@ def _require_writable(out: Path) -> None:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether something has that name, be it a symbolic link that leads nowhere. Raises `OSError`."""
+    """Whether the path exists, be it as a dangling symbolic link. Raises `OSError`."""
     try:
         path.lstat()
     except FileNotFoundError:
@@ -101,7 +102,7 @@ def _is_there(path: Path) -> bool:
 
 
 def clean_output(out: Path, last_commit: int) -> None:
-    """Remove every data file of a commit after `last_commit`, and make durable what is there.
+    """Remove every data file of a commit after `last_commit`, and make the rest durable.
 
     `last_commit` comes from `recover_output`, since the files of a decided commit must stay. Only for the
     holder of the lock, and only while it writes nothing. Raises `OutputError`.

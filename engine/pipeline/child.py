@@ -1,7 +1,8 @@
-"""What all child processes of an engine share: reports to the supervisor, an end when it is gone.
+"""What all child processes of a run share: their sockets, reports to the supervisor, and their end.
 
-A child never outlives its supervisor: whoever waits, waits on what `watch` adds to a poller too. Errors
-travel as one sentence; a traceback goes along for those who asked for it.
+A child never outlives its supervisor: every poll also watches `leave_descriptors`, which become readable
+when the process is asked to stop or the supervisor has exited. Errors are reported as one sentence and a
+traceback.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import zmq
 
 from engine.errors import EngineError
 from engine.pipeline.allocator import keep_freed_memory
-from engine.pipeline.messages import Frame, Report
+from engine.pipeline.messages import Ended, Failed, Failure, Frame, Progress, Report, ReportBody, Usage
 from engine.pipeline.parent_death import die_with_parent
 
 _REPORT_SECONDS = 1.0
@@ -33,18 +34,18 @@ _RECONNECT_MILLISECONDS = 2
 
 
 class Stopped(Exception):
-    """The supervisor asked this process to stop, or is gone."""
+    """The supervisor asked this process to stop, or has exited."""
 
 
 class Child:
-    """One child process at work: its name, its ZeroMQ context, its line to the supervisor."""
+    """A running child process: its name, its ZeroMQ context, its socket for reports."""
 
     def __init__(self, name: str, reports_endpoint: str) -> None:
         self.name = name
         self.context = zmq.Context()
-        # Batches and results that a process leaves behind are nobody's: the run ends, or has been taken in.
+        # Batches and results that a process has not sent are not needed: the run ends, or has finished.
         self.context.linger = 0
-        # Who connects before the other side has bound its socket comes back soon; by default that is 0.1 s.
+        # A socket may connect before the other side has bound its own: retry sooner than the default 0.1 s.
         self.context.reconnect_ivl = _RECONNECT_MILLISECONDS
         self._reports = self.context.socket(zmq.PUSH)
         self._reports.linger = _LINGER_MILLISECONDS
@@ -54,8 +55,8 @@ class Child:
         if parent is not None:
             _show_name(name)
         self.supervisor_sentinel: int | None = None if parent is None else int(parent.sentinel)
-        """Becomes readable when the supervisor is gone; null outside of a child process."""
-        # A signal handler that raised could hit any line of any library; a byte in a pipe cannot.
+        """Becomes readable when the supervisor exits; None outside of a child process."""
+        # A signal handler that raised an exception could interrupt any line of any library.
         self._stop_descriptor, self._stop_writer = os.pipe()
         os.set_blocking(self._stop_writer, False)
         self._leave_poller = select.poll()
@@ -64,7 +65,7 @@ class Child:
 
     @property
     def leave_descriptors(self) -> tuple[int, ...]:
-        """Readable, one of them, when this process is to leave: asked to stop, or the supervisor is gone."""
+        """One of them is readable when this process is to leave: asked to stop, or the supervisor exited."""
         if self.supervisor_sentinel is None:
             return (self._stop_descriptor,)
         return self._stop_descriptor, self.supervisor_sentinel
@@ -80,13 +81,13 @@ class Child:
             os.write(self._stop_writer, b"\0")
 
     def socket(self, kind: int, queued: int) -> zmq.Socket[bytes]:
-        """A ZeroMQ socket for batches or results, which keeps `queued` messages per peer at most."""
+        """A ZeroMQ socket for batches or results that queues at most `queued` messages per peer."""
         socket = self.context.socket(kind)
         socket.set_hwm(queued)
         return socket
 
     def send(self, socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
-        """Send one message, waiting for room. Raises `Stopped` when it is time to leave meanwhile."""
+        """Send one message, waiting for room. Raises `Stopped` if the process is to leave meanwhile."""
         while True:
             try:
                 socket.send_multipart(frames, zmq.NOBLOCK, copy=False)
@@ -103,24 +104,25 @@ class Child:
         if self.leaving:
             raise Stopped
 
-    def report(self, kind: str, **body: Any) -> None:
-        """Tell the supervisor something."""
-        self._reports.send(Report(self.name, kind, body).pack())
+    def report(self, body: ReportBody) -> None:
+        """Send a report to the supervisor."""
+        measured = isinstance(body, Progress | Ended)
+        self._reports.send(Report(self.name, body, usage() if measured else None).pack())
 
-    def progress(self, **body: Any) -> None:
-        """Tell the supervisor how far this process is, with its memory; at most once a second.
+    def progress(self, body: Progress) -> None:
+        """Report how far this process is, at most once a second.
 
-        Raises `Stopped` when it is time to leave, so that a process that never has to wait notices.
+        Raises `Stopped` if the process is to leave, so that one that never waits notices it here.
         """
         now = time.monotonic()
         if now - self._last_progress >= _REPORT_SECONDS:
             self._last_progress = now
             if self.leaving:
                 raise Stopped
-            self.report("progress", **body, **memory())
+            self.report(body)
 
     def close(self) -> None:
-        """Deliver what was reported, while there is somebody to read it, and let go of everything."""
+        """Deliver the reports, unless the supervisor has exited, and release all sockets and descriptors."""
         if self.supervisor_sentinel is not None and wait([self.supervisor_sentinel], 0):
             self._reports.linger = 0
         self.context.destroy()
@@ -134,25 +136,18 @@ def _show_name(name: str) -> None:
         Path("/proc/self/comm").write_text(f"binlog-{name.replace('decoder', 'dec')}")
 
 
-USAGE_KEYS = ("peak_memory", "cpu_milliseconds", "system_milliseconds")
-"""What `memory` tells."""
-
-
-def memory() -> dict[str, int]:
-    """This process's peak resident memory in bytes, and the processor time it used in milliseconds.
-
-    Of the latter, `system_milliseconds` went into the kernel.
-    """
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return {
-        "peak_memory": _peak_memory() or usage.ru_maxrss * 1024,
-        "cpu_milliseconds": int((usage.ru_utime + usage.ru_stime) * 1000),
-        "system_milliseconds": int(usage.ru_stime * 1000),
-    }
+def usage() -> Usage:
+    """What this process has used so far."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return Usage(
+        peak_memory=_peak_memory() or used.ru_maxrss * 1024,
+        cpu_milliseconds=int((used.ru_utime + used.ru_stime) * 1000),
+        system_milliseconds=int(used.ru_stime * 1000),
+    )
 
 
 def _peak_memory() -> int | None:
-    """As Linux tells it; `ru_maxrss` there is at least that of the process that started this program."""
+    """From /proc: on Linux `ru_maxrss` is at least that of the process that started this program."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
             name, _, value = line.partition(":")
@@ -170,27 +165,29 @@ def start_child(function: str, config: Any) -> None:
 
 
 def run_child(name: str, reports_endpoint: str, body: Callable[[Child], None]) -> None:
-    """Run `body` as a child process: whatever stops it is reported, and the exit code tells."""
-    # Its parent is the fork server, which goes with the supervisor.
+    """Run `body` as a child process; reports how it ends, and exits with code 1 after an error."""
+    # Its parent is the fork server, which exits with the supervisor.
     die_with_parent()
     keep_freed_memory()
 
-    # Ctrl-C reaches the whole process group; the supervisor alone decides what it means.
+    # Ctrl-C reaches the whole process group; only the supervisor reacts to it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     child = Child(name, reports_endpoint)
     signal.signal(signal.SIGTERM, lambda *_: child.stop())
     try:
-        child.report("ready")
-        body(child)
-        child.report("ended", **memory())
-    except Stopped:
-        child.report("ended", **memory())
+        with contextlib.suppress(Stopped):
+            body(child)
+        child.report(Ended())
     except Exception as error:
-        known = isinstance(error, EngineError)
-        sentence = str(error) if known else f"the {name} process met a bug: {error!r}; please report it"
-        retryable = isinstance(error, EngineError) and error.retryable
-        child.report("error", message=sentence, retryable=retryable, traceback=traceback.format_exc())
+        child.report(Failed(failure_of(error, name), traceback.format_exc()))
         raise SystemExit(1) from None
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         child.close()
+
+
+def failure_of(error: Exception, process: str) -> Failure:
+    """The failure that a process reports for an exception: one that is not an `EngineError` is a bug."""
+    if isinstance(error, EngineError):
+        return Failure(str(error), error.retryable)
+    return Failure(f"the {process} process met a bug: {error!r}; please report it")

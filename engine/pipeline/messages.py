@@ -1,63 +1,109 @@
-"""The frames that cross process borders, and nothing else.
+"""The messages between the processes of a run.
 
-Three flows: batches of raw events (network → decoder), decoded results (decoder → sink) and the two small
-ones back: acknowledgements (sink → network) and reports (every process → supervisor). Each message is a
-frozen dataclass whose fields travel as one msgpack frame. Bulk bytes stand in a slot of shared memory that
-the header names, or follow as frames of their own where they are few, or too many for a slot.
+Batches of raw events go from the network process to a decoder, results from there to the sink. Two small
+messages go back: acknowledgements (sink to network process) and reports (every process to the supervisor).
+Each is a frozen dataclass that travels as one msgpack frame, a map of field names to values; `unpack` checks
+every value against its declared type (`engine.records`). Bulk bytes are in a slot of shared memory that the
+message names, or follow as frames of their own if they are few, or too many for a slot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Literal, Self
 
 import msgpack
 
+from engine.binlog.position import BinlogPosition, SourcePosition
+from engine.errors import EngineError
+from engine.records import Misfit, RecordReader, plain
+
 Frame = bytes | bytearray | memoryview
+GtidRange = tuple[str, int, int, int]
+"""A range of transactions: (`uuid` or `uuid:tag`, first, last, 0); MariaDB (`domain-server`, …, 1)."""
+
+_READER = RecordReader(base64_bytes=False, exact=True)
+
+
+class DamagedMessage(EngineError):
+    """A frame that is not a message of the expected class."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A header that packs to one msgpack frame: its field values, in order of declaration."""
+    """A message that packs to one msgpack frame."""
 
     def pack(self) -> bytes:
-        """The header as one frame."""
-        return bytes(msgpack.packb(_values(self), default=_pack_nested))
+        """The message as one frame."""
+        return bytes(msgpack.packb(self, default=plain))
 
     @classmethod
     def unpack(cls, frame: Frame) -> Self:
-        """The header of a frame that `pack` made."""
-        return cls(*msgpack.unpackb(frame, use_list=True, strict_map_key=False))
-
-
-def _values(message: Message) -> list[Any]:
-    # `fields` would make a tuple of them each time.
-    return [getattr(message, name) for name in message.__dataclass_fields__]
-
-
-def _pack_nested(value: Any) -> Any:
-    if isinstance(value, Message):
-        return _values(value)
-    raise TypeError(f"{type(value).__name__} does not cross a process border")
+        """The message of a frame that `pack` made. Raises `DamagedMessage`."""
+        try:
+            return _READER.read(cls, msgpack.unpackb(frame))
+        except (Misfit, ValueError, msgpack.UnpackException) as error:
+            raise DamagedMessage(
+                f"a message between the engine's processes is not a valid {cls.__name__} ({error}): "
+                "this is a bug, please report it"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
-class Corruption(Message):
-    """Damaged bytes that ended a run: an event, as the next run is told of it, or the packet around one."""
+class Corruption:
+    """Damaged bytes that ended a run: a corrupt event, or the damaged packet around one."""
 
     file: str
     position: int
     """Where the event starts."""
     reason: str
     fingerprint: str
-    """Of the event's bytes; empty where nobody knows which bytes are the event's."""
+    """Of the event's bytes; empty if it is not known which bytes are the event's."""
     skippable: bool = True
-    """Whether the next run can go on after it."""
+    """Whether the next run can skip it and continue after it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped(Message):
+class Failure:
+    """Why a stream, or a process, stopped."""
+
+    message: str
+    """One sentence for the user."""
+    retryable: bool = False
+    """The cause may pass: the same run, started again, may succeed."""
+    corruption: Corruption | None = None
+    """The corrupt event that the failure is about, if it is about one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    """What a batch says of the stream, apart from its events; the decoder passes it on unchanged.
+
+    Only when the decoder finds the batch itself broken does it replace the fields that are then wrong.
+    """
+
+    resume: BinlogPosition
+    """Where a run resumes after the batch; meaningful when `ends_transaction`."""
+    ends_transaction: bool
+    """The last event ends a transaction, so the sink may commit after the batch."""
+    aborts_transaction: bool = False
+    """The transaction that earlier batches left open was rolled back, or never finished by the server: its
+    rows in earlier batches are dropped. The events of this batch are valid."""
+    end_of_stream: bool = False
+    """The source has no more events; this is the last batch."""
+    gtid_set: str | None = None
+    """The executed GTID set at the start of the batch, if the source was given it; else None."""
+    caught_up_us: int = 0
+    """When the source reported that it has nothing after this batch: this machine's clock, µs since the
+    epoch; else 0."""
+    failure: Failure | None = None
+    """The source failed after the batches before this one, or the decoder in it: the sink commits what comes
+    before the failure, then stops with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
     """What was dropped with a corrupt event."""
 
     position: int
@@ -68,159 +114,229 @@ class Dropped(Message):
     start: int
     """Position of the first byte that was dropped."""
     end: int
-    """Position behind the last one."""
+    """Position after the last one."""
     gtid_set_lost: bool
-    """Transactions may have been dropped whose GTIDs nobody knows."""
+    """Transactions with unknown GTIDs may have been dropped."""
     gtid_is_doubtful: bool
     """The GTID event in the batch's context is itself the corrupt one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch(Message):
-    """A run of raw events that any decoder can decode alone: a small binlog of its own.
+    """Raw events that any decoder can decode alone, like a small binlog file.
 
-    It travels with two more frames, the second of them only where `slot` is null. *index*: uint32[n, 2], a
-    row per event: the offset of its header in *data*, and its type code with `TRANSACTION_END` set where the
-    event ends a transaction. *data*: the bytes as they came, so there may be packet headers between events,
-    or events that nobody wants; only the index says where events are.
+    Two more frames follow, the second only if `slot` is None. *index*: uint32[n, 2], a row per event: the
+    offset of its header in *data*, and its type code with `TRANSACTION_END` set where the event ends a
+    transaction. *data*: the bytes as received, which may include packet headers between events and events
+    that are filtered out; the index alone defines where events are.
     The first `context_events` rows of the index repeat earlier events that the rest needs (the format
     description always; the GTID and the table maps in force when the batch starts inside a transaction):
-    they are read, but nothing comes out for them.
+    they are read, but emit no rows.
     """
 
     sequence: int
-    """Place in the stream: 0, 1, 2… without gaps."""
+    """Number in the stream: 0, 1, 2… without gaps."""
     file: str
     """Binlog file that all events of the batch come from."""
     position: int
     """Position in `file` of the first event that is not context."""
     context_events: int
-    resume_file: str
-    """With `resume_position`: where to go on after this batch; meaningful when `ends_transaction`."""
-    resume_position: int
-    ends_transaction: bool
-    """The last event ends a transaction, so the sink may commit after this batch."""
-    aborts_transaction: bool
-    """What came in earlier batches since the last transaction end was never finished by the server, or rolled
-    back, and is to be dropped; the events of this batch stand."""
-    end_of_stream: bool
-    """The source has no more events; nothing follows."""
-    catalog: dict[str, bytes]
-    """`database.table` → packed column descriptions (`engine.binlog.catalog`) where the binlog lacks them."""
-    gtid_set: str | None = None
-    """The executed GTID set at the start of the batch where the source was told it, else null."""
-    error: str | None = None
-    """The source failed after the batches before this one: the sink commits those, then stops with it."""
-    caught_up_us: int = 0
-    """When the source said that it has nothing beyond this batch: our clock, µs since the epoch; else 0."""
+    status: StreamStatus
+    catalog: dict[str, bytes] = field(default_factory=dict)
+    """`database.table` → packed column descriptions (`engine.binlog.catalog`) that the binlog lacks."""
     slot: int | None = None
-    """The slot (`shared_slots`) that holds *data* and takes the result; null where none does."""
+    """The slot (`shared_slots`) that holds *data* and takes the result; None if *data* is a frame."""
     data_bytes: int = 0
-    """Bytes of *data*."""
-    corruption: Corruption | None = None
-    """The corrupt event that `error` is about, if it is about one."""
+    """Size of *data*."""
     dropped: Dropped | None = None
-    """The batch stands for what was dropped here, and has nothing but context (a GTID, where it is known)."""
-
-    @classmethod
-    def unpack(cls, frame: Frame) -> Batch:
-        values = msgpack.unpackb(frame, use_list=True, strict_map_key=False)
-        values[-2] = values[-2] and Corruption(*values[-2])
-        values[-1] = values[-1] and Dropped(*values[-1])
-        return cls(*values)
+    """The batch stands for what was dropped here; it has only context (a GTID event, where it is known)."""
 
 
 SKIPPED = "skipped_corrupt_events"
-"""The counter of those that a run went past."""
+"""The counter of corrupt events that were skipped."""
 
 
 @dataclass(frozen=True, slots=True)
-class TableResult(Message):
+class TableResult:
     """One record batch of one table."""
 
     database: str
     table: str
     """Both empty for the events feed."""
     schema: bytes
-    """The Arrow schema, as a serialised IPC message."""
+    """The Arrow schema, as a serialized IPC message."""
     rows: int
     min_timestamp: int
     """Smallest and largest `_commit_timestamp`, µs since the epoch."""
     max_timestamp: int
     sequence_at: int
-    """Where in the message the numbers of `_seq` stand, 64 bits each."""
+    """Offset in the IPC message of the values of `_seq`, 64 bits each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result(Message):
     """What one batch decoded to: one record batch IPC message per entry of `tables`.
 
-    They stand in `slot`; those that do not, or all where that is null, follow as frames.
-
+    The messages are in `slot` at `spans`; those without a span follow as frames, as all do if `slot` is None.
     The `_seq` columns inside hold ordinals within the batch, 1…`ordinals`; the sink adds its own base.
     """
 
     sequence: int
+    """As in `Batch`."""
+    status: StreamStatus
     tables: list[TableResult]
     ordinals: int
     transactions: int
     """Transaction ends seen in the batch."""
     source_bytes: int
-    """Bytes of the batch, for the flow control window."""
-    gtids: list[tuple[str, int, int, int]]
-    """Ranges of transactions: (`uuid` or `uuid:tag`, first, last, 0); MariaDB (`domain-server`, …, 1)."""
+    """Bytes of the batch's *data*."""
+    gtids: list[GtidRange]
+    """Transactions of the batch."""
     gtid_set: str | None
-    """The executed set known at this point of the stream, replacing what the sink had (else null)."""
-    resume_file: str
-    resume_position: int
-    ends_transaction: bool
-    aborts_transaction: bool
-    end_of_stream: bool
+    """The executed set that the events themselves state, at the beginning of a binlog file; else None."""
     last_timestamp: int
     """Server clock of the last event, in seconds; 0 if the batch had none."""
     counters: dict[str, int]
-    """What had to be counted, such as dates that no calendar has."""
-    error: str | None = None
-    """The batch broke after what is in `tables`; the sink commits that, then stops with this sentence."""
-    caught_up_us: int = 0
-    """As in `Batch`."""
+    """What was counted in the batch, such as invalid dates."""
     file_created: int = 0
-    """Server clock when `resume_file` was begun, in seconds; 0 if the batch does not tell."""
+    """Server clock when the file of `status.resume` was created, in seconds; 0 if the batch does not contain
+    it."""
     slot: int | None = None
     spans: list[tuple[int, int] | None] = field(default_factory=list)
-    """Per entry of `tables` where its message starts in the slot, and how long it is; null for a frame."""
+    """Per entry of `tables` the offset of its message in the slot and its length; None for a frame."""
     gtid_set_lost: bool = False
-    """As in `Dropped`: the executed set is not known any more."""
-    doubtful_gtids: list[tuple[str, int, int, int]] = field(default_factory=list)
-    """What a corrupt GTID event says, like `gtids`: only to be believed where it follows what came before."""
-    corruption: Corruption | None = None
-    """The corrupt event that `error` is about, if it is about one."""
-
-    @classmethod
-    def unpack(cls, frame: Frame) -> Result:
-        values = msgpack.unpackb(frame, use_list=True, strict_map_key=False)
-        values[1] = [TableResult(*table) for table in values[1]]
-        values[5] = [tuple(entry) for entry in values[5]]
-        values[-2] = [tuple(entry) for entry in values[-2]]
-        values[-1] = values[-1] and Corruption(*values[-1])
-        return cls(*values)
+    """As in `Dropped`: the executed set is no longer known."""
+    doubtful_gtids: list[GtidRange] = field(default_factory=list)
+    """What a corrupt GTID event says; accepted only if it continues the executed set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ack(Message):
-    """The sink has taken every batch up to `sequence`, and of those up to `committed` all is safe on disk."""
+    """The sink has taken every batch up to `sequence`; of these, all up to `committed` is safe on disk."""
 
     sequence: int
     committed: int
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What a process has used so far."""
+
+    peak_memory: int
+    """Peak resident memory in bytes."""
+    cpu_milliseconds: int
+    """Processor time, in user and kernel mode."""
+    system_milliseconds: int
+    """The part of it in kernel mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkReady:
+    """The sink holds the output's lock and has prepared the output."""
+
+    commit: int
+    """Number of the last commit; -1 before the first."""
+    last_seq: int
+    position: SourcePosition | None
+    """Where the source resumes; None before the first commit."""
+    kind: Literal["ready"] = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class DumpStarted:
+    """The server has been sent the dump command."""
+
+    at: float
+    """Seconds since the epoch."""
+    kind: Literal["dumping"] = "dumping"
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkProgress:
+    """How far the network process is."""
+
+    received: int
+    """Bytes, of the connection or of the current file."""
+    file: str
+    """The current binlog file; empty until the server has named it."""
+    position: int
+    total: int | None = None
+    """Size of a local file in bytes; None for a server."""
+    kind: Literal["network"] = "network"
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderProgress:
+    """How far a decoder is."""
+
+    batches: int
+    """Decoded so far."""
+    kind: Literal["decoder"] = "decoder"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What the sink has done in this run."""
+
+    commits: int = 0
+    """Safe on disk, as are `rows` and `bytes`."""
+    rows: int = 0
+    bytes: int = 0
+    """Size of the data files."""
+    transactions: int = 0
+    """Ended, and so committed or about to be."""
+    dropped_rows: int = 0
+    """Rows of transactions that never ended, written and removed again."""
+    skipped_corrupt_events: int = 0
+    """Like `transactions`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkProgress:
+    """How far the sink is; `done` in its last report of a run that ended without a failure."""
+
+    totals: Totals
+    commit: int
+    """Number of the last commit that is safe on disk; -1 before the first."""
+    position: SourcePosition | None
+    """After the last transaction end that was taken; None before the first."""
+    last_timestamp: int
+    """Server clock of the last event before `position`, in seconds; 0 if not known."""
+    waiting: int
+    """Results that wait for one before them."""
+    done: bool = False
+    kind: Literal["sink"] = "sink"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The process stops because of a failure."""
+
+    failure: Failure
+    traceback: str
+    kind: Literal["failed"] = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The process has done its work, or was asked to stop."""
+
+    kind: Literal["ended"] = "ended"
+
+
+Progress = NetworkProgress | DecoderProgress | SinkProgress
+ReportBody = SinkReady | DumpStarted | Progress | Failed | Ended
+
+
+@dataclass(frozen=True, slots=True)
 class Report(Message):
-    """A process to its supervisor. `kind`: ready, progress, done or error; `body` depends on it."""
+    """From a process to its supervisor."""
 
     process: str
-    kind: str
-    body: dict[str, Any]
+    """Its name: `network`, `decoder-0`, `sink`."""
+    body: ReportBody
+    usage: Usage | None = None
+    """What the process has used, in reports of progress and of its end; else None."""
 
 
 def multipart(header: Message, *payload: Frame) -> Sequence[Frame]:

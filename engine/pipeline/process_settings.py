@@ -1,6 +1,6 @@
-"""What the network process is started with: where the events come from, and which sockets lead on.
+"""What each process of a run is started with: its source or output, its sockets, its limits.
 
-Plain dataclasses in a module that imports little, since the supervisor needs them and none of the rest.
+Plain dataclasses in a module that imports little, since the supervisor needs these but no process's modules.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from engine.pipeline.slot_file import SlotFile
 
 @dataclass(frozen=True, slots=True)
 class ServerSource:
-    """A server's binlog from a place on."""
+    """A server's binlog from a position on."""
 
     address: ServerAddress
     file: str
     position: int
     gtid_set: str | None
-    """The executed set at that place, where it is known."""
+    """The executed set at that position; None if not known."""
     by_gtid: bool
-    """Ask for what is not in `gtid_set`; file and position, which may be another server's, do not count."""
+    """Request what is not in `gtid_set`; file and position, which may be another server's, are ignored."""
     server_id: int
     replica_uuid: str
-    """Stays the same for an output folder, so that a server takes a new run for the old one's successor."""
+    """The same for all runs of an output folder, so that a server replaces the old run's dump by the new."""
     stop_at_end: bool
     server_uuid: str | None = None
-    """The server that the place is of; another one that answers instead is not followed."""
+    """The server of that position; if another server answers instead, the run ends."""
     heartbeat_seconds: float = 5.0
-    """How often a server that has nothing to send says so."""
+    """Interval of the heartbeats of a server that has nothing to send."""
     semi_sync: bool = False
     """Acknowledge to the server what is safe on disk."""
     name_unknown_columns: bool = False
     """Give columns whose names are not certain the names @1, @2…, instead of stopping."""
     skips: tuple[Corruption, ...] = ()
-    """Corrupt events to go past."""
+    """Corrupt events to skip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class FileSource:
     position: int = MAGIC_LENGTH
     gtid_set: str | None = None
     skips: tuple[Corruption, ...] = ()
-    """Corrupt events to go past."""
+    """Corrupt events to skip."""
 
 
 WINDOW_BYTES = 64 << 20
-"""Bytes of batches that may be on their way between network process and sink; one batch may always be."""
+"""Limit on the bytes of batches between network process and sink; one batch is always allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ class NetworkConfig:
     acks_endpoint: str
     reports_endpoint: str
     decode: DecodeOptions
-    """What the decoders will make of it: what they would leave out never goes to them."""
+    """The decoders' options: what they would leave out is not sent to them."""
     decoders: int = 1
-    """How many there are."""
+    """Number of decoders."""
     window_bytes: int = WINDOW_BYTES
     slots: SlotFile | None = None
     """Shared with decoders and sink."""
@@ -88,22 +88,22 @@ class DecoderConfig:
 
 
 ROLL_BYTES = 256 << 20
-"""A data file that has reached this size is followed by another one."""
+"""Size from which on a data file is closed and the next one begun."""
 
 
 @dataclass(frozen=True, slots=True)
 class SinkConfig:
-    """What the supervisor tells the sink."""
+    """What the sink process is started with."""
 
     out: str
     expected_commit: int
-    """`OutputState.commit` of the state from which the source is read on; -1 for a new output."""
+    """`OutputState.commit` of the state from which the source resumes; -1 for a new output."""
     results_endpoint: str
-    """Bound here: decoders push `Result`s to it."""
+    """The sink binds it: decoders push each `Result` to it."""
     acks_endpoint: str
-    """Connected to: the network process pulls `Ack`s from it."""
+    """The sink connects to it: the network process pulls each `Ack` from it."""
     reports_endpoint: str
-    """Connected to: the supervisor pulls `Report`s from it."""
+    """The sink connects to it: the supervisor pulls each `Report` from it."""
     server_uuid: str
     """Empty if the source has none."""
     flavor: str

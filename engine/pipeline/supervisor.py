@@ -1,7 +1,8 @@
 """Starts the processes of one run, watches them, and stops them again.
 
-The supervisor is the command's own process. It knows no binlog: it reads reports, notices a process that
-died, and turns whatever ends the run into an outcome. Children are forked from `engine.pipeline.fork_server`.
+The supervisor is the command's own process and does not read the binlog: it takes the reports of the other
+processes, notices when one dies, and turns the cause of the end into an `Outcome`. Children are forked from
+`engine.pipeline.fork_server`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
@@ -22,9 +23,19 @@ from typing import Any
 import zmq
 
 from engine.config.decode_options import DecodeOptions
-from engine.pipeline.child import USAGE_KEYS, memory, start_child
+from engine.pipeline.child import start_child, usage
 from engine.pipeline.fork_server import EXIT_CODE_LOST, LOST, start_process, wait_for_fork_server
-from engine.pipeline.messages import Corruption, Report
+from engine.pipeline.messages import (
+    Corruption,
+    DumpStarted,
+    Ended,
+    Failed,
+    Failure,
+    NetworkProgress,
+    Report,
+    SinkProgress,
+    Usage,
+)
 from engine.pipeline.private_folder import private_folder
 from engine.pipeline.process_settings import (
     DecoderConfig,
@@ -41,25 +52,27 @@ _DECODER = "engine.decode.process:run_decoder"
 _NETWORK = "engine.net.process:run_network"
 _SLOTS = 4
 _SLOTS_PER_DECODER = 2
-"""Of shared memory: one that is decoded, one that waits; others are received into, written, or wait for that.
+"""Slots of shared memory: per decoder one that is decoded and one that waits; the others are received into,
+written, or wait for either.
 
-More would be filled by whoever is ahead, and be cold in the processor's cache when used."""
+With more slots, a process that is ahead fills them all, and they are not in the processor's cache when used.
+"""
 _POLL_MILLISECONDS = 200
 _STOP_SECONDS = 20.0
 _COUNTED = ("commits", "rows", "bytes", "transactions", "dropped_rows", "skipped_corrupt_events")
-"""Of the totals, those that add up over the runs of a command."""
-_LAST_WORDS_SECONDS = 2.0
-"""How long a report may take to arrive after its process is gone."""
+"""The totals that add up over the runs of a command."""
+_LAST_REPORT_SECONDS = 2.0
+"""How long a report may take to arrive after its process has exited."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """All that a run needs to know; everything in it was checked."""
+    """The checked settings of a run."""
 
     origin: ServerSource | FileSource
     out: Path
     expected_commit: int
-    """Last commit of the output when `origin` was worked out; -1 for a new one."""
+    """Last commit of the output when `origin` was determined; -1 for a new output."""
     workers: int
     decode: DecodeOptions
     commit_interval: float
@@ -75,22 +88,28 @@ class Outcome:
 
     error: str | None = None
     retryable: bool = False
-    """The error may pass: the same run, started again, may go on."""
+    """The cause of the error may pass: the same run, started again, may succeed."""
     stopped: bool = False
-    """A signal asked for the end."""
+    """A signal asked the run to end."""
     corruption: Corruption | None = None
     """The corrupt event that the error is about, if it is about one."""
     traceback: str | None = None
     totals: dict[str, Any] = field(default_factory=dict)
-    """The sink's last word on rows, commits and position."""
-    processes: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Per process what `engine.pipeline.child.memory` tells."""
+    """Of the sink's last progress: its `Totals` by name, `commit`, `position`, `last_timestamp`; or empty."""
+    processes: dict[str, Usage] = field(default_factory=dict)
+    """By the name of the process."""
     seconds: float = 0.0
     """From the dump command (or the first byte of a file) to the last commit on disk, or to the error; 0
-    where it did not come to that command."""
+    if that command was not sent."""
+
+    def fail(self, failure: Failure) -> None:
+        """Take the error of a failure."""
+        self.error = failure.message
+        self.retryable = failure.retryable
+        self.corruption = failure.corruption
 
     def add(self, before: Outcome) -> Outcome:
-        """Count in what the command did in the runs `before` this one; returns itself."""
+        """Add the totals of the command's runs `before` this one; returns itself."""
         self.seconds += before.seconds
         sums = {
             name: before.totals[name] + self.totals.get(name, 0) for name in _COUNTED if name in before.totals
@@ -99,14 +118,14 @@ class Outcome:
         return self
 
 
-Progress = Callable[[Report], None]
-"""Called with every progress report."""
+OnProgress = Callable[[NetworkProgress | SinkProgress], None]
+"""Called with the progress of network process and sink."""
 
 
 class Supervisor:
     """One run, from starting the processes to stopping them."""
 
-    def __init__(self, plan: RunPlan, progress: Progress) -> None:
+    def __init__(self, plan: RunPlan, progress: OnProgress) -> None:
         self._plan = plan
         self._progress = progress
         self._outcome = Outcome()
@@ -114,17 +133,16 @@ class Supervisor:
         self._ended: set[str] = set()
         self._stop_requested = False
         self._sink_done = False
-        self._lost: str | None = None
         self._dumping_since = time.time() if isinstance(plan.origin, FileSource) else None
 
     def run(self) -> Outcome:
         """Run until the source ends, something fails, or SIGINT or SIGTERM asks for an orderly end.
 
-        Raises `EngineError` where no processes can be started.
+        Raises `EngineError` if no processes can be started.
         """
-        # This may take long. Until something has begun, signals do what they do outside of a run.
+        # This may take long, so signals keep their handlers from outside of a run until it is done.
         wait_for_fork_server()
-        # ipc sockets are files: only this user may come near them.
+        # ipc sockets are files: only this user may access them.
         folder = Path(tempfile.mkdtemp(prefix="", dir=private_folder()))
         context = zmq.Context()
         reports = context.socket(zmq.PULL)
@@ -141,7 +159,7 @@ class Supervisor:
             shutil.rmtree(folder, ignore_errors=True)
             for number, handler in previous.items():
                 signal.signal(number, handler)
-        self._outcome.processes["supervisor"] = memory()
+        self._outcome.processes["supervisor"] = usage()
         return self._outcome
 
     def _request_stop(self, signal_number: int, frame: FrameType | None) -> None:
@@ -192,31 +210,29 @@ class Supervisor:
 
     def _take_reports(self, reports: zmq.Socket[bytes]) -> None:
         while reports.poll(0):
-            report = Report.unpack(reports.recv())
-            usage: dict[str, int] = {key: report.body[key] for key in USAGE_KEYS if key in report.body}
-            if usage:
-                self._outcome.processes[report.process] = usage
-            if report.kind == "progress":
-                self._progress(report)
-                if report.process == "sink":
-                    self._outcome.totals = report.body
-            elif report.kind == "dumping":
-                self._dumping_since = report.body["at"]
-            elif report.kind == "done":
+            self._take(Report.unpack(reports.recv()))
+
+    def _take(self, report: Report) -> None:
+        if report.usage is not None:
+            self._outcome.processes[report.process] = report.usage
+        match report.body:
+            case SinkProgress(done=True) as progress:
                 self._sink_done = True
-                self._outcome.totals = report.body
+                self._outcome.totals = _totals(progress)
                 self._measure()
-            elif report.kind == "ended":
+            case SinkProgress() as progress:
+                self._outcome.totals = _totals(progress)
+                self._progress(progress)
+            case NetworkProgress() as progress:
+                self._progress(progress)
+            case DumpStarted(at=moment):
+                self._dumping_since = moment
+            case Ended():
                 self._ended.add(report.process)
-            elif report.kind == "lost":
-                self._lost = report.body["message"]
-            elif report.kind == "error" and self._outcome.error is None:
+            case Failed(failure=failure, traceback=traceback) if self._outcome.error is None:
                 self._measure()
-                self._outcome.error = report.body["message"]
-                self._outcome.retryable = report.body.get("retryable") or report.body["message"] == self._lost
-                self._outcome.traceback = report.body.get("traceback")
-                corruption = report.body.get("corruption")
-                self._outcome.corruption = None if corruption is None else Corruption(*corruption)
+                self._outcome.fail(failure)
+                self._outcome.traceback = traceback
 
     def _measure(self) -> None:
         if self._dumping_since is not None:
@@ -226,8 +242,8 @@ class Supervisor:
         for name, process in self._processes.items():
             if process.exitcode is None or name in self._ended:
                 continue
-            # Its last report may still be on the way; who was killed had no time for one.
-            patience = _LAST_WORDS_SECONDS if 0 <= process.exitcode < EXIT_CODE_LOST else 0.0
+            # Its last report may still be on the way; a killed process had no time to send one.
+            patience = _LAST_REPORT_SECONDS if 0 <= process.exitcode < EXIT_CODE_LOST else 0.0
             deadline = time.monotonic() + patience
             while self._outcome.error is None and name not in self._ended and time.monotonic() < deadline:
                 reports.poll(_POLL_MILLISECONDS)
@@ -236,7 +252,7 @@ class Supervisor:
                     return
             if name not in self._ended and self._outcome.error is None:
                 self._measure()
-                self._outcome.error = _obituary(name, process.exitcode)
+                self._outcome.error = _exit_sentence(name, process.exitcode)
             poller.unregister(process.sentinel)
             self._ended.add(name)
 
@@ -248,7 +264,7 @@ class Supervisor:
             alive = [process for process in self._processes.values() if process.is_alive()]
             if not alive:
                 break
-            # Again and again, as one that was just forked from the fork server does not listen yet.
+            # Repeatedly, as a process that was just forked does not handle the signal yet.
             for process in sorted(alive, key=lambda one: one is sink):
                 process.terminate()
             reports.poll(_POLL_MILLISECONDS)
@@ -259,12 +275,17 @@ class Supervisor:
             process.join()
         self._take_reports(reports)
         exitcode = None if sink is None or self._sink_done else sink.exitcode
-        # Nobody knows what it has committed, unless SIGTERM came before it had begun.
+        # Then it is not known what it has committed, unless SIGTERM came before it had begun.
         if exitcode not in (None, 0, -signal.SIGTERM) and self._outcome.error is None:
-            self._outcome.error = _obituary("sink", exitcode)
+            self._outcome.error = _exit_sentence("sink", exitcode)
 
 
-def _obituary(name: str, exitcode: int) -> str:
+def _totals(progress: SinkProgress) -> dict[str, Any]:
+    fields = asdict(progress)
+    return fields["totals"] | {name: fields[name] for name in ("commit", "position", "last_timestamp")}
+
+
+def _exit_sentence(name: str, exitcode: int) -> str:
     if exitcode == EXIT_CODE_LOST:
         return LOST
     how = f"was killed by {signal.Signals(-exitcode).name}" if exitcode < 0 else f"exited with {exitcode}"
@@ -273,5 +294,5 @@ def _obituary(name: str, exitcode: int) -> str:
 
 
 def decoder_count(workers: int) -> int:
-    """The number of decoder processes: as asked, or (for 0) one per core but one."""
+    """The number of decoder processes: `workers`, or for 0 one less than there are cores (at least 1)."""
     return workers or max(1, len(os.sched_getaffinity(0)) - 1)

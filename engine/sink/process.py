@@ -1,8 +1,8 @@
-"""The sink process: results come in over ZeroMQ, acknowledgements and reports go out, commits fall due.
+"""The sink process: takes results, puts them in order for the writer, and sends acknowledgements and reports.
 
-One loop waits for whichever comes first: a result, the outcome of a commit, the moment when one is due, a
-signal, or the end of the supervisor. On every way out but a failure to write, what ends with a transaction
-is committed first.
+One loop waits for whichever comes first: a result, the outcome of a commit, the time when one is due, a
+signal, or the supervisor's exit. Unless a write has failed, everything up to the last transaction end is
+committed before the process ends.
 """
 
 from __future__ import annotations
@@ -13,39 +13,37 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import zmq
 
 from engine.errors import EngineError
 from engine.output.caught_up import write_caught_up
-from engine.output.commit_log import CommitLog, Position
+from engine.output.commit_log import CommitLog
 from engine.output.files import OutputError, writing
 from engine.output.folder import OutputState, clean_output, recover_output
 from engine.output.lock import output_lock
-from engine.pipeline.child import Child, memory
-from engine.pipeline.messages import Ack, Corruption, Frame, Result
+from engine.pipeline.child import Child, failure_of
+from engine.pipeline.messages import Ack, Failed, Failure, Frame, Result, SinkProgress, SinkReady
 from engine.pipeline.process_settings import SinkConfig
 from engine.pipeline.shared_slots import Slots
 from engine.sink.reorder import Reorder
 from engine.sink.writer import Writer
 
 PROCESS = "sink"
-"""What this process calls itself in reports."""
+"""The process's name in reports."""
 _PROGRESS_SECONDS = 1.0
 _RESULTS_AT_ONCE = 64
-"""After that many the loop looks at everything else again."""
+"""Results taken before the loop checks its other events again."""
 
 
 def run_sink(config: SinkConfig) -> None:
-    """The process's main function; ends with the stream, on SIGTERM, or when the supervisor is gone.
+    """The process's main function; ends with the stream, on SIGTERM, or when the supervisor exits.
 
-    Reports `ready` with `commit`, `last_seq` and `position` (null, or fields as in a commit) once the output
-    is its own, `progress` about once a second, and last `done` or `error`. Exits with code 1 after an error.
+    Reports `SinkReady` once it holds the output's lock, `SinkProgress` about once a second and, as `done`, at
+    the end; or `Failed`, and then exits with code 1.
     """
-    # Ctrl-C reaches the whole process group; the supervisor alone decides what it means.
+    # Ctrl-C reaches the whole process group; only the supervisor reacts to it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with _WakeUp() as wake_up:
         signal.signal(signal.SIGTERM, lambda *_: wake_up.stop())
@@ -53,23 +51,21 @@ def run_sink(config: SinkConfig) -> None:
         try:
             _Sink(config, child, wake_up).run()
         except Exception as error:
-            known = isinstance(error, EngineError)
-            sentence = str(error) if known else f"the sink process met a bug: {error!r}; please report it"
-            corruption = error.corruption if isinstance(error, _StreamError) else None
-            child.report("error", message=sentence, traceback=traceback.format_exc(), corruption=corruption)
+            failure = error.failure if isinstance(error, _StreamError) else failure_of(error, PROCESS)
+            child.report(Failed(failure, traceback.format_exc()))
             raise SystemExit(1) from None
         finally:
-            # The supervisor answers an error with a SIGTERM, and by then there is no one left to wake up.
+            # The supervisor answers a failure with SIGTERM, when the loop to wake up has ended.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             child.close()
 
 
 class _StreamError(EngineError):
-    """What ended the stream of results, behind all that is sound."""
+    """The failure that ended the stream of results, raised once everything before it is committed."""
 
-    def __init__(self, sentence: str, corruption: Corruption | None) -> None:
-        super().__init__(sentence)
-        self.corruption = corruption
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
 
 
 class _Sink:
@@ -92,10 +88,10 @@ class _Sink:
             results = self._child.context.socket(zmq.PULL)
             results.bind(self._config.results_endpoint)
             self._acks = self._child.context.socket(zmq.PUSH)
-            self._acks.set_hwm(0)  # Bounded by the batches under way, so never wait for the reader.
+            # Acknowledgements are bounded by the batches under way, so sending one never waits.
+            self._acks.set_hwm(0)
             self._acks.connect(self._config.acks_endpoint)
-            position = _position_body(state.position)
-            self._child.report("ready", commit=state.commit, last_seq=state.last_seq, position=position)
+            self._child.report(SinkReady(state.commit, state.last_seq, state.position))
             self._loop(results)
 
     def _prepare_output(self) -> OutputState:
@@ -103,8 +99,8 @@ class _Sink:
         expected = self._config.expected_commit
         if state.commit != expected:
             raise OutputError(
-                f"the output folder {self._out} went on from commit {expected} to {state.commit} just now, "
-                "because another binlog-engine was still at work there: start again"
+                f"the output folder {self._out} advanced from commit {expected} to {state.commit} just now, "
+                "because another binlog-engine was still writing there: start again"
             )
         clean_output(self._out, state.commit)
         with writing(self._out):
@@ -113,7 +109,7 @@ class _Sink:
 
     @contextmanager
     def _open_writer(self, state: OutputState) -> Iterator[Writer]:
-        """A writer that, when something fails, leaves nothing uncommitted behind."""
+        """A writer whose uncommitted files are removed after a failure."""
         config = self._config
         log = CommitLog(self._out)
         writer = Writer(
@@ -145,7 +141,7 @@ class _Sink:
         while True:
             ready = dict(poller.poll(self._timeout_milliseconds()))
             if self._wake_up.drain() or supervisor in ready:
-                self._finish("done")
+                self._finish(done=True)
                 return
             if results in ready and self._take_all(results):
                 return
@@ -157,7 +153,7 @@ class _Sink:
         now = time.monotonic()
         due = self._writer.due_in(now)
         progress = max(0.0, self._progress_due - now)
-        # A millisecond more, so as not to wake up just before the moment.
+        # A millisecond more, so as not to wake up just too early.
         return int(1000 * (progress if due is None else min(due, progress))) + 1
 
     def _take_all(self, results: zmq.Socket[bytes]) -> bool:
@@ -171,11 +167,11 @@ class _Sink:
             payload = self._payload(result, [frame.buffer for frame in frames])
             for next_result, next_payload in self._reorder.push(result.sequence, (result, payload)):
                 self._writer.take(next_result, next_payload, time.monotonic())
-                if next_result.error is not None:
-                    self._finish("progress")
-                    raise _StreamError(next_result.error, next_result.corruption)
-                if next_result.end_of_stream:
-                    self._finish("done")
+                if next_result.status.failure is not None:
+                    self._finish(done=False)
+                    raise _StreamError(next_result.status.failure)
+                if next_result.status.end_of_stream:
+                    self._finish(done=True)
                     return True
                 self._writer.commit_if_due(time.monotonic())
                 self._acknowledge()
@@ -190,10 +186,10 @@ class _Sink:
             for span in result.spans
         ]
 
-    def _finish(self, last_word: str) -> None:
+    def _finish(self, *, done: bool) -> None:
         self._writer.finish()
         self._acknowledge()
-        self._child.report(last_word, **self._progress())
+        self._child.report(self._progress(done=done))
 
     def _acknowledge(self) -> None:
         self._acks.send(Ack(self._writer.taken, self._writer.committed).pack())
@@ -202,20 +198,20 @@ class _Sink:
         now = time.monotonic()
         if now >= self._progress_due:
             self._progress_due = now + _PROGRESS_SECONDS
-            self._child.report("progress", **self._progress())
+            self._child.report(self._progress())
             if self._writer.caught_up_us > self._noted_us:
                 self._noted_us = self._writer.caught_up_us
                 write_caught_up(self._out, self._noted_us)
 
-    def _progress(self) -> dict[str, Any]:
-        return {
-            **asdict(self._writer.totals),
-            "commit": self._writer.commit_version,
-            "position": _position_body(self._writer.position),
-            "last_timestamp": self._writer.source_timestamp,
-            "waiting": len(self._reorder),
-            **memory(),
-        }
+    def _progress(self, *, done: bool = False) -> SinkProgress:
+        return SinkProgress(
+            totals=self._writer.totals,
+            commit=self._writer.commit_version,
+            position=self._writer.position,
+            last_timestamp=self._writer.source_timestamp,
+            waiting=len(self._reorder),
+            done=done,
+        )
 
 
 class _WakeUp:
@@ -234,7 +230,7 @@ class _WakeUp:
         os.close(self._writing_end)
 
     def nudge(self) -> None:
-        """End the poll that waits, or the next one."""
+        """End the current poll, or the next one."""
         os.write(self._writing_end, b"\0")
 
     def stop(self) -> None:
@@ -243,12 +239,8 @@ class _WakeUp:
         self.nudge()
 
     def drain(self) -> bool:
-        """Make ready for the next poll; true if the loop is to leave."""
+        """Empty the pipe for the next poll; true if the loop is to leave."""
         with suppress(BlockingIOError):
             while os.read(self.descriptor, 4096):
                 pass
         return self._stopped
-
-
-def _position_body(position: Position | None) -> dict[str, Any] | None:
-    return None if position is None else asdict(position)

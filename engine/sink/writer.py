@@ -1,52 +1,36 @@
-"""Turns results, in order, into commits: rows to files as they come, a commit at a transaction boundary.
+"""Turns results, in order, into commits: rows go to files at once, a commit ends at a transaction boundary.
 
-Everything that a commit says beyond its files (position, GTID set, counters, last `_seq`) moves only when
-a transaction ends; what an unfinished transaction brought waits beside it, and goes if the transaction is
-dropped. Knows no sockets, and takes the time from its caller.
+Everything that a commit contains besides its files (position, GTID set, counters, last `_seq`) advances only
+when a transaction ends; the results of an open transaction are kept apart, and dropped with it if it is
+aborted. The writer uses no sockets, and is given the time by its caller.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from engine.binlog.gtid_set import GtidSet, MysqlGtidSet, parse_gtid_set
+from engine.binlog.position import BinlogPosition, SourcePosition
 from engine.errors import EngineError
-from engine.output.commit_log import Commit, CommitLog, Position
+from engine.output.commit_log import Commit, CommitLog
 from engine.output.folder import OutputState
-from engine.pipeline.messages import SKIPPED, Frame, Result
+from engine.pipeline.messages import SKIPPED, Frame, Result, Totals
 from engine.pipeline.process_settings import ROLL_BYTES
 from engine.sink.committer import Committer
 from engine.sink.staging import SchemaBook, Staging
 
 POSITION_INTERVAL = 10.0
-"""Seconds after which the position is committed where a stream goes on but brings no rows."""
-
-
-@dataclass(slots=True)
-class Totals:
-    """What this process has done so far."""
-
-    commits: int = 0
-    """Safe on disk, like `rows` and `bytes`."""
-    rows: int = 0
-    bytes: int = 0
-    """Of the files."""
-    transactions: int = 0
-    """Ended, and so committed or about to be."""
-    dropped_rows: int = 0
-    """Written for transactions that never ended, and removed again."""
-    skipped_corrupt_events: int = 0
-    """With their transactions; like `transactions`."""
+"""Seconds after which the position is committed if the stream advances but contains no rows."""
 
 
 class Writer:
-    """Writes behind `state`, the state of the output whose `log` this is and whose lock is held.
+    """Appends to the output of `log`, from its `state` on; the caller holds the output's lock.
 
     A commit is due `commit_interval` seconds after its first row, or when it has `commit_bytes`;
     `on_finished` is called in another thread when one is safe on disk. Methods raise `OutputError` and other
-    `EngineError`s; then the writer must not be used any more, but closed.
+    `EngineError`s; after that the writer can only be closed.
     """
 
     def __init__(
@@ -73,11 +57,11 @@ class Writer:
         self._staging = Staging(self._out, self._version, self._schemas, roll_bytes)
         # As of the last transaction end that was taken:
         position = state.position
-        self._resume = (position.file, position.position) if position else None
+        self._resume = BinlogPosition(position.file, position.position) if position else None
         gtid_set = position.gtid_set if position else None
         self._set_before_gap: GtidSet | None = None
         self._gtid_set: GtidSet | None = None if gtid_set is None else parse_gtid_set(gtid_set, flavor)
-        # Another server's file of the same name was begun at another time.
+        # Another server's file of the same name was created at another time.
         same_server = position is not None and position.server_uuid == server_uuid
         self._file_created = position.file_created if position and same_server else 0
         self._source_timestamp = state.source_timestamp
@@ -95,22 +79,29 @@ class Writer:
         self.taken = -1
         """Sequence number of the last batch taken."""
         self.committed = -1
-        """Sequence number of the last batch up to which all that there is to keep is safe on disk."""
+        """Sequence number of the last batch up to which everything to keep is safe on disk."""
         self.commit_version = state.commit
         """Number of the last commit that is safe on disk."""
         self.totals = Totals()
 
     @property
-    def position(self) -> Position | None:
-        """Behind the last transaction end that was taken; null before the first."""
+    def position(self) -> SourcePosition | None:
+        """After the last transaction end that was taken; None before the first."""
         if self._resume is None:
             return None
         gtid_set = None if self._gtid_set is None else str(self._gtid_set)
-        return Position(*self._resume, gtid_set, self._server_uuid, self._flavor, self._file_created)
+        return SourcePosition(
+            self._resume.file,
+            self._resume.position,
+            gtid_set,
+            self._server_uuid,
+            self._flavor,
+            self._file_created,
+        )
 
     @property
     def caught_up_us(self) -> int:
-        """When the source last had nothing more than what is safe, µs since the epoch; 0 if not known."""
+        """When the source last had nothing after what is safe on disk, µs since the epoch; 0 if not known."""
         batch, moment = self._caught_up
         return moment if batch <= self.committed else 0
 
@@ -120,8 +111,8 @@ class Writer:
         return self._source_timestamp
 
     def take(self, result: Result, frames: Sequence[Frame], now: float) -> None:
-        """The next result in order, with its record batches; `now` is a monotonic clock in seconds."""
-        if result.aborts_transaction:
+        """Take the next result in order, with its record batches; `now`: a monotonic clock in seconds."""
+        if result.status.aborts_transaction:
             self._abort()
         if not self._open:
             self._open_since = now
@@ -134,25 +125,25 @@ class Writer:
             self._keep(result, now)
 
     def due_in(self, now: float) -> float | None:
-        """Seconds until a commit is due; null as long as that depends on what comes first."""
+        """Seconds until a commit is due; None while none is, or another one is being made."""
         if self._due is None or self._committer.busy:
             return None
         if self._staging.has_open_rows:
-            # What came before the open transaction waits for it, but not for long: parting them costs a copy.
+            # Rows before the open transaction wait for it, but not long: separating them costs a copy.
             return max(0.0, self._due + self._commit_interval - now) if self._staging.kept_rows else None
         return 0.0 if self._staging.bytes >= self._commit_bytes else max(0.0, self._due - now)
 
     def commit_if_due(self, now: float) -> bool:
-        """Start a commit when it is time; true if one has become safe since the last call."""
+        """Start a commit if one is due; true if one has become safe on disk since the last call."""
         finished = self._collect(self._committer.finished())
         if self.due_in(now) == 0.0:
             self._commit()
         return finished
 
     def finish(self) -> None:
-        """Commit all that ends with a transaction, drop the rest, and wait until it is safe.
+        """Commit up to the last transaction end, drop the rest, and wait until the commit is safe on disk.
 
-        After a power cut readers see it all, even if the engine is not started again.
+        After a power cut readers see all of it, even if the engine is not started again.
         """
         self._collect(self._committer.wait())
         self._drop_open()
@@ -162,31 +153,35 @@ class Writer:
         self._committer.settle()
 
     def close(self) -> None:
-        """End the threads; what is staged stays uncommitted."""
+        """End the threads; staged rows stay uncommitted."""
         self._committer.close()
 
     def _keep(self, result: Result, now: float) -> None:
-        """A transaction has ended: all that is open stays, and may be committed."""
+        """A transaction has ended: the open results are kept, and may be committed."""
         self._staging.keep()
         self._kept_seq = self._last_seq
         self._kept_batch = result.sequence
         for taken in self._open:
             self._advance_gtid_set(taken)
-            self.totals.transactions += taken.transactions
             self._source_timestamp = taken.last_timestamp or self._source_timestamp
             for name, amount in taken.counters.items():
                 self._count(name, amount)
-            self.totals.skipped_corrupt_events += taken.counters.get(SKIPPED, 0)
+            self.totals = replace(
+                self.totals,
+                transactions=self.totals.transactions + taken.transactions,
+                skipped_corrupt_events=self.totals.skipped_corrupt_events + taken.counters.get(SKIPPED, 0),
+            )
         self._open.clear()
-        before, self._resume = self._resume, (result.resume_file, result.resume_position)
-        if result.file_created or before is None or before[0] != result.resume_file:
+        before, self._resume = self._resume, result.status.resume
+        enters_file = before is None or before.file != self._resume.file
+        if result.file_created or enters_file:
             self._file_created = result.file_created
-        if result.caught_up_us:
-            self._caught_up = (result.sequence, result.caught_up_us)
+        if result.status.caught_up_us:
+            self._caught_up = (result.sequence, result.status.caught_up_us)
         if not self._staging.kept_rows and not self._committer.busy:
-            # What brought no rows need not wait for a commit: read again, it would bring none.
+            # Batches without rows need not wait for a commit: read again, they would have none either.
             self.committed = self._kept_batch
-        if self._staging.rows or before is None or before[0] != result.resume_file:
+        if self._staging.rows or enters_file:
             self._make_due(self._open_since + self._commit_interval)
         elif before != self._resume:
             self._make_due(now + POSITION_INTERVAL)
@@ -198,28 +193,29 @@ class Writer:
         """Ranges count only from a set that is known to be complete."""
         if result.gtid_set_lost or not all(self._follows(*entry) for entry in result.doubtful_gtids):
             self._gtid_set, self._set_before_gap = None, self._gtid_set or self._set_before_gap
-        # Once the set is known, ranges keep it complete; on resume, what a file's beginning says is older.
-        if result.gtid_set is not None and self._gtid_set is None:
-            # Only what was never in a binlog of the server may be missing in what it says.
+        stated = result.gtid_set if result.status.gtid_set is None else result.status.gtid_set
+        # Once the set is known, ranges keep it complete; on resume, the set at a file's beginning is older.
+        if stated is not None and self._gtid_set is None:
+            # The stated set lacks at most transactions that were never in a binlog of the server.
             before = "" if self._set_before_gap is None else f"{self._set_before_gap},"
-            self._gtid_set = parse_gtid_set(before + result.gtid_set, self._flavor)
+            self._gtid_set = parse_gtid_set(before + stated, self._flavor)
         if self._gtid_set is not None:
             for source, first, last, _ in (*result.gtids, *result.doubtful_gtids):
                 self._gtid_set.add(source, first, last)
 
     def _follows(self, source: str, first: int, last: int, _: int) -> bool:
-        """Whether the next transaction of a source may have such GTIDs: then it most surely had them."""
+        """Whether the range continues the executed set: then a doubtful GTID is almost certainly right."""
         known = self._gtid_set
         if not isinstance(known, MysqlGtidSet):
             return False
         return known.contains(source, first - 1) and not known.contains(source, first)
 
     def _abort(self) -> None:
-        """The server never finished the transaction that is open."""
+        """Drop the open transaction, which the server never finished or rolled back."""
         if any(result.transactions for result in self._open):
             batches = f"{self._open[0].sequence} to {self._open[-1].sequence}"
             raise EngineError(
-                f"batches {batches} mix whole transactions and one that was broken off: "
+                f"batches {batches} mix complete transactions and one that was aborted: "
                 "this is a bug, please report it"
             )
         if self._open:
@@ -228,7 +224,8 @@ class Writer:
 
     def _drop_open(self) -> None:
         if self._staging.has_open_rows:
-            self.totals.dropped_rows += self._staging.drop()
+            dropped = self.totals.dropped_rows + self._staging.drop()
+            self.totals = replace(self.totals, dropped_rows=dropped)
         self._open.clear()
         self._last_seq = self._kept_seq
 
@@ -264,18 +261,22 @@ class Writer:
             return False
         self.committed = self._committing_batch if self._staging.kept_rows else self._kept_batch
         self.commit_version = commit.version
-        self.totals.commits += 1
-        self.totals.rows += sum(file.rows for file in commit.files)
-        self.totals.bytes += sum(file.bytes for file in commit.files)
+        self.totals = replace(
+            self.totals,
+            commits=self.totals.commits + 1,
+            rows=self.totals.rows + sum(file.rows for file in commit.files),
+            bytes=self.totals.bytes + sum(file.bytes for file in commit.files),
+        )
         return True
 
 
 def _ends_transaction(result: Result) -> bool:
-    """Whether the sink may commit behind the result.
+    """Whether the sink may commit after the result.
 
-    Not so behind an empty one that only says that the stream is over: all that was finished came before it,
-    and its position may lie inside a transaction that was broken off.
+    Not after an empty one that only ends the stream: its position may be inside an aborted transaction, and
+    every finished one came before it.
     """
-    over = result.end_of_stream or result.error is not None
+    status = result.status
+    over = status.end_of_stream or status.failure is not None
     empty = not result.ordinals and not result.transactions
-    return result.ends_transaction and not (over and empty)
+    return status.ends_transaction and not (over and empty)

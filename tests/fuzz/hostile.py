@@ -366,9 +366,10 @@ def _run_through(
             read.validate(full=True)
             numbers = np.frombuffer(frame, np.int64, table.rows, table.sequence_at)
             assert read.column("_seq").to_pylist() == numbers.tolist()
-        if result.error is not None:
-            assert result.error == str(error) or LOCATED.fullmatch(result.error), result.error
-            return result.error, result.corruption
+        failure = result.status.failure
+        if failure is not None:
+            assert failure.message == str(error) or LOCATED.fullmatch(failure.message), failure.message
+            return failure.message, failure.corruption
     return None, None
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.binlog.position import SourcePosition
 from engine.output.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS
-from engine.output.commit_log import Commit, CommitLog, DataFile, Position, SchemaVersion
+from engine.output.commit_log import Commit, CommitLog, DataFile, SchemaVersion
 from engine.output.files import table_folder
 
 GTID_SOURCE = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -85,7 +86,7 @@ class Output:
                 time_us=FIRST_COMMIT_US + number * SECOND_US,
                 files=tuple(files),
                 schemas=tuple(self._unlogged),
-                position=Position("binlog.000001", 4, None, "", "mysql"),
+                position=SourcePosition("binlog.000001", 4, None, "", "mysql"),
                 last_seq=self.seq,
                 source_timestamp=FIRST_COMMIT_US // SECOND_US,
             )

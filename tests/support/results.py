@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of
 
 import pyarrow as pa
 
+from engine.binlog.position import BinlogPosition
 from engine.output.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS, transit_schema
-from engine.pipeline.messages import Result, TableResult
+from engine.pipeline.messages import Result, StreamStatus, TableResult
 
+STATUS_FIELDS = {field.name for field in fields_of(StreamStatus)} - {"gtid_set"}
 FIRST_TIMESTAMP = 1_700_000_000
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -83,7 +86,12 @@ def _event_batch(rows: Rows, sequence: int) -> pa.RecordBatch:
 def result(
     sequence: int, tables: Sequence[Rows] = (), *, ends: bool = True, **fields: object
 ) -> tuple[Result, list[bytes]]:
-    """A result and its frames; a batch that ends a transaction ends one, unless `fields` say otherwise."""
+    """A result and its frames; `fields` are the result's or its status's.
+
+    A batch that ends a transaction ends one, unless `fields` say otherwise.
+    """
+    status = {name: fields.pop(name) for name in STATUS_FIELDS if name in fields}
+    resume = BinlogPosition("binlog.000001", 4 + 100 * (sequence + 1))
     headers, frames = [], []
     timestamp = (FIRST_TIMESTAMP + sequence) * 1_000_000
     for rows in tables:
@@ -104,17 +112,13 @@ def result(
         frames.append(frame)
     header = Result(
         sequence=sequence,
+        status=StreamStatus(**{"resume": resume, "ends_transaction": ends, **status}),
         tables=headers,
         ordinals=sum(len(rows.ids) for rows in tables),
         transactions=int(ends),
         source_bytes=sum(map(len, frames)),
         gtids=[],
         gtid_set=None,
-        resume_file="binlog.000001",
-        resume_position=4 + 100 * (sequence + 1),
-        ends_transaction=ends,
-        aborts_transaction=False,
-        end_of_stream=False,
         last_timestamp=FIRST_TIMESTAMP + sequence,
         counters={},
     )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from engine.binlog import event_types as types
 from engine.binlog.files import MAGIC_LENGTH
 from engine.binlog.format_description import FormatDescription, rollback_undoes_rows
+from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
 from engine.kernels.kernel import Bytes
 from engine.net.batching import receive_kernel
@@ -29,7 +30,7 @@ from engine.net.batching.receive_kernel import (
     TOLD_POSITION,
 )
 from engine.net.batching.table_book import TableBook
-from engine.pipeline.messages import Batch, Dropped
+from engine.pipeline.messages import Batch, Dropped, Failure, StreamStatus
 from engine.pipeline.slot_file import BATCH_ROOM
 
 TABLES_PER_BATCH = 16
@@ -203,18 +204,15 @@ class Cutter:
         # Heartbeats may have moved it past transactions that the server left out.
         self._begin_batch()
         header = self._header(0, self._buffer.position, ends=True)
-        return self._empty(replace(header, caught_up_us=moment_us))
+        return self._empty(replace(header, status=replace(header.status, caught_up_us=moment_us)))
 
     def last(self, error: EngineError | None) -> OutgoingBatch:
         """Says that nothing follows, and why if it is for an error; what is open will not be finished."""
         self._abort()
-        header = replace(
-            self._header(0, self._buffer.position, ends=True),
-            end_of_stream=True,
-            error=None if error is None else str(error),
-            corruption=corruption_of(error),
-        )
-        return self._empty(header)
+        failure = None if error is None else Failure(str(error), error.retryable, corruption_of(error))
+        header = self._header(0, self._buffer.position, ends=True)
+        status = replace(header.status, end_of_stream=True, failure=failure)
+        return self._empty(replace(header, status=status))
 
     def dropped(self, record: Dropped, gtid_event: bytes | None, following: str | None) -> OutgoingBatch:
         """Says what was dropped, with the GTID event of it; `following`: the file in which to go on."""
@@ -244,19 +242,18 @@ class Cutter:
         resume: tuple[str, int] | None = None,
         catalog: dict[str, bytes] | None = None,
     ) -> Batch:
-        resume_file, resume_position = resume or (self.file, position)
         return Batch(
             sequence=self.sequence,
             file=self.file,
             position=position,
             context_events=context,
-            resume_file=resume_file,
-            resume_position=resume_position,
-            ends_transaction=ends,
-            aborts_transaction=self._aborts,
-            end_of_stream=False,
+            status=StreamStatus(
+                resume=BinlogPosition(*(resume or (self.file, position))),
+                ends_transaction=ends,
+                aborts_transaction=self._aborts,
+                gtid_set=self._gtid_set,
+            ),
             catalog=catalog or {},
-            gtid_set=self._gtid_set,
         )
 
     def _numbered(self) -> None:

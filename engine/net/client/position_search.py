@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -24,6 +23,7 @@ from engine.binlog.files import file_order
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_events import gtid_ranges
 from engine.binlog.gtid_set import MysqlGtidSet
+from engine.binlog.position import ExecutedPosition
 from engine.errors import EngineError
 from engine.kernels.kernel import Int64s
 from engine.net.batching.cutter import OutgoingBatch
@@ -38,16 +38,7 @@ Reached = Callable[[EventTable], NDArray[np.bool_]]
 """Which events of a batch are at the place or behind it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundPlace:
-    """A place in a server's binlog. `gtid_set`: what was executed before, where the server has GTIDs."""
-
-    file: str
-    position: int
-    gtid_set: str | None
-
-
-def place_at(connect: Connect, facts: SourceFacts, moment: datetime) -> FoundPlace:
+def place_at(connect: Connect, facts: SourceFacts, moment: datetime) -> ExecutedPosition:
     """The place of the first transaction with an event of that second or later; the end if there is none yet.
 
     Times are the server's own, in whole seconds.
@@ -65,11 +56,13 @@ def place_at(connect: Connect, facts: SourceFacts, moment: datetime) -> FoundPla
                 f"the oldest binlog of {where} was begun after {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} "
                 "UTC, and older ones were purged: take what is there with --start earliest, or a later time"
             )
-        return FoundPlace(files[0], FIRST_POSITION, facts.gtid_purged)
+        return ExecutedPosition(files[0], FIRST_POSITION, facts.gtid_purged)
     found = _search(connect, facts, files[later - 1], lambda events: _times(events) >= second)
     if facts.flavor != "mariadb":
         return found
-    return FoundPlace(found.file, found.position, executed_before(connect, facts, found.file, found.position))
+    return ExecutedPosition(
+        found.file, found.position, executed_before(connect, facts, found.file, found.position)
+    )
 
 
 def executed_before(connect: Connect, facts: SourceFacts, file: str, position: int) -> str | None:
@@ -98,7 +91,7 @@ def file_begun(connect: Connect, facts: SourceFacts, file: str) -> int:
     raise EngineError(f"the server sends nothing of {file}: see its error log")
 
 
-def _search(connect: Connect, facts: SourceFacts, file: str, reached: Reached) -> FoundPlace:
+def _search(connect: Connect, facts: SourceFacts, file: str, reached: Reached) -> ExecutedPosition:
     """The place in that file, or behind it."""
     search = _Search(reached, facts)
     with contextlib.closing(dump_batches(connect(), facts, file, FIRST_POSITION)) as batches:
@@ -117,16 +110,16 @@ class _Search:
         # What was never logged (a restored backup) is in no file's own word.
         self._executed = MysqlGtidSet.parse(facts.gtid_purged or "") if facts.gtid_mode == "ON" else None
         self._open: tuple[str, int] | None = None
-        self.end = FoundPlace("", FIRST_POSITION, None)
+        self.end = ExecutedPosition("", FIRST_POSITION, None)
         """Behind all that was looked at."""
 
-    def look_at(self, batch: OutgoingBatch) -> FoundPlace | None:
+    def look_at(self, batch: OutgoingBatch) -> ExecutedPosition | None:
         """The place, if it is in this batch."""
         header = batch.header
         events, _ = open_events(
             header.file, batch.data, batch.index, header.context_events, header.position, checksum_size=0
         )
-        if header.aborts_transaction:
+        if header.status.aborts_transaction:
             self._open = None
         # What a file says at its beginning is about what came before it, and so before any place in it.
         reached = self._reached(events) & (events.types != PREVIOUS_GTIDS_LOG_EVENT)
@@ -137,14 +130,15 @@ class _Search:
         begin = int(ends[-1]) + 1 if len(ends) else events.context
         self._execute(events, first_late, begin if len(ends) else 0)
         if len(ends) or self._open is None:
-            at = int(events.positions[begin]) if begin < len(events) else header.resume_position
-            self._open = (header.file if begin < len(events) else header.resume_file, at)
+            resume = header.status.resume
+            at = int(events.positions[begin]) if begin < len(events) else resume.position
+            self._open = (header.file if begin < len(events) else resume.file, at)
         gtid_set = None if self._executed is None else str(self._executed)
         if len(late):
-            return FoundPlace(*self._open, gtid_set)
-        if header.ends_transaction:
+            return ExecutedPosition(*self._open, gtid_set)
+        if header.status.ends_transaction:
             self._open = None
-            self.end = FoundPlace(header.resume_file, header.resume_position, gtid_set)
+            self.end = ExecutedPosition(header.status.resume.file, header.status.resume.position, gtid_set)
         return None
 
     def _execute(self, events: EventTable, seen: int, ended: int) -> None:

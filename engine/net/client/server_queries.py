@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from engine.binlog.gtid_encoding import encode_gtid_set
 from engine.binlog.gtid_set import MysqlGtidSet
+from engine.binlog.position import ExecutedPosition
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
 from engine.net.client.refusals import Context, explain
@@ -78,15 +79,6 @@ class SourceFacts:
     """All transactions in the binlog so far: `gtid_executed` of MySQL, `gtid_binlog_pos` of MariaDB."""
     semi_sync: bool | None
     """Whether its commits wait for semi-synchronous replicas; null where it does not know how to."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourcePosition:
-    """Where the server's binlog ends right now."""
-
-    file: str
-    position: int
-    gtid_set: str | None
 
 
 @contextmanager
@@ -196,8 +188,8 @@ def binary_logs(connection: Connection) -> list[tuple[str, int]]:
     return [(row[0] or "", int(row[1] or 0)) for row in rows]
 
 
-def current_position(connection: Connection) -> SourcePosition:
-    """Where the server's binlog ends. Raises `Refusal`, and `EngineError` where there is no binlog."""
+def current_position(connection: Connection) -> ExecutedPosition:
+    """Where the server's binlog ends. Raises `Refusal`, and `EngineError` if the server writes no binlog."""
     greeting = connection.greeting
     renamed = greeting.flavor == "mysql" and greeting.version >= (8, 2)
     with explained(connection):
@@ -208,7 +200,7 @@ def current_position(connection: Connection) -> SourcePosition:
         gtid_set = status.get("Executed_Gtid_Set")
         if greeting.flavor == "mariadb":
             gtid_set = connection.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0]
-    return SourcePosition(status["File"] or "", int(status["Position"] or 0), _gtid_set(gtid_set))
+    return ExecutedPosition(status["File"] or "", int(status["Position"] or 0), _gtid_set(gtid_set))
 
 
 def gtid_set_at(connection: Connection, file: str, position: int) -> str | None:

@@ -105,8 +105,9 @@ class StatementsAhead:
                 for place, names, text in changes_in(batch):
                     self._note(names, place, text)
                 header = batch.header
-                if header.ends_transaction and not header.end_of_stream:
-                    self._end = header.resume_file, header.resume_position
+                status = header.status
+                if status.ends_transaction and not status.end_of_stream:
+                    self._end = status.resume.file, status.resume.position
 
     def _note(self, names: Iterable[Name], place: Place, what: str) -> None:
         change = Change(place, what)

@@ -86,13 +86,13 @@ def committed(batches) -> tuple[list[int], list[tuple], dict[str, int]]:
         decoded = decode_all([batch])
         assert decoded.error is None
         result = decoded.results[0]
-        if result.aborts_transaction:
+        if result.status.aborts_transaction:
             open_values, open_gtids = [], []
         open_values += [row["@1"] for row in decoded.rows.get("orders", [])]
         open_gtids += result.gtids
         for name, amount in result.counters.items():
             counters[name] = counters.get(name, 0) + amount
-        if result.ends_transaction:
+        if result.status.ends_transaction:
             values, gtids = values + open_values, gtids + open_gtids
             open_values, open_gtids = [], []
     return values, gtids, counters
@@ -144,7 +144,7 @@ def test_a_transaction_larger_than_a_batch_is_taken_back_whole(batch_bytes):
         xid(),
     ]
     batches = batches_of(parts, batch_bytes=batch_bytes)
-    assert any(batch.header.aborts_transaction for batch in batches)
+    assert any(batch.header.status.aborts_transaction for batch in batches)
     values, gtids, _ = committed(batches)
     assert values == [-1, -2]
     assert [first_last for _, *first_last, _ in gtids] in (

@@ -138,10 +138,10 @@ def test_altered_tables_are_cut_apart_at_a_transaction():
     parts = [*transaction(1, 1), *statement(2, "ALTER TABLE orders ADD b INT"), *transaction(3, 2)]
     reader = Batcher(Server([described("a"), described("a", "b")]), file="f", checksum_algorithm=1)
     first, second, last = feed(reader, packets_of(binlog(parts)), [])
-    assert first.header.ends_transaction
+    assert first.header.status.ends_transaction
     assert first.header.catalog == {"shop.orders": described("a")}
     assert second.header.catalog == {"shop.orders": described("a", "b")}
-    assert last.header.end_of_stream
+    assert last.header.status.end_of_stream
 
 
 @pytest.mark.parametrize("batch_bytes", SIZES)

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from engine.binlog.gtid_set import MysqlGtidSet
+from engine.binlog.position import SourcePosition
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
 from engine.net.client.position_search import executed_before, file_begun, place_at
 from engine.net.client.server_queries import FIRST_POSITION
-from engine.net.client.start_position import LastPlace, start_place
+from engine.net.client.start_position import start_position
 from engine.output.reader import Changes
 from tests.servers import Server
 from tests.support.committed import assert_sound
@@ -162,21 +163,21 @@ def test_the_file_that_an_output_ends_in(history: History, change: dict[str, Any
     if not facts.gtid_set and change:
         says = "were reset|another server"
     file, position = end_of_binlog(history.server)
-    last = LastPlace(
+    last = SourcePosition(
         file=file,
         position=position,
         gtid_set=facts.gtid_set or None,
-        server_uuid=facts.server_uuid,
+        server_uuid=facts.server_uuid or "",
         flavor=facts.flavor,
         file_created=file_begun(history.connect, facts, file),
     )
     with history.connect() as connection:
         if says is None:
-            place = start_place(connection, "", replace(last, **change), facts, history.connect)
+            place = start_position(connection, "", replace(last, **change), facts, history.connect)
             assert place.by_gtid == bool(facts.gtid_set)
         else:
             with pytest.raises(EngineError, match=says):
-                start_place(connection, "", replace(last, **change), facts, history.connect)
+                start_position(connection, "", replace(last, **change), facts, history.connect)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +194,7 @@ def test_starts_that_make_no_sense(mysql97: Server, start: str, says: str) -> No
         return Connection.open(mysql97.host, mysql97.port, mysql97.user)
 
     with connect() as connection, pytest.raises(EngineError, match=says):
-        start_place(connection, start, None, server_queries.read_facts(connection), connect)
+        start_position(connection, start, None, server_queries.read_facts(connection), connect)
 
 
 def test_a_time_whose_binlogs_are_gone_is_refused(own_server: Callable[..., Server]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from engine.binlog import event_types as types
+from engine.binlog.position import BinlogPosition
 from engine.binlog.table_changes import ANY_TABLE
 from engine.errors import BinlogError, ConnectionFailed, EngineError
 from engine.net.batching.batcher import Batcher
@@ -103,7 +104,8 @@ class Binlog:
 
 
 def _batch(batch: OutgoingBatch, end: int) -> OutgoingBatch:
-    header = replace(batch.header, end_of_stream=False, resume_file=FILE, resume_position=end)
+    status = replace(batch.header.status, end_of_stream=False, resume=BinlogPosition(FILE, end))
+    header = replace(batch.header, status=status)
     return replace(batch, header=header)
 
 

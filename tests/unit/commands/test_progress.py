@@ -7,7 +7,7 @@ import io
 import pytest
 
 from engine.commands.run_progress import Display
-from engine.pipeline.messages import Report
+from engine.pipeline.messages import NetworkProgress, SinkProgress, Totals
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,6 @@ def test_a_line_tells_the_place_where_it_is_known(file, line, monkeypatch):
     monkeypatch.setattr("engine.commands.run_progress._PLAIN_SECONDS", 0.0)
     stream = io.StringIO()
     display = Display(stream)
-    display.progress(Report("sink", "progress", {"rows": 3, "commits": 1}))
-    display.progress(Report("network", "progress", {"received": 0, "file": file, "position": 1270545}))
+    display.progress(SinkProgress(Totals(rows=3, commits=1), 0, None, 0, waiting=0))
+    display.progress(NetworkProgress(0, file, 1270545))
     assert stream.getvalue().splitlines()[-1] == line

@@ -143,9 +143,9 @@ def test_a_broken_event_inside_a_payload_is_located_behind_what_is_sound(name):
     place = 4 + sum(map(len, events[: 1 + len(sound) + 1]))
     assert decoded.error is not None and decoded.error.startswith(f"{FILE} at position {place}: ")
     assert len(decoded.rows["orders"]) == 3
-    result = next(result for result in decoded.results if result.error)
+    result = next(result for result in decoded.results if result.status.failure)
     assert result.transactions == 3
-    assert result.resume_position == 4 + sum(map(len, events[: 1 + len(sound)]))
+    assert result.status.resume.position == 4 + sum(map(len, events[: 1 + len(sound)]))
 
 
 def _packed(number: int) -> list[Part]:

@@ -82,7 +82,7 @@ def test_decoding_leaves_nothing_of_what_was_there_before(sample):
             decoder.decode(batch.header, batch.index, data, np.full(ROOM, fill, np.uint8))[1]
             for fill in (0, 0xA5)
         )
-        assert len(over_zeros) > 0 or batch.header.end_of_stream
+        assert len(over_zeros) > 0 or batch.header.status.end_of_stream
         assert list(map(bytes, over_zeros)) == list(map(bytes, over_others))
 
 

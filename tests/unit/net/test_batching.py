@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.binlog import event_types as types
 from engine.binlog.event_index import TRANSACTION_END
+from engine.binlog.position import BinlogPosition
 from engine.binlog.samples import sample_binlogs
 from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
@@ -44,9 +45,9 @@ def test_a_stream_gives_the_rows_of_the_sample(whole: Decoded):
 
 def test_the_end_of_the_file_leads_to_the_next_one(whole: Decoded):
     last = whole.results[-2]
-    assert (last.resume_file, last.resume_position) == (SAMPLES[1].name, FIRST_POSITION)
-    assert last.ends_transaction
-    assert whole.results[-1].end_of_stream
+    assert last.status.resume == BinlogPosition(SAMPLES[1].name, FIRST_POSITION)
+    assert last.status.ends_transaction
+    assert whole.results[-1].status.end_of_stream
 
 
 @settings(max_examples=15)
@@ -72,14 +73,14 @@ def test_chunks_and_batch_sizes_make_no_difference(whole: Decoded, batch_bytes: 
 
 def test_small_buffers_cut_inside_of_transactions():
     batches = list(feed(batcher(batch_bytes=400), STREAM, []))
-    inside = [batch for batch in batches if not batch.header.ends_transaction]
+    inside = [batch for batch in batches if not batch.header.status.ends_transaction]
     assert inside, "the sample has transactions larger than 400 bytes"
     for batch in batches[:-1]:
         ends = bool(batch.index[-1, 1] & TRANSACTION_END) or batch.index[-1, 1] in (
             types.PREVIOUS_GTIDS_LOG_EVENT,
             types.ROTATE_EVENT,
         )
-        assert batch.header.ends_transaction == ends
+        assert batch.header.status.ends_transaction == ends
 
 
 def test_bare_files_give_the_same_as_packets(whole: Decoded):
@@ -136,15 +137,15 @@ def test_an_error_packet_keeps_what_came_before():
     batches += reader.finish(EngineError("the server hung up"))
     decoded = decode_all(batches)
     assert len(decoded.rows["orders"]) == 200
-    assert decoded.results[-1].error == "the server hung up"
+    assert decoded.results[-1].status.failure.message == "the server hung up"
 
 
 def test_an_eof_packet_ends_the_stream():
     reader = batcher()
     batches = list(feed(reader, STREAM + b"\x05\0\0\x09\xfe\0\0\2\0", []))
     assert reader.ended
-    assert batches[-1].header.end_of_stream
-    assert batches[-1].header.error is None
+    assert batches[-1].header.status.end_of_stream
+    assert batches[-1].header.status.failure is None
 
 
 @pytest.mark.parametrize("packet", [b"\x01\0\0\x05\x42", b"\0\0\0\x05\0", b"\x10\0\0\x05\0" + bytes(15)])
@@ -172,10 +173,10 @@ def test_a_transaction_that_the_server_never_finished_is_aborted():
     # The server crashed before the XID: the next file begins without it.
     stream = packets_of([*events[:xid], *EVENTS[1]])
     batches = list(feed(batcher(), stream, []))
-    aborting = [batch.header for batch in batches if batch.header.aborts_transaction]
+    aborting = [batch.header for batch in batches if batch.header.status.aborts_transaction]
     assert len(aborting) == 1
     before = batches[aborting[0].sequence - 1].header
-    assert not before.ends_transaction
+    assert not before.status.ends_transaction
 
 
 def test_table_maps_are_asked_about_once_until_a_definition_changes():

@@ -61,9 +61,7 @@ def merged(decoded: Decoded, flavor: str) -> tuple:
     for result in decoded.results:
         for source, first, last, _ in result.gtids:
             gtid_set.add(source, first, last)
-    ends = [
-        (result.resume_file, result.resume_position) for result in decoded.results if result.ends_transaction
-    ]
+    ends = [result.status.resume for result in decoded.results if result.status.ends_transaction]
     return (
         decoded.rows,
         decoded.error,

@@ -135,10 +135,11 @@ def committed(
     for batch in batches:
         decoded = decode_all([batch], options)
         (result,) = decoded.results
-        if result.aborts_transaction:
+        if result.status.aborts_transaction:
             open_batches.clear()
         open_batches.append((result, decoded.rows))
-        if result.ends_transaction and not (result.error and not result.ordinals and not result.transactions):
+        failure = result.status.failure
+        if result.status.ends_transaction and (not failure or result.ordinals or result.transactions):
             for kept, tables in open_batches:
                 came.rows += tables.get("orders", [])
                 feed = tables.get("", [])
@@ -149,11 +150,11 @@ def committed(
                 ]
                 came.hidden |= kept.gtid_set_lost
                 came.doubtful += [first for _, first, _, _ in kept.doubtful_gtids]
-            came.resume = result.resume_file, result.resume_position
+            came.resume = result.status.resume.file, result.status.resume.position
             open_batches.clear()
-        if result.error is not None:
-            came.error = result.error
-            return came, result.corruption
+        if failure is not None:
+            came.error = failure.message
+            return came, failure.corruption
     return came, None
 
 
@@ -498,9 +499,9 @@ def test_columns_without_names_are_no_corruption() -> None:
     events = binlog([gtid(1), BEGIN, TABLE, insert(1), xid()])
     batches = stream([events], (), packets=True, batch_bytes=1 << 16, chunk=1 << 20)
     results = decode_all(batches, DecodeOptions(names_needed=True)).results
-    failed = [result for result in results if result.error is not None]
-    assert failed and "have no names" in (failed[0].error or "")
-    assert failed[0].corruption is None
+    failures = [result.status.failure for result in results if result.status.failure is not None]
+    assert failures and "have no names" in failures[0].message
+    assert failures[0].corruption is None
 
 
 def test_a_place_is_skipped_once(capsys: pytest.CaptureFixture[str]) -> None:

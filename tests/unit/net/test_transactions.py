@@ -39,7 +39,7 @@ def test_ends_are_where_the_picture_has_them(name):
     ]
     assert found == expected_ends(picture)
     assert decode_all(batches).error is None
-    assert batches[-1].header.resume_position == 4 + sum(map(len, events))
+    assert batches[-1].header.status.resume.position == 4 + sum(map(len, events))
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -55,12 +55,14 @@ def test_wherever_the_stream_breaks_off_only_whole_transactions_count(name):
         reader = batcher()
         batches = list(feed_without_end(reader, packets_of(events[:count])))
         batches += reader.finish(EngineError("the connection was lost"))
-        last = [batch.header for batch in batches if batch.header.ends_transaction and len(batch.index)]
+        last = [
+            batch.header for batch in batches if batch.header.status.ends_transaction and len(batch.index)
+        ]
         reached = 4 + sum(map(len, events[:count]))
         expected = max(boundary for boundary in boundaries if boundary <= reached)
-        assert (last[-1].resume_position if last else 4) == expected, f"{name}: {count} events"
+        assert (last[-1].status.resume.position if last else 4) == expected, f"{name}: {count} events"
         decoded = decode_all(batches)
-        assert decoded.results[-1].error == "the connection was lost"
+        assert decoded.results[-1].status.failure.message == "the connection was lost"
         whole = sum(end for end in ends[: count - 1])
         assert sum(result.transactions for result in decoded.results) == whole
 
@@ -79,7 +81,7 @@ def test_a_gtid_alone_is_no_transaction_yet():
     batches += reader.finish(EngineError("the connection was lost"))
     decoded = decode_all(batches)
     assert [entry for result in decoded.results for entry in result.gtids] == [(str(SOURCE), 1, 1, 0)]
-    assert batches[-2].header.resume_position == 4 + sum(map(len, events[:-1]))
+    assert batches[-2].header.status.resume.position == 4 + sum(map(len, events[:-1]))
 
 
 @pytest.mark.parametrize("position", [0, 3, 1 << 63, (1 << 64) - 1])

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.binlog.position import SourcePosition
 from engine.output import commit_log
 from engine.output.commit import Malformed, Summary
 from engine.output.commit_log import (
@@ -19,7 +20,6 @@ from engine.output.commit_log import (
     CommitLogError,
     DataFile,
     MissingCommitError,
-    Position,
     SchemaVersion,
 )
 from engine.output.files import table_folder
@@ -53,7 +53,7 @@ def commit(version: int) -> Commit:
         1_700_000_000_000_000 + version,
         (file,),
         (SchemaVersion("shop", "orders", schema_version, arrow),) if version % 4 == 0 else (),
-        Position("binlog.000001", 4 + version, None, "uuid", "mysql"),
+        SourcePosition("binlog.000001", 4 + version, None, "uuid", "mysql"),
         version * 10 + 10,
         1_700_000_000,
         {"zero_dates": 1},
@@ -324,13 +324,13 @@ def entry_path(out: Path, version: int) -> Path:
     [
         (b'"format":1', b'"format":2', "format is 2"),
         (b'"version":1', b'"version":7', "holds commit 7"),
-        (b'"rows":10', b'"rows":"10"', "`rows` of a DataFile is no int"),
-        (b'"rows":10,', b"", "`rows` of a DataFile is missing"),
-        (b"shop.orders/0", b"../../etc/0", "no data file of shop.orders"),
-        (b"-0.arrow", b"-0.arrow/../../x", "no data file of shop.orders"),
-        (b'"files":[', b'"files":{', "no valid JSON"),
-        (b'"position":{', b'"position":{"file":null,"x":{', "no valid JSON"),
-        (b'"gtid_set":null', b'"gtid_set":5', "`gtid_set` of a Position"),
+        (b'"rows":10', b'"rows":"10"', "`rows` of DataFile is not of type int"),
+        (b'"rows":10,', b"", "`rows` of DataFile is missing"),
+        (b"shop.orders/0", b"../../etc/0", "not a data file of shop.orders"),
+        (b"-0.arrow", b"-0.arrow/../../x", "not a data file of shop.orders"),
+        (b'"files":[', b'"files":{', "not valid JSON"),
+        (b'"position":{', b'"position":{"file":null,"x":{', "not valid JSON"),
+        (b'"gtid_set":null', b'"gtid_set":5', "`gtid_set` of SourcePosition"),
         (b'"zero_dates":1', b'"zero_dates":null', "`counters`"),
         (b'"last_seq"', b'"lost_seq"', "missing"),
     ],
@@ -362,6 +362,59 @@ def test_any_damage_is_an_error_or_harmless(tmp_path_factory, data):
         CommitLog(out).schemas_at(0)
     except CommitLogError as error:
         assert str(out) in str(error)
+
+
+ENTRY = (
+    b'{"version":7,"time_us":1700000000000007,"files":[{"path":"shop.orders/00000000000000000007-0.arrow",'
+    b'"database":"shop","table":"orders","schema_version":2,"rows":10,"bytes":100,"first_seq":71,'
+    b'"last_seq":80,"min_timestamp_us":1,"max_timestamp_us":2}],"schemas":[{"database":"shop",'
+    b'"table":"orders","schema_version":2,"arrow":"AP9zY2hlbWE="}],"position":{"file":"binlog.000001",'
+    b'"position":4,"gtid_set":null,"server_uuid":"\xc3\x9c","flavor":"mysql","file_created":0},"last_seq":80,'
+    b'"source_timestamp":1700000000,"counters":{"zero_dates":1},"format":1}'
+)
+SUMMARY = (
+    b'{"schemas":[{"database":"shop","table":"orders","schema_version":2,"arrow":"AP9zY2hlbWE="}],'
+    b'"tables":[{"database":"shop","table":"orders","files":1,"rows":10,"bytes":100}],'
+    b'"counters":{"zero_dates":1},"format":1}'
+)
+
+
+def test_the_json_of_the_log_stays_as_it_is():
+    """Older logs must stay readable, and new ones readable for older readers: byte for byte."""
+    path = f"{table_folder('shop', 'orders')}/{7:020d}-0.arrow"
+    entry = Commit(
+        7,
+        1_700_000_000_000_007,
+        (DataFile(path, "shop", "orders", 2, 10, 100, 71, 80, 1, 2),),
+        (SchemaVersion("shop", "orders", 2, b"\x00\xffschema"),),
+        SourcePosition("binlog.000001", 4, None, "Ü", "mysql"),
+        80,
+        1_700_000_000,
+        {"zero_dates": 1},
+    )
+    summary = Summary()
+    summary.add(entry)
+    assert (entry.to_json(), summary.to_json()) == (ENTRY, SUMMARY)
+    assert (Commit.from_json(ENTRY), Summary.from_json(SUMMARY)) == (entry, summary)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"last_seq":80,"source', b'"later":{"x":[1]},"last_seq":80,"source'),
+        (b'"flavor"', b'"later":null,"flavor"'),
+        (b',"file_created":0', b""),
+    ],
+    ids=["unknown in the commit", "unknown in the position", "one with a default is missing"],
+)
+def test_fields_of_other_versions(old, new):
+    assert old in ENTRY
+    assert Commit.from_json(ENTRY.replace(old, new)) == Commit.from_json(ENTRY)
+
+
+def test_counters_are_not_optional():
+    with pytest.raises(Malformed, match="`counters` of Commit is missing"):
+        Commit.from_json(ENTRY.replace(b'"counters"', b'"amounts"'))
 
 
 def test_a_truncated_segment_is_named(tmp_path):

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 import zmq
 
+from engine.binlog.position import BinlogPosition
 from engine.binlog.samples import sample_binlogs
 from engine.errors import EngineError
 from engine.net.batch_sender import BatchSender
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.cutter import OutgoingBatch
 from engine.pipeline.child import Child
-from engine.pipeline.messages import Ack, Batch
+from engine.pipeline.messages import Ack, Batch, StreamStatus
 from engine.pipeline.shared_slots import SlotPool, Slots
 from engine.pipeline.slot_file import BATCH_ROOM, RESULT_ROOM, SlotFile
 from tests.support.batches import decode_all, events_of, feed, packets_of
@@ -117,7 +118,7 @@ def child(tmp_path) -> Iterator[Child]:
 
 
 def outgoing(sequence: int, sender: BatchSender, size: int) -> OutgoingBatch:
-    header = Batch(sequence, "f", 4, 0, "f", 4, True, False, False, {})
+    header = Batch(sequence, "f", 4, 0, StreamStatus(BinlogPosition("f", 4), ends_transaction=True))
     room, slot = sender.pool.lend(BATCH_ROOM)
     room[:size] = sequence
     return OutgoingBatch(header, np.zeros((0, 2), np.uint32), room[:size], slot)

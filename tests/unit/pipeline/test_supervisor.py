@@ -12,12 +12,12 @@ import zmq
 
 from engine.binlog.samples import sample_binlogs
 from engine.config.decode_options import DecodeOptions
-from engine.errors import EngineError
+from engine.errors import ConnectionFailed, EngineError
 from engine.output.lock import LOCK_FILE
 from engine.pipeline import child, supervisor
 from engine.pipeline.child import Child, run_child
 from engine.pipeline.fork_server import start_fork_server
-from engine.pipeline.messages import Report
+from engine.pipeline.messages import Ended, Report
 from engine.pipeline.process_settings import DecoderConfig, FileSource, NetworkConfig, SinkConfig
 from engine.pipeline.supervisor import Outcome, RunPlan, Supervisor
 from tests.support.engine_run import wait_until
@@ -62,6 +62,15 @@ def waits(config: NetworkConfig) -> None:
     run_child("network", config.reports_endpoint, _wait)
 
 
+def loses_the_server(config: NetworkConfig) -> None:
+    """Fails before it has sent a batch, in a way that may pass."""
+    run_child("network", config.reports_endpoint, _lose)
+
+
+def _lose(child: Child) -> None:
+    raise ConnectionFailed("the server is gone")
+
+
 def _wait(child: Child) -> None:
     poller = zmq.Poller()
     for descriptor in child.leave_descriptors:
@@ -100,7 +109,7 @@ def standing_in(monkeypatch):
             monkeypatch.setattr(supervisor, f"_{role.upper()}", f"{__name__}:{function.__name__}")
 
     monkeypatch.setattr(supervisor, "_STOP_SECONDS", 2.0)
-    monkeypatch.setattr(supervisor, "_LAST_WORDS_SECONDS", 0.5)
+    monkeypatch.setattr(supervisor, "_LAST_REPORT_SECONDS", 0.5)
     return replace
 
 
@@ -129,7 +138,7 @@ def test_a_process_that_ends_without_a_word_ends_the_run(standing_in, tmp_path):
 
 def test_nobody_waits_for_the_last_words_of_a_process_that_was_killed(standing_in, tmp_path, monkeypatch):
     standing_in(decoder=killed, network=waits)
-    monkeypatch.setattr(supervisor, "_LAST_WORDS_SECONDS", 60.0)
+    monkeypatch.setattr(supervisor, "_LAST_REPORT_SECONDS", 60.0)
     outcome = run(tmp_path, stop=False)
     assert outcome.error is not None and "the decoder-0 process was killed by SIGKILL" in outcome.error
     assert 0 < outcome.seconds < 60
@@ -149,15 +158,21 @@ def test_nobody_waits_for_results_that_nobody_takes(monkeypatch):
         results = sender.socket(zmq.PUSH, 1)
         results.connect("tcp://127.0.0.1:1")
         sender.send(results, [b"a result"])
-        sender.report("ended")
+        sender.report(Ended())
         sender.close()
-        assert Report.unpack(reports.recv()).kind == "ended"
+        assert Report.unpack(reports.recv()).body == Ended()
 
 
 def test_a_folder_whose_name_is_too_long_for_sockets(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / ("x" * 80)))
     with pytest.raises(EngineError, match="set TMPDIR to one of at most 75 bytes, such as /tmp"):
         start_fork_server()
+
+
+def test_whether_a_failure_may_pass_is_reported_with_it(standing_in, tmp_path):
+    standing_in(network=loses_the_server)
+    outcome = run(tmp_path, stop=False)
+    assert (outcome.error, outcome.retryable) == ("the server is gone", True)
 
 
 def test_a_run_that_is_stopped_ends_well(standing_in, tmp_path):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -22,13 +22,25 @@ from engine.output.files import OutputError
 from engine.output.folder import open_output, settled_output
 from engine.output.lock import output_lock
 from engine.output.reader import Changes
-from engine.pipeline.messages import Ack, Report, Result, multipart
+from engine.pipeline.messages import (
+    Ack,
+    Corruption,
+    Failed,
+    Failure,
+    Report,
+    Result,
+    SinkProgress,
+    SinkReady,
+    Usage,
+    multipart,
+)
 from engine.pipeline.process_settings import SinkConfig
 from engine.pipeline.shared_slots import Slots
 from engine.pipeline.slot_file import SlotFile
 from engine.sink.process import run_sink
 from tests.support.results import Rows, end_of_stream, orders, result
 
+Body = TypeVar("Body")
 PATIENCE_MS = 30_000
 PROCESSES = multiprocessing.get_context("forkserver")
 
@@ -38,6 +50,7 @@ class Sink:
 
     def __init__(self, out: Path, sockets: Path, target: Callable[..., None], **settings: Any) -> None:
         self.context = zmq.Context()
+        self.usage: Usage | None = None
         endpoints = {name: f"ipc://{sockets}/{name}" for name in ("results", "acks", "reports")}
         self.acks = self.context.socket(zmq.PULL)
         self.acks.bind(endpoints["acks"])
@@ -62,15 +75,30 @@ class Sink:
         for number, (header, frames) in enumerate(results):
             self.decoders[number % 2].send_multipart(multipart(header, *frames))
 
-    def report(self, *kinds: str) -> dict[str, Any]:
-        """The body of the next report of one of these kinds."""
+    def report(self, kind: type[Body]) -> Body:
+        """The body of the next report of that kind; the run must not end before."""
         while True:
-            assert self.reports.poll(PATIENCE_MS), f"no report of {kinds}"
-            report = Report.unpack(self.reports.recv())
-            assert report.process == "sink"
-            if report.kind in kinds:
-                return report.body
-            assert report.kind in ("ready", "progress"), report
+            body = self._next_report()
+            if isinstance(body, kind):
+                return body
+            assert isinstance(body, SinkReady | SinkProgress) and not getattr(body, "done", False), body
+
+    def done(self) -> SinkProgress:
+        """The last report of a run without a failure."""
+        while True:
+            if (progress := self.report(SinkProgress)).done:
+                return progress
+
+    def failure(self) -> Failure:
+        """What the run failed with."""
+        return self.report(Failed).failure
+
+    def _next_report(self) -> Any:
+        assert self.reports.poll(PATIENCE_MS), "no report"
+        report = Report.unpack(self.reports.recv())
+        assert report.process == "sink"
+        self.usage = report.usage or self.usage
+        return report.body
 
     def wait_for_ack(self, fits: Callable[[Ack], bool]) -> Ack:
         while True:
@@ -119,19 +147,20 @@ def only_listed_files_exist(out: Path) -> bool:
 def test_a_stream_from_several_decoders_is_put_in_order(out, tmp_path):
     stream = [result(n, [orders([2 * n, 2 * n + 1])]) for n in range(40)]
     with running(out, tmp_path) as sink:
-        assert sink.report("ready") == {"commit": -1, "last_seq": 0, "position": None}
+        assert sink.report(SinkReady) == SinkReady(commit=-1, last_seq=0, position=None)
         shuffled = [stream[n] for block in range(0, 40, 8) for n in reversed(range(block, block + 8))]
         sink.send([*shuffled, end_of_stream(40)])
         ack = sink.wait_for_ack(lambda ack: ack.sequence == 40)
         assert ack.committed == 39
-        done = sink.report("done")
+        done = sink.done()
         assert sink.exitcode() == 0
     assert rows_of(out) == [(n + 1, n) for n in range(80)]
     log = CommitLog(out)
-    assert (done["rows"], done["transactions"], done["commit"]) == (80, 40, log.latest_version())
-    assert done["position"]["position"] == 4 + 100 * 40
-    assert done["last_timestamp"] == log.latest().source_timestamp
-    assert done["peak_memory"] > 0
+    assert (done.totals.rows, done.totals.transactions, done.commit) == (80, 40, log.latest_version())
+    assert done.position == log.latest().position
+    assert done.position.position == 4 + 100 * 40
+    assert done.last_timestamp == log.latest().source_timestamp
+    assert sink.usage.peak_memory > 0
 
 
 def test_commits_fall_due_while_nothing_comes(out, tmp_path):
@@ -139,7 +168,7 @@ def test_commits_fall_due_while_nothing_comes(out, tmp_path):
         sink.send([result(0, [orders([1])])])
         sink.wait_for_ack(lambda ack: ack.committed == 0)
         assert rows_of(out) == [(1, 1)]
-        while sink.report("progress")["commits"] == 0:
+        while sink.report(SinkProgress).totals.commits == 0:
             pass
 
 
@@ -150,8 +179,8 @@ def test_killed_at_any_moment_nothing_is_lost_or_doubled(out, tmp_path):
         sockets = tmp_path / str(round_number)
         sockets.mkdir()
         with running(out, sockets) as sink:
-            position = sink.report("ready")["position"]
-            start = (position["position"] - 4) // 100 if position else 0
+            position = sink.report(SinkReady).position
+            start = (position.position - 4) // 100 if position else 0
             batches = [
                 replace_sequence(result(n, [orders([3 * n])], ends=n % 3 == 2), n - start)
                 for n in range(start, total)
@@ -163,7 +192,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_doubled(out, tmp_path):
                 assert sink.exitcode() == -signal.SIGKILL
             else:
                 sink.send([*batches, end_of_stream(total - start)])
-                sink.report("done")
+                sink.done()
                 assert sink.exitcode() == 0
     assert rows_of(out) == [(n + 1, 3 * n) for n in range(total)]
     assert only_listed_files_exist(out)
@@ -178,17 +207,24 @@ def test_sigterm_commits_up_to_the_last_transaction(out, tmp_path):
         sink.send([result(0, [orders([1, 2])]), result(1, [orders([3])], ends=False)])
         sink.wait_for_ack(lambda ack: ack.sequence == 1)
         sink.process.terminate()
-        done = sink.report("done")
+        done = sink.done()
         assert sink.exitcode() == 0
     assert rows_of(out) == [(1, 1), (2, 2)]
-    assert done["dropped_rows"] == 1
+    assert done.totals.dropped_rows == 1
     assert only_listed_files_exist(out)
 
 
-def test_an_error_in_the_stream_ends_it_behind_what_is_good(out, tmp_path):
+FAILURES = (
+    Failure("binlog.000001 is broken", corruption=Corruption("binlog.000001", 120, "torn", "abc")),
+    Failure("the connection was lost", retryable=True),
+)
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.message)
+def test_a_failure_in_the_stream_ends_it_after_what_is_good(out, tmp_path, failure):
     with running(out, tmp_path, commit_interval=60.0) as sink:
-        sink.send([result(0, [orders([1])]), result(1, ends=False, error="binlog.000001 is broken")])
-        assert sink.report("error")["message"] == "binlog.000001 is broken"
+        sink.send([result(0, [orders([1])]), result(1, ends=False, failure=failure)])
+        assert sink.failure() == failure
         assert sink.exitcode() == 1
     assert rows_of(out) == [(1, 1)]
 
@@ -197,9 +233,9 @@ def test_a_bug_is_reported_and_leaves_nothing_half_written(out, tmp_path):
     header, _ = result(1, [orders([2])])
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1])]), (header, [b"no record batch"])])
-        error = sink.report("error")
-        assert "met a bug" in error["message"]
-        assert "Traceback" in error["traceback"]
+        failed = sink.report(Failed)
+        assert "met a bug" in failed.failure.message
+        assert "Traceback" in failed.traceback
         assert sink.exitcode() == 1
     assert CommitLog(out).latest() is None
     assert only_listed_files_exist(out)
@@ -216,7 +252,7 @@ def test_a_full_disk_ends_with_one_sentence(out, tmp_path):
         sink.send([result(0, [orders([1])])])
         sink.wait_for_ack(lambda ack: ack.committed == 0)
         sink.send([result(1, [orders(range(10_000))])])
-        message = sink.report("error")["message"]
+        message = sink.failure().message
         assert "shop.orders" in message
         assert "File too large" in message
         assert "\n" not in message
@@ -238,7 +274,7 @@ def test_it_leaves_when_its_supervisor_is_gone(out, tmp_path):
     with running(out, tmp_path, _SuperviseWith(theirs), commit_interval=60.0) as supervisor:
         assert ours.poll(PATIENCE_MS / 1000)
         sink_process = os.pidfd_open(ours.recv())
-        supervisor.report("ready")
+        supervisor.report(SinkReady)
         supervisor.send([result(0, [orders([1])])])
         supervisor.wait_for_ack(lambda ack: ack.sequence == 0)
         supervisor.process.kill()
@@ -259,11 +295,11 @@ class _SuperviseWith:
 def test_an_output_that_moved_on_is_refused(out, tmp_path):
     with running(out, tmp_path) as sink:
         sink.send([result(0, [orders([1])]), end_of_stream(1)])
-        sink.report("done")
+        sink.done()
     sockets = tmp_path / "again"
     sockets.mkdir()
     with running(out, sockets, expected_commit=-1) as sink:
-        assert "another binlog-engine" in sink.report("error")["message"]
+        assert "another binlog-engine" in sink.failure().message
         assert sink.exitcode() == 1
 
 
@@ -278,7 +314,7 @@ def test_the_state_to_resume_from_waits_for_a_sink_that_is_going_down(out, tmp_p
 
 def test_a_second_writer_is_told_who_has_the_output(out, tmp_path):
     with running(out, tmp_path) as sink:
-        sink.report("ready")
+        sink.report(SinkReady)
         with pytest.raises(OutputError) as error, output_lock(out, patience=0.2):
             pytest.fail("two writers")
         assert f"process {sink.process.pid}" in str(error.value)
@@ -295,18 +331,20 @@ def test_memory_does_not_grow_with_a_transaction(out, tmp_path):
     size = sum(map(len, frames))
     count = 300_000_000 // size
     with running(out, tmp_path) as sink:
-        sink.report("ready")
-        before = sink.report("progress")["peak_memory"]
+        sink.report(SinkReady)
+        sink.report(SinkProgress)
+        before = sink.usage.peak_memory
         for sequence in range(count):
             ends = sequence == count - 1
-            sink.send([(replace(header, sequence=sequence, ends_transaction=ends), frames)])
+            status = replace(header.status, ends_transaction=ends)
+            sink.send([(replace(header, sequence=sequence, status=status), frames)])
             if sequence % 16 == 15:
                 wanted = sequence
                 sink.wait_for_ack(lambda ack, wanted=wanted: ack.sequence >= wanted)
         sink.send([end_of_stream(count)])
-        done = sink.report("done")
-    assert done["rows"] == count * 60_000
-    assert done["peak_memory"] - before < 150_000_000
+        done = sink.done()
+    assert done.totals.rows == count * 60_000
+    assert sink.usage.peak_memory - before < 150_000_000
     assert CommitLog(out).latest().last_seq == count * 60_000
 
 
@@ -321,7 +359,7 @@ def test_results_are_written_from_shared_memory(out, tmp_path):
                 slots.result(slot, start, size)[:] = np.frombuffer(frame, np.uint8)
             stream.append((replace(header, slot=slot, spans=spans), []))
         sink.send([stream[0], stream[1], end_of_stream(2)])
-        sink.report("done")
+        sink.done()
         # What was acknowledged may be overwritten.
         sink.wait_for_ack(lambda ack: ack.sequence == 2)
     assert rows_of(out) == [(1, 0), (3, 1)]
@@ -332,6 +370,6 @@ def test_a_slot_that_does_not_exist_ends_the_run(out, tmp_path):
     header, frames = result(0, [orders([1])])
     with closing(SlotFile.create(2)) as file, running(out, tmp_path, slots=file) as sink:
         sink.send([(replace(header, slot=2, spans=[(0, len(frames[0]))]), [])])
-        assert "slot 2" in sink.report("error")["message"]
+        assert "slot 2" in sink.failure().message
         assert sink.exitcode() == 1
     assert CommitLog(out).latest() is None

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
 from engine.output.commit_log import CommitLog
 from engine.output.files import OutputError
 from engine.output.folder import clean_output, open_output
 from engine.output.reader import Changes
+from engine.pipeline.messages import Failure
 from engine.sink import staging
 from engine.sink.writer import POSITION_INTERVAL, Writer
 from tests.support.results import COLUMNS, WIDER_COLUMNS, Rows, end_of_stream, orders, result
@@ -113,10 +115,10 @@ def test_a_position_without_rows_is_committed_now_and_then(tmp_path):
     writer.take(*result(1), now=20.0)
     writer.take(*result(2), now=25.0)
     assert writer.due_in(25.0) == POSITION_INTERVAL - 5.0
-    writer.take(*result(3, resume_file="binlog.000002", resume_position=4), now=26.0)
+    writer.take(*result(3, resume=BinlogPosition("binlog.000002", 4)), now=26.0)
     assert writer.due_in(26.0) == 1.0
     writer.finish()
-    writer.take(*result(4, resume_file="binlog.000002", resume_position=4), now=40.0)
+    writer.take(*result(4, resume=BinlogPosition("binlog.000002", 4)), now=40.0)
     assert writer.due_in(40.0) is None
     position = CommitLog(tmp_path).latest().position
     assert (position.file, position.position) == ("binlog.000002", 4)
@@ -185,7 +187,7 @@ def test_aborting_whole_transactions_is_a_bug_and_never_done(tmp_path):
         writer.take(*result(1, aborts_transaction=True), now=0.0)
 
 
-@pytest.mark.parametrize("over", [{"end_of_stream": True}, {"error": "the connection broke"}])
+@pytest.mark.parametrize("over", [{"end_of_stream": True}, {"failure": Failure("the connection broke")}])
 def test_the_end_of_a_stream_does_not_end_a_transaction(tmp_path, over):
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])]), now=0.0)
@@ -349,9 +351,9 @@ def test_a_folder_of_something_else_is_refused(tmp_path, content):
     path = tmp_path / content
     path.parent.mkdir(exist_ok=True)
     path.write_text("mine")
-    with pytest.raises(OutputError, match="holds something else"):
+    with pytest.raises(OutputError, match="contains something other"):
         open_output(tmp_path)
-    with pytest.raises(OutputError, match="is no folder"):
+    with pytest.raises(OutputError, match="is not a folder"):
         open_output(path)
 
 
@@ -399,7 +401,7 @@ def test_any_course_of_events_gives_every_whole_transaction_once(tmp_path_factor
                 [orders(ids, columns=columns)] if ids else [],
                 ends=kind != "part",
                 aborts_transaction=kind == "abort",
-                resume_position=4 + 100 * (number + 1),
+                resume=BinlogPosition("binlog.000001", 4 + 100 * (number + 1)),
             )
             writer.take(header, frames, now=float(sequence))
             if how == "commit":

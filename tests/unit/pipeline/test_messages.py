@@ -1,0 +1,141 @@
+"""Messages between processes: what is packed comes back the same, and anything else is refused."""
+
+from __future__ import annotations
+
+import pickle
+import types
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.binlog.position import BinlogPosition
+from engine.errors import BinlogError, ConnectionFailed
+from engine.net.batching.batcher import Batcher
+from engine.pipeline.messages import Ack, Batch, DamagedMessage, Message, Report, Result, StreamStatus
+
+MESSAGES = (Batch, Result, Ack, Report)
+SCALARS = {
+    bool: st.booleans(),
+    int: st.integers(-(1 << 63), (1 << 64) - 1),
+    float: st.floats(allow_nan=False),
+    str: st.text(max_size=5),
+    bytes: st.binary(max_size=5),
+    types.NoneType: st.none(),
+}
+STATUS = StreamStatus(BinlogPosition("binlog.000001", 4), ends_transaction=True)
+BATCH = Batch(0, "binlog.000001", 4, 0, STATUS, {"shop.orders": b"packed"})
+
+
+def values_of(hint: Any) -> st.SearchStrategy[Any]:
+    """All values of a declared type, every field of a dataclass included."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if is_dataclass(hint):
+        hints = get_type_hints(hint)
+        return st.builds(hint, **{field.name: values_of(hints[field.name]) for field in fields(hint)})
+    if origin is Literal:
+        return st.sampled_from(arguments)
+    if origin is list:
+        return st.lists(values_of(arguments[0]), max_size=3)
+    if origin is tuple:
+        return st.tuples(*map(values_of, arguments))
+    if origin is dict:
+        return st.dictionaries(values_of(arguments[0]), values_of(arguments[1]), max_size=3)
+    if origin in (Union, types.UnionType):
+        return st.one_of(*map(values_of, arguments))
+    return SCALARS[hint]
+
+
+ANY_MESSAGE = st.sampled_from(MESSAGES).flatmap(values_of)
+
+
+@given(ANY_MESSAGE)
+def test_what_is_packed_comes_back(message: Message):
+    assert type(message).unpack(message.pack()) == message
+
+
+@given(ANY_MESSAGE, st.data())
+def test_a_damaged_frame_is_refused_or_still_fits(message: Message, data: st.DataObject):
+    frame = bytearray(message.pack())
+    for _ in range(data.draw(st.integers(1, 3))):
+        frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
+    frame = frame[: data.draw(st.integers(0, len(frame)))]
+    try:
+        read = type(message).unpack(frame)
+    except DamagedMessage:
+        return
+    assert type(message).unpack(read.pack()) == read
+
+
+@given(st.binary(max_size=40), st.sampled_from(MESSAGES))
+def test_any_bytes_are_refused(frame: bytes, message: type[Message]):
+    with pytest.raises(DamagedMessage, match=f"not a valid {message.__name__}"):
+        message.unpack(frame)
+
+
+@pytest.mark.parametrize("message", [BATCH, Ack(1, 0)], ids=lambda message: type(message).__name__)
+def test_every_field_is_needed_and_no_other(message: Message):
+    values = msgpack.unpackb(message.pack())
+    assert list(values) == [field.name for field in fields(message)]
+    for name in values:
+        lacking = {key: value for key, value in values.items() if key != name}
+        with pytest.raises(DamagedMessage, match=f"`{name}` of {type(message).__name__} is missing"):
+            message.unpack(msgpack.packb(lacking))
+    with pytest.raises(DamagedMessage, match="does not have a field 'colour'"):
+        message.unpack(msgpack.packb(values | {"colour": 1}))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"sequence": "1"}, "`sequence` of Batch is not of type int"),
+        ({"sequence": True}, "`sequence` of Batch is not of type int"),
+        ({"catalog": {"shop.orders": "text"}}, "`catalog` of Batch is not of type bytes"),
+        ({"status": None}, "`status` of Batch is not of type StreamStatus"),
+        ({"dropped": []}, "`dropped` of Batch is not of type Dropped"),
+    ],
+)
+def test_a_value_of_another_type_is_named(change: dict[str, Any], says: str):
+    with pytest.raises(DamagedMessage, match=says):
+        Batch.unpack(msgpack.packb(msgpack.unpackb(BATCH.pack()) | change))
+
+
+@pytest.mark.parametrize(
+    "frame", [Ack(1, 0).pack(), pickle.dumps(BATCH), b""], ids=["Ack", "pickle", "empty"]
+)
+def test_a_frame_of_something_else_is_refused(frame: bytes):
+    with pytest.raises(DamagedMessage):
+        Batch.unpack(frame)
+
+
+def test_reports_are_told_apart_by_their_kind():
+    bodies = get_args(get_type_hints(Report)["body"])
+    kinds = [get_args(get_type_hints(body)["kind"])[0] for body in bodies]
+    assert len(set(kinds)) == len(bodies)
+    assert all(
+        field.default is not MISSING for body in bodies for field in fields(body) if field.name == "kind"
+    )
+    packed = msgpack.unpackb(Report("network", bodies[-1]()).pack())
+    for kind in ("else", 5, ["ended"]):
+        with pytest.raises(DamagedMessage, match="`body` of Report is not of type"):
+            Report.unpack(msgpack.packb(packed | {"body": {"kind": kind}}))
+
+
+@pytest.mark.parametrize(
+    ("error", "retryable", "corrupt"),
+    [
+        (ConnectionFailed("the connection was lost"), True, False),
+        (BinlogError("binlog.000001", 120, "torn"), False, True),
+    ],
+)
+def test_the_last_batch_has_the_failure(error: Exception, retryable: bool, corrupt: bool):
+    batcher = Batcher(lambda table_map: None, marker=None)
+    *_, last = batcher.finish(error)
+    failure = Batch.unpack(last.header.pack()).status.failure
+    assert failure is not None
+    assert (failure.message, failure.retryable) == (str(error), retryable)
+    assert (failure.corruption is not None) == corrupt
+    assert last.header.status.end_of_stream
