@@ -74,8 +74,8 @@ def decode_passes(path: Path, passes: int, batch_bytes: int = BATCH_BYTES) -> It
                 break
             result, _ = decoder.decode(batch.header, batch.index, batch.data, memory)
             decoding += time.perf_counter() - cut
-            if result.error is not None:
-                raise PeerError(result.error)
+            if result.status.failure is not None:
+                raise PeerError(result.status.failure.message)
             changes += sum(table.rows for table in result.tables if table.database)
             count += 1
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
