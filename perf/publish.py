@@ -1,7 +1,7 @@
 """Writes tables and plots of the results into the repository: `python -m perf report`.
 
-The README contains the figures between its markers, `perf/results/README.md` every case with all its peers
-and processes; the plots are in the same folder.
+The README contains the most telling figures between its markers; `perf/results/README.md` contains all figures
+and every case with all its peers and processes, with the plots beside it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from perf.cases import CASES
 from perf.plots import draw_plots
 from perf.records import read_records
-from perf.report import markdown_details, markdown_summary, text_figures, write_between_markers
+from perf.report import markdown_headlines, markdown_page, text_figures, write_between_markers
 
 _REPOSITORY = Path(__file__).parents[1]
 RESULTS = _REPOSITORY / "perf" / "results"
@@ -24,10 +24,10 @@ def publish(folder: Path) -> None:
     """Write tables and plots from the results in `folder`."""
     records = read_records(folder, CASES)
     plots = draw_plots([record.result for record in records], RESULTS)
-    shown = "\n".join(f"![{plot.title}]({plot.path.relative_to(_REPOSITORY)})" for plot in plots)
-    more = "Every case with all its peers and processes: [perf/results](perf/results/README.md)."
-    write_between_markers(_README, f"{markdown_summary(records)}\n\n{more}\n\n{shown}")
-    (RESULTS / "README.md").write_text(markdown_details(records), "utf-8")
+    images = [f"![{plot.title}]({plot.path.name})" for plot in plots]
+    (RESULTS / "README.md").write_text(markdown_page(records, images), "utf-8")
+    more = "All figures, cases, peers and processes, with plots: [perf/results](perf/results/README.md)."
+    write_between_markers(_README, f"{markdown_headlines(records)}\n\n{more}")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -90,10 +90,21 @@ def text_figures(results: Sequence[CaseResult]) -> str:
     return "\n".join(aligned([[cell.strip("*") for cell in line] for line in figures_table(results)]))
 
 
+def markdown_headlines(records: Sequence[Record]) -> str:
+    """For the README: the most telling figures, those included that are missed."""
+    by_name = {record.result.name: record.result for record in records}
+    lines: list[Sequence[str]] = [("", "against", "measured")]
+    for figure in FIGURES:
+        reached = figure.reach(by_name) if figure.headline else None
+        if reached is not None:
+            lines.append((figure.what, figure.against, _quantity(figure, reached)))
+    return "\n".join([_conditions(records), "", *markdown(lines)])
+
+
 def markdown_summary(records: Sequence[Record]) -> str:
-    """For the README: the figures, and a line for each case that compares."""
+    """All figures, and a line for each case that compares."""
     results = [record.result for record in records]
-    parts = [_conditions(records), "", *markdown(figures_table(results))]
+    parts = markdown(figures_table(results))
     for group, members in _groups(results).items():
         if members[0].compares:
             parts += ["", f"**{group}**", "", *markdown(overview_table(members))]
@@ -102,7 +113,7 @@ def markdown_summary(records: Sequence[Record]) -> str:
 
 def markdown_details(records: Sequence[Record]) -> str:
     """Every case with all its peers and processes."""
-    parts = ["# Measured", "", _conditions(records)]
+    parts = []
     for group, members in _groups([record.result for record in records]).items():
         parts += ["", f"## {group[0].upper()}{group[1:]}"]
         for member in members:
@@ -110,7 +121,14 @@ def markdown_details(records: Sequence[Record]) -> str:
             processes = process_table(member)
             if len(processes) > 1:
                 parts += ["", *markdown(processes)]
-    return "\n".join(parts) + "\n"
+    return "\n".join(parts)
+
+
+def markdown_page(records: Sequence[Record], plots: Sequence[str]) -> str:
+    """Everything on one page: the summary, the plots (Markdown images), the details."""
+    shown = "\n".join(plots)
+    head = f"# Measured\n\n{_conditions(records)}\n\n{markdown_summary(records)}\n\n{shown}"
+    return f"{head}\n{markdown_details(records)}\n"
 
 
 def write_between_markers(file: Path, text: str, name: str = "perf") -> bool:
