@@ -1,7 +1,7 @@
 """Writes tables and plots of the results into the repository: `python -m perf report`.
 
-The README contains the most telling figures between its markers; `perf/results/README.md` contains all figures
-and every case with all its peers and processes, with the plots beside it.
+The README contains the most telling figures between its markers; `perf/results/README.md` contains all
+figures and every case with all its peers and processes, with the plots beside it.
 """
 
 from __future__ import annotations
