@@ -22,7 +22,7 @@ from engine.net.protocol.signatures import SCRAMBLE_SIZE, ParsecSalt, sign_with_
 from engine.net.protocol.wire import ProtocolError
 
 Exchange = Generator[bytes, bytes, None]
-"""Yields each payload to send, the first before any answer; is sent the data of answers other than OK and ERR."""
+"""Yields each payload to send, the first before any answer; is sent the data of answers except OK and ERR."""
 
 SHA256_REQUEST_PUBLIC_KEY = b"\x01"
 SHA2_REQUEST_PUBLIC_KEY = b"\x02"
@@ -99,7 +99,7 @@ def sha2_accepts(stored: bytes, nonce: bytes, scramble: bytes) -> bool:
 
 
 def encrypt_password(password: bytes, nonce: bytes, public_key: bytes) -> bytes:
-    """The NUL-terminated password, XORed with the repeated nonce, then encrypted with the server's RSA key."""
+    """The NUL-terminated password, XORed with the repeated nonce and encrypted with the server's RSA key."""
     key = _load_public_key(public_key)
     plain = password + b"\0"
     pad = (nonce * (len(plain) // len(nonce) + 1))[: len(plain)] if nonce else bytes(len(plain))

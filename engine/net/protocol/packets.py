@@ -61,7 +61,7 @@ class PacketJoiner:
             length = int.from_bytes(self._received[:3], "little")
             if len(self._joined) + length > self._limit:
                 raise ProtocolError(
-                    f"the other side sent a payload of more than {self._limit} bytes, the largest expected here"
+                    f"the other side sent a payload of more than {self._limit} bytes, which is the limit here"
                 )
             if self.numbered and self._received[3] != self.sequence:
                 raise ProtocolError(f"packet {self._received[3]} arrived instead of packet {self.sequence}")

@@ -43,7 +43,7 @@ Row = tuple[str | None, ...]
 
 
 class ResultSet(list[Row]):
-    """Rows of text and the names of their `columns`; None is SQL NULL. Empty for statements without a result."""
+    """Rows of text and the names of their `columns`; None is SQL NULL. Empty if a statement has no result."""
 
     def __init__(self, columns: Sequence[str] = (), rows: Iterable[Row] = ()) -> None:
         super().__init__(rows)
