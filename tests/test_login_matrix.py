@@ -143,7 +143,7 @@ def test_a_server_that_wants_tls(secured_of):
         cursor = connection.cursor()
         cursor.execute("SET GLOBAL require_secure_transport = ON")
         try:
-            with pytest.raises(Refusal, match="takes only encrypted connections"):
+            with pytest.raises(Refusal, match="accepts only encrypted connections"):
                 secured.log_in("sha256_password", TlsMode.DISABLED)
             secured.log_in("sha256_password", TlsMode.PREFERRED).close()
         finally:
@@ -242,7 +242,7 @@ def test_two_factors(secured_of):
 
 
 @pytest.mark.parametrize(
-    ("secure_auth", "says"), [("ON", "in the form of before MySQL 4.1"), ("OFF", "is never sent")]
+    ("secure_auth", "says"), [("ON", "has the format of MySQL before 4.1"), ("OFF", "is never sent")]
 )
 def test_passwords_of_before_mysql_41_are_refused(secured_of, secure_auth, says):
     secured = secured_of("mariadb-10.11")
