@@ -1,4 +1,4 @@
-"""A server's refusals become one sentence that names the server, the place, and what to do."""
+"""A server's refusals become one sentence that names the server, the position, and what to do."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ DUMP = Context("db1:3306", "repl", "binlog.000007", 1234, 4711, logged_in=True)
         (9999, "never heard {of}", DUMP, "db1:3306 answered with error 9999: never heard {of}", False),
     ],
 )
-def test_sentences(code, message, context, says, passing):
+def test_sentences(code, message, context, says, retryable):
     refusal = explain(ServerError(code, "HY000", message), context)
     assert says in str(refusal)
     assert "db1:3306" in str(refusal)
     assert "\n" not in str(refusal)
-    assert (refusal.code, refusal.retryable) == (code, passing)
+    assert (refusal.code, refusal.retryable) == (code, retryable)
 
 
 def test_a_refusal_survives_a_process_border():

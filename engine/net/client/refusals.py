@@ -106,7 +106,7 @@ _EXPLANATIONS = (
     _Explanation(1079, "", _SHUTDOWN, True),
     _Explanation(1129, "", "{where} has blocked this machine after too many errors: run FLUSH HOSTS there"),
     _Explanation(
-        1130, "", "{where} accepts no user from this machine ({message}): create user {user} for this host"
+        1130, "", "{where} accepts no login from this host ({message}): create user {user} for this host"
     ),
     _Explanation(1203, "", "user {user} has too many connections on {where}: close some", True),
     _Explanation(1226, "", "user {user} has exceeded a resource limit on {where} ({message})", True),
@@ -138,7 +138,7 @@ _EXPLANATIONS = (
     _Explanation(
         1236,
         "log event entry exceeded max_allowed_packet",
-        "{where} has no event at {position}, or one larger than its max_allowed_packet: increase that, or "
+        "{where} has no event at {position}, or one larger than its max_allowed_packet: increase it, or "
         "check the position with SHOW BINLOG EVENTS",
     ),
     _Explanation(

@@ -236,7 +236,7 @@ def replicas(connection: Connection) -> list[Replica]:
 
 
 def server_id_holder(connection: Connection, server_id: int, replica_uuid: str) -> Replica | None:
-    """Another replica with this server id, if any; one with the same UUID is an earlier run of this engine."""
+    """Another replica with this server id, if any; one with the same UUID is an earlier run of the engine."""
     for replica in replicas(connection):
         if replica.server_id == server_id and replica.uuid != replica_uuid:
             return replica
