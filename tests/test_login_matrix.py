@@ -117,7 +117,7 @@ def test_certificates_of_clients(secured):
     shown = secured.tls(TlsMode.VERIFY_IDENTITY, certificate=own.certificate, key=own.key)
     with secured.requiring(user_of(method), "X509"):
         secured.log_in(user_of(method), shown).close()
-        with pytest.raises(Refusal, match="over TLS or with a certificate"):
+        with pytest.raises(Refusal, match="requires TLS or a certificate"):
             secured.log_in(user_of(method), TlsMode.REQUIRED)
     with pytest.raises(EngineError, match="not take our certificate"):
         secured.log_in(user_of(method), replace(shown, certificate=strange.certificate, key=strange.key))

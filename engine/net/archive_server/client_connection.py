@@ -92,7 +92,7 @@ class ClientConnection:
             self._close()
 
     def refuse(self, error: ServerError) -> None:
-        """Send an error in place of the greeting and close the connection."""
+        """Send an error instead of the greeting and close the connection."""
         with self._socket, contextlib.suppress(OSError):
             self._send(build_err(ServerError(error.code, None, error.message)))
 

@@ -53,7 +53,7 @@ _UTF8MB4_GENERAL_CI = 45
 @dataclass(frozen=True, slots=True)
 class _Verifier:
     digest: Callable[[bytes], bytes]
-    """The digest of a password that is stored in its place."""
+    """The digest that is stored instead of the password."""
     accepts: Callable[[bytes, bytes, bytes], bool]
 
 
@@ -64,7 +64,7 @@ _VERIFIERS = {
 
 
 class Account:
-    """The only account that can log in; digests are stored in place of its password."""
+    """The only account that can log in; digests are stored instead of its password."""
 
     def __init__(self, user: str, password: str) -> None:
         self.user = user

@@ -93,7 +93,7 @@ class PacketJoiner:
 
 @dataclass(frozen=True, slots=True)
 class Ok:
-    """The server executed the command; since 5.7.5 also the end of a result set, in place of EOF."""
+    """The server executed the command; since 5.7.5 also the end of a result set, instead of EOF."""
 
     affected_rows: int = 0
     last_insert_id: int = 0
