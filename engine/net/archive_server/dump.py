@@ -262,8 +262,8 @@ class Dump:
         return event + uint_bytes(zlib.crc32(event), CHECKSUM_LENGTH) if self._checksum else event
 
     def _damaged(self, length: int, size: int) -> ServerError:
-        place = f"{self._binlog.name}' at {self._position}, the last byte read at {size}"
+        location = f"{self._binlog.name}' at {self._position}, the last byte read at {size}"
         header_length = self._binlog.format.header_length
         if length < header_length <= size - self._position:
-            return dump_refusal(f"bogus data in log event; the first event '{place}")
-        return dump_refusal(f"binlog truncated in the middle of event; the first event '{place}")
+            return dump_refusal(f"bogus data in log event; the first event '{location}")
+        return dump_refusal(f"binlog truncated in the middle of event; the first event '{location}")

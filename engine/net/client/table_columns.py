@@ -76,8 +76,8 @@ def _describe(
         if not rows:
             return {}
         keys = connection.query(_PRIMARY_KEYS.format(label=label, database=schema, condition=condition))
-        for table, name, place in keys:
-            primary_keys[table][name] = int(place or 0)
+        for table, name, sequence in keys:
+            primary_keys[table][name] = int(sequence or 0)
         for table, *row in rows:
             # Old servers compare names without regard to case, and so return more tables than requested.
             if table is not None and table in tables:
