@@ -28,7 +28,8 @@ def replay(changes: DataFrame, keys: Sequence[str], *, partial_images: bool = Fa
     equal rows. `partial_images` completes row images of `binlog_row_image` MINIMAL or NOBLOB from earlier
     images of the row; it needs `keys` and one more shuffle. Without it a partial image fails the query and
     does not become NULLs. With it, a partial image that changes the key fails the query, and so does one with
-    a partial JSON update. A column that an INSERT set to its default is missing in such an image, so NULL.
+    a partial JSON update. A column that an INSERT set to its default is missing in such an image and becomes
+    NULL.
 
     Statements change tables, too: see the events feed for TRUNCATE, DROP, and ADD COLUMN with a default.
     Raises `EngineError` if `changes` lacks a column.
