@@ -93,7 +93,7 @@ _BINLOG_OFF = (
     "{where} writes no binlog: start the server with log_bin set, and binlog_format=ROW, then try again"
 )
 _SHUTDOWN = "{where} is shutting down: wait until it is back"
-_KILLED = "{where} ended the connection because of a KILL statement or a timeout ({message})"
+_KILLED = "{where} ended the connection because of a KILL statement ({message})"
 
 _EXPLANATIONS = (
     _Explanation(1040, "", "{where} has too many connections: raise max_connections or close some", True),
