@@ -1,1 +1,1 @@
-"""The network room: the client protocol, sources of raw events, and their batching."""
+"""The network package: the client/server protocol, the sources of raw events, and their batching."""

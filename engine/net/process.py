@@ -1,4 +1,4 @@
-"""The network process: one source, server or files, into the sender."""
+"""The network process: sends the events of a server or of binlog files to the decoders in batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.pipeline.process_settings import FileSource, NetworkConfig
 
 
 def run_network(config: NetworkConfig) -> None:
-    """The process's main function; ends when the sink has taken everything."""
+    """The process's main function; returns when the sink has acknowledged every batch."""
     run_child("network", config.reports_endpoint, lambda child: _stream(child, config))
 
 

@@ -103,7 +103,7 @@ def follow_server(child: Child, sender: BatchSender, origin: ServerSource, decod
 def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> None:
     """Introduce ourselves and ask for the binlog."""
     if facts.flavor == "mariadb" or facts.binlog_row_metadata != "FULL":
-        server_queries.wait_for_us(connection, _LOOKING_AHEAD_SECONDS)
+        server_queries.set_write_timeout(connection, _LOOKING_AHEAD_SECONDS)
     server_queries.prepare_dump(
         connection,
         facts,

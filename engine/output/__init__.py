@@ -1,1 +1,1 @@
-"""What the writer and the readers of an output share: commit log, lock, schema of change rows, reader."""
+"""The output format, shared by writer and readers: commit log, lock, schema of change rows, reader."""

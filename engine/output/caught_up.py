@@ -1,7 +1,7 @@
-"""When the source last had nothing more than the output: a small file beside the commit log, for `status`.
+"""The time at which the output last contained everything of the source: a small file for `status`.
 
-An idle source brings no commits, so the log alone cannot tell an engine that is up to date from one that
-hangs. The file may be missing or old after a crash, and nothing but the lag that is shown depends on it.
+An idle source causes no commits, so the commit log alone does not show whether an engine is up to date or
+hangs. The file may be missing or old after a crash; only the lag that `status` shows depends on it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KEY = "time_us"
 
 
 def write_caught_up(out: Path, moment_us: int) -> None:
-    """Note that at that moment (our clock, µs since the epoch) all that the source had was committed.
+    """Record that at `moment_us` (this machine's clock, µs since the epoch) everything was committed.
 
     Only for the holder of the lock. Raises `OutputError`.
     """
@@ -31,7 +31,7 @@ def write_caught_up(out: Path, moment_us: int) -> None:
 
 
 def read_caught_up(out: Path) -> int | None:
-    """The moment last noted; null if there is none."""
+    """The last recorded time in µs since the epoch; None if there is none."""
     try:
         moment = json.loads((out / CAUGHT_UP_FILE).read_bytes())[_KEY]
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,8 +1,8 @@
-"""The metadata columns of a change row, in the three shapes that they take.
+"""The metadata columns of a change row in their three representations.
 
 Between decoder and sink (*transit*) `_change_type` is an int8 code and `_seq` an ordinal within the batch.
-In *files* `_change_type` is dictionary encoded and what repeats is run-end encoded. To users everything is
-plain (`engine.output.reader` does that). This module is the one place that knows the first two shapes.
+In *files* `_change_type` is dictionary encoded and repetitive columns are run-end encoded. Users get plain
+columns (`engine.output.reader` decodes them). Only this module defines the first two representations.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 CHANGE_TYPES = ("insert", "update_preimage", "update_postimage", "delete", "snapshot")
-"""`_change_type` by its transit code."""
+"""The values of `_change_type`, indexed by transit code."""
 INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE, SNAPSHOT = range(5)
 
 UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
@@ -31,10 +31,10 @@ METADATA_FIELDS: tuple[pa.Field, ...] = (
     pa.field("_pos", _runs(pa.int64()), nullable=False),
     pa.field("_absent_columns", _runs(pa.list_(pa.string()))),
 )
-"""The metadata columns as files hold them, behind the table's own columns."""
+"""The metadata columns in files, where they follow the table's own columns."""
 METADATA_NAMES = frozenset(field.name for field in METADATA_FIELDS)
 ORIGIN_NAMES = ("_database", "_table")
-"""Columns that say where a row comes from; readers of several tables put them behind the others."""
+"""Columns with a row's database and table; readers of several tables append them."""
 _TAKEN = METADATA_NAMES.union(ORIGIN_NAMES)
 
 EVENT_FEED_SCHEMA = pa.schema(
@@ -50,22 +50,23 @@ EVENT_FEED_SCHEMA = pa.schema(
         pa.field("data", pa.string(), nullable=False),
     ]
 )
-"""The events feed: what happened that is no row change."""
+"""The events feed: events that are not row changes."""
 
 _CHANGE_TYPE_VALUES = pa.array(CHANGE_TYPES, pa.string())
 _NO_CHANGE_TYPES = pa.DictionaryArray.from_arrays(pa.array([], pa.int8()), _CHANGE_TYPE_VALUES)
 
 
 def own_name(name: str) -> str:
-    """What a table's own column is called: it gets an underscore at its end if it would hide one of ours.
+    """The output name of a table's column: an underscore is appended to the name of a metadata column.
 
-    Spark ignores case. A name that has such an underscore already gets another one, so that names stay apart.
+    Case is ignored, as in Spark. A name that already has such underscores gets another one, so that different
+    names stay different.
     """
     return f"{name}_" if name.lower().rstrip("_") in _TAKEN else name
 
 
 def transit_schema(file_schema: pa.Schema) -> pa.Schema:
-    """The schema of record batches on their way to the sink, from the schema that the file will have."""
+    """The schema of record batches in transit, from the schema of their file."""
     index = file_schema.get_field_index("_change_type")
     if index < 0:
         return file_schema
@@ -75,10 +76,10 @@ def transit_schema(file_schema: pa.Schema) -> pa.Schema:
 def to_file_message(
     message: bytes | bytearray | memoryview, sequence_at: int, rows: int, sequence_base: int
 ) -> tuple[bytes | bytearray | memoryview, NDArray[np.int64]]:
-    """A message in transit as the file holds it, and its `_seq` = base + ordinal.
+    """Convert a message in transit to one for a file; returns it and its `_seq` values, base + ordinal.
 
-    Only those numbers, at `sequence_at`, differ, since the codes of `_change_type` are the file's dictionary
-    indices: they are changed in place, unless the message is read-only.
+    Only these values, at offset `sequence_at`, change, because the codes of `_change_type` are the file's
+    dictionary indices. They are changed in place, except in a read-only message, which is copied.
     """
     if memoryview(message).readonly:
         message = bytearray(message)
@@ -88,8 +89,8 @@ def to_file_message(
 
 
 def empty_file_batch(file_schema: pa.Schema) -> pa.RecordBatch:
-    """A batch without rows as a file holds it."""
-    # `pa.nulls`, since `pa.array([])` makes a converter per column: with many tables that was felt.
+    """A batch without rows in the file's representation."""
+    # `pa.nulls`, because `pa.array([])` creates a converter per column, which is slow with many tables.
     columns = [
         _NO_CHANGE_TYPES if pa.types.is_dictionary(kind) else pa.nulls(0, kind) for kind in file_schema.types
     ]
@@ -97,10 +98,10 @@ def empty_file_batch(file_schema: pa.Schema) -> pa.RecordBatch:
 
 
 def to_file_batch(batch: pa.RecordBatch, file_schema: pa.Schema, sequence_base: int) -> pa.RecordBatch:
-    """A batch in transit as the file holds it: `_seq` = base + ordinal, `_change_type` by name."""
+    """Convert a batch in transit to one for a file: `_seq` = base + ordinal, `_change_type` a dictionary."""
     columns = batch.columns
     sequence = file_schema.get_field_index("_seq")
-    # numpy, since pyarrow.compute takes pandas along where that is installed: a long import for one addition.
+    # numpy, because pyarrow.compute imports pandas if installed, which takes long for one addition.
     columns[sequence] = pa.array(np.add(columns[sequence].to_numpy(), sequence_base))
     change_type = file_schema.get_field_index("_change_type")
     if change_type >= 0:

@@ -1,7 +1,7 @@
-"""One type for a column whose type changed over time: the narrowest that holds every value exactly.
+"""The common type of a column whose type changed over time: the narrowest that stores every value exactly.
 
-Numbers widen, dates become timestamps, text becomes bytes where bytes came in; what no wider type of its
-own kind can hold becomes text. Never a float for what a float would round.
+Numbers widen, dates become timestamps, text becomes binary if a version is binary; if no numeric or temporal
+type stores both, the common type is text. A type is never a float if a float would round its values.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import pyarrow as pa
 
 _INTEGER_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 _FLOAT_BITS = {pa.float32(): 24, pa.float64(): 53}
-"""Integers of fewer bits than these are exact in the type."""
+"""Integers of fewer bits are exact in the float type."""
 _LARGEST_PRECISION = 38
 
 
 def plain_type(data_type: pa.DataType) -> pa.DataType:
-    """The type that users see: run-end and dictionary encodings taken off."""
+    """The type that users see: the value type of run-end and dictionary encodings."""
     if pa.types.is_run_end_encoded(data_type) or pa.types.is_dictionary(data_type):
         return data_type.value_type
     return data_type
 
 
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The narrowest plain type that both cast to without loss, or null where there is none."""
+    """The narrowest plain type that both cast to without loss; None if there is none."""
     if one == other:
         return one
     for first, second in ((one, other), (other, one)):
@@ -33,7 +33,7 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def _wider(narrow: pa.DataType, wide: pa.DataType) -> pa.DataType | None:
-    """What holds both, if the kind of `wide` can hold the kind of `narrow`."""
+    """The type that stores both, if the kind of `wide` can store the kind of `narrow`; else None."""
     if pa.types.is_null(narrow):
         return wide
     if pa.types.is_boolean(narrow) and wide in _INTEGER_DIGITS:

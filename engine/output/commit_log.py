@@ -1,11 +1,11 @@
-"""The commit log: numbered JSON entries, the only truth about what an output holds.
+"""The commit log: numbered JSON entries that define what an output contains.
 
-One writer appends entries, each in place whole or not at all; every thousand are consolidated into one
-segment that opens with a summary of all before it. Readers need no lock: an entry that is gone was
-consolidated a moment ago, and its segment was there before it went.
+One writer appends entries atomically; every thousand entries are consolidated into one segment, which begins
+with a summary of all commits before it. Readers need no lock: an entry that has disappeared was consolidated,
+and its segment existed before the entry was removed.
 
-An entry is decided once it is durable under its temporary name, and only then gets its final name, by which
-readers see it. A power cut may take the final name back, but not the entry: recovery renames it again.
+An entry is decided once it is durable under its temporary name; only then it gets its final name, under which
+readers see it. A power failure may undo the rename, but does not lose the entry: recovery renames it again.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ _SEGMENT_NAME = re.compile(r"(\d{20})-(\d{20})\.jsonl")
 
 
 class CommitLogError(EngineError):
-    """A log that cannot be read, or an append that does not fit it."""
+    """The log cannot be read, or an appended commit does not have the next number."""
 
 
 class MissingCommitError(CommitLogError):
-    """A commit that is not in the log: not yet, or no longer."""
+    """A commit is not in the log: not written yet, or removed."""
 
 
 class CommitLog:
-    """The log of the output folder `out`; the folder need not exist to be read as empty.
+    """The log of the output folder `out`; the log of a missing folder is empty.
 
-    Not for use by several threads at once. Errors of the file system pass through as `OSError`.
+    Not thread-safe. Errors of the file system are raised as `OSError`.
     """
 
     def __init__(self, out: Path | str) -> None:
@@ -79,7 +79,7 @@ class CommitLog:
     # Reading
 
     def latest_version(self) -> int:
-        """The number of the last commit, or -1; cheap after the first call: a few stat calls, no listing."""
+        """The number of the last commit, or -1. Calls after the first one need only a few `stat` calls."""
         version = self._latest_known
         if version < 0:
             version = max((last for _, last in self._ranges()), default=-1)
@@ -89,11 +89,11 @@ class CommitLog:
         return version
 
     def reaches(self, version: int) -> bool:
-        """Whether commit `version`, which the caller has seen here before, or -1, is in the log still.
+        """Whether the log still contains commit `version`, which the caller has seen before; true for -1.
 
-        After a power cut, and until the engine is started again, the last commit may be there under its
-        temporary name alone; then it counts as the last one from now on. Only for a number that was seen: a
-        commit that was visible is decided, but one that is being written has a temporary name as well.
+        After a power failure, until the engine is started again, the last commit may exist only under its
+        temporary name; then it counts as the last commit from then on. The caller must have seen `version`: a
+        visible commit is decided, but a commit that is being written has a temporary name, too.
         """
         if version == self.latest_version() + 1 and self._waiting(version) is not None:
             self._latest_known = version
@@ -104,18 +104,18 @@ class CommitLog:
         return min((first for first, _ in self._ranges()), default=0)
 
     def latest(self) -> Commit | None:
-        """The last commit, or null when there is none yet. Raises `CommitLogError`."""
+        """The last commit; None if there is none yet. Raises `CommitLogError`."""
         version = self.latest_version()
         return None if version < 0 else self.read(version)
 
     def read(self, version: int) -> Commit:
-        """One commit. Raises `CommitLogError` where there is none of that number, or it is damaged."""
+        """One commit. Raises `CommitLogError` if there is no commit with that number, or it is damaged."""
         return next(self.range(version, version))
 
     def range(self, first: int, last: int) -> Iterator[Commit]:
         """The commits `first` to `last`, both included, in order. Raises `CommitLogError` like `read`.
 
-        Like `reaches`, it finds the last commit under its temporary name; so `last` must have been seen.
+        Like `reaches`, it finds a last commit under its temporary name; the caller must have seen `last`.
         """
         version = first
         while version <= last:
@@ -131,7 +131,7 @@ class CommitLog:
             version = segment_end + 1
 
     def summary_at(self, version: int) -> Summary:
-        """What the commits up to and including `version` add up to. Raises `CommitLogError`."""
+        """The summary of all commits up to and including `version`. Raises `CommitLogError`."""
         if not self._summary_version <= version or version - self._summary_version >= COMMITS_PER_SEGMENT:
             self._summary_version, self._summary = self._summary_before(version)
         for commit in self.range(self._summary_version + 1, version):
@@ -140,49 +140,49 @@ class CommitLog:
         return self._summary.copy()
 
     def schemas_at(self, version: int) -> dict[SchemaKey, pa.Schema]:
-        """Every schema version known up to and including commit `version`. Raises `CommitLogError`."""
+        """Every schema version of the commits up to and including `version`. Raises `CommitLogError`."""
         try:
             schemas = self.summary_at(version).schemas
             return {key: schema.arrow_schema() for key, schema in schemas.items()}
         except Malformed as error:
             raise CommitLogError(f"the commit log in {self.folder} is damaged: {error}") from error
 
-    # Writing: by the holder of the output's lock alone
+    # Writing: only by the holder of the output's lock
 
     def append(self, commit: Commit) -> None:
-        """Make `commit` the last one, durably. Its data files must be on disk already.
+        """Append `commit` durably. Its data files must be on disk already.
 
-        Raises `CommitLogError` for a number that is taken or leaves a gap, and `OSError`; after that only
-        `recover` knows whether the commit was decided.
+        Raises `CommitLogError` if its number is not the next one, and `OSError`; after an `OSError` only
+        `recover` can determine whether the commit was decided.
         """
         expected = self.latest_version() + 1
         if commit.version != expected:
             raise CommitLogError(
-                f"commit {commit.version} does not fit the log in {self.folder}, where {expected} is next"
+                f"commit {commit.version} cannot follow the log in {self.folder}, where {expected} is next"
             )
         make_folder(self.folder)
         entry = self._entry_path(commit.version)
-        # Decided when this returns, and not seen by a reader before. The rename needs no fsync of its own:
-        # that of the next commit covers it, and without it the next start finds the temporary name.
+        # The commit is decided when `write_temporary` returns, and not visible to readers before. The rename
+        # needs no fsync: the next commit's includes it, and until then recovery finds the temporary name.
         write_temporary(entry, commit.to_json() + b"\n").rename(entry)
         self._latest_known = commit.version
 
     def settle(self) -> None:
-        """Make the final name of the last commit durable as well."""
+        """Make the final name of the last commit durable."""
         if self.folder.is_dir():
             sync(self.folder)
 
     def recover(self) -> None:
-        """Give each commit that was decided its final name, and remove what else has a temporary one.
+        """Rename each decided commit to its final name, and remove all other temporary files.
 
-        Comes before anything is written or removed: else other rows would get the number of a commit that
-        readers have seen. The entry stays as it is, byte for byte.
+        Must be called before anything is written or removed: otherwise other rows would get the number of a
+        commit that readers have seen. The content of an entry is not changed.
         """
         if not self.folder.is_dir():
             return
         while self._waiting(version := self.latest_version() + 1) is not None:
             entry = self._entry_path(version)
-            # A process that was killed may have left it complete and not durable.
+            # A killed process may have left an entry that is complete but not durable.
             sync(temporary_name(entry))
             sync(self.folder)
             temporary_name(entry).rename(entry)
@@ -192,11 +192,11 @@ class CommitLog:
 
     @property
     def segment_is_complete(self) -> bool:
-        """The last commit completes a thousand, so that there is something to consolidate."""
+        """Whether the last commit completes a segment, so that `consolidate` has work to do."""
         return (self.latest_version() + 1) % COMMITS_PER_SEGMENT == 0
 
     def consolidate(self) -> None:
-        """Turn every full thousand of entries into a segment."""
+        """Consolidate every complete thousand of entries into a segment."""
         complete = (self.latest_version() + 1) // COMMITS_PER_SEGMENT * COMMITS_PER_SEGMENT
         singles = sorted(first for first, last in self._ranges() if first == last and last < complete)
         for start in sorted({_segment_of(version)[0] for version in singles}):
@@ -213,32 +213,32 @@ class CommitLog:
         lines += [commit.to_json() for commit in self.range(start, end)]
         segment = self._segment_path_of(start)
         write_temporary(segment, b"\n".join(lines) + b"\n").rename(segment)
-        # Before the entries that it replaces go.
+        # Durable before the entries that it replaces are removed.
         self.settle()
 
-    # Removing old segments: by anybody, since nobody else changes what is complete
+    # Removing old segments: without the lock, because the writer never changes a segment
 
     def removable_end(self, version: int) -> int | None:
-        """The last commit of the segment that opens with `version`, if what follows can do without it.
+        """The last commit of the segment that begins with `version`; None if that cannot be removed.
 
-        Only a later segment knows what the commits before it add up to.
+        It can be if a later segment exists, whose summary includes the removed commits.
         """
         start, end = _segment_of(version)
         complete = version == start and self._segment_path_of(start).exists()
         return end if complete and self._segment_path_of(end + 1).exists() else None
 
     def detach_segment(self, version: int) -> Path:
-        """Take the segment that holds `version` out of the log, durably; gives the file that still has it."""
+        """Take the segment that contains `version` out of the log, durably; returns the renamed file."""
         path = self._segment_path_of(version)
         detached = path.with_name(path.name + _DETACHED_SUFFIX)
-        # The later segment, which makes this one removable, may be there and not durable yet.
+        # The later segment, which makes this one removable, may not be durable yet.
         self.settle()
         path.rename(detached)
         self.settle()
         return detached
 
     def detached_segments(self) -> list[Path]:
-        """Segments whose removal was begun and not finished."""
+        """Detached segments whose removal is not finished."""
         return sorted(self.folder.glob(f"*.jsonl{_DETACHED_SUFFIX}"))
 
     def detached_commits(self, path: Path) -> Iterator[Commit]:
@@ -257,7 +257,7 @@ class CommitLog:
         return self.folder / f"{start:020d}-{end:020d}.jsonl"
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
-        """First and last commit of every file in the log, in no order."""
+        """First and last commit of every file in the log, in arbitrary order."""
         if not self.folder.is_dir():
             return
         for path in self.folder.iterdir():
@@ -267,7 +267,7 @@ class CommitLog:
                 yield int(segment[1]), int(segment[2])
 
     def _end_of_holder(self, version: int) -> int | None:
-        """The last commit of the file that holds `version`, if there is one."""
+        """The last commit of the file that contains `version`; None if there is no such file."""
         if self._entry_path(version).exists():
             return version
         if self._segment_path_of(version).exists():
@@ -275,9 +275,9 @@ class CommitLog:
         return None
 
     def _single(self, version: int) -> Commit | None:
-        """The commit from a file of its own, under its final or its temporary name; None without one."""
+        """The commit from its entry, under its final or its temporary name; None without an entry."""
         entry = self._entry_path(version)
-        for _ in range(2):  # As recovery may rename it between the two looks.
+        for _ in range(2):  # Recovery may rename it between the two reads.
             with suppress(FileNotFoundError):
                 return _parsed_commit(entry.read_bytes(), version, entry)
             waiting = self._waiting(version)
@@ -286,7 +286,7 @@ class CommitLog:
         return None
 
     def _waiting(self, version: int) -> Commit | None:
-        """The commit that waits for its final name: there in full under the temporary one."""
+        """The commit that is complete under its temporary name; None if there is none."""
         path = temporary_name(self._entry_path(version))
         try:
             line = path.read_bytes()
@@ -295,7 +295,7 @@ class CommitLog:
             return None
 
     def _segment(self, version: int) -> list[bytes]:
-        """The lines of the segment that holds `version`: the summary, then its commits."""
+        """The lines of the segment that contains `version`: the summary, then its commits."""
         path = self._segment_path_of(version)
         if path != self._segment_path:
             try:
@@ -304,13 +304,13 @@ class CommitLog:
                 raise MissingCommitError(f"there is no commit {version} in {self.folder}") from None
             if len(lines) != COMMITS_PER_SEGMENT + 1:
                 raise CommitLogError(
-                    f"{path} is damaged: it has {len(lines)} lines in place of {COMMITS_PER_SEGMENT + 1}"
+                    f"{path} is damaged: it has {len(lines)} lines instead of {COMMITS_PER_SEGMENT + 1}"
                 )
             self._segment_path, self._segment_lines = path, lines
         return self._segment_lines
 
     def _summary_before(self, version: int) -> tuple[int, Summary]:
-        """The nearest summary that a segment holds at or before `version`, and the commit it ends with."""
+        """The latest summary in a segment that ends at or before `version`, and its last commit."""
         for start in range(_segment_of(version + 1)[0], -1, -COMMITS_PER_SEGMENT):
             path = self._segment_path_of(start)
             if path.exists():
@@ -332,5 +332,5 @@ def _parsed_commit(line: bytes, version: int, path: Path) -> Commit:
     except Malformed as error:
         raise CommitLogError(f"{path} is damaged: {error}") from error
     if commit.version != version:
-        raise CommitLogError(f"{path} is damaged: it holds commit {commit.version} in place of {version}")
+        raise CommitLogError(f"{path} is damaged: it holds commit {commit.version} instead of {version}")
     return commit

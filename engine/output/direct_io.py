@@ -1,16 +1,16 @@
-"""What a record batch must be like so that its body can go to disk past the page cache.
+"""The alignment that a record batch needs so that its body can be written with direct I/O.
 
-Copying into the page cache takes more of a processor than decoding does; a disk fetches large bodies from the
-decoder's memory itself. For that the body stands at a multiple of a page, in memory as in the file, and is
-whole pages long. Where a file system cannot do so, it is written like any other.
+Copying into the page cache takes more CPU time than decoding; with direct I/O the disk reads a large body
+from the decoder's memory. For that the body begins at a multiple of a page, in memory and in the file, and
+its length is a multiple of a page. If a file system does not support it, the body is written like any other.
 """
 
 DIRECT_PAGE = 4096
-"""Bytes; a multiple of what any disk calls a block."""
+"""The alignment in bytes; a multiple of every disk's block size."""
 DIRECT_BYTES = 1 << 20
-"""Smaller bodies go through the page cache: they would have to wait for the disk one by one."""
+"""Smaller bodies, in bytes, go through the page cache: with direct I/O each would wait for the disk."""
 
 
-def to_whole_pages(place: int) -> int:
-    """How many bytes from there to the next multiple of a page."""
-    return -place % DIRECT_PAGE
+def to_whole_pages(offset: int) -> int:
+    """The number of bytes from `offset` to the next multiple of a page."""
+    return -offset % DIRECT_PAGE

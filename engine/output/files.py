@@ -1,8 +1,7 @@
-"""Folders and files that survive a crash and belong to the user alone.
+"""Durable files and folders that only their owner can read.
 
-A file is on disk only after its own fsync, and its name only after the fsync of its folder; a file that
-must appear whole is made durable under a temporary name, and then renamed. Everything is created readable by
-its owner only.
+A file's content is durable only after its fsync, and its name only after the fsync of its folder; a file that
+must appear atomically is made durable under a temporary name and then renamed.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ _UNSAFE_BYTE = re.compile(rb"[^A-Za-z0-9_$-]|^_")
 
 
 class OutputError(EngineError):
-    """The output could not be written, or is not ours to write."""
+    """The output could not be written, or another process is writing it."""
 
 
-class writing:  # A class and no generator, since it stands around every single write.
-    """Turns what the file system refuses into an `OutputError` that names `path`."""
+class writing:  # A class, because a generator-based context manager is too slow around every write.
+    """A context manager that raises an `OSError` as an `OutputError` with `path`."""
 
     sentence = (
-        "writing {path} failed: {reason}; see to that and start again: what was committed is safe, and the "
-        "rest is fetched anew"
+        "writing {path} failed: {reason}; solve that and start again: committed changes are safe, and the "
+        "others are read again"
     )
 
     def __init__(self, path: Path) -> None:
@@ -54,22 +53,22 @@ class writing:  # A class and no generator, since it stands around every single 
 
 
 class opening(writing):
-    """The same for an output folder that is only looked at."""
+    """The same for reading an output folder."""
 
     sentence = (
-        "the output folder {path} cannot be read: {reason}; check the path, and that this user may enter the "
-        "folder and read its files"
+        "the output folder {path} cannot be read: {reason}; check the path, and that this user has access to "
+        "the folder and its files"
     )
 
 
 def start_writeback(descriptor: int) -> None:
-    """Have the kernel begin to write a file's pages, so that a later fsync finds little left; Linux only."""
+    """Start writing a file's pages to disk, so that a later fsync has less to write; Linux only."""
     if sys.platform == "linux":
         _C_LIBRARY.sync_file_range(descriptor, _FROM_ITS_START, _TO_ITS_END, _SYNC_FILE_RANGE_WRITE)
 
 
 def sync(path: Path) -> None:
-    """Make durable what is at `path`: a file's content, or the names in a folder."""
+    """Make `path` durable: a file's content, or the names in a folder."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -78,7 +77,7 @@ def sync(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create `folder` (and its missing parents) durably; one that exists is left as it is."""
+    """Create `folder` (and its missing parents) durably; an existing folder is not changed."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -87,14 +86,14 @@ def make_folder(folder: Path) -> None:
 
 
 def temporary_name(path: Path) -> Path:
-    """What `path` is called until it is there in full."""
+    """The name of `path` until it is complete."""
     return path.with_name(path.name + TEMPORARY_SUFFIX)
 
 
 def write_temporary(path: Path, content: bytes) -> Path:
-    """Write a new file under the temporary name of `path`, durably, content and name; gives that name.
+    """Write a new file durably under the temporary name of `path`; returns that name.
 
-    Never writes over a file of that name, and leaves none when it fails.
+    An existing file of that name is an error. After an error the new file is removed.
     """
     temporary = temporary_name(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
@@ -105,7 +104,7 @@ def write_temporary(path: Path, content: bytes) -> Path:
             os.fsync(file.fileno())
         sync(temporary.parent)
     except OSError:
-        # After an fsync that failed, a file that reads as complete may still not be on disk.
+        # After a failed fsync, a file that reads as complete may still not be on disk.
         with suppress(OSError):
             temporary.unlink()
             sync(temporary.parent)
@@ -117,8 +116,8 @@ def table_folder(database: str, table: str) -> str:
     """The name of a table's folder in the output; both names empty for the events feed.
 
     Bytes other than letters, digits, `_`, `$` and `-` are percent-encoded, and so is a leading `_`, which
-    marks the engine's own folders. A name too long for a file system ends in a digest instead; the log, not
-    the folder, says which table a file belongs to.
+    marks the engine's own folders. A name too long for a file system ends in a digest instead; the table of a
+    file is in the commit log, not in its path.
     """
     if not table:
         return EVENTS_FOLDER

@@ -1,4 +1,4 @@
-"""One writer per output folder: a lock that the kernel releases when its holder dies, however it dies."""
+"""The lock that allows one writer per output folder; the kernel releases it when the process ends."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from engine.output.files import FILE_MODE, OutputError, make_folder, writing
 
 LOCK_FILE = "_lock"
 PATIENCE_SECONDS = 5.0
-"""How long to try: the sink of an engine that was just killed may still be going down."""
+"""How long to wait for the lock: the sink of an engine that was just killed may still be ending."""
 _RETRY_SECONDS = 0.05
 
 
 @contextlib.contextmanager
 def output_lock(out: Path, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
-    """Hold the output folder `out`, which is created where it is missing; the lock file names this process.
+    """Hold the lock of the output folder `out`, which is created if missing.
 
-    Raises `OutputError` when another process still holds it after `patience` seconds.
+    The lock file contains the process id. Raises `OutputError` if another process still holds the lock after
+    `patience` seconds.
     """
     with writing(out):
         make_folder(out)
@@ -37,7 +38,7 @@ def output_lock(out: Path, patience: float = PATIENCE_SECONDS) -> Iterator[None]
 
 
 def lock_holder(out: Path) -> int | None:
-    """The process that writes to the output folder `out` now, if there is one."""
+    """The id of the process that holds the lock of the output folder `out`; None if there is none."""
     try:
         descriptor = os.open(out / LOCK_FILE, os.O_RDONLY)
     except FileNotFoundError:
@@ -62,11 +63,11 @@ def _wait_for(descriptor: int, out: Path, deadline: float) -> None:
                 holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
                 raise OutputError(
                     f"the output folder {out} is in use by another binlog-engine (process {holder}): "
-                    "stop that one, or give this one a folder of its own"
+                    "stop that one, or use another folder for this one"
                 ) from None
         except OSError as error:
             raise OutputError(
                 f"the output folder {out} cannot be locked ({os.strerror(error.errno or 0)}): "
-                "put it on a file system that has locks"
+                "move it to a file system that supports locks"
             ) from error
         time.sleep(_RETRY_SECONDS)

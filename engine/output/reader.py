@@ -1,8 +1,8 @@
-"""Committed changes for `pyarrow` users, and the ground that the Spark source stands on.
+"""Reads committed changes for `pyarrow` users and for the Spark source.
 
-Readers trust the commit log alone: it says which files hold a table's rows and which schema each file has.
-Files are mapped into memory and their encodings taken off, batch by batch; the schema versions of a table
-are merged by column name into one schema that holds them all.
+Readers use only the commit log, never folder listings: it lists the files with a table's rows and the schema
+of each file. Files are mapped into memory and decoded batch by batch; the schema versions of a table are
+merged by column name into one schema for all of its rows.
 
     changes = Changes("/data/changes")
     table = changes.read("shop", "orders")
@@ -23,7 +23,7 @@ from engine.output.commit_log import CommitLog
 
 
 class ReaderError(EngineError):
-    """A table, a commit or a file that is not there, or columns that do not fit together."""
+    """A table, commit or file does not exist, or the types of a column have no common type."""
 
 
 class Changes:
@@ -38,11 +38,11 @@ class Changes:
         return sorted(table for table in summary.totals if table != ("", ""))
 
     def schema(self, database: str, table: str, last_commit: int | None = None) -> pa.Schema:
-        """The columns of a table as `batches` gives them, with all its schema versions up to `last_commit`.
+        """The schema of a table's `batches`, merged from all its schema versions up to `last_commit`.
 
-        The newest version's columns come first and in its order, then what only older ones have, then the
-        metadata columns; a type that changed is widened (`column_types`). Raises `ReaderError` where
-        there is no such table or its versions do not fit together.
+        The newest version's columns come first and in its order, then the columns that only older versions
+        have, then the metadata columns; a type that changed is widened (`column_types`). Raises `ReaderError`
+        if there is no such table or a column's types have no common type.
         """
         last = self._last(last_commit)
         versions = {
@@ -59,9 +59,10 @@ class Changes:
     ) -> Iterator[pa.RecordBatch]:
         """The change rows of the commits `first_commit` to `last_commit` (both included), in order of `_seq`.
 
-        Without `first_commit` from the oldest that no vacuum has removed. `last_commit` is one that the
-        caller has seen: after a power cut it is found even while `latest_version` gives the one before.
-        All of them have `schema(database, table, last_commit)`. Raises `ReaderError` and `CommitLogError`.
+        The default of `first_commit` is the oldest commit that `vacuum` has not removed. `last_commit` must
+        be one that the caller has seen: after a power failure it is found even if `latest_version` returns
+        the one before. All batches have `schema(database, table, last_commit)`. Raises `ReaderError` and
+        `CommitLogError`.
         """
         last = self._last(last_commit)
         schema = self.schema(database, table, last)
@@ -76,13 +77,13 @@ class Changes:
     def read(
         self, database: str, table: str, first_commit: int | None = None, last_commit: int | None = None
     ) -> pa.Table:
-        """What `batches` gives, as one table."""
+        """The rows of `batches` as one table."""
         last = self._last(last_commit)
         schema = self.schema(database, table, last)
         return pa.Table.from_batches(self.batches(database, table, first_commit, last), schema)
 
     def events(self, first_commit: int | None = None, last_commit: int | None = None) -> pa.Table:
-        """The events feed of some commits, as `read` gives a table; empty where nothing was recorded."""
+        """The events feed of some commits as one table; empty if it contains no event."""
         if any(not table for _, table, _ in self.log.schemas_at(self._last(last_commit))):
             return self.read("", "", first_commit, last_commit)
         return EVENT_FEED_SCHEMA.empty_table()
@@ -97,21 +98,21 @@ class Changes:
 
 
 def open_data_file(path: Path | str) -> pa.ipc.RecordBatchFileReader:
-    """A data file, mapped into memory. Raises `ReaderError` where it is missing or damaged."""
+    """A data file, mapped into memory. Raises `ReaderError` if it is missing or damaged."""
     try:
         return pa.ipc.open_file(pa.memory_map(str(path)))
     except FileNotFoundError:
-        reason = "it was removed from the output, or this machine does not have the folder mounted"
-        raise ReaderError(f"{path} is not there: {reason}") from None
+        reason = "it was removed from the output, or the folder is not mounted on this machine"
+        raise ReaderError(f"{path} does not exist: {reason}") from None
     except pa.ArrowInvalid as error:
         raise ReaderError(f"{path} is damaged: {error}") from None
 
 
 def merged_schema(versions: Iterable[pa.Schema]) -> pa.Schema:
-    """One plain schema that holds the rows of all `versions`, which are given from the oldest to the newest.
+    """One plain schema for the rows of all `versions`, which are ordered from the oldest to the newest.
 
-    Columns of one name share a type as `column_types.common_type` says; all but those that every
-    version declares otherwise may be null. Raises `ReaderError` for types that nothing holds.
+    Columns of one name get their `column_types.common_type`; a column is nullable unless every version
+    has it and declares it not nullable. Raises `ReaderError` for types without a common type.
     """
     newest_first = list(versions)[::-1]
     newest = newest_first[0]
@@ -122,10 +123,10 @@ def merged_schema(versions: Iterable[pa.Schema]) -> pa.Schema:
             newer = merged.setdefault(field.name, plain)
             data_type = common_type(plain.type, newer.type)
             if data_type is None:
-                change = f"changed from {plain.type} to {newer.type}, and no type holds both"
+                change = f"changed from {plain.type} to {newer.type}, which have no common type"
                 raise ReaderError(
                     f"column `{field.name}` of {_table_name(schema)} {change}: "
-                    "read the commits before and after that change apart"
+                    "read the commits before and after that change separately"
                 )
             nullable = newer.nullable or field.nullable
             merged[field.name] = newer.with_type(data_type).with_nullable(nullable)
@@ -143,10 +144,10 @@ def merged_schema(versions: Iterable[pa.Schema]) -> pa.Schema:
 def decode_batch(
     batch: pa.RecordBatch, schema: pa.Schema, constants: Mapping[str, str | None] | None = None
 ) -> pa.RecordBatch:
-    """A record batch of a data file as `schema` shows it: plain types, cast to the schema's, in its order.
+    """A record batch of a data file in the query's `schema`: plain columns in its order, cast to its types.
 
-    Columns that the file does not have hold their value in `constants` in every row, else null. Raises
-    `ReaderError` where a value does not fit the schema's type.
+    A column that the file does not have gets its value from `constants`, else null, in every row. Raises
+    `ReaderError` if a value does not fit the schema's type.
     """
     constants = constants or {}
     columns = []
@@ -163,8 +164,8 @@ def decode_batch(
             except pa.ArrowException as error:
                 raise ReaderError(
                     f"column `{field.name}` of {_table_name(batch.schema)} is {column.type} in some commits "
-                    f"and does not fit {field.type}, as it is read ({error}): start reading anew with the "
-                    "schema as it is now"
+                    f"and has values that do not fit {field.type}, the type of the query ({error}): start "
+                    "the query again to use the current schema"
                 ) from error
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, schema=schema)

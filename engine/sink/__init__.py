@@ -1,1 +1,1 @@
-"""The sink room: results back in order, onto disk, and committed."""
+"""The sink process: restores the order of decoded batches, writes data files and commits them."""

@@ -1,9 +1,9 @@
-"""Large files that were committed a while ago leave the page cache; the last ones stay, for readers.
+"""Removes large, older data files from the page cache; the last committed ones stay in it for readers.
 
-What is in the page cache are record batches too small to be written past it, and what readers fetched.
-Left to itself the kernel keeps all of it until memory is used up. Until then every page of a long load is a
-new one, which a virtual machine may first have to get from its host, and then everything else on the machine
-has lost its place in the cache.
+The page cache contains the record batches that are too small for direct I/O, and what readers have read.
+Without this module the kernel keeps all of it until memory is full. Until then every page of a long load is
+newly allocated, which in a virtual machine may need memory from the host; afterwards the cached pages of all
+other programs are gone.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from contextlib import suppress
 from pathlib import Path
 
 _KEPT_BYTES = 2 << 30
-"""So much of what a reader may still want stays."""
+"""The total size of the most recent files, in bytes, that stay in the page cache."""
 _LARGE_FILE = 16 << 20
-"""Smaller ones are left to the kernel: they are not worth a call each, nor being remembered."""
+"""Smaller files, in bytes, are left to the kernel: a system call for each costs more than it gains."""
 
 
 class CachedFiles:
-    """The large files that were committed last; they must be on disk already."""
+    """The large files that were committed last; their content must be on disk already."""
 
     def __init__(self) -> None:
         self._files: deque[tuple[Path, int]] = deque()
         self._bytes = 0
 
     def add(self, path: Path, size: int) -> None:
-        """One more, for which the oldest may have to leave."""
+        """Add a committed file; the oldest ones beyond `_KEPT_BYTES` are removed from the page cache."""
         if size < _LARGE_FILE:
             return
         self._files.append((path, size))
@@ -36,12 +36,12 @@ class CachedFiles:
         while self._bytes > _KEPT_BYTES:
             oldest, size = self._files.popleft()
             self._bytes -= size
-            # It may have been vacuumed, and nothing but speed depends on it.
+            # `vacuum` may have deleted the file, and only speed depends on this call.
             with suppress(OSError):
-                _let_go(oldest)
+                _drop_from_page_cache(oldest)
 
 
-def _let_go(path: Path) -> None:
+def _drop_from_page_cache(path: Path) -> None:
     if sys.platform == "linux":
         descriptor = os.open(path, os.O_RDONLY)
         try:

@@ -1,7 +1,7 @@
-"""Makes commits durable in the background, one at a time, while the next one is being written.
+"""Makes commits durable in the background, one at a time, while the data files of the next are written.
 
-Data files and their folders are flushed to disk first, all at once since a journal flushes them
-together; then the log takes the entry. What fails shows where the result is asked for.
+Data files and their folders are flushed to disk first, concurrently, because a journaling file system
+combines such flushes; then the entry is appended to the commit log. `finished` and `wait` raise the errors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FLUSHES_AT_ONCE = 8
 
 
 class Committer:
-    """Appends to `log`; `on_finished` is called, in another thread, when a commit is done or has failed."""
+    """Appends to `log`; `on_finished` is called in another thread after each commit, successful or not."""
 
     def __init__(self, log: CommitLog, on_finished: Callable[[], None]) -> None:
         self._log = log
@@ -27,26 +27,26 @@ class Committer:
         self._flushes = ThreadPoolExecutor(_FLUSHES_AT_ONCE, "flush")
         self._under_way: Future[Commit] | None = None
         self._durable_folders: set[Path] = set()
-        """Tables' folders that are there for good."""
+        """Tables' folders whose names are durable in the output folder."""
         self._cached_files = CachedFiles()
 
     @property
     def busy(self) -> bool:
-        """A commit was started, and its outcome was not asked for yet."""
+        """Whether a commit was started and its result has not been retrieved."""
         return self._under_way is not None
 
     def start(self, commit: Commit) -> None:
-        """Begin with a commit whose files are closed. Only when not busy."""
+        """Start a commit whose files are closed. Only when not busy."""
         assert not self.busy
         self._under_way = self._commits.submit(self._commit, commit)
         self._under_way.add_done_callback(lambda _: self._on_finished())
 
     def finished(self) -> Commit | None:
-        """The commit that has become safe, if there is one. Raises like `wait`."""
+        """The started commit if it is durable now, else None. Raises like `wait`."""
         return self.wait() if self._under_way and self._under_way.done() else None
 
     def wait(self) -> Commit | None:
-        """The commit that is under way, if there is one, once it is safe.
+        """Wait until the started commit is durable, and return it; None if none was started.
 
         Raises `OutputError` or `CommitLogError` if it failed.
         """
@@ -54,22 +54,22 @@ class Committer:
         return under_way.result() if under_way else None
 
     def settle(self) -> None:
-        """Make the last commit's final name durable too, for readers after a power cut. Only when not busy.
+        """Make the final name of the last commit's entry durable, for readers after a power failure.
 
-        Raises `OutputError`.
+        Only when not busy. Raises `OutputError`.
         """
         with writing(self._log.folder):
             self._log.settle()
 
     def close(self) -> None:
-        """Wait for what is under way, and end the threads."""
+        """Wait for the running commit, and end the threads."""
         self._commits.shutdown()
         self._flushes.shutdown()
 
     def _commit(self, commit: Commit) -> Commit:
         files = [self._log.out / file.path for file in commit.files]
         folders = {file.parent for file in files}
-        # What may be a new folder is a name in the output folder.
+        # A new table folder is a name in the output folder, which has to be flushed, too.
         parents = [] if folders <= self._durable_folders else [self._log.out]
         self._flush([*files, *folders, *parents])
         self._durable_folders |= folders
@@ -82,7 +82,7 @@ class Committer:
         return commit
 
     def _flush(self, paths: Sequence[Path]) -> None:
-        # A share for each thread, since to hand over each path took longer than many a flush.
+        # One list per thread: submitting each path separately took longer than many of the flushes.
         shares = [paths[first::_FLUSHES_AT_ONCE] for first in range(_FLUSHES_AT_ONCE)]
         list(self._flushes.map(_sync, filter(None, shares)))
 

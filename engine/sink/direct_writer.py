@@ -1,7 +1,7 @@
-"""Writes whole pages to a file past the page cache, straight from the memory that they are in.
+"""Writes whole pages to a file with direct I/O, which bypasses the page cache and does not copy them.
 
-That is an offer to the file system, which may decline it for a file or for some memory; then nothing is
-written, and the caller writes as usual.
+A file system may refuse direct I/O for a file or a buffer; then nothing is written, and the caller writes
+through the page cache.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from engine.pipeline.messages import Frame
 
 
 class DirectWriter:
-    """For one file, which is there. Raises `OSError` for what other writes fail of, too."""
+    """Direct I/O to one existing file. Raises `OSError`, except if direct I/O is refused."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor: int | None = None
@@ -27,7 +27,7 @@ class DirectWriter:
                 _tolerate(error)
 
     def write(self, content: Frame, offset: int) -> int:
-        """Write at `offset` as much as can be written so, from the beginning on; how many bytes that is."""
+        """Write as much of the start of `content` as possible at `offset`; returns the number of bytes."""
         done = 0
         while self._descriptor is not None and done < len(content):
             if offset % DIRECT_PAGE or len(content) % DIRECT_PAGE or done % DIRECT_PAGE:
@@ -44,13 +44,13 @@ class DirectWriter:
         return done
 
     def close(self) -> None:
-        """Nothing is written any more; harmless when done before."""
+        """Close the file; does nothing if it is closed."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
 def _tolerate(error: OSError) -> None:
-    """Raise the error, unless it only means that this cannot be written past the page cache."""
+    """Raise the error, except if it means that the file system refuses direct I/O."""
     if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
         raise error

@@ -1,8 +1,8 @@
-"""Arrow IPC files out of record batch messages that are ready: each is written as it is, with one call.
+"""Builds Arrow IPC files of finished record batch messages, each of which is written unchanged in one call.
 
-Arrow's own writer would take every batch apart and write it buffer by buffer. What else a file has comes from
-a template that Arrow makes once per schema, a file of one empty batch: the head (schema, dictionaries) as it
-is, the footer with another list of record batches.
+Arrow's own writer would split every batch and write it buffer by buffer. The other parts of a file come from
+a template that Arrow creates once per schema, a file with one empty batch: its head (schema, dictionaries) is
+used unchanged, its footer with another list of record batches.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from engine.output.flatbuffer import field, follow, vector
 from engine.pipeline.messages import Frame
 
 _TAIL = 10
-"""Bytes behind a footer: its length, and a magic word."""
+"""Bytes after a footer: its length and a magic string."""
 _PREFIX = 8
-"""Bytes before a message's metadata: a marker, and the metadata's length."""
+"""Bytes before a message's metadata: a marker and the metadata's length."""
 _END_OF_MESSAGES = b"\xff\xff\xff\xff\0\0\0\0"
 _RECORD_BATCHES = 3
-"""Place of the list in the footer's table."""
+"""Number of the field `recordBatches` in the footer's table."""
 _BLOCK = struct.Struct("<qi4xq")
 
 
 class Block(NamedTuple):
-    """Where a message stands in a file."""
+    """Offset and lengths of a message in a file, in bytes."""
 
     offset: int
     metadata: int
-    """Bytes before the body, the prefix included."""
+    """Length of everything before the body, the prefix included."""
     body: int
 
     @classmethod
@@ -43,7 +43,7 @@ class Block(NamedTuple):
         return cls(offset, metadata, len(message) - metadata)
 
     def with_body_on_page(self, message: Frame) -> tuple[Block, bytes]:
-        """With metadata, filled up with zeros, that has the body begin on a page of the file; and that."""
+        """The block with metadata padded so that the body begins on a page of the file, and that metadata."""
         metadata = self.metadata + to_whole_pages(self.offset + self.metadata)
         content = bytearray(metadata)
         content[: self.metadata] = message[: self.metadata]
@@ -52,12 +52,12 @@ class Block(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The offset behind it."""
+        """The offset of the first byte after the message."""
         return self.offset + self.metadata + self.body
 
 
 class Template:
-    """What all files of one schema have in common."""
+    """The parts that all files of one schema have in common."""
 
     def __init__(self, schema: pa.Schema) -> None:
         sink = pa.BufferOutputStream()
@@ -71,12 +71,12 @@ class Template:
         blocks, _ = vector(self._footer, self._list_field)
         offset, _, _ = _BLOCK.unpack_from(self._footer, blocks)
         self.head = content[:offset]
-        """All before the first record batch."""
+        """The bytes before the first record batch."""
 
     def end(self, blocks: Sequence[Block]) -> bytes:
-        """All behind the last record batch."""
+        """The bytes after the last record batch."""
         footer = bytearray(self._footer)
-        # The list's entries, behind its length, stand at multiples of eight.
+        # The list's entries, which follow its length, are aligned to eight bytes.
         footer += bytes(-(len(footer) + 4) % 8)
         struct.pack_into("<I", footer, self._list_field, len(footer) - self._list_field)
         footer += struct.pack("<I", len(blocks))

@@ -1,7 +1,7 @@
-"""Puts what N decoders deliver back into the order in which the network process numbered it.
+"""Restores the order of the decoders' results by the sequence numbers that the network process assigned.
 
-Nothing is dropped and nothing waits longer than it must. The network process has only a window of
-batches under way, so what is held here is bounded by that window.
+No result is dropped, and each is returned as soon as all before it have been. The network process limits the
+batches that are in the pipeline at a time, which bounds the number of results held here.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ Item = TypeVar("Item")
 
 
 class Reorder(Generic[Item]):
-    """Items by sequence number, given out as 0, 1, 2… without gaps."""
+    """Items by sequence number, returned in the order 0, 1, 2… without gaps."""
 
     def __init__(self) -> None:
         self._next = 0
         self._waiting: dict[int, Item] = {}
 
     def __len__(self) -> int:
-        """How many items wait for one before them."""
+        """The number of items that wait for an earlier one."""
         return len(self._waiting)
 
     def push(self, sequence: int, item: Item) -> Iterator[Item]:
-        """Take one item, and give all that are in order now.
+        """Add one item, and return all items that are next in order now.
 
-        Raises `EngineError` for a number that came before, which would be a defect of the engine.
+        Raises `EngineError` for a repeated number, which is a bug in the engine.
         """
         if sequence < self._next or sequence in self._waiting:
             raise EngineError(f"batch {sequence} reached the sink twice: this is a bug, please report it")

@@ -1,7 +1,7 @@
-"""The data files of the commit to come: one open file per table, rolled over when it is large.
+"""The data files of the next commit: one open file per table, replaced by a new one when it is large.
 
-Decoded record batches are written as they come, so memory does not grow with a transaction or a commit.
-`keep` marks a transaction boundary in all that was written so far; `drop` goes back to the last one.
+Decoded record batches are written immediately, so memory does not grow with a transaction or a commit.
+`keep` marks a transaction boundary after everything written so far; `drop` removes what follows the last one.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from engine.sink.ipc_file import Template
 from engine.sink.table_file import Extent, TableFile
 
 MOST_OPEN_FILES = 256
-"""Beyond that the file that was not used for longest is closed; well below the usual limit of descriptors."""
+"""At this limit the least recently used file is closed; well below the usual limit of file descriptors."""
 
 
 class SchemaBook:
-    """Every schema version of every table, by the bytes of its schema."""
+    """Every schema version of every table, by the bytes of its Arrow schema."""
 
     def __init__(self, logged: Iterable[SchemaVersion]) -> None:
         self._versions: dict[TableKey, dict[bytes, SchemaVersion]] = {}
@@ -35,7 +35,7 @@ class SchemaBook:
             self._logged.add(version)
 
     def version(self, database: str, table: str, arrow: bytes) -> SchemaVersion:
-        """The table's version of that schema: a known one where there is one, else the next."""
+        """The table's version with that schema: an existing one, or a new one with the next number."""
         versions = self._versions.setdefault((database, table), {})
         if arrow not in versions:
             number = max((version.schema_version for version in versions.values()), default=0) + 1
@@ -43,20 +43,20 @@ class SchemaBook:
         return versions[arrow]
 
     def template(self, arrow: bytes) -> Template:
-        """What the files of that schema have in common."""
+        """The template for files with that schema."""
         if arrow not in self._templates:
             self._templates[arrow] = Template(pa.ipc.read_schema(pa.py_buffer(arrow)))
         return self._templates[arrow]
 
     def log(self, versions: Iterable[SchemaVersion]) -> tuple[SchemaVersion, ...]:
-        """Those of `versions` that no commit has listed yet; from now on they count as listed."""
+        """The ones of `versions` that no commit has listed yet; they count as listed from then on."""
         new = tuple(version for version in dict.fromkeys(versions) if version not in self._logged)
         self._logged.update(new)
         return new
 
 
 class Staging:
-    """Files named by `commit`, the number of the commit that they will belong to; raises `OutputError`."""
+    """The data files of commit number `commit`, which is part of their names; raises `OutputError`."""
 
     def __init__(self, out: Path, commit: int, schemas: SchemaBook, roll_bytes: int = ROLL_BYTES) -> None:
         self._out = out
@@ -78,7 +78,7 @@ class Staging:
 
     @property
     def kept_rows(self) -> int:
-        """Rows of whole transactions."""
+        """The number of rows of complete transactions."""
         return self._kept[0]
 
     def add(self, result: TableResult, frame: Frame, sequence_base: int) -> None:
@@ -98,14 +98,14 @@ class Staging:
         self._write(version, [message], extent)
 
     def keep(self) -> None:
-        """What was written so far ends at a transaction boundary."""
+        """Mark a transaction boundary after everything written so far."""
         for file in self._written_since_kept:
             file.keep()
         self._written_since_kept.clear()
         self._kept = self.rows, self.bytes
 
     def drop(self) -> int:
-        """Remove what was written since the last `keep`; returns how many rows that were."""
+        """Remove everything written since the last `keep`; returns its number of rows."""
         dropped = self.rows - self._kept[0]
         empty = {file for file in self._written_since_kept if not file.drop_open()}
         self._open = {key: file for key, file in self._open.items() if file not in self._written_since_kept}
@@ -115,14 +115,14 @@ class Staging:
         return dropped
 
     def move_open(self, later: Staging) -> None:
-        """Move what was written since the last `keep` to the files of a later commit."""
+        """Move everything written since the last `keep` to the files of a later commit."""
         for file in self._files:
             if file in self._written_since_kept:
                 later._write(file.version, *file.take_open())
         self.drop()
 
     def seal(self) -> tuple[tuple[DataFile, ...], tuple[SchemaVersion, ...]]:
-        """Close all files; what the commit lists: the files, and the schema versions new in them."""
+        """Close all files; returns what the commit lists: the files and their new schema versions."""
         for file in self._open.values():
             file.close()
         files = tuple(file.data_file() for file in self._files)

@@ -1,7 +1,7 @@
 """One data file while it is written: record batches of one table and schema version, in order of `_seq`.
 
-Rows of a transaction go to disk before anyone knows whether the transaction will end, so a file remembers
-how far it held whole transactions, and can give back what came after.
+Rows are written before their transaction is complete, so a file records where its last complete transaction
+ends, and the rows after that can be removed or moved to another file.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from engine.sink.direct_writer import DirectWriter
 from engine.sink.ipc_file import Block, Template
 
 _WRITEBACK_BYTES = 16 << 20
-"""After so many more bytes the kernel is told to begin writing them."""
+"""After each so many bytes, the kernel is requested to start writing them to disk."""
 
 
 class Extent(NamedTuple):
-    """How much a file holds: record batches, rows, and the range of what is in them."""
+    """The number of record batches and rows in a file, and the ranges of `_seq` and commit time."""
 
     batches: int
     rows: int
@@ -37,13 +37,13 @@ class Extent(NamedTuple):
 class TableFile:
     """A new Arrow IPC file at `out / path`; methods raise `OutputError`.
 
-    Its folder is made where it is missing, but not durably: whoever commits the file sees to that.
+    A missing folder is created, but not durably: the committer does that.
     """
 
     def __init__(self, out: Path, path: str, version: SchemaVersion, template: Template) -> None:
         self.version = version
         self.bytes = 0
-        """What record batches have been written so far take."""
+        """The size in bytes of the record batches written so far."""
         self._template = template
         self._path = path
         self._full_path = out / path
@@ -52,16 +52,16 @@ class TableFile:
         self._open: Extent | None = None
         self._size = 0
         self._cached = 0
-        """Bytes that went into the page cache, and that nobody has told the kernel to write yet."""
+        """Bytes written to the page cache since the last `start_writeback`."""
         self._direct: DirectWriter | None = None
         with writing(self._full_path):
             self._file = _create(self._full_path)
 
     def write(self, messages: Iterable[Frame], extent: Extent) -> None:
-        """Append record batches that hold `extent`; `keep` or `drop_open` follows."""
+        """Append record batches, which `extent` describes; `keep` or `drop_open` follows."""
         with writing(self._full_path):
             for message in messages:
-                # Only with the first message, since each call has its price where there are many tables.
+                # The head is written with the first message: with many tables a separate call is expensive.
                 head = b"" if self._size else self._template.head
                 block = Block.of(message, self._size + len(head))
                 if block.body >= DIRECT_BYTES:
@@ -76,7 +76,7 @@ class TableFile:
         self._open = _joined(self._open, extent)
 
     def _write_large(self, head: bytes, message: Frame, block: Block) -> Block:
-        """Write a message with its body on whole pages of the file, past the page cache where that can be."""
+        """Write a message with its body on whole pages of the file, with direct I/O if possible."""
         block, metadata = block.with_body_on_page(message)
         self._append(head, metadata)
         body = message[len(message) - block.body :]
@@ -89,13 +89,13 @@ class TableFile:
         return block
 
     def keep(self) -> None:
-        """All that was written so far ends with a transaction."""
+        """Mark a transaction boundary after everything written so far."""
         if self._open:
             self._kept = _joined(self._kept, self._open)
             self._open = None
 
     def close(self) -> None:
-        """No more is written; harmless when done before."""
+        """Write the footer and close the file; does nothing if it is closed."""
         if not self._file.closed:
             with writing(self._full_path), self._file:
                 if self._direct is not None:
@@ -104,13 +104,13 @@ class TableFile:
                 start_writeback(self._file.fileno())
 
     def take_open(self) -> tuple[Iterator[Frame], Extent]:
-        """Close the file; what was written since the last `keep`, as another file's `write` takes it."""
+        """Close the file; returns everything written since the last `keep`, as arguments of `write`."""
         assert self._open is not None
         self.close()
         return self._read(self._blocks[self._kept_batches :]), self._open
 
     def drop_open(self) -> bool:
-        """Close the file, without what was written since the last `keep`; false if then nothing is left."""
+        """Close the file and remove everything written since the last `keep`; false if no rows are left."""
         self.close()
         with writing(self._full_path):
             if self._kept is None:
@@ -125,7 +125,7 @@ class TableFile:
         return self._kept.batches if self._kept else 0
 
     def _cut_off(self, batches: int) -> None:
-        """Keep no more than so many batches in the closed file."""
+        """Truncate the closed file to its first `batches` record batches."""
         self._size = self._blocks[batches].offset
         del self._blocks[batches:]
         with FileIO(self._full_path, "r+b") as self._file:
@@ -150,7 +150,7 @@ class TableFile:
                 yield file.read(block.end - block.offset)
 
     def data_file(self) -> DataFile:
-        """What the log says about the closed file."""
+        """The commit log's description of the closed file."""
         assert self._kept is not None
         assert self._open is None
         extent = self._kept

@@ -1,4 +1,4 @@
-"""The Spark room: the `binlog` data source over committed files, and what to do with its rows."""
+"""The Spark integration: the `binlog` data source over committed files, and `replay` of its rows."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ __all__ = ["BinlogSource", "register", "replay"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("binlog")` known to a session, for where Spark does not find it by itself."""
+    """Register `format("binlog")` in a session, for environments where Spark does not discover it."""
     spark.dataSource.register(BinlogSource)

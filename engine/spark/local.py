@@ -1,4 +1,4 @@
-"""A Spark session on this machine alone: finds Java, binds to the loopback address, stays quiet."""
+"""Creates a local Spark session: finds Java, binds to the loopback address, reduces logging."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _SETTINGS = {
 
 
 def local_session(name: str) -> SparkSession:
-    """A session with the `binlog` source. Raises `EngineError` where there is no Java that Spark can use."""
+    """A session with the `binlog` source. Raises `EngineError` if no Java that Spark supports is found."""
     os.environ["JAVA_HOME"] = str(find_java())
-    # Spark asks for the machine's own name, which need not resolve.
+    # Spark resolves the machine's host name, which may fail.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Spark starts Python workers with `-m`.
@@ -51,7 +51,7 @@ def find_java() -> Path:
             return home
     raise EngineError(
         f"Spark needs Java {_OLDEST_JAVA} or later and none was found: install one (on Debian and Ubuntu: "
-        "sudo apt-get install default-jre-headless), or set JAVA_HOME to it"
+        "sudo apt-get install default-jre-headless), or set JAVA_HOME to its directory"
     )
 
 
@@ -65,15 +65,15 @@ def _java_programs() -> Iterator[Path]:
 
 
 def _home_of(program: Path) -> Path | None:
-    """What that Java says of itself; null if it cannot be run or is too old."""
+    """The home directory of that Java; None if it cannot be run or is too old."""
     try:
-        told = subprocess.run(
+        properties = subprocess.run(
             [program, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=30
         ).stderr
     except (OSError, subprocess.TimeoutExpired):
         return None
-    version = re.search(r"java\.specification\.version = (\d+)", told)
-    home = re.search(r"java\.home = (.+)", told)
+    version = re.search(r"java\.specification\.version = (\d+)", properties)
+    home = re.search(r"java\.home = (.+)", properties)
     if version is None or home is None or int(version[1]) < _OLDEST_JAVA:
         return None
     return Path(home[1].strip())

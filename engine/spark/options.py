@@ -1,7 +1,7 @@
 """The options of the `binlog` data source, checked before anything is read.
 
-Spark hands over a case-insensitive mapping of strings. It becomes one frozen object here; a value that
-cannot be understood is an error that names the option, what it was given and what it takes.
+Spark passes a case-insensitive mapping of strings. `Options.parse` makes one frozen object of it; the error
+for an invalid value contains the option, the value and the valid values.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ _T = TypeVar("_T")
 
 
 class OptionError(EngineError):
-    """An option that the source does not have, or a value that it cannot use."""
+    """An option is unknown, or its value is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user asked for."""
+    """The options of one read."""
 
     path: Path
-    """The output folder, absolute: it means the same on the driver and on every executor."""
+    """The output folder as an absolute path, the same on the driver and on every executor."""
     tables: tuple[str, ...]
-    """Patterns for `database.table` as in `config.table_filter`, or the name of the events feed alone."""
+    """Patterns for `database.table` as in `config.table_filter`, or only the name of the events feed."""
     columns: tuple[str, ...] | None
-    """The only columns to read, in this order; null for all."""
+    """The columns to read, in this order; None for all."""
     starting_commit: Bound
-    """First commit to read; `LATEST` leaves out all that is there already."""
+    """The first commit to read; `LATEST` reads only commits that are added later."""
     ending_commit: Bound
-    """Last commit of a batch read."""
+    """The last commit of a batch read."""
     starting_timestamp_us: int | None
-    """In place of `starting_commit`: the first commit written at this time or later, µs since the epoch."""
+    """Instead of `starting_commit`: the first commit written at this time or later, µs since the epoch."""
     ending_timestamp_us: int | None
     max_files_per_trigger: int | None
     max_bytes_per_trigger: int | None
     min_partitions: int | None
-    """Tasks to aim for; null: as many as there are cores, where there is enough to read."""
+    """The number of tasks to aim for; None: the number of cores, if there is enough to read."""
 
     @property
     def events(self) -> bool:
-        """The events feed in place of tables."""
+        """Whether the events feed is read instead of tables."""
         return self.tables == (EVENTS_FOLDER,)
 
     @classmethod
@@ -115,7 +115,8 @@ def _folder(value: str) -> Path:
         value = unquote(url.path)
     elif "://" in value:
         raise OptionError(
-            f"the binlog source reads a folder that every Spark machine has mounted, which `{value}` is not"
+            f"the binlog source reads a folder that is mounted on every Spark machine, not `{value}`: give "
+            "its path"
         )
     return Path(value).absolute()
 
@@ -130,7 +131,7 @@ def _names(value: str) -> tuple[str, ...]:
 def _patterns(value: str) -> tuple[str, ...]:
     patterns = _names(value)
     if EVENTS_FOLDER in patterns and len(patterns) > 1:
-        raise ValueError(f"`{EVENTS_FOLDER}` alone or names of tables, for the two have different columns")
+        raise ValueError(f"`{EVENTS_FOLDER}` alone or names of tables, because their columns differ")
     for pattern in patterns:
         if pattern != EVENTS_FOLDER and "." not in pattern:
             raise ValueError(f"names such as `shop.orders` or `shop.*`, or `{EVENTS_FOLDER}`")
@@ -155,7 +156,7 @@ def _timestamp_us(value: str) -> int:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
-        raise ValueError("a time such as `2026-01-31T12:00:00Z`, UTC where it names no offset") from None
+        raise ValueError("a time such as `2026-01-31T12:00:00Z`, in UTC if it has no offset") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(microseconds=1)

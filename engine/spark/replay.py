@@ -1,8 +1,8 @@
-"""A table's current state out of its change rows: what `SELECT * FROM table` would say.
+"""Computes a table's current rows from its change rows: the result of `SELECT * FROM table`.
 
-With a key the newest row of each key counts, by `_seq`: an insert, snapshot row or update postimage is the
-row, a delete or an update preimage (left behind when an update changes the key) is its end. Without a key a
-table is a multiset, so equal rows are counted up and down. It is one aggregation either way.
+With a key the newest change row of each key counts, by `_seq`: an insert, snapshot row or update postimage is
+the row; a delete means that there is no row, and so does an update preimage (the newest only if the update
+changed the key). Without a key a table is a multiset, so equal rows are counted. Both need one aggregation.
 """
 
 from __future__ import annotations
@@ -22,38 +22,39 @@ _PUTS_ROW = ("insert", "update_postimage", "snapshot")
 
 
 def replay(changes: DataFrame, keys: Sequence[str], *, partial_images: bool = False) -> DataFrame:
-    """The table that `changes`, all change rows of one table in any order, lead to; without metadata columns.
+    """The rows of a table after `changes`, which are all its change rows; without metadata columns.
 
-    `keys` names the primary key's columns; with no keys the table may hold equal rows. `partial_images`
-    completes row images of `binlog_row_image` MINIMAL or NOBLOB from earlier images of the row; it costs
-    another shuffle, and needs `keys`. Without it a partial image fails the query rather than turn into
-    NULLs, and so does, with it, a partial image that changes the key, or one that lists what changed in a
-    JSON document. A column that an INSERT left to its default is not in such an image, and comes out as NULL.
+    `changes` may be in any order. `keys` are the primary key's columns; without keys the table may contain
+    equal rows. `partial_images` completes row images of `binlog_row_image` MINIMAL or NOBLOB from earlier
+    images of the row; it needs `keys` and one more shuffle. Without it a partial image fails the query and
+    does not become NULLs. With it, a partial image that changes the key fails the query, and so does one with
+    a partial JSON update. A column that an INSERT set to its default is missing in such an image and becomes
+    NULL.
 
-    Statements change tables too: see the events feed for TRUNCATE, DROP, and ADD COLUMN with a default.
-    Raises `EngineError` for columns that `changes` lacks.
+    Statements change tables, too: see the events feed for TRUNCATE, DROP, and ADD COLUMN with a default.
+    Raises `EngineError` if `changes` lacks a column.
     """
     missing = [
         name for name in (*keys, "_change_type", "_seq", "_absent_columns") if name not in changes.columns
     ]
     if missing:
-        raise EngineError(f"replay needs the column `{missing[0]}`, which these change rows do not have")
+        raise EngineError(f"replay needs the column `{missing[0]}`, which the change rows lack: read it, too")
     if partial_images and not keys:
-        raise EngineError("partial row images cannot be replayed without a key: name its columns in `keys`")
+        raise EngineError("partial row images cannot be replayed without a key: give its columns in `keys`")
     columns = [name for name in changes.columns if name not in METADATA_NAMES and name not in ORIGIN_NAMES]
     if partial_images:
-        told = _only_if(
+        complete = _only_if(
             changes,
-            ~_lists_differences(changes, columns),
-            "a row image lists what changed in a JSON document (binlog_row_value_options=PARTIAL_JSON) and "
-            "has no document to change: replay needs binlog_row_image=FULL with that option",
+            ~_has_partial_json(changes, columns),
+            "a row image has a partial JSON update (binlog_row_value_options=PARTIAL_JSON) without the "
+            "document that it changes: replay needs binlog_row_image=FULL with that option",
         )
-        return _newest_values(_with_keys_of_preimages(told, keys), keys, columns)
+        return _newest_values(_with_keys_of_preimages(complete, keys), keys, columns)
     whole = _only_if(
         changes,
         F.col("_absent_columns").isNull(),
         "there are partial row images (binlog_row_image is not FULL): "
-        "replay them by their key, with partial_images=True",
+        "replay them with a key and with partial_images=True",
     )
     return _newest_rows(whole, keys, columns) if keys else _counted_rows(whole, columns)
 
@@ -78,7 +79,7 @@ def _counted_rows(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _with_keys_of_preimages(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Postimages that lack a key column get it from their preimage, the row before them in `_seq`."""
+    """Complete the key columns of postimages from their preimage, the row before them in `_seq`."""
     key_values = F.struct(*map(_column, keys))
     update = F.col("_seq") - F.when(F.col("_change_type") == "update_postimage", 1).otherwise(0)
     rows = F.collect_list(F.struct(*map(_column, changes.columns)))
@@ -87,7 +88,7 @@ def _with_keys_of_preimages(changes: DataFrame, keys: Sequence[str]) -> DataFram
     rows_again = paired.select(F.explode("_row").alias("_row"), "_before")
     completed = rows_again.select("_row.*", "_before").withColumns(
         {
-            name: F.when(_carries(name), _column(name)).otherwise(F.col("_before").getField(name))
+            name: F.when(_is_present(name), _column(name)).otherwise(F.col("_before").getField(name))
             for name in keys
         }
     )
@@ -95,7 +96,7 @@ def _with_keys_of_preimages(changes: DataFrame, keys: Sequence[str]) -> DataFram
     return _only_if(
         completed,
         ~moves | F.col("_absent_columns").isNull(),
-        "a partial row image changes the key, so the rest of its row cannot be told: "
+        "a partial row image changes the key, so the other columns of its row are unknown: "
         "replay needs binlog_row_image=FULL for such updates",
     ).drop("_before")
 
@@ -105,21 +106,21 @@ def _newest_values(changes: DataFrame, keys: Sequence[str], columns: Sequence[st
     starts_row = kind.isin("insert", "snapshot")
 
     def newest(name: str) -> Column:
-        told = kind.isin(*_PUTS_ROW) & (starts_row | _carries(name))
-        return F.max_by(_column(name), F.when(told, F.col("_seq"))).alias(name)
+        has_value = kind.isin(*_PUTS_ROW) & (starts_row | _is_present(name))
+        return F.max_by(_column(name), F.when(has_value, F.col("_seq"))).alias(name)
 
     values = [newest(name) for name in columns if name not in keys]
     state = changes.groupBy(*map(_column, keys)).agg(F.max_by("_change_type", "_seq").alias("_last"), *values)
     return state.where(F.col("_last").isin(*_PUTS_ROW)).select(*map(_column, columns))
 
 
-def _lists_differences(changes: DataFrame, columns: Sequence[str]) -> Column:
-    """Whether a column that the image does not carry has a value all the same: a list of differences."""
+def _has_partial_json(changes: DataFrame, columns: Sequence[str]) -> Column:
+    """Whether a column that is absent in the image has a value: the list of a partial JSON update."""
     texts = [name for name in columns if isinstance(changes.schema[name].dataType, StringType)]
-    return reduce(or_, (~_carries(name) & _column(name).isNotNull() for name in texts), F.lit(False))
+    return reduce(or_, (~_is_present(name) & _column(name).isNotNull() for name in texts), F.lit(False))
 
 
-def _carries(name: str) -> Column:
+def _is_present(name: str) -> Column:
     return ~F.coalesce(F.array_contains("_absent_columns", name), F.lit(False))
 
 
@@ -128,5 +129,5 @@ def _column(name: str) -> Column:
 
 
 def _only_if(rows: DataFrame, condition: Column, otherwise: str) -> DataFrame:
-    """`rows` unchanged; running it fails with the sentence `otherwise` at a row without `condition`."""
+    """`rows` unchanged; the query fails with the message `otherwise` at a row without `condition`."""
     return rows.where(F.when(condition, F.lit(True)).otherwise(F.raise_error(F.lit(otherwise))))

@@ -1,7 +1,7 @@
-"""The one schema of a query: over all versions of all tables that it reads, by column name.
+"""The schema of a query: all schema versions of all tables that it reads, merged by column name.
 
-It is fixed when the query starts. What comes later is fitted to it: columns that it does not have are left
-out, columns that are missing are NULL, and a type that it cannot hold ends the query with a clear error.
+It is determined when the query starts. Later rows are converted to it: columns that it does not have are
+dropped, missing columns are NULL, and a type that does not fit ends the query with an error.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ EVENTS: TableKey = ("", "")
 
 
 def query_schema(versions: Mapping[SchemaKey, pa.Schema], columns: Sequence[str] | None) -> pa.Schema:
-    """What a query over these schema versions reads: all columns, or `columns` in their order.
+    """The schema of a query over these schema versions: all columns, or `columns` in their order.
 
-    The tables' own columns may all be null, for a table without it may come. Of the others Spark is told
-    which never are, since asking that of every value costs it as much as the value. Raises `EngineError` for
-    columns that are in no table, or that tables have under one name with types that nothing holds.
+    The tables' own columns are all nullable, because a table without them may be added later. Metadata
+    columns without nulls are not nullable, because Spark's null check costs as much as reading the value.
+    Raises `EngineError` for a column that no table has, or whose types in several tables have no common type.
     """
     by_table: dict[TableKey, list[pa.Schema]] = {}
     for database, name, version in sorted(versions):
@@ -44,42 +44,42 @@ def query_schema(versions: Mapping[SchemaKey, pa.Schema], columns: Sequence[str]
         found |= {name: {pa.string(): "every table"} for name in ORIGIN_NAMES}
     for name in columns or ():
         if name not in found:
-            raise EngineError(f"there is no column `{name}` to read: there are {', '.join(names)}")
+            raise EngineError(f"there is no column `{name}` to read: the columns are {', '.join(names)}")
     fields = [pa.field(name, _common(name, found[name]), name in nullable) for name in columns or names]
     return _distinct(pa.schema(fields))
 
 
 def _common(column: str, types: Mapping[pa.DataType, str]) -> pa.DataType:
-    """The type that holds all `types` of a column, given with a table for each."""
+    """The common type of all `types` of a column; the values are a table for each type."""
     (common, first_table), *others = types.items()
     for data_type, table in others:
         wider = common_type(common, data_type)
         if wider is None:
             raise EngineError(
                 f"column `{column}` is {common} in {first_table} and {data_type} in {table}, "
-                "and no type holds both: read these tables apart"
+                "which have no common type: read these tables separately"
             )
         common = wider
     return common
 
 
 def _distinct(schema: pa.Schema) -> pa.Schema:
-    """The schema, unless Spark, which ignores case, would find two columns under one name."""
+    """The schema unchanged; raises `EngineError` if two names differ only in case, which Spark ignores."""
     seen: dict[str, str] = {}
     for name in schema.names:
         if name.lower() in seen:
             raise EngineError(
-                f"columns `{seen[name.lower()]}` and `{name}` differ in case only, so Spark cannot tell them "
-                "apart: read the tables one by one, or choose with the option `columns`"
+                f"columns `{seen[name.lower()]}` and `{name}` differ only in case, which Spark ignores: read "
+                "the tables separately, or select one of them with the option `columns`"
             )
         seen[name.lower()] = name
     return schema
 
 
 def check_readable(key: SchemaKey, version: pa.Schema, query: pa.Schema) -> None:
-    """Raise `EngineError` if rows of this schema version cannot be shown in the query's schema without loss.
+    """Raise `EngineError` if rows of this schema version cannot be converted to the query's without loss.
 
-    Exact numbers pass even where the query's type is the narrower one: `output.reader` checks the values.
+    Exact numbers are allowed even if the query's type is narrower: `output.reader` checks the values.
     """
     for field in version:
         index = query.get_field_index(field.name)
@@ -109,5 +109,5 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark expects of record batches of `schema`, to the letter."""
+    """The exact Arrow schema that Spark expects of record batches for `schema`."""
     return to_arrow_schema(schema, timezone="UTC")

@@ -1,6 +1,6 @@
-"""What a query reads of an output: which commits, which files in them, which schema versions.
+"""Selects what a query reads of an output: the commits, their files and the schema versions.
 
-This is the driver's side; it asks the commit log and no folder.
+It runs on the driver and reads only the commit log; it lists no folders.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from engine.spark.schema import check_readable, query_schema
 
 
 class Selection:
-    """The part of an output that `options` select; each call sees the log as it stands then.
+    """The part of an output that `options` select; each call reads the current state of the log.
 
-    Every method raises `EngineError` where the output lacks what it needs.
+    Every method raises `EngineError` if the output lacks the commits or tables that it needs.
     """
 
     def __init__(self, options: Options) -> None:
@@ -35,16 +35,16 @@ class Selection:
         if latest < 0:
             raise EngineError(
                 f"there are no commits in {self._options.path}: "
-                "name the output folder of `binlog-engine run`, or wait until it has written the first"
+                "give the output folder of `binlog-engine run`, or wait until it has written the first commit"
             )
         return latest
 
     def reaches(self, commit: int) -> bool:
-        """Whether the output still has that commit, which the query has read, or goes beyond it."""
+        """Whether the output still contains that commit, which the query has read."""
         return self._log.reaches(commit)
 
     def first(self) -> int:
-        """The commit to start with; it may be the one after the last."""
+        """The commit to start with; it may be the one after the last commit."""
         latest, oldest = self.latest(), self._log.oldest_version()
         if self._options.starting_timestamp_us is not None:
             at = bisect_left(
@@ -72,7 +72,7 @@ class Selection:
         return min(latest, end)
 
     def files(self, first: int, last: int) -> Iterator[tuple[int, list[DataFile]]]:
-        """Each commit from `first` to `last` by number, with the selected files in it."""
+        """The number of each commit from `first` to `last`, with its selected files."""
         try:
             for commit in self._log.range(first, last):
                 yield (
@@ -81,8 +81,8 @@ class Selection:
                 )
         except MissingCommitError as error:
             raise EngineError(
-                f"{error}, since it was removed from the output: start a query with a new checkpoint, "
-                "with the option `startingCommit` if it is not to read all that is left"
+                f"{error}, because it was removed from the output: start a query with a new checkpoint, "
+                "and with the option `startingCommit` if it is not to read all remaining commits"
             ) from None
 
     def readable_files(self, first: int, last: int, schema: pa.Schema) -> list[DataFile]:
@@ -97,14 +97,14 @@ class Selection:
         return files
 
     def schema(self, first: int, last: int) -> pa.Schema:
-        """The schema that holds all selected rows of the commits `first` to `last`."""
+        """The schema for all selected rows of the commits `first` to `last`."""
         versions = self._versions_in_use(first, last)
         if not versions:
             raise EngineError(self._no_table(last))
         return query_schema(versions, self._options.columns)
 
     def _versions_in_use(self, first: int, last: int) -> dict[SchemaKey, pa.Schema]:
-        """The selected tables' versions that came in the commits `first` to `last`, and the newest before."""
+        """The selected tables' versions that are new in commits `first` to `last`, and the newest before."""
         before = self._log.schemas_at(first - 1)
         newest: dict[TableKey, int] = {}
         for database, table, version in before:

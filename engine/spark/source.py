@@ -1,8 +1,8 @@
 """The `binlog` data source: `spark.read.format("binlog")` and `spark.readStream.format("binlog")`.
 
-Spark creates it in Python processes of its own and pickles what it makes, so everything here is plain data
-until it is asked for. The rows travel as the Arrow record batches of the committed files. Spark imports this
-module while it looks for data sources, whatever its version, so the import works with all that have any.
+Spark creates it in separate Python processes and pickles its readers, so they contain only plain data and
+open files on demand. Rows are passed as the Arrow record batches of the committed files. Every Spark version
+imports this module when it discovers data sources, so the import works with all versions that have them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from engine.spark.tasks import ReadTask, plan_tasks, read_task
 
 
 class BinlogSource(DataSource):
-    """Change rows of MySQL tables, out of an output folder of binlog-engine; see docs/spark.md."""
+    """Change rows of MySQL tables from an output folder of binlog-engine; see docs/spark.md."""
 
     _end_of_batch: int | None = None
-    """The last commit when the schema was asked for: a batch read stays with that snapshot."""
+    """The last commit when Spark requested the schema: a batch read ends with it."""
 
     @classmethod
     def name(cls) -> str:
@@ -53,7 +53,7 @@ class BinlogSource(DataSource):
     def _parsed(self) -> Options:
         if find_spec("pyspark.sql.streaming.datasource") is None:
             raise EngineError(
-                f"the binlog source needs PySpark 4.2 or newer, and this is {pyspark.__version__}: upgrade it"
+                f"the binlog source needs PySpark 4.2 or newer, not {pyspark.__version__}: upgrade it"
             )
         return Options.parse(self.options)
 
@@ -67,13 +67,13 @@ class BinlogReader(DataSourceReader):
         self._end = end
 
     def partitions(self) -> list[ReadTask]:
-        """The tasks; Spark wants one at least."""
+        """The tasks; at least one, because Spark requires it."""
         selection = Selection(self._options)
         last = selection.last() if self._end is None else self._end
         files = selection.readable_files(selection.first(), last, self._schema)
         return plan_tasks(self._options.path, files, self._options.min_partitions) or [ReadTask(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """A task's rows; on an executor."""
+        """The rows of a task; Spark calls it on an executor."""
         assert isinstance(partition, ReadTask)
         return read_task(partition, self._schema)

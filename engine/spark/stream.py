@@ -1,8 +1,8 @@
-"""The streaming side of the `binlog` source: an offset is the last commit that was read.
+"""The streaming reader of the `binlog` source: an offset is the last commit that was read.
 
-A commit is never split, because it ends at a transaction boundary: a micro-batch holds whole transactions,
-whatever `maxFilesPerTrigger` and `maxBytesPerTrigger` say. Needs PySpark 4.2, the first that tells a Python
-source where a micro-batch starts and how much it may take.
+A commit ends at a transaction boundary and is never split, so a micro-batch contains complete transactions
+with every `maxFilesPerTrigger` and `maxBytesPerTrigger`. Needs PySpark 4.2, the first version that passes a
+Python source the start offset and the read limit of a micro-batch.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from engine.spark.selection import Selection
 from engine.spark.tasks import ReadTask, plan_tasks, read_task
 
 QUIET_COMMITS = 1000
-"""So many commits without selected files start no micro-batch; then the checkpoint moves on all the same, or
-it would stay behind at commits that may be removed."""
+"""After this many commits without selected files a micro-batch is started, so that the checkpoint advances;
+otherwise it would stay at commits that may be removed."""
 
 Offset = dict[str, int]
 
 
 class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows an output. Spark makes one per query on the driver, and others that only call `read`."""
+    """Follows an output. Spark creates one per query on the driver, and others that only run `read`."""
 
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
@@ -42,11 +42,11 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._quiet = range(0)
 
     def initialOffset(self) -> Offset:
-        """Where a query without a checkpoint starts."""
+        """The start offset of a query without a checkpoint."""
         return {"commit": self._selection.first() - 1}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """What the options allow per micro-batch; with both limits set, `latestOffset` keeps to both."""
+        """The options' limit per micro-batch; if both limits are set, `latestOffset` applies both."""
         if self._options.max_files_per_trigger is not None:
             return ReadMaxFiles(self._options.max_files_per_trigger)
         if self._options.max_bytes_per_trigger is not None:
@@ -54,17 +54,17 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Go no further than what is there now."""
+        """Read no further than the current last commit."""
         self._target = self._selection.latest()
 
     def reportLatestOffset(self) -> Offset:
-        """What is there, for the query's progress."""
+        """The current last commit, for the query's progress report."""
         return {"commit": self._selection.latest()}
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """How far the next micro-batch goes: as many whole commits as `limit` allows, and one at least.
+        """The end of the next micro-batch: as many complete commits as `limit` allows, and at least one.
 
-        Commits without selected files cost nothing and, alone, start no micro-batch.
+        Commits without selected files do not count towards the limit, and alone start no micro-batch.
         """
         begin = start["commit"]
         last = self._available(begin)
@@ -82,23 +82,23 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"commit": end if end - begin >= QUIET_COMMITS else begin}
 
     def partitions(self, start: Offset, end: Offset) -> list[ReadTask]:
-        """The tasks of a micro-batch; after a failure the same commits again, from Spark's own log."""
+        """The tasks of a micro-batch; after a failure Spark passes the same offsets again, from its log."""
         files = self._selection.readable_files(start["commit"] + 1, end["commit"], self._schema)
         return plan_tasks(self._options.path, files, self._options.min_partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """A task's rows; on an executor."""
+        """The rows of a task; Spark calls it on an executor."""
         assert isinstance(partition, ReadTask)
         return read_task(partition, self._schema)
 
     def _available(self, begin: int) -> int:
-        # Asked first: after a power cut the commit may be the only one, and not have its final name yet.
+        # Called first: after a power failure the commit may be the only one and have its temporary name.
         known = self._selection.reaches(begin)
         latest = self._selection.latest()
         if not known:
             raise EngineError(
                 f"the query has read commit {begin}, but {self._options.path} ends with commit {latest}, "
-                "so it is another output than before: start the query with a new checkpoint"
+                "so it is not the same output: start the query with a new checkpoint"
             )
         return latest if self._target is None else max(begin, min(latest, self._target))
 

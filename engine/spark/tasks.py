@@ -1,8 +1,8 @@
-"""Spark tasks: which part of which files each one reads, and the reading itself.
+"""Plans and runs Spark tasks: the parts of files that each task reads.
 
-Files stay in commit order and are cut into runs of about equal bytes, one run per task; a file larger than
-that is split between its record batches. A task maps the files into memory and hands Spark record batches
-without touching a row in Python.
+Files stay in commit order and are divided into runs of about equal size, one run per task; a larger file is
+split between its record batches. A task maps the files into memory and passes record batches to Spark without
+processing rows in Python.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from engine.output.commit_log import DataFile
 from engine.output.reader import decode_batch, open_data_file
 
 LEAST_TASK_BYTES = 4 << 20
-"""Less than this is not worth a task of its own, unless `minPartitions` asks for it."""
+"""The smallest task in bytes, unless `minPartitions` requires smaller ones."""
 MOST_TASK_BYTES = 128 << 20
 
 _ROWS_AT_ONCE = 1 << 14
 _BYTES_AT_ONCE = 8 << 20
-"""What Spark is handed at a time: enough to be cheap, and little enough for its memory."""
+"""The size of the batches passed to Spark: large enough to be efficient, small enough for its memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """Record batches `first_batch` up to, but without, `end_batch` of one file; all that follow if null."""
+    """Record batches `first_batch` to `end_batch` (exclusive) of one file; None means to the end."""
 
     path: Path
     database: str
@@ -41,17 +41,17 @@ class FileSlice:
 
 
 class ReadTask(InputPartition):
-    """What one Spark task reads, in this order."""
+    """The file slices that one Spark task reads, in order."""
 
     def __init__(self, slices: Sequence[FileSlice]) -> None:
         self.slices = tuple(slices)
 
 
 def plan_tasks(out: Path, files: Sequence[DataFile], min_partitions: int | None) -> list[ReadTask]:
-    """Tasks that read `files` of the output folder `out`, in their order; none for no files.
+    """Tasks that read `files` of the output folder `out`, in their order; no tasks for no files.
 
-    Without `min_partitions` there is a task per core as long as each has enough to do. Raises `ReaderError`
-    for a large file that is not there.
+    Without `min_partitions` there is one task per core, or fewer if the tasks would be too small. Raises
+    `ReaderError` if a large file does not exist.
     """
     total = sum(file.bytes for file in files)
     if min_partitions is None:
@@ -69,7 +69,7 @@ def plan_tasks(out: Path, files: Sequence[DataFile], min_partitions: int | None)
 
 
 def _cut(out: Path, file: DataFile, position: int, task_bytes: int) -> Iterator[tuple[int, FileSlice]]:
-    """The number of the run that the file, `position` bytes behind the first, belongs to; or its parts do."""
+    """The file, or its parts, with their run's number; `position`: the total size of the files before."""
     whole = FileSlice(out / file.path, file.database, file.table)
     if file.bytes <= task_bytes:
         yield (position + file.bytes // 2) // task_bytes, whole
@@ -83,7 +83,10 @@ def _cut(out: Path, file: DataFile, position: int, task_bytes: int) -> Iterator[
 
 
 def read_task(task: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The task's rows in the query's schema. Raises `ReaderError` where a file or its values do not fit."""
+    """The task's rows in the query's schema.
+
+    Raises `ReaderError` if a file is missing or a value does not fit the schema.
+    """
     for part in task.slices:
         origin = {"_database": part.database, "_table": part.table}
         with open_data_file(part.path) as file:

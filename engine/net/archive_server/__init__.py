@@ -1,1 +1,1 @@
-"""A replication source made of archived binlog files: the `serve` command."""
+"""The archive server: serves archived binlog files as a replication source (the `serve` command)."""

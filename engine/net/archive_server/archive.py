@@ -1,6 +1,6 @@
-"""Archived binlog files as one history: what the source that we serve knows about them.
+"""Archived binlog files as the history of one server: names, sizes, GTIDs and metadata.
 
-Each file is looked at once, for its format description; sizes and GTIDs are read when somebody asks.
+The format description of each file is read once, at the start; sizes and GTIDs are read on demand.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ class ArchivedBinlog:
 
     path: Path
     format_event: bytes
-    """The file's first event as it stands there."""
+    """The bytes of the file's first event, its format description."""
     format: FormatDescription
     server_id: int
 
     @property
     def name(self) -> str:
-        """The file's name, by which clients ask for it."""
+        """The file's name, which clients use in dump commands."""
         return self.path.name
 
     @property
     def size(self) -> int:
-        """Bytes of the file right now."""
+        """The current size of the file in bytes."""
         return self.path.stat().st_size
 
 
@@ -66,42 +66,43 @@ class Archive:
     """Binlog files in the order in which a server wrote them."""
 
     def __init__(self, files: Iterable[Path]) -> None:
-        """Raises `EngineError` for no files, files that are no binlogs, and two of one name."""
+        """Raises `EngineError` for no files, files that are not binlogs, and two with the same name."""
         self.binlogs = tuple(_open(path) for path in files)
         if not self.binlogs:
-            raise EngineError("no binlog file is given: name those that are to be served, oldest first")
+            raise EngineError("no binlog file is given: name the files to serve, oldest first")
         self._index = {binlog.name: number for number, binlog in enumerate(self.binlogs)}
         if len(self._index) < len(self.binlogs):
             raise EngineError(
-                "two of the binlog files have the same name, so no client could tell them apart"
+                "two of the binlog files have the same name, by which clients request them: rename one or "
+                "serve them separately"
             )
         self._gtid_sets: dict[tuple[str, int], str] = {}
         self._gtid_states: dict[str, PreviousGtids | GtidList | None] = {}
 
     @property
     def last(self) -> ArchivedBinlog:
-        """The newest file, which speaks for the whole archive."""
+        """The newest file; its version, server id and flavor are those of the archive."""
         return self.binlogs[-1]
 
     @property
     def server_uuid(self) -> str:
-        """A UUID for all archives of one server id, as files do not tell the real one."""
+        """A UUID derived from the server id, because binlog files do not contain the server's UUID."""
         return str(uuid.uuid5(_UUID_NAMESPACE, str(self.last.server_id)))
 
     @property
     def executed_gtid_set(self) -> str:
-        """All transactions up to the end of the newest file, or up to where it is damaged."""
+        """The GTIDs of all transactions up to the end of the newest file, or up to the first damage in it."""
         return self.gtid_set_at(self.last, self.last.size)
 
     @property
     def purged_gtid_set(self) -> str:
-        """The transactions before the oldest file."""
+        """The GTIDs of the transactions before the oldest file."""
         first = self.binlogs[0]
         return self.gtid_set_at(first, MAGIC_LENGTH + len(first.format_event) + 1)
 
     @cached_property
     def has_gtids(self) -> bool:
-        """Whether the newest transactions have GTIDs of MySQL."""
+        """Whether the newest transactions have MySQL GTIDs."""
         for binlog in reversed(self.binlogs):
             for _, event in _sound_events(binlog.path):
                 if event[4] in _MYSQL_GTID_EVENTS:
@@ -113,7 +114,7 @@ class Archive:
 
     @cached_property
     def names_columns(self) -> bool:
-        """Whether the newest table maps tell the columns' names (`binlog_row_metadata=FULL`)."""
+        """Whether the newest table maps contain the columns' names (`binlog_row_metadata=FULL`)."""
         for binlog in reversed(self.binlogs):
             for _, event in _sound_events(binlog.path):
                 if event[4] == TABLE_MAP_EVENT:
@@ -121,16 +122,16 @@ class Archive:
         return False
 
     def starting_at(self, name: str) -> tuple[ArchivedBinlog, ...]:
-        """The file of that name (the first one for no name) and all after it; empty where it is not there."""
+        """The file of that name (if it is empty, the first file) and all after it; none if it is unknown."""
         if not name:
             return self.binlogs
         number = self._index.get(name)
         return () if number is None else self.binlogs[number:]
 
     def gtid_state(self, binlog: ArchivedBinlog) -> PreviousGtids | GtidList | None:
-        """What the beginning of a file tells about the GTIDs before it; null where it tells nothing."""
+        """The event at the start of a file that lists the GTIDs before it; None if the file has none."""
         if binlog.name not in self._gtid_states:
-            # Nothing but the format description comes before it.
+            # Only the format description comes before it.
             state = None
             for _, event in islice(_sound_events(binlog.path), 2):
                 if event[4] in _STATE_EVENTS:
@@ -140,7 +141,7 @@ class Archive:
         return self._gtid_states[binlog.name]
 
     def gtid_set_at(self, binlog: ArchivedBinlog, position: int) -> str:
-        """The transactions that come before a place, those before the file included."""
+        """The GTIDs of the transactions before a position, including those before the file."""
         key = binlog.name, position
         if key not in self._gtid_sets:
             self._gtid_sets[key] = _gtid_set_before(binlog, position)
@@ -153,13 +154,13 @@ def _open(path: Path) -> ArchivedBinlog:
             description = FormatDescription.parse(event)
             header = EventHeader.parse(event, description.header_length)
         except EventError as error:
-            raise EngineError(f"{path} does not start as a binlog does: {error.reason}") from None
+            raise EngineError(f"{path} does not start with a format description: {error.reason}") from None
         return ArchivedBinlog(path, event, description, header.server_id)
     raise EngineError(f"{path} is empty: a binlog starts with a format description")
 
 
 def _sound_events(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The events up to the first damage, which is for the dump to report."""
+    """The events up to the first damage; the dump reports the damage."""
     with contextlib.suppress(BinlogError):
         yield from read_events(path)
 

@@ -1,8 +1,8 @@
-"""What a source sends in answer to a dump command: an archive's events as packets, as a server sends them.
+"""The answer to a dump command: the archive's events as packets, as a server sends them.
 
-Each file begins with an artificial ROTATE_EVENT that names it and with its format description; then its
-events follow as they stand, large ones in several packets, without the transactions that a replica has by
-its GTIDs. No sockets: what to send comes out in pieces. Source: `Binlog_sender` in MySQL's
+Each file begins with an artificial ROTATE_EVENT with its name and with its format description; its events
+follow unchanged, large ones in several packets, without the transactions that a replica has by its GTIDs.
+The module does no I/O on sockets: `Dump.stream` yields the bytes to send. Source: `Binlog_sender` in MySQL's
 `rpl_binlog_sender.cc`.
 """
 
@@ -43,9 +43,9 @@ from engine.net.protocol.packets import HEADER_SIZE, MAX_PACKET, OK_MARKER, Serv
 from engine.net.protocol.wire import lenenc_bytes, lenenc_int_bytes, uint_bytes
 
 PIECE_SIZE = 1 << 18
-"""About how much comes out at a time."""
+"""The approximate size in bytes of one piece of `Dump.stream`."""
 SILENT_BYTES = 1 << 26
-"""So much may be left out before a heartbeat shows that the source is still there."""
+"""After so many bytes of dropped transactions a heartbeat is sent, so that the client does not time out."""
 _BETWEEN_TRANSACTIONS = (
     STOP_EVENT,
     ROTATE_EVENT,
@@ -68,9 +68,9 @@ _CHECKSUM_ALGORITHM_BEFORE_END = 5
 class Dump:
     """One client's dump.
 
-    `announced_checksum` is what the client said that it can take (`NONE`, `CRC32`). A client that said
-    nothing gets events without checksums, whatever the files have. `gtids`: what the client has already, when
-    it asks by GTID; where the request names no file, they also say where to start.
+    `announced_checksum`: the checksum algorithm that the client announced (`NONE`, `CRC32`). A client that
+    announced none gets events without checksums, also from files with checksums. `gtids`: the transactions
+    that the client has, if it requests a dump by GTID; without a file name they also determine the start.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Dump:
         self._start = request.position
         self._gtids = gtids
         self._has_transaction = False
-        """The client has the transaction that the dump is in, so it is left out."""
+        """Whether the client has the transaction that the dump is in, so that its events are dropped."""
         self._strips_checksums = announced_checksum is None
         self._checksum = announced_checksum == "CRC32"
         self._sends_annotations = not mariadb or bool(request.flags & BINLOG_SEND_ANNOTATE_ROWS)
@@ -97,10 +97,10 @@ class Dump:
         self._position = request.position
 
     def stream(self) -> Iterator[bytes]:
-        """All packets up to the end of the last file, in pieces of whatever size suits.
+        """All packets up to the end of the last file, in pieces of about `PIECE_SIZE`.
 
-        Raises `ServerError` for a place that is not there and for a file that is damaged; everything before
-        it has come out by then.
+        Raises `ServerError` for a file or position that does not exist and for a damaged file, after all
+        packets before it have been yielded.
         """
         if self._gtids is not None and not self._file_asked_for:
             binlogs, self._start = self._gtids.binlogs(self._archive), MAGIC_LENGTH
@@ -116,7 +116,7 @@ class Dump:
             self._gtids.check_end()
 
     def heartbeat(self) -> bytes:
-        """What a source sends when it has been silent for a heartbeat period: where it stands."""
+        """The packet that is sent after a heartbeat period without events: the current binlog position."""
         name = self._file.encode()
         if not self._long_heartbeats:
             return self.packet(_MARKER + self._own_event(HEARTBEAT_LOG_EVENT, self._position, 0, name))
@@ -170,7 +170,7 @@ class Dump:
                     piece.clear()
                 continue
             if silent:
-                # As servers do, so that the client knows where the source is.
+                # As servers do, so that the client knows the position of the event that follows.
                 piece += self.heartbeat()
                 silent = 0
             self._position += length
@@ -185,7 +185,7 @@ class Dump:
                 piece.clear()
                 yield from self._large_event(file, header, length)
             else:
-                # All events of most binlogs come here: packet header and marker are packed in one go.
+                # In most binlogs all events are small: packet header and marker are packed in one call.
                 piece += _SMALL_PACKET.pack(length + 1 | self._sequence << 24, OK_MARKER)
                 piece += header
                 piece += file.read(length - header_length)
@@ -200,10 +200,10 @@ class Dump:
         yield bytes(piece)
         if header[4:5] == bytes([ROTATE_EVENT]):
             file.seek(start + header_length)
-            self._go_on(file.read(size - file.tell() - self._binlog.format.checksum_length))
+            self._follow_rotation(file.read(size - file.tell() - self._binlog.format.checksum_length))
 
     def _leaves_out(self, gtids: ReplicaGtids, file: BufferedReader, header: bytes, length: int) -> bool:
-        """Whether the event belongs to a transaction that the client has; the file stays where it is."""
+        """Whether the event belongs to a transaction that the client has; keeps the file's position."""
         if header[4] in GTID_EVENTS:
             event = header + file.read(length - len(header))
             file.seek(self._position + len(header))
@@ -212,14 +212,14 @@ class Dump:
             self._has_transaction = False
         return self._has_transaction
 
-    def _go_on(self, rotation: bytes) -> None:
-        """The file's own rotation takes the client to the next file, which may be one that we do not have."""
+    def _follow_rotation(self, rotation: bytes) -> None:
+        """Set the position to that of the file's own ROTATE_EVENT; the archive may not have that file."""
         if len(rotation) > _POSITION_LENGTH:
             self._file = rotation[_POSITION_LENGTH:].decode("utf-8", "replace")
             self._position = int.from_bytes(rotation[:_POSITION_LENGTH], "little")
 
     def _large_event(self, file: BufferedReader, header: bytes, length: int) -> Iterator[bytes]:
-        """An event packet by packet, so that no event is ever held as a whole."""
+        """The packets of an event one by one, so that a large event is never in memory as a whole."""
         start = _MARKER + header
         left = len(_MARKER) + length
         while True:
@@ -235,8 +235,9 @@ class Dump:
     def _format_event(self) -> bytes:
         """The file's format description, changed as a server changes it.
 
-        Not in use; when the dump starts behind it, neither new (a new server would have dropped its temporary
-        tables) nor at a position; and without checksums where the client gets none.
+        The flag `binlog in use` is cleared. If the dump starts after it, its creation time is 0 (another one
+        makes replicas drop temporary tables) and its next position is 0. If the client gets no checksums,
+        its checksum algorithm is `none`.
         """
         binlog = self._binlog
         event = bytearray(binlog.format_event)
@@ -254,15 +255,15 @@ class Dump:
         return bytes(event)
 
     def _own_event(self, type_code: int, next_position: int, flags: int, body: bytes) -> bytes:
-        """An event that is in no file."""
+        """An event that the server generates; it is not in a file."""
         size = HEADER_LENGTH + len(body) + (CHECKSUM_LENGTH if self._checksum else 0)
         server_id = self._binlog.server_id
         event = _HEADER.pack(0, type_code, server_id, size, next_position & 0xFFFFFFFF, flags) + body
         return event + uint_bytes(zlib.crc32(event), CHECKSUM_LENGTH) if self._checksum else event
 
     def _damaged(self, length: int, size: int) -> ServerError:
-        place = f"{self._binlog.name}' at {self._position}, the last byte read at {size}"
+        location = f"{self._binlog.name}' at {self._position}, the last byte read at {size}"
         header_length = self._binlog.format.header_length
         if length < header_length <= size - self._position:
-            return dump_refusal(f"bogus data in log event; the first event '{place}")
-        return dump_refusal(f"binlog truncated in the middle of event; the first event '{place}")
+            return dump_refusal(f"bogus data in log event; the first event '{location}")
+        return dump_refusal(f"binlog truncated in the middle of event; the first event '{location}")

@@ -1,7 +1,7 @@
-"""What a replica has already, by its GTIDs: where its dump starts, and which transactions it leaves out.
+"""The GTIDs that a replica has: they determine where its dump starts and which transactions are dropped.
 
 MySQL's replicas send the set of all transactions that they have. MariaDB's send the last one of each domain:
-everything before it in the binlog counts as had. Sources: `Binlog_sender::check_start_file` in MySQL's
+they have everything before it in the binlog. Sources: `Binlog_sender::check_start_file` in MySQL's
 `rpl_binlog_sender.cc`; `gtid_find_binlog_file`, `contains_all_slave_gtid` and `send_event_to_slave` in
 MariaDB's `sql_repl.cc`.
 """
@@ -25,7 +25,7 @@ from engine.net.archive_server.archive import Archive, ArchivedBinlog
 from engine.net.protocol.packets import ServerError
 
 GTID_EVENTS = (GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, ANONYMOUS_GTID_LOG_EVENT, GTID_EVENT)
-"""Events that begin a transaction and name it, or say that it has no name."""
+"""Events that begin a transaction and contain its GTID, or mark it as anonymous."""
 FATAL_DUMP_ERROR = 1236
 
 _GTIDS_ARE_OFF = (
@@ -35,7 +35,7 @@ _GTIDS_ARE_OFF = (
 _PURGED = (
     "Cannot replicate because the source purged required binary logs. Replicate the missing transactions "
     "from elsewhere, or provision a new replica from backup. The GTID set sent by the replica is "
-    "'{had:.256}', and the archive begins behind '{purged:.256}'"
+    "'{had:.256}', and the archive begins after '{purged:.256}'"
 )
 _ANONYMOUS = "Cannot replicate anonymous transaction when AUTO_POSITION = 1"
 _TOO_OLD = (
@@ -52,21 +52,22 @@ class ReplicaGtids(Protocol):
     """The transactions that one replica has, for one dump."""
 
     def binlogs(self, archive: Archive) -> tuple[ArchivedBinlog, ...]:
-        """The newest file that leaves out nothing that the replica lacks, and all after it.
+        """The newest file before which the replica has every transaction, and all files after it.
 
-        Raises `ServerError` where the archive begins too late for that, or has no GTIDs.
+        Raises `ServerError` if the archive begins too late for that or has no GTIDs.
         """
         ...
 
     def has(self, event: bytes, description: FormatDescription) -> bool:
-        """Whether it has the transaction that one of `GTID_EVENTS` begins; to be asked about all in order.
+        """Whether the replica has the transaction that `event`, one of `GTID_EVENTS`, begins.
 
-        Raises `ServerError` for one without a name, `EventError` for a malformed event.
+        Must be called for all of them in order. Raises `ServerError` for an anonymous transaction,
+        `EventError` for a malformed event.
         """
         ...
 
     def check_end(self) -> None:
-        """The archive has no more: raises `ServerError` where it should have had what the replica has."""
+        """Called at the end of the dump: raises `ServerError` if a transaction of the replica was missing."""
         ...
 
 
@@ -77,7 +78,7 @@ class MysqlReplicaGtids:
         self._had = gtid_set
 
     def binlogs(self, archive: Archive) -> tuple[ArchivedBinlog, ...]:
-        """By the PREVIOUS_GTIDS_LOG_EVENT of each file."""
+        """Determined from the PREVIOUS_GTIDS_LOG_EVENT of each file."""
         if not archive.has_gtids:
             raise dump_refusal(_GTIDS_ARE_OFF)
         before = ""
@@ -89,14 +90,14 @@ class MysqlReplicaGtids:
         raise dump_refusal(_PURGED.format(had=str(self._had), purged=before))
 
     def has(self, event: bytes, description: FormatDescription) -> bool:
-        """Whether the set holds it."""
+        """Whether the set contains the transaction."""
         body = decode_event(event, description).body
         if not isinstance(body, Gtid) or body.source is None or body.number is None:
             raise dump_refusal(_ANONYMOUS)
         return self._had.contains(body.source, body.number)
 
     def check_end(self) -> None:
-        """A replica of several sources has more than any one of them."""
+        """Nothing is checked: a replica of several sources has transactions that one source lacks."""
 
 
 class MariadbReplicaGtids:
@@ -104,15 +105,15 @@ class MariadbReplicaGtids:
 
     def __init__(self, position: MariadbGtidSet) -> None:
         self._ahead = dict(position.last())
-        """Per domain the server and number of the last transaction that the replica has, until we pass it."""
+        """Server and number of the replica's last transaction by domain, until the dump has passed it."""
         self._domains: set[int] = set()
-        """Those that the dump has come across."""
+        """The domains that occur in the dump or before its start."""
 
     def binlogs(self, archive: Archive) -> tuple[ArchivedBinlog, ...]:
-        """By the GTID_LIST_EVENT of each file."""
+        """Determined from the GTID_LIST_EVENT of each file."""
         for binlog in reversed(archive.binlogs):
             last_of = _by_domain(archive.gtid_state(binlog))
-            if all(self._has_come_to(domain, servers) for domain, servers in last_of.items()):
+            if all(self._has_all_before(domain, servers) for domain, servers in last_of.items()):
                 self._domains = set(last_of)
                 for domain, servers in last_of.items():
                     if list(servers.items())[-1] == self._ahead[domain]:
@@ -120,8 +121,11 @@ class MariadbReplicaGtids:
                 return archive.starting_at(binlog.name)
         raise dump_refusal(_TOO_OLD)
 
-    def _has_come_to(self, domain: int, servers: dict[int, int]) -> bool:
-        """Whether it has all of a domain before a file: `servers`, the last number of each, in order."""
+    def _has_all_before(self, domain: int, servers: dict[int, int]) -> bool:
+        """Whether the replica has all of a domain before a file, where `servers` has each one's last number.
+
+        The server of the domain's newest transaction comes last.
+        """
         if domain not in self._ahead:
             return False
         server, number = self._ahead[domain]
@@ -130,7 +134,7 @@ class MariadbReplicaGtids:
         return (server, number) == list(servers.items())[-1]
 
     def has(self, event: bytes, description: FormatDescription) -> bool:
-        """Whether it comes before the replica's last one of its domain, or is that."""
+        """Whether the transaction is the replica's last one of its domain or comes before it."""
         body = decode_event(event, description).body
         if not isinstance(body, MariadbGtid):
             return False
@@ -145,14 +149,14 @@ class MariadbReplicaGtids:
         return True
 
     def check_end(self) -> None:
-        """Nothing of a domain was sent if its last transaction never came: the replica is not one of ours."""
+        """A replica whose last transaction of a domain is not in the archive has another history."""
         for domain, (server, number) in self._ahead.items():
             if domain in self._domains:
                 raise dump_refusal(_UNKNOWN.format(gtid=f"{domain}-{server}-{number}"))
 
 
 def _by_domain(state: PreviousGtids | GtidList | None) -> dict[int, dict[int, int]]:
-    """Per domain the last number of each server; the domain's newest transaction comes last."""
+    """By domain the last number of each server; the server of the domain's newest transaction comes last."""
     domains: dict[int, dict[int, int]] = {}
     for gtid in state.gtids if isinstance(state, GtidList) else ():
         domain, server, number = map(int, gtid.split("-"))
@@ -163,5 +167,5 @@ def _by_domain(state: PreviousGtids | GtidList | None) -> dict[int, dict[int, in
 
 
 def dump_refusal(message: str) -> ServerError:
-    """The error that ends a dump, to be raised."""
+    """The error that ends a dump, for the caller to raise."""
     return ServerError(FATAL_DUMP_ERROR, "HY000", message)

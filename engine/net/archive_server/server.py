@@ -1,7 +1,8 @@
-"""A replication source made of archived binlog files, for any client that speaks the replication protocol.
+"""The archive server: a replication source of archived binlog files for any client of the protocol.
 
-`ReplicationSource` listens, and gives each client a thread (`served_client`). Real servers
-replicate from it, by position or by GTID, with checksums or without. It needs no other process of the engine.
+`ReplicationSource` listens and runs each client's connection (`client_connection`) in a thread. MySQL and
+MariaDB servers replicate from it, by position or by GTID, with checksums or without. It needs no other
+process of the engine.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Self
 
 from engine.errors import EngineError
 from engine.net.archive_server.archive import Archive
-from engine.net.archive_server.served_client import Served, ServedClient
+from engine.net.archive_server.client_connection import ClientConnection, ServerState
 from engine.net.archive_server.server_login import Account
 from engine.net.archive_server.server_tls import ServerTls
 from engine.net.protocol.packets import ServerError
@@ -26,10 +27,10 @@ CONNECTION_LIMIT = 200
 
 
 class ReplicationSource:
-    """Serves binlog files, oldest first; it listens while it is entered as a context manager.
+    """Serves binlog files, oldest first; it listens inside its `with` block.
 
-    `port` 0 takes any free port; `port` then tells which. Without a user anybody may log in. Clients may
-    encrypt; without a certificate of the user's, with one that nobody has signed.
+    `port` 0 takes any free port; the attribute `port` then is its number. Without a user every login is
+    accepted. Clients may use TLS; without `tls` its certificate is a new self-signed one.
     """
 
     def __init__(
@@ -46,14 +47,14 @@ class ReplicationSource:
         self.host = host
         self.port = port
         account = None if user is None else Account(user, password)
-        self._served = Served(self.archive, account, tls or ServerTls.make())
+        self._state = ServerState(self.archive, account, tls or ServerTls.make())
         self._listener: socket.socket | None = None
         self._acceptor = threading.Thread(target=self._accept, name="accept", daemon=True)
-        self._clients: dict[ServedClient, threading.Thread] = {}
+        self._clients: dict[ClientConnection, threading.Thread] = {}
         self._connection_ids = itertools.count(1)
 
     def __enter__(self) -> Self:
-        """Listen. Raises `EngineError` where the port cannot be had."""
+        """Listen. Raises `EngineError` if the port is not available."""
         try:
             self._listener = socket.create_server((self.host, self.port))
         except OSError as error:
@@ -65,7 +66,7 @@ class ReplicationSource:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop listening and hang up on all clients."""
+        """Stop listening and disconnect all clients."""
         if self._listener is not None:
             # Closing a socket does not wake the thread that waits on it.
             with contextlib.suppress(OSError):
@@ -73,7 +74,7 @@ class ReplicationSource:
             self._listener.close()
             self._acceptor.join()
         for client, thread in list(self._clients.items()):
-            client.hang_up()
+            client.disconnect()
             thread.join()
 
     def _accept(self) -> None:
@@ -83,7 +84,7 @@ class ReplicationSource:
                 sock, address = self._listener.accept()
             except OSError:
                 return
-            client = ServedClient(self._served, sock, str(address[0]), next(self._connection_ids))
+            client = ClientConnection(self._state, sock, str(address[0]), next(self._connection_ids))
             if len(self._clients) >= CONNECTION_LIMIT:
                 client.refuse(ServerError(1040, "08004", "Too many connections"))
                 continue
@@ -91,7 +92,7 @@ class ReplicationSource:
             self._clients[client] = thread
             thread.start()
 
-    def _run(self, client: ServedClient) -> None:
+    def _run(self, client: ClientConnection) -> None:
         try:
             client.run()
         finally:
@@ -107,9 +108,10 @@ def run_server(
     tls: ServerTls | None = None,
     announce: Callable[[str], None] = print,
 ) -> None:
-    """Serve the files until SIGINT or SIGTERM; `announce` is told where, once clients can connect.
+    """Serve the files until SIGINT or SIGTERM.
 
-    Only for the main thread. Raises `EngineError` for files that cannot be served and a port that is taken.
+    `announce` is called with a line that contains the address as soon as clients can connect. Only for the
+    main thread. Raises `EngineError` for files that cannot be served and a port that is in use.
     """
     ended = threading.Event()
     handlers = {

@@ -1,7 +1,8 @@
-"""The server's side of the connection phase, for the source that we serve.
+"""The server's side of the connection phase, for the archive server.
 
-A generator yields each payload to send and is sent the client's answers; it ends with who has logged in, or
-with a `ServerError`. Clients begin with whatever method they like best; one that we can check is asked for.
+`log_in` is a generator: it yields each payload to send and is sent the client's answers; it returns a `Login`
+or raises `ServerError`. If the client begins with another authentication method than those implemented here,
+one of these is requested.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _UTF8MB4_GENERAL_CI = 45
 @dataclass(frozen=True, slots=True)
 class _Verifier:
     digest: Callable[[bytes], bytes]
-    """What is kept of a password."""
+    """The digest that is stored instead of the password."""
     accepts: Callable[[bytes, bytes, bytes], bool]
 
 
@@ -63,7 +64,7 @@ _VERIFIERS = {
 
 
 class Account:
-    """The one user that may log in; of the password only digests are kept."""
+    """The only account that can log in; digests are stored instead of its password."""
 
     def __init__(self, user: str, password: str) -> None:
         self.user = user
@@ -71,16 +72,16 @@ class Account:
         self._stored = {plugin: verifier.digest(password.encode()) for plugin, verifier in _VERIFIERS.items()}
 
     def accepts(self, user: str, plugin: str, nonce: bytes, proof: bytes) -> bool:
-        """Whether `proof` shows that the client is this user."""
+        """Whether `user` is this user and `proof` proves its password."""
         known = hmac.compare_digest(user.encode(), self.user.encode())
         if self._empty or proof in _EMPTY_PROOFS:
             return known and self._empty and proof in _EMPTY_PROOFS
         return _VERIFIERS[plugin].accepts(self._stored[plugin], nonce, proof) and known
 
-    def vouch(self, plugin: str, nonce: bytes, fingerprint: bytes) -> bytes:
-        """What shows to a client of MariaDB 11.4 or later that who knows its password has this certificate.
+    def certificate_proof(self, plugin: str, nonce: bytes, fingerprint: bytes) -> bytes:
+        """The proof for clients of MariaDB 11.4 or later that the certificate's owner knows the password.
 
-        The OK packet bears it. Nothing for a password that everybody knows.
+        The OK packet contains it. Empty for an empty password, which proves nothing.
         """
         if self._empty:
             return b""
@@ -90,19 +91,19 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A client that is in. `farewell`: the payloads that tell it so, in order."""
+    """A completed login. `final_payloads`: the payloads that end it, still to be sent, in order."""
 
     response: HandshakeResponse
     capabilities: Capability
-    """What both sides can do."""
-    farewell: tuple[bytes, ...]
+    """The capabilities that both sides have."""
+    final_payloads: tuple[bytes, ...]
 
 
 def make_greeting(server_version: str, flavor: str, version: tuple[int, ...], connection_id: int) -> Greeting:
-    """The greeting of a server of that version: its default method is the one such servers have."""
+    """The greeting of a server of that version, with that version's default authentication method."""
     mysql = flavor == "mysql"
     return Greeting(
-        # Old clients of MariaDB's replication know it only behind this prefix.
+        # Old replication clients recognize MariaDB only with this prefix.
         server_version=server_version if mysql or version >= (11,) else f"5.5.5-{server_version}",
         connection_id=connection_id,
         nonce=_make_nonce(),
@@ -116,10 +117,10 @@ def make_greeting(server_version: str, flavor: str, version: tuple[int, ...], co
 def log_in(
     greeting: Greeting, account: Account | None, client: str, fingerprint: bytes
 ) -> Generator[bytes, bytes, Login]:
-    """Log in a client that connects from `client`; without an account everybody is let in.
+    """Log in a client that connects from the host `client`; without an account every login is accepted.
 
-    `fingerprint`: of the certificate that the client is shown where it asks for TLS, which the caller begins.
-    Raises `ProtocolError` for what is no handshake response, `ServerError` for a client that is refused.
+    `fingerprint`: that of the server's certificate. The caller begins TLS if the client requests it. Raises
+    `ProtocolError` for a malformed handshake response, `ServerError` for a client that is refused.
     """
     response = parse_response((yield build_greeting(greeting)))
     plugin, nonce, proof = response.auth_plugin or NATIVE, greeting.nonce, response.auth_response
@@ -131,15 +132,15 @@ def log_in(
         message = f"Access denied for user '{response.user}'@'{client}' (using password: {used})"
         raise ServerError(1045, "28000", message)
     capabilities = response.capabilities & greeting.capabilities
-    vouched = b""
+    proof_of_certificate = b""
     if account is not None and greeting.flavor == "mariadb" and Capability.SSL in capabilities:
-        vouched = account.vouch(plugin, nonce, fingerprint)
-    ok = build_ok(Ok(status=STATUS, info=vouched), capabilities)
+        proof_of_certificate = account.certificate_proof(plugin, nonce, fingerprint)
+    ok = build_ok(Ok(status=STATUS, info=proof_of_certificate), capabilities)
     if plugin == SHA2 and proof not in _EMPTY_PROOFS:
         return Login(response, capabilities, (uint_bytes(MORE_DATA_MARKER, 1) + SHA2_FAST_SUCCESS, ok))
     return Login(response, capabilities, (ok,))
 
 
 def _make_nonce() -> bytes:
-    # Clients stop at a NUL, and some at bytes that are not ASCII.
+    # A NUL ends the nonce for clients, and for some a byte that is not ASCII does.
     return bytes(33 + secrets.randbelow(94) for _ in range(NONCE_SIZE))

@@ -1,7 +1,7 @@
-"""TLS for the clients of the source that we serve.
+"""TLS for the clients of the archive server.
 
-With the user's certificate; else, as servers do, with one made for the occasion, that nobody has signed. A
-client takes that one when it verifies nothing, or, MariaDB's since 11.4, by what the login proves of it
+The certificate is the user's or, as in MySQL's and MariaDB's servers, a generated self-signed one. A client
+accepts the latter if it does not verify certificates or, in MariaDB since 11.4, if the login proves it
 (`engine.net.archive_server.server_login`).
 """
 
@@ -26,14 +26,14 @@ _LIFETIME = timedelta(days=3650)
 
 @dataclass(frozen=True, slots=True)
 class ServerTls:
-    """A context for all connections, and the SHA-256 fingerprint of the certificate that it shows."""
+    """The TLS context of all connections, and the SHA-256 fingerprint of its certificate."""
 
     context: ssl.SSLContext
     fingerprint: bytes
 
     @classmethod
     def load(cls, certificate: Path, key: Path | None) -> Self:
-        """With a certificate from a file; raises `EngineError` where it or its key cannot be used."""
+        """Use a certificate from a file; raises `EngineError` if it or its key cannot be used."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         load_certificate(context, certificate, key)
         shown = x509.load_pem_x509_certificate(certificate.read_bytes())
@@ -41,7 +41,7 @@ class ServerTls:
 
     @classmethod
     def make(cls) -> Self:
-        """With a new certificate."""
+        """Use a new self-signed certificate."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "binlog-engine serve")])
         now = datetime.now(UTC)
@@ -58,7 +58,7 @@ class ServerTls:
         pem = certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        # OpenSSL takes them from a file only; a temporary one is for our eyes alone.
+        # Python's ssl module reads them only from a file; a temporary file is readable by its owner only.
         with tempfile.NamedTemporaryFile() as file:
             file.write(pem)
             file.flush()

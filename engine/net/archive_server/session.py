@@ -1,6 +1,6 @@
-"""A client's session with the source that we serve: its variables, and the values of SQL expressions in it.
+"""A client's session on the archive server: its variables, and the evaluation of SQL expressions.
 
-Expressions are system variables, user variables, literals and a handful of functions, each in one table.
+Expressions are system variables, user variables, literals and a few functions, each in one table.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from engine.net.protocol.packets import ServerError
 
 Value = str | None
 STRING = re.compile(r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"", re.DOTALL)
-"""A string literal in either quotes."""
+"""A string literal in single or double quotes."""
 _LARGEST_NUMBER = 19
-"""Digits of the largest number that any variable here holds."""
+"""The number of digits of the largest number that a variable holds."""
 _SHORTEST_HEARTBEAT = 0.001
 
 
 @dataclass(slots=True)
 class Session:
-    """One client's session: who it is, and the user variables by which it says what kind of replica it is."""
+    """One client's session: its user, and the user variables with which a replica describes itself."""
 
     archive: Archive
     connection_id: int
@@ -32,28 +32,28 @@ class Session:
     variables: dict[str, Value] = field(default_factory=dict)
     """User variables by lower-case name, without the @."""
     replicas: dict[int, Replica] = field(default_factory=dict)
-    """Replicas that are registered now, by connection id; shared by all sessions."""
+    """The registered replicas by connection id; shared by all sessions."""
     database: Value = None
 
     @property
     def announced_checksum(self) -> Value:
-        """What the client set to say that it understands checksums."""
+        """The checksum algorithm that the client announced; None if it announced none."""
         return self._either("source_binlog_checksum", "master_binlog_checksum")
 
     @property
     def heartbeat_seconds(self) -> float:
-        """How often the client wants a heartbeat; 0 for never. It says so in nanoseconds."""
+        """The client's heartbeat period in seconds, which it sets in nanoseconds; 0 for no heartbeats."""
         period = _number_in(self._either("source_heartbeat_period", "master_heartbeat_period"))
         return max(period / 1e9, _SHORTEST_HEARTBEAT) if period else 0.0
 
     @property
     def connect_state(self) -> Value:
-        """The GTIDs that a MariaDB replica goes on from; null from one that goes by position."""
+        """The GTIDs after which a MariaDB replica starts; None if it starts at a position."""
         return self.variables.get("slave_connect_state")
 
     @property
     def replica_uuid(self) -> Value:
-        """What the client set as its UUID."""
+        """The UUID that the client set; None if it set none."""
         return self._either("replica_uuid", "slave_uuid")
 
     def _either(self, name: str, old_name: str) -> Value:
@@ -117,14 +117,14 @@ _FLAVOR_VARIABLES: dict[str, dict[str, Callable[[Session], str]]] = {
         "gtid_domain_id": lambda session: "0",
     },
 }
-"""Computed only when asked for: for some, the newest file is read."""
+"""Computed on demand: for some, the newest file is read."""
 _SWITCHES = {"ON": "1", "OFF": "0"}
 _ENUMERATIONS = ("gtid_mode",)
-"""Variables whose ON is a word and not the number 1 in a SELECT."""
+"""Variables for which SELECT returns ON and OFF instead of 1 and 0."""
 
 
 def system_variable(name: str, session: Session) -> Value:
-    """The value of a system variable as SHOW VARIABLES has it; null where there is none."""
+    """The value of a system variable as in SHOW VARIABLES; None if there is no such variable."""
     computed = _COMPUTED_VARIABLES | _FLAVOR_VARIABLES[session.archive.last.format.flavor]
     return computed[name](session) if name in computed else _CONSTANT_VARIABLES.get(name)
 
@@ -188,7 +188,7 @@ def _gtid_position(arguments: list[Value], session: Session) -> Value:
 
 
 def _number_in(value: Value) -> int:
-    """A variable's value as a number; 0 for one that is none."""
+    """A variable's value as a number; 0 if it is not a number."""
     return int(value) if value and value.isdecimal() and len(value) <= _LARGEST_NUMBER else 0
 
 
@@ -206,26 +206,26 @@ _FUNCTIONS: dict[str, Callable[[list[Value], Session], Value]] = {
 
 
 def is_expression(text: str) -> bool:
-    """Whether `text` as a whole looks like something that has a value."""
+    """Whether the whole of `text` is an expression that `value_of` can evaluate."""
     return any(pattern.fullmatch(text) for pattern, _ in _EXPRESSIONS)
 
 
 def value_of(expression: str, session: Session) -> Value:
-    """The value of an expression; raises `ServerError` for one that is not understood."""
+    """The value of an expression; raises `ServerError` for one that is not supported."""
     text = expression.strip()
     for pattern, evaluate in _EXPRESSIONS:
         if match := pattern.fullmatch(text):
             return evaluate(match, session)
-    raise not_understood(text)
+    raise unsupported_syntax(text)
 
 
-def not_understood(text: str) -> ServerError:
-    """The refusal of `text`, to be raised."""
-    return ServerError(1064, "42000", f"This source of archived binlogs does not understand: {text[:80]}")
+def unsupported_syntax(text: str) -> ServerError:
+    """The error for a statement or expression that is not supported, for the caller to raise."""
+    return ServerError(1064, "42000", f"This server of archived binlogs does not support: {text[:80]}")
 
 
 def split_list(text: str) -> Iterator[str]:
-    """The parts between commas that stand in no string and no parentheses."""
+    """The parts of `text` between commas; commas inside strings and parentheses do not separate parts."""
     depth, start, offset = 0, 0, 0
     while offset < len(text):
         if string := STRING.match(text, offset):

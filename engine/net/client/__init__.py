@@ -1,1 +1,1 @@
-"""A client of a server: connecting, logging in, asking."""
+"""The client of a server: connections, login, queries and dumps."""

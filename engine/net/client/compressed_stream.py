@@ -1,7 +1,7 @@
-"""A compressed connection as if it were a plain one: a socket's few methods that the room uses.
+"""A compressed connection with the interface of a plain one: the socket methods that `engine.net` uses.
 
-So neither the control phase nor the receive loop needs to know. What was decompressed is handed out before
-the socket is asked again: whoever finds nothing to read may poll the socket.
+So the command phase and the receive loop work without a change. Decompressed bytes are returned before the
+socket is read again, so a caller that gets `BlockingIOError` can poll the socket.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ _RECEIVE_SIZE = 1 << 18
 
 
 class Stream(Protocol):
-    """What the room uses of a socket. Non-blocking ones raise `BlockingIOError`."""
+    """The socket methods that `engine.net` uses. Non-blocking streams raise `BlockingIOError`."""
 
     def recv(self, size: int, /) -> bytes:
         """Up to `size` bytes; none at the end of the stream."""
 
     def recv_into(self, buffer: memoryview, /) -> int:
-        """Fill `buffer` from its start with what is there; how many bytes, 0 at the end of the stream."""
+        """Read available bytes into `buffer`; returns their number, 0 at the end of the stream."""
 
     def sendall(self, data: bytes, /) -> None:
-        """Send all of it."""
+        """Send all of `data`."""
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """How long to wait for bytes; null for ever."""
+        """Set how long to wait for bytes; None waits without limit."""
 
     def setblocking(self, blocking: bool, /) -> None:
-        """Whether to wait for bytes at all."""
+        """Set whether reading waits for bytes."""
 
     def fileno(self) -> int:
-        """What to poll."""
+        """The file descriptor to poll."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the socket."""
 
 
 class CompressedStream:
-    """Compresses what goes out and decompresses what comes in; raises `ProtocolError` for damaged frames."""
+    """Compresses sent and decompresses received bytes; raises `ProtocolError` for damaged frames."""
 
     def __init__(self, stream: Stream, algorithm: Algorithm) -> None:
         self._stream = stream
@@ -56,7 +56,7 @@ class CompressedStream:
         return bytes(taken)
 
     def recv_into(self, buffer: memoryview, /) -> int:
-        """Fill `buffer` from its start with what is there; 0 at the end of the stream."""
+        """Read available bytes into `buffer`; returns their number, 0 at the end of the stream."""
         if not self._fill():
             return 0
         size = min(len(buffer), len(self._ready))
@@ -69,15 +69,15 @@ class CompressedStream:
         self._stream.sendall(compress_packets(data, self._algorithm))
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """How long to wait for bytes; null for ever."""
+        """Set how long to wait for bytes; None waits without limit."""
         self._stream.settimeout(seconds)
 
     def setblocking(self, blocking: bool, /) -> None:
-        """Whether to wait for bytes at all."""
+        """Set whether reading waits for bytes."""
         self._stream.setblocking(blocking)
 
     def fileno(self) -> int:
-        """What to poll."""
+        """The file descriptor to poll."""
         return self._stream.fileno()
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class CompressedStream:
         self._stream.close()
 
     def _fill(self) -> bool:
-        """Have bytes ready; false at the end of the stream. Raises what the socket raises."""
+        """Make decompressed bytes available; false at the end of the stream. Raises the socket's errors."""
         while not self._ready:
             data = self._reader.next()
             if data is not None:

@@ -1,4 +1,4 @@
-"""A logged-in connection to the server that the settings name."""
+"""Opens a connection to the server of the settings and logs in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.net.protocol.wire import ProtocolError
 
 
 def connect(address: ServerAddress) -> Connection:
-    """Connect and log in. Raises `EngineError`, with what to do about it, where that fails."""
+    """Connect and log in. Raises `EngineError` with the reason and the remedy if that fails."""
     login = address.login
     password, *further = (each.reveal() for each in login.passwords)
     return Connection.open(
@@ -30,7 +30,7 @@ def connect(address: ServerAddress) -> Connection:
 
 
 def read_public_key(path: Path | None) -> bytes | None:
-    """The server's RSA key in PEM form; raises `EngineError` for a file that holds none."""
+    """The server's RSA public key in PEM form; raises `EngineError` for a file that does not contain one."""
     if path is None:
         return None
     try:
@@ -39,5 +39,5 @@ def read_public_key(path: Path | None) -> bytes | None:
     except OSError as error:
         raise EngineError(f"--server-public-key {path} cannot be read: {error.strerror}") from None
     except ProtocolError:
-        raise EngineError(f"--server-public-key {path} holds no RSA key in PEM form") from None
+        raise EngineError(f"--server-public-key {path} does not contain an RSA key in PEM form") from None
     return key

@@ -1,7 +1,7 @@
-"""One connection to a server; beside it only `endpoint` and the receive loop touch its socket.
+"""One connection to a server: login, statements, and the dump command.
 
-It logs in, runs control statements, sends a dump command, and then hands the socket with whatever was read
-already to the receive loop. Protocol decisions are made in the sans-IO modules; here bytes move.
+After the dump command `take_over` gives the socket and the bytes already read from it to the receive loop.
+This module does the I/O; the modules of `engine.net.protocol` parse and build the packets.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ RECEIVE_SIZE = 1 << 16
 
 
 class Connection:
-    """A session on a server. Not for several threads at once; not usable after `take_over` or a lost link."""
+    """A session on a server. Not thread-safe; not usable after `take_over` or a lost connection."""
 
     def __init__(
         self, endpoint: Endpoint, user: str, sock: socket.socket, tls: Tls, read_timeout: float | None
     ) -> None:
-        """Only `open` calls this."""
+        """Called by `open` only."""
         self.endpoint = endpoint
         self.user = user
         self.greeting: Greeting
@@ -46,7 +46,7 @@ class Connection:
         self.read_timeout = read_timeout
         name = sock.getsockname()
         self.local_port: int = name[1] if isinstance(name, tuple) else 0
-        """The TCP port of our end; 0 for a unix socket."""
+        """The local TCP port of the connection; 0 for a unix socket."""
         self._tls = tls
         self._stream: Stream | None = sock
         self._joiner = PacketJoiner()
@@ -68,16 +68,16 @@ class Connection:
         public_key: bytes | None = None,
         further_passwords: Sequence[str] = (),
     ) -> Connection:
-        """A logged-in session. Timeouts are in seconds; `read_timeout` null waits for ever.
+        """Connect and log in. Timeouts are in seconds; a `read_timeout` of None waits without limit.
 
-        With `tls` the connection is encrypted before anything secret is said, or fails. `compression`: none,
-        zlib or zstd. `public_key`: the server's RSA key in PEM form; without one the server is asked for it.
-        `further_passwords`: for accounts with several factors. Passwords are used here and not kept. Raises
-        `ConnectionFailed` where the server cannot be reached, `Refusal` where it refuses us, `EngineError`
-        for everything else, always one sentence.
+        With `tls` the connection is encrypted before anything secret is sent, or fails. `compression`: none,
+        zlib or zstd. `public_key`: the server's RSA key in PEM form; None requests it from the server.
+        `further_passwords`: for accounts with several authentication factors. Passwords are not stored.
+        Raises `ConnectionFailed` if the server cannot be reached, `Refusal` if it refuses the login,
+        `EngineError` for every other failure.
         """
         endpoint = Endpoint(host, port, unix_socket)
-        # A password out of the environment may hold bytes that are no UTF-8.
+        # A password from the environment may contain bytes that are not UTF-8.
         passwords = [text.encode("utf-8", "surrogateescape") for text in (password, *further_passwords)]
         account = Account(user, passwords, public_key, attributes or {})
         context = None if tls.mode is TlsMode.DISABLED else tls.context()
@@ -92,23 +92,23 @@ class Connection:
 
     @property
     def stream(self) -> Stream:
-        """The socket, in TLS and compressed where that is on; raises `ConnectionFailed` once it is gone."""
+        """The socket, or the TLS or compressed stream over it; raises `ConnectionFailed` if it is closed."""
         if self._stream is None:
             raise ConnectionFailed(f"the connection to {self.endpoint} is closed")
         return self._stream
 
     @property
     def encrypted(self) -> bool:
-        """Whether the connection is in TLS."""
+        """Whether the connection uses TLS."""
         return Capability.SSL in self.capabilities
 
     @property
     def numbered_packets(self) -> bool:
-        """Whether the numbers of packets count up; on a compressed connection they need not."""
+        """Whether packets have consecutive sequence numbers; on a compressed connection they need not."""
         return self._joiner.numbered
 
     def query(self, sql: str) -> ResultSet:
-        """The rows of a statement; raises `ServerError` where the server refuses it."""
+        """The rows of a statement; raises `ServerError` if the server refuses it."""
         parser = ResultSetParser(self.capabilities)
         self.send_command(build_query(sql))
         try:
@@ -121,7 +121,7 @@ class Connection:
         return parser.result
 
     def execute(self, sql: str) -> None:
-        """Run a statement for what it does."""
+        """Run a statement and discard its result; raises `ServerError` if the server refuses it."""
         self.query(sql)
 
     def quote(self, text: str) -> str:
@@ -131,34 +131,34 @@ class Connection:
         return "'" + text.replace("'", "''") + "'"
 
     def ping(self) -> None:
-        """Ask the server for a sign of life."""
+        """Send COM_PING and wait for the server's OK."""
         self.send_command(build_ping())
         self.read_ok()
 
     def send_command(self, payload: bytes) -> None:
-        """Send one command and leave its answer unread. Its packets count from 0, the answer's go on."""
+        """Send one command without reading its answer, whose packets continue its sequence numbers."""
         self._joiner.sequence = 0
         self._send(payload)
 
     def read_ok(self) -> None:
-        """The answer of a command that returns nothing; raises `ServerError` where it is a refusal."""
+        """Read the answer to a command that returns no rows; raises `ServerError` if it is an error."""
         payload = self._read()
         if is_err(payload):
             raise parse_err(payload)
         if not is_ok(payload):
             self._drop()
-            raise ProtocolError(f"{self.endpoint} answered neither OK nor with an error")
+            raise ProtocolError(f"{self.endpoint} answered with neither an OK packet nor an error")
 
     def take_over(self) -> tuple[Stream, bytes]:
-        """The stream, and bytes that were read from it beyond the last answer, packet headers and all.
+        """The stream, and the bytes read from it after the last answer, packet headers included.
 
-        From here on the caller owns the stream; its timeout is still `read_timeout`.
+        The caller then owns the stream; its timeout is still `read_timeout`.
         """
         taken, self._stream = self.stream, None
         return taken, self._joiner.take_pending()
 
     def close(self) -> None:
-        """Say good-bye and close; harmless when closed already."""
+        """Send COM_QUIT and close; does nothing if the connection is closed."""
         if self._stream is not None:
             with contextlib.suppress(ConnectionFailed):
                 self.send_command(build_quit())
@@ -186,12 +186,12 @@ class Connection:
             if compression != "none":
                 self._compress(compression)
             if self.greeting.version >= UTF8MB4_SINCE:
-                # A server may be told to ignore the character set of the handshake.
+                # A server can be configured to ignore the character set of the handshake.
                 self.execute("SET NAMES utf8mb4")
         except ServerError as error:
             raise explain(error, Context(str(self.endpoint), self.user)) from error
         except ProtocolError as error:
-            raise ProtocolError(f"{self.endpoint} does not answer as a MySQL server does: {error}") from error
+            raise ProtocolError(f"{self.endpoint} does not answer like a MySQL server: {error}") from error
 
     def _compression(self, name: str) -> Capability:
         if name == "none":
@@ -211,7 +211,7 @@ class Connection:
         if not self._tls.wanted(offered=offered, local=local, where=str(self.endpoint)):
             return
         if self._joiner.take_pending():
-            raise ProtocolError("bytes came between the greeting and TLS")
+            raise ProtocolError("unexpected bytes arrived between the greeting and TLS")
         self.capabilities |= Capability.SSL
         self._send(ssl_request(self.greeting, self.capabilities))
         plain = self.stream
@@ -237,7 +237,7 @@ class Connection:
 
     def _compress(self, name: str) -> None:
         if self._joiner.take_pending():
-            raise ProtocolError("bytes came between the login and compression")
+            raise ProtocolError("unexpected bytes arrived between the login and compression")
         self._stream = CompressedStream(self.stream, ALGORITHMS[name])
         self._joiner.numbered = False
 
@@ -246,7 +246,7 @@ class Connection:
         try:
             self.stream.sendall(packets)
         except OSError as error:
-            raise self._lost(self._last_words(error)) from error
+            raise self._lost(self._tls_alert_or(error)) from error
 
     def _read(self) -> bytes:
         while (payload := self._joiner.next()) is None:
@@ -260,8 +260,8 @@ class Connection:
             self._joiner.feed(received)
         return payload
 
-    def _last_words(self, error: OSError) -> OSError:
-        """The TLS alert, if any, with which the server hung up before what we sent came through."""
+    def _tls_alert_or(self, error: OSError) -> OSError:
+        """The TLS alert with which the server closed the connection during a send; without one, `error`."""
         if isinstance(self._stream, TlsStream):
             try:
                 self._stream.recv(1)

@@ -1,4 +1,4 @@
-"""Where a server listens, and the socket that leads there."""
+"""The address of a server, and the socket that is connected to it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from engine.errors import ConnectionFailed, EngineError
 
 _UNUSABLE_PATH = (None, errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EPERM)
-"""Of a unix socket; Python says without a number that a path is too long."""
+"""Errors that mean a wrong path of a unix socket; Python's error for a path that is too long has None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a server listens: host and port, or a unix socket."""
+    """The address of a server: host and port, or a unix socket."""
 
     host: str
     port: int = 3306
@@ -27,9 +27,9 @@ class Endpoint:
 
 
 def open_socket(endpoint: Endpoint, timeout: float) -> socket.socket:
-    """A connected socket; `timeout` in seconds. Raises `ConnectionFailed` with what to look after.
+    """A connected socket; `timeout` in seconds. Raises `ConnectionFailed` with what to check.
 
-    Raises `EngineError` for the path of a unix socket that cannot be one.
+    Raises `EngineError` for an unusable path of a unix socket.
     """
     try:
         if endpoint.unix_socket is not None:
@@ -42,19 +42,19 @@ def open_socket(endpoint: Endpoint, timeout: float) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return sock
     except (socket.gaierror, UnicodeError):
-        raise ConnectionFailed(f"no host is called {endpoint.host}: check the name") from None
+        raise ConnectionFailed(f"the host name {endpoint.host} cannot be resolved: check the name") from None
     except (ConnectionRefusedError, FileNotFoundError):
         raise ConnectionFailed(
-            f"nothing listens on {endpoint}: check that the server runs, and where it listens"
+            f"nothing listens on {endpoint}: check that the server runs, and its address"
         ) from None
     except TimeoutError:
         raise ConnectionFailed(
-            f"{endpoint} did not answer within {timeout:g} s: check the address and any firewall between"
+            f"{endpoint} did not answer within {timeout:g} s: check the address and any firewall on the way"
         ) from None
     except OSError as error:
         if endpoint.unix_socket is not None and error.errno in _UNUSABLE_PATH:
             raise EngineError(
                 f"cannot connect to the socket {endpoint}: {error.strerror or error}; give the path of the "
-                "server's socket (SELECT @@socket), which this user may use"
+                "server's socket (SELECT @@socket), to which this user needs access"
             ) from None
         raise ConnectionFailed(f"cannot connect to {endpoint}: {error.strerror or error}") from error

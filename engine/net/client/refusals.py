@@ -1,7 +1,8 @@
-"""What a server's refusal means to a user: error codes and the server's words in, one sentence out.
+"""Explains a server's errors to users: one sentence with the cause and the remedy per error.
 
-One table; the first row whose code and text fit an error gives the sentence, and tells whether trying again
-later can help. Codes and texts: the servers' own error message files; 1236 is the code of every failed dump.
+The sentences are in one table; the first row that matches an error's code and message applies. The row also
+has whether a later attempt may succeed. Codes and texts: the servers' own error message files; 1236 is the
+code of every failed dump.
 """
 
 from __future__ import annotations
@@ -14,29 +15,29 @@ from engine.net.protocol.packets import ServerError
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What we were about when the server refused."""
+    """What the client was doing when the server returned the error."""
 
     where: str
     """The server, as `host:port` or as the path of its socket."""
     user: str
     file: str | None = None
-    """With `position`: where the dump was to start or has got to."""
+    """With `position`: where the dump was to start, or how far it is."""
     position: int | None = None
     server_id: int | None = None
-    """The id under which we asked for the dump."""
+    """The server id of this replica, used for the dump."""
     logged_in: bool = False
-    """The login is done, so that denied access means a privilege that is missing."""
+    """Whether the login is complete, so that denied access means a missing privilege."""
 
     @property
-    def place(self) -> str:
-        """File and position in words."""
+    def position_text(self) -> str:
+        """File and position for a message."""
         if self.file is None:
-            return "the place asked for"
+            return "the requested position"
         return f"{self.file} at position {self.position}" if self.position is not None else self.file
 
 
 class Refusal(EngineError):
-    """A server's error, explained. `retryable`: the same request may succeed later."""
+    """An explained server error. `retryable`: the same request may succeed later."""
 
     def __init__(self, sentence: str, code: int, retryable: bool = False) -> None:
         super().__init__(sentence)
@@ -51,48 +52,48 @@ class Refusal(EngineError):
 class _Explanation:
     code: int
     fragment: str
-    """Part of the server's message, lower case; empty fits every message."""
+    """Part of the server's message in lower case; an empty one matches every message."""
     sentence: str
     retryable: bool = False
     logged_in: bool = False
-    """Fits only after the login."""
+    """Whether the row matches only after the login."""
 
     def fits(self, code: int, message: str, logged_in: bool) -> bool:
         return self.code == code and self.fragment in message and (logged_in or not self.logged_in)
 
 
 _GRANT = "run GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user} there"
-_NO_PRIVILEGE = "{where} grants user {user} too little to read its binlog ({message}): " + _GRANT
+_NO_PRIVILEGE = "user {user} lacks the privileges to read the binlog of {where} ({message}): " + _GRANT
 _PURGED = (
-    "{where} does not have {place} any more, its binlogs were purged or were reset (or it never was there): "
-    "start from its earliest binlog (--start earliest) into an empty output folder, and let the server keep "
-    "binlogs longer"
+    "{where} does not have {position} any more, its binlogs were purged or reset (or it never existed): "
+    "start from its earliest binlog (--start earliest) into an empty output folder, and increase the "
+    "server's binlog retention"
 )
 _TAKEN = (
-    "another replica has connected to {where} with our server id {server_id} or our UUID, and the server "
-    "dropped us for it: give each engine an id of its own (--server-id)"
+    "another replica has connected to {where} with this engine's server id {server_id} or UUID, so the "
+    "server closed this connection: give each engine a different id (--server-id)"
 )
 _OTHER_HISTORY = (
-    "{where} does not know transactions that the output folder has: it belongs to another topology, it lost "
+    "{where} does not have transactions that the output folder has: it belongs to another topology, it lost "
     "them in a crash, or its binlogs and GTIDs were reset, so start again into an empty output folder"
 )
-_NO_SUCH_PLACE = (
-    "{where} has no {place}, its file is shorter: it is another server, or its binlogs were reset, so start "
-    "again into an empty output folder"
+_NO_SUCH_POSITION = (
+    "{where} does not have {position}, its file is shorter: it is another server, or its binlogs were reset, "
+    "so start again into an empty output folder"
 )
 _NO_EVENT = (
-    "{where} finds no event at {place}: either its file is damaged or no event starts exactly there, so "
+    "{where} has no valid event at {position}: the file is damaged or no event starts at that position, so "
     "check with SHOW BINLOG EVENTS ({message})"
 )
 _ACCESS_DENIED = (
     "{where} refuses the login of user {user} ({message}): check user and password, from which hosts the "
-    "user may connect, and whether it has to be over TLS or with a certificate"
+    "user may connect, and whether the account requires TLS or a certificate"
 )
 _BINLOG_OFF = (
     "{where} writes no binlog: start the server with log_bin set, and binlog_format=ROW, then try again"
 )
 _SHUTDOWN = "{where} is shutting down: wait until it is back"
-_KILLED = "{where} ended our connection on someone's order ({message})"
+_KILLED = "{where} ended the connection because of a KILL statement ({message})"
 
 _EXPLANATIONS = (
     _Explanation(1040, "", "{where} has too many connections: raise max_connections or close some", True),
@@ -105,10 +106,10 @@ _EXPLANATIONS = (
     _Explanation(1079, "", _SHUTDOWN, True),
     _Explanation(1129, "", "{where} has blocked this machine after too many errors: run FLUSH HOSTS there"),
     _Explanation(
-        1130, "", "{where} lets nobody connect from this machine ({message}): create user {user} for it"
+        1130, "", "{where} accepts no login from this host ({message}): create user {user} for this host"
     ),
     _Explanation(1203, "", "user {user} has too many connections on {where}: close some", True),
-    _Explanation(1226, "", "user {user} has used up a limit on {where} ({message})", True),
+    _Explanation(1226, "", "user {user} has exceeded a resource limit on {where} ({message})", True),
     _Explanation(1227, "", _NO_PRIVILEGE),
     _Explanation(1236, "could not find first log file", _PURGED),
     _Explanation(1236, "purged", _PURGED),
@@ -121,32 +122,32 @@ _EXPLANATIONS = (
     _Explanation(
         1236,
         "could not find next log",
-        "{where} does not have the binlog that follows {place}: its binlogs were reset, or files of them "
+        "{where} does not have the binlog that follows {position}: its binlogs were reset or files were "
         "removed, so start again into an empty output folder",
     ),
     _Explanation(
         1236,
         "i/o error reading log event",
-        "{where} cannot read on behind {place} ({message}): its binlogs were reset or are damaged, so start "
-        "again into an empty output folder",
+        "{where} cannot read its binlog after {position} ({message}): its binlogs were reset or are damaged, "
+        "so start again into an empty output folder",
     ),
-    _Explanation(1236, "position > file size", _NO_SUCH_PLACE),
-    _Explanation(1236, "impossible position", _NO_SUCH_PLACE),
+    _Explanation(1236, "position > file size", _NO_SUCH_POSITION),
+    _Explanation(1236, "impossible position", _NO_SUCH_POSITION),
     _Explanation(1236, "bogus data in log event", _NO_EVENT),
     _Explanation(1236, "truncated in the middle of event", _NO_EVENT),
     _Explanation(
         1236,
         "log event entry exceeded max_allowed_packet",
-        "{where} finds at {place} no event, or one larger than its max_allowed_packet: raise that, or check "
-        "the position with SHOW BINLOG EVENTS",
+        "{where} has no event at {position}, or one larger than its max_allowed_packet: increase it, or "
+        "check the position with SHOW BINLOG EVENTS",
     ),
     _Explanation(
         1236,
         "cannot handle replication events with the checksum",
-        "{where} writes checksums and takes us for a replica that knows none ({message})",
+        "{where} writes binlog checksums and did not recognize that this replica supports them ({message})",
     ),
-    _Explanation(1236, "", "{where} ended the dump at {place}: {message}"),
-    _Explanation(1251, "", "{where} wants an authentication method that we lack ({message})"),
+    _Explanation(1236, "", "{where} ended the dump at {position}: {message}"),
+    _Explanation(1251, "", "{where} requests an authentication method that is not supported ({message})"),
     _Explanation(1373, "", _PURGED),
     _Explanation(1381, "", _BINLOG_OFF),
     _Explanation(1820, "", "the password of user {user} on {where} has expired: set a new one"),
@@ -154,10 +155,10 @@ _EXPLANATIONS = (
     _Explanation(3118, "", "the account of user {user} on {where} is locked: unlock it"),
     _Explanation(4151, "", "the account of user {user} on {where} is locked: unlock it"),
     _Explanation(
-        3159, "", "{where} takes only encrypted connections (require_secure_transport): connect with TLS"
+        3159, "", "{where} accepts only encrypted connections (require_secure_transport): connect with TLS"
     ),
     _Explanation(
-        1275, "", "the password of user {user} on {where} is in the form of before MySQL 4.1: set a new one"
+        1275, "", "the password of user {user} on {where} has the format of MySQL before 4.1: set a new one"
     ),
     _Explanation(4052, "", _TAKEN),
     _Explanation(1317, "", _KILLED, True),
@@ -169,13 +170,13 @@ _UNKNOWN = _Explanation(0, "", "{where} answered with error {code}: {message}")
 
 
 def explain(error: ServerError, context: Context) -> Refusal:
-    """The sentence for a server's error; the server's own words where the table has none."""
+    """The sentence for a server's error; the server's own message if no row matches."""
     message = " ".join(error.message.split())
     row = next((r for r in _EXPLANATIONS if r.fits(error.code, message.lower(), context.logged_in)), _UNKNOWN)
     sentence = row.sentence.format(
         where=context.where,
         user=f"'{context.user}'",
-        place=context.place,
+        position=context.position_text,
         server_id=context.server_id,
         message=message,
         code=error.code,

@@ -1,7 +1,7 @@
-"""What the engine asks of a server before the dump begins, and how it asks for the dump.
+"""The statements that the engine sends before a dump, and the dump commands.
 
-Plain statements over a `Connection`: who the server is, what it writes, which binlogs it has, and the session
-variables by which a replica tells what it understands. Every refusal comes out as one explained sentence.
+They read the server's identity, its settings and its binlogs over a `Connection`, and set the session
+variables with which a replica announces what it supports. Every server error is raised as a `Refusal`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from engine.net.protocol.packets import ServerError
 from engine.net.protocol.resultset import ResultSet
 
 FIRST_POSITION = 4
-"""Where events start in a binlog file."""
+"""The position of the first event in a binlog file."""
 MAX_DUMP_POSITION = (1 << 32) - 1
 _ACCESS_ERRORS = (1044, 1045, 1142, 1227)
 _MARIADB_CAPABILITY_GTID = 4
-"""The replica understands MariaDB's GTID events, so the server sends them as they are."""
+"""The replica supports MariaDB's GTID events, so the server sends them unchanged."""
 
 _VARIABLES = (
     "binlog_checksum",
@@ -57,28 +57,28 @@ _VARIABLES = (
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What a server says of itself; null where it does not know the variable."""
+    """The settings that a server reports; None for a variable that it does not have."""
 
     flavor: Flavor
     version: str
     version_tuple: tuple[int, ...]
     server_id: int
     server_uuid: str | None
-    """By which to know the server again; null from MariaDB before 10.6.19 and 10.11.9."""
+    """Identifies the server on a later connection; None from MariaDB before 10.6.19 and 10.11.9."""
     log_bin: bool
     binlog_format: str
-    """ROW, STATEMENT or MIXED; ROW where the server knows no other."""
+    """ROW, STATEMENT or MIXED; ROW if the server has no such variable."""
     binlog_row_image: str | None
     binlog_row_metadata: str | None
     binlog_checksum: str | None
-    """CRC32 or NONE; null from servers that know no checksums."""
+    """CRC32 or NONE; None from servers without binlog checksums."""
     gtid_mode: str | None
     gtid_purged: str | None
-    """Executed, but in no binlog that MySQL still has; null where GTIDs are off."""
+    """Executed transactions that are not in MySQL's binlogs any more; None if GTIDs are off."""
     gtid_set: str | None
     """All transactions in the binlog so far: `gtid_executed` of MySQL, `gtid_binlog_pos` of MariaDB."""
     semi_sync: bool | None
-    """Whether its commits wait for semi-synchronous replicas; null where it does not know how to."""
+    """Whether its commits wait for semi-synchronous replicas; None if the server does not support it."""
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def explained(
     position: int | None = None,
     server_id: int | None = None,
 ) -> Iterator[None]:
-    """Turn a `ServerError` inside into the `Refusal` that explains it."""
+    """Raise a `ServerError` of the `with` block as the `Refusal` that explains it."""
     try:
         yield
     except ServerError as error:
@@ -102,12 +102,12 @@ def context_of(
     position: int | None = None,
     server_id: int | None = None,
 ) -> Context:
-    """The context that `explain` wants, for a connection that is logged in."""
+    """The context for `explain` of a connection that is logged in."""
     return Context(str(connection.endpoint), connection.user, file, position, server_id, logged_in=True)
 
 
 def read_facts(connection: Connection) -> SourceFacts:
-    """Ask the server about itself; needs no privilege. Raises `Refusal`."""
+    """Read the server's settings; needs no privilege. Raises `Refusal`."""
     names = ", ".join(connection.quote(name) for name in _VARIABLES)
     with explained(connection):
         rows = connection.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
@@ -134,33 +134,33 @@ def read_facts(connection: Connection) -> SourceFacts:
 
 
 def _mariadb_identity(values: Mapping[str, str]) -> str | None:
-    """MariaDB derives `server_uid` from port and network card, which containers may share: so its id, too."""
+    """`server_uid` and server id: the former is derived from port and MAC address, which may be shared."""
     return f"{values['server_uid']}-{values['server_id']}" if "server_uid" in values else None
 
 
 def executed_or_owned(connection: Connection) -> MysqlGtidSet:
-    """MySQL's executed GTIDs, and those of transactions that are just about to be.
+    """MySQL's executed GTIDs, and those of transactions that are being committed.
 
-    With semi-synchronous replication a replica has the latter first. Raises `Refusal`.
+    With semi-synchronous replication a replica gets the latter before they are executed. Raises `Refusal`.
     """
     with explained(connection):
-        # In this order: what is no longer owned when we ask has been executed when we ask next.
+        # In this order: a GTID that is not owned any more in the first value is executed in the second.
         ((owned, executed),) = connection.query("SELECT @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed")
     # Each number is followed by the thread that owns it: `uuid:7#12:8#15`.
     return MysqlGtidSet.parse(f"{executed},{re.sub('#[0-9]+', '', owned or '')}")
 
 
 def check(facts: SourceFacts, where: str, *, semi_sync: bool = False) -> tuple[str, ...]:
-    """Whether the server called `where` can be followed: raises `EngineError` if not, returns warnings.
+    """Check that the engine can replicate from the server: raises `EngineError` if not, returns warnings.
 
-    `semi_sync`: its commits are to wait for us.
+    `where`: the server's name in messages. `semi_sync`: the server's commits are to wait for this engine.
     """
     if not facts.log_bin:
         raise EngineError(
             f"{where} writes no binlog: start it with log_bin and binlog_format=ROW set, then try again"
         )
     if facts.server_id == 0:
-        raise EngineError(f"{where} has server_id 0, with which no replica may connect: set another there")
+        raise EngineError(f"{where} has server_id 0, with which it refuses replicas: set another one there")
     if semi_sync and facts.semi_sync is None:
         raise EngineError(
             f"{where} has no semi-synchronous replication: run INSTALL PLUGIN rpl_semi_sync_source SONAME "
@@ -175,21 +175,21 @@ def check(facts: SourceFacts, where: str, *, semi_sync: bool = False) -> tuple[s
         )
     if facts.binlog_format != "ROW":
         warnings.append(
-            f"{where} has binlog_format={facts.binlog_format}: changes that it writes as statements come out "
-            "in the events feed, not as rows; SET GLOBAL binlog_format='ROW' there"
+            f"{where} has binlog_format={facts.binlog_format}: changes that it writes as statements are "
+            "emitted in the events feed, not as rows; SET GLOBAL binlog_format='ROW' there"
         )
     return tuple(warnings)
 
 
 def binary_logs(connection: Connection) -> list[tuple[str, int]]:
-    """Binlog files of the server and their sizes in bytes, oldest first. Raises `Refusal`."""
+    """The server's binlog files and their sizes in bytes, oldest first. Raises `Refusal`."""
     with explained(connection):
         rows = connection.query("SHOW BINARY LOGS")
     return [(row[0] or "", int(row[1] or 0)) for row in rows]
 
 
 def current_position(connection: Connection) -> ExecutedPosition:
-    """Where the server's binlog ends. Raises `Refusal`, and `EngineError` if the server writes no binlog."""
+    """The end of the server's binlog. Raises `Refusal`, and `EngineError` if the server writes none."""
     greeting = connection.greeting
     renamed = greeting.flavor == "mysql" and greeting.version >= (8, 2)
     with explained(connection):
@@ -204,9 +204,9 @@ def current_position(connection: Connection) -> ExecutedPosition:
 
 
 def gtid_set_at(connection: Connection, file: str, position: int) -> str | None:
-    """The GTIDs before that place, as MariaDB can tell; null where the place does not exist.
+    """The GTIDs before that position, from MariaDB's BINLOG_GTID_POS; None if the position does not exist.
 
-    Null from MySQL, too, whose binlog files hold it themselves.
+    None from MySQL, too: its binlog files contain the set.
     """
     if connection.greeting.flavor != "mariadb":
         return None
@@ -215,7 +215,7 @@ def gtid_set_at(connection: Connection, file: str, position: int) -> str | None:
 
 
 def replicas(connection: Connection) -> list[Replica]:
-    """Replicas that registered, this engine's last run included; empty where we may not ask."""
+    """The registered replicas, this engine's last run included; empty if the privilege is missing."""
     greeting = connection.greeting
     renamed = greeting.flavor == "mysql" and greeting.version >= (8, 0, 22)
     try:
@@ -228,7 +228,7 @@ def replicas(connection: Connection) -> list[Replica]:
 
 
 def server_id_holder(connection: Connection, server_id: int, replica_uuid: str) -> Replica | None:
-    """The other replica that runs under our server id. One with our own UUID is a run of ours that ended."""
+    """Another replica with this server id, if any; one with the same UUID is an earlier run of the engine."""
     for replica in replicas(connection):
         if replica.server_id == server_id and replica.uuid != replica_uuid:
             return replica
@@ -243,10 +243,10 @@ def prepare_dump(
     replica_uuid: str,
     semi_sync: bool = False,
 ) -> None:
-    """Tell the server what kind of replica this connection is going to be. Raises `Refusal`.
+    """Set the session variables that describe this replica to the server. Raises `Refusal`.
 
-    We take checksums as the server writes them. Old and new names of each variable are set, as a server reads
-    only those that it knows.
+    They request checksums as the server writes them. The old and the new name of each variable are set,
+    because a server reads only one of them.
     """
     heartbeat = int(heartbeat_seconds * 1_000_000_000)
     values = {
@@ -266,16 +266,16 @@ def prepare_dump(
         connection.execute("SET " + ", ".join(f"@{name} = {value}" for name, value in values.items()))
 
 
-def wait_for_us(connection: Connection, seconds: int) -> None:
-    """Have the server keep the connection that long while we take nothing from it. Raises `Refusal`."""
+def set_write_timeout(connection: Connection, seconds: int) -> None:
+    """Set how long the server keeps the connection while the engine does not read. Raises `Refusal`."""
     with explained(connection):
         connection.execute(f"SET SESSION net_write_timeout = {seconds}")
 
 
 def register(connection: Connection, server_id: int, hostname: str = "", port: int = 0) -> None:
-    """COM_REGISTER_SLAVE, so that SHOW REPLICAS lists us. Raises `Refusal`.
+    """Send COM_REGISTER_SLAVE, so that SHOW REPLICAS lists this engine. Raises `Refusal`.
 
-    The port is shown, so our end's serves to find the connection in the server's list of processes.
+    SHOW REPLICAS shows `port`; the connection's local port identifies it in SHOW PROCESSLIST.
     """
     with explained(connection, server_id=server_id):
         connection.send_command(RegisterSlave(server_id, hostname, "binlog-engine", port=port).build())
@@ -285,7 +285,7 @@ def register(connection: Connection, server_id: int, hostname: str = "", port: i
 def start_dump(
     connection: Connection, file: str, position: int, server_id: int, non_block: bool = False
 ) -> None:
-    """Send COM_BINLOG_DUMP; the caller reads what follows, a refusal too. An empty `file` means the first."""
+    """Send COM_BINLOG_DUMP; the caller reads the answer, also an error. An empty `file` means the first."""
     if position > MAX_DUMP_POSITION:
         raise EngineError(
             f"{file} at position {position} is beyond 4 GiB, where no dump can start: start at the next file"
@@ -299,7 +299,7 @@ def start_dump(
 def start_dump_by_gtid(
     connection: Connection, gtid_set: str, server_id: int, non_block: bool = False
 ) -> None:
-    """Ask for all transactions that are not in `gtid_set`; the caller reads what follows, a refusal too."""
+    """Request all transactions that are not in `gtid_set`; the caller reads the answer, also an error."""
     flags = BINLOG_DUMP_NON_BLOCK if non_block else 0
     if connection.greeting.flavor == "mariadb":
         with explained(connection, server_id=server_id):
@@ -315,7 +315,7 @@ def start_dump_by_gtid(
 
 
 def _gtid_set(text: str | None) -> str | None:
-    # MySQL breaks long sets over lines; no set at all is null, but an empty one is a set.
+    # MySQL inserts newlines into long sets; an empty set is a set, and None is not.
     return None if text is None else "".join(text.split())
 
 

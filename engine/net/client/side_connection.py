@@ -1,4 +1,4 @@
-"""A second connection to the server that a dump comes from, for questions while the dump goes on."""
+"""A second connection to the server of a dump, for queries while the dump is running."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ Answer = TypeVar("Answer")
 
 
 class SideConnection:
-    """Made when it is first needed, and made again when the server has hung up meanwhile."""
+    """A connection that is opened when it is first needed, and again after the server has closed it."""
 
     def __init__(self, address: ServerAddress) -> None:
         self._address = address
         self._connection: Connection | None = None
 
     def ask(self, question: Callable[[Connection], Answer]) -> Answer:
-        """What `question` finds out. Raises what it raises, and `EngineError` where nobody can be asked."""
+        """The result of `question`. Raises what it raises, and `EngineError` if the connection fails."""
         if self._connection is not None:
-            # An idle server may have hung up long ago.
+            # The server may have closed the connection because it was idle.
             with contextlib.suppress(ConnectionFailed):
                 return question(self._connection)
         self._connection = connect(self._address)
         return question(self._connection)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()

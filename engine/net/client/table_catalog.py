@@ -1,17 +1,17 @@
-"""What a table map leaves out, asked of the server that it came from.
+"""Reads from the server's information_schema what a table map does not contain.
 
-The server answers with the table as it is now, and the table map may be old. So an answer is checked column
-by column against the table map, and used only if it holds for the table map's place in the binlog: no
-statement from there to the end of the binlog, found after the answer, may have changed the table.
+The server answers with the current definition of the table, and the table map may be old. So an answer is
+compared with the table map column by column, and used only if it is valid at the table map's position: no
+statement from there to the end of the binlog, determined after the answer, may have changed the table.
 
-That is enough because a server shows a new definition only when its statement is in the binlog. MariaDB, and
-MySQL before 8.0, write the statement while they hold the table's metadata lock, for which information_schema
-waits. MySQL 8.0 and later commit it in the transaction that changes the data dictionary, and so write it
-before anybody can read the change; only a table whose engine has no atomic DDL (MyISAM) may show its new
-columns an instant earlier. Statements that a server does not log at all (sql_log_bin=0) cannot be noticed.
+That is sufficient because a server shows a new definition only when its statement is in the binlog. MariaDB,
+and MySQL before 8.0, write the statement while they hold the table's metadata lock, for which
+information_schema waits. MySQL 8.0 and later commit it in the transaction that changes the data dictionary,
+and so write it before the change is readable; only a table whose engine has no atomic DDL (MyISAM) may show
+its new columns an instant earlier. Statements that a server does not log (sql_log_bin=0) are not detected.
 
-Asking again would prove no more: a statement stays in the binlog, and a later answer is only newer. But an
-answer that holds from a place to the end holds for all table maps between, and is remembered for them.
+A second query would prove nothing more: a statement stays in the binlog, and a later answer is only newer.
+But an answer that is valid from a position to the end is valid for all table maps between, and is cached.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from engine.net.client.table_columns import describe_table, describe_tables
 from engine.pipeline.process_settings import ServerSource
 
 MOST_REMEMBERED = 20_000
-"""Answers; tables that come again later are asked about again."""
+"""The largest number of cached answers; when it is reached, the cache is cleared."""
 
 
 class TableCatalog:
-    """Asks the server's information_schema for what its table maps leave out.
+    """Completes table maps with the server's information_schema.
 
-    `here`: where the stream is, which every table map asked about comes next in or after, with no statement
+    `here`: the stream's binlog position. Each table map passed in is at or after it, without a statement in
     between that may define a table. `ahead` reads the same server's binlog.
     """
 
@@ -55,12 +55,13 @@ class TableCatalog:
         self._ahead = ahead
         self._here = here
         self._held: dict[tuple[str, str], tuple[bytes, Place]] = {}
-        """Table → its description, and up to where it holds."""
+        """Table → its packed columns, and the position up to which they are valid."""
 
     def describe(self, table_map: TableMap) -> bytes | None:
-        """The packed columns; None where the binlog tells all, or cannot be completed and need not be.
+        """The packed columns; None if the table map contains everything.
 
-        Raises `EngineError` for columns whose names or types are not certain.
+        If names or types are not certain, the result is None with `name_unknown_columns`; without it, the
+        method raises `EngineError`.
         """
         if not self._is_asked(table_map):
             return None
@@ -83,9 +84,9 @@ class TableCatalog:
         raise EngineError(_sentence(table_map, doubt))
 
     def describe_ahead(self, table_maps: Mapping[int, TableMap]) -> dict[int, bytes | None]:
-        """The same for many tables with one question per database, by the keys given.
+        """The same for many tables with one query per database, by the keys of `table_maps`.
 
-        Tables that cannot be described for certain are left out.
+        Tables whose columns are not certain are missing in the result.
         """
         here = self._here()
         described: dict[int, bytes | None] = {}
@@ -120,37 +121,36 @@ class TableCatalog:
         return described
 
     def _columns(self, database: str, tables: Collection[str]) -> dict[str, bytes]:
-        """By table, as far as the server tells."""
+        """The packed columns by table name, for the tables that the server shows."""
         with contextlib.suppress(EngineError):
             return self._side.ask(lambda connection: describe_tables(connection, database, tables))
         return {}
 
     def _is_asked(self, table_map: TableMap) -> bool:
-        """MariaDB also for types: the binlog never tells some of its own."""
+        """Whether the catalog is needed; MariaDB's also for types: its binlogs never contain some of them."""
         return table_map.needs_catalog or (self._flavor == "mariadb" and table_map.hides_types)
 
     def _end(self) -> Place | None:
-        """Where the server's binlog ends now; None where we may not ask."""
+        """The current end of the server's binlog; None if it cannot be queried."""
         if self._origin.semi_sync:
-            # The answer takes the binlog's lock, which may be held until a commit is acknowledged: by us, who
-            # cannot do that meanwhile.
+            # The query needs the binlog's lock, which a commit may hold until this process acknowledges it.
             return None
         try:
             end = self._side.ask(server_queries.current_position)
         except Refusal as refusal:
             if refusal.retryable:
                 raise
-            # It takes a privilege that a dump does not need.
+            # The statement needs a privilege that a dump does not need.
             return None
         return end.file, end.position
 
     def _change(self, table_map: TableMap, here: StreamPlace) -> str | None:
-        """What may have changed the table since, in words; None if nothing."""
+        """The statement that may have changed the table since, as text; None if there is none."""
         change = self._ahead.change_of(table_map.database, table_map.table, here)
         if change is None:
             return None
         file, position = change.place
-        return f"it may have been changed by what stands at {file} position {position}: {change.what}"
+        return f"the event at {file} position {position} may have changed it: {change.what}"
 
     def _remembered(self, table_map: TableMap, here: StreamPlace) -> bytes | None:
         packed, end = self._held.get((table_map.database, table_map.table), (None, ("", 0)))
@@ -165,9 +165,9 @@ class TableCatalog:
 
 
 def _misfit(table_map: TableMap, packed: bytes | None) -> str | None:
-    """Why the table is not the table map's any more, in words; None where they fit."""
+    """Why the catalog's columns cannot be those of the table map, as text; None if they match."""
     if packed is None:
-        return "the server has no such table any more"
+        return "the server does not have the table any more"
     return table_map.mismatch(unpack(packed))
 
 
@@ -180,6 +180,6 @@ def _sentence(table_map: TableMap, doubt: str) -> str:
         problem = f"the types of {name}'s columns are not certain (UUID, INET and VECTOR look like BINARY)"
         remedy = ""
     return (
-        f"{problem}, because the table was altered or dropped after this event was written ({doubt}): go on "
-        f"with --unknown-columns number, or start after the change{remedy}"
+        f"{problem}, because the table was altered or dropped after this event was written ({doubt}): "
+        f"continue with --unknown-columns number, or start after the change{remedy}"
     )

@@ -1,8 +1,8 @@
-"""A table's columns as the server's information_schema has them, for binlogs that do not say enough.
+"""Reads a table's columns from the server's information_schema, for binlogs without complete metadata.
 
-The answer has the columns of the binlog's table maps, in their order: generated and invisible columns are
-among them, and so are those that MariaDB hides even from information_schema (row versions and hashes of long
-unique keys, always last). MySQL's hidden columns of functional indexes are in neither.
+The result has the columns of the binlog's table maps, in their order, including generated and invisible
+columns and those that MariaDB hides from information_schema (row versions and hashes of long unique keys,
+always last). MySQL's hidden columns of functional indexes are in neither.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from engine.net.client.server_queries import explained
 _THE_TABLE = "TABLE_SCHEMA = {database} AND TABLE_NAME = {table}"
 _THE_TABLES = "TABLE_SCHEMA = {database} AND TABLE_NAME {condition}"
 _COLUMNS = (
-    "SELECT {told}, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, "
+    "SELECT {label}, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, "
     f"EXTRA FROM information_schema.COLUMNS WHERE {_THE_TABLES} ORDER BY ORDINAL_POSITION"
 )
 _PRIMARY_KEYS = (
-    "SELECT {told}, COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS "
+    "SELECT {label}, COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS "
     f"WHERE {_THE_TABLES} AND INDEX_NAME = 'PRIMARY'"
 )
 _SHOW_GENERATED_PRIMARY_KEY = "SET SESSION show_gipk_in_create_table_and_information_schema = ON"
@@ -41,29 +41,30 @@ _GENERATED = {"VIRTUAL": "virtual", "STORED": "stored", "PERSISTENT": "stored"}
 
 
 def describe_table(connection: Connection, database: str, table: str) -> bytes | None:
-    """The packed columns (`engine.binlog.catalog`) of a table; null where we see no such table.
+    """The packed columns (`engine.binlog.catalog`) of a table; None if the user sees no such table.
 
-    A member of an ENUM or SET with characters beyond Unicode's first plane comes with `?` in their place: all
-    servers keep these texts so. Raises `Refusal` where the server refuses the question.
+    In members of ENUM and SET, `?` replaces the characters outside Unicode's Basic Multilingual Plane: all
+    servers store these texts so. Raises `Refusal` if the server refuses the query.
     """
     name = connection.quote(table)
-    # Under the name that was asked for: some servers know the table by that one in capitals, too.
-    return _describe(connection, database, [table], told=name, condition=f"= {name}").get(table)
+    # With the requested name: some servers return the table with its name in another case.
+    return _describe(connection, database, [table], label=name, condition=f"= {name}").get(table)
 
 
 def describe_tables(connection: Connection, database: str, tables: Collection[str]) -> dict[str, bytes]:
-    """The same for many tables of a database: name → packed columns, for those that we see by these names.
+    """The same for many tables of a database: name → packed columns, for the tables with exactly these names.
 
-    One question for all of them is many times faster, but for a single one: that a server can look up, where
-    for several it may read through all names of the database.
+    For several tables one query is many times faster; for a single table `describe_table` is faster, because
+    a server can look up one name, but may read all names of the database for several.
     """
     names = ", ".join(connection.quote(table) for table in tables)
-    return _describe(connection, database, tables, told="TABLE_NAME", condition=f"IN ({names})")
+    return _describe(connection, database, tables, label="TABLE_NAME", condition=f"IN ({names})")
 
 
 def _describe(
-    connection: Connection, database: str, tables: Collection[str], *, told: str, condition: str
+    connection: Connection, database: str, tables: Collection[str], *, label: str, condition: str
 ) -> dict[str, bytes]:
+    """The packed columns by table name; `label`: the SQL expression that returns it in each row."""
     schema = connection.quote(database)
     greeting = connection.greeting
     primary_keys: defaultdict[str | None, dict[str | None, int]] = defaultdict(dict)
@@ -71,14 +72,14 @@ def _describe(
     with explained(connection):
         if greeting.flavor == "mysql" and greeting.version >= _GENERATED_PRIMARY_KEY_SINCE:
             connection.execute(_SHOW_GENERATED_PRIMARY_KEY)
-        rows = connection.query(_COLUMNS.format(told=told, database=schema, condition=condition))
+        rows = connection.query(_COLUMNS.format(label=label, database=schema, condition=condition))
         if not rows:
             return {}
-        keys = connection.query(_PRIMARY_KEYS.format(told=told, database=schema, condition=condition))
-        for table, name, place in keys:
-            primary_keys[table][name] = int(place or 0)
+        keys = connection.query(_PRIMARY_KEYS.format(label=label, database=schema, condition=condition))
+        for table, name, sequence in keys:
+            primary_keys[table][name] = int(sequence or 0)
         for table, *row in rows:
-            # Old servers compare names without regard to case, and tell more than they were asked for.
+            # Old servers compare names without regard to case, and so return more tables than requested.
             if table is not None and table in tables:
                 described.setdefault(table, []).append(_column(row, primary_keys[table]))
         if greeting.flavor == "mariadb" and greeting.version >= _MARIADB_HIDDEN_SINCE:
@@ -109,7 +110,7 @@ def _column(row: Sequence[str | None], primary_key: Mapping[str | None, int]) ->
 
 
 def _hidden(counts: Sequence[str | None]) -> list[ColumnInfo]:
-    """MariaDB's hidden columns: row versions that nobody declared, then one hash per long unique key."""
+    """MariaDB's hidden columns: row versions without a declaration, then one hash per long unique key."""
     versioned, declared, hashes, in_memory = (int(count or 0) for count in counts)
     hidden: list[ColumnInfo] = []
     if versioned and not declared:

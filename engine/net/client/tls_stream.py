@@ -1,7 +1,7 @@
-"""TLS over a socket, with the socket's own few methods; made for receiving much.
+"""TLS over a socket, with the interface of `Stream`; optimized for receiving large amounts of data.
 
-Python's TLS sockets read a record's header and body with a system call each, and hand out one record a call,
-which is 16 KB. Here the socket is read in large pieces, and all records that came are handed out at once.
+Python's TLS sockets read a record's header and body with a system call each, and return one record per call,
+which is 16 KB. `TlsStream` reads the socket in large pieces and returns all received records at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _RECEIVE_SIZE = 1 << 18
 
 
 class TlsStream:
-    """Non-blocking, it raises `BlockingIOError` where nothing can be handed out before more has come."""
+    """A TLS stream; if non-blocking, it raises `BlockingIOError` if no decrypted byte is available."""
 
     def __init__(self, plain: socket.socket, context: ssl.SSLContext, server_hostname: str | None) -> None:
         self._socket = plain
@@ -26,7 +26,7 @@ class TlsStream:
         self._failure: OSError | None = None
 
     def handshake(self) -> None:
-        """Agree on everything with the other side; raises `OSError` with the reason if that fails."""
+        """Do the TLS handshake; raises `OSError` with the reason if it fails."""
         while True:
             try:
                 self._tls.do_handshake()
@@ -36,7 +36,7 @@ class TlsStream:
                 self._send()
                 self._receive()
             except ssl.SSLError:
-                # The other side is to hear why.
+                # Send the alert, so that the other side gets the reason.
                 with contextlib.suppress(OSError):
                     self._send()
                 raise
@@ -47,7 +47,7 @@ class TlsStream:
         return bytes(buffer[: self.recv_into(memoryview(buffer))])
 
     def recv_into(self, buffer: memoryview, /) -> int:
-        """Fill `buffer` from its start with what is there; 0 at the end of the stream."""
+        """Read available bytes into `buffer`; returns their number, 0 at the end of the stream."""
         filled = 0
         while filled < len(buffer) and self._failure is None:
             try:
@@ -62,7 +62,7 @@ class TlsStream:
             except ssl.SSLEOFError:
                 break
             except ssl.SSLError as error:
-                # OpenSSL tells it once; it is told when what was good before it has been handed out.
+                # OpenSSL reports an error once; it is raised after the valid bytes before it are returned.
                 self._failure = error
                 break
             if not size:
@@ -73,22 +73,22 @@ class TlsStream:
         return filled
 
     def sendall(self, data: bytes, /) -> None:
-        """Send all of it."""
+        """Send all of `data`."""
         left = memoryview(data)
         while left:
             left = left[self._tls.write(left) :]
         self._send()
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """How long to wait for bytes; null for ever."""
+        """Set how long to wait for bytes; None waits without limit."""
         self._socket.settimeout(seconds)
 
     def setblocking(self, blocking: bool, /) -> None:
-        """Whether to wait for bytes at all."""
+        """Set whether reading waits for bytes."""
         self._socket.setblocking(blocking)
 
     def fileno(self) -> int:
-        """What to poll."""
+        """The file descriptor to poll."""
         return self._socket.fileno()
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ class TlsStream:
         self._socket.close()
 
     def _receives_more(self) -> bool:
-        """Receive what has come meanwhile; false where that would mean to wait, or fails."""
+        """Receive bytes that have arrived; false if that would wait, or fails."""
         if self._socket.getblocking():
             return False
         try:
@@ -104,7 +104,7 @@ class TlsStream:
         except BlockingIOError:
             return False
         except OSError as error:
-            # Told once by the socket, too.
+            # The socket, too, reports an error once.
             self._failure = error
             return False
         return True

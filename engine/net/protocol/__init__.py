@@ -1,1 +1,1 @@
-"""The client protocol, sans-IO: functions and small classes from bytes to values and back."""
+"""The client/server protocol without I/O: functions and small classes that parse and build its packets."""

@@ -1,8 +1,9 @@
-"""Authentication methods: how a client proves a password, one generator per plugin.
+"""The client side of the authentication plugins, one generator per plugin.
 
-A method yields what to send and receives what the server answers; it knows the credentials but no socket. A
-new method is one function and one entry in `METHODS`. No method puts a password in clear on a connection that
-is neither encrypted nor local to the machine: `_in_clear` is the one way to do it, and checks.
+A generator yields the payloads to send and is sent the server's answers; it gets the credentials and does no
+I/O. A new plugin is one function and one entry in `METHODS`. A password is never sent in clear over a
+connection that is neither encrypted nor a unix socket: `_in_clear` checks this, and every method that sends a
+password in clear calls it.
 """
 
 from __future__ import annotations
@@ -21,50 +22,50 @@ from engine.net.protocol.signatures import SCRAMBLE_SIZE, ParsecSalt, sign_with_
 from engine.net.protocol.wire import ProtocolError
 
 Exchange = Generator[bytes, bytes, None]
-"""Yields each payload to send, the first unasked; is sent the data of each answer that is no OK or ERR."""
+"""Yields each payload to send, the first before any answer; is sent the data of answers except OK and ERR."""
 
 SHA256_REQUEST_PUBLIC_KEY = b"\x01"
 SHA2_REQUEST_PUBLIC_KEY = b"\x02"
 SHA2_FAST_SUCCESS = b"\x03"
 SHA2_FULL_AUTHENTICATION = b"\x04"
-# MySQL fixes SHA-1 here; OAEP does not need a hash that withstands collisions.
+# MySQL requires SHA-1 here; the security of OAEP does not depend on a collision-resistant hash.
 _OAEP = padding.OAEP(mgf=padding.MGF1(hashes.SHA1()), algorithm=hashes.SHA1(), label=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a method may use to prove who we are; never printed."""
+    """What a method authenticates with; the secrets are left out of its repr."""
 
     password: bytes = field(repr=False)
     nonce: bytes = field(repr=False)
-    """What the server sent along when it asked for the method."""
+    """The random bytes (scramble) that the server sent with the name of the plugin."""
     encrypted: bool
     local: bool = False
     """The connection is a unix socket."""
     public_key: bytes | None = field(default=None, repr=False)
-    """The server's RSA key in PEM form, where we have it from elsewhere than from the server."""
+    """The server's RSA public key in PEM form, if the user configured it; None asks the server for it."""
 
     @property
     def secure(self) -> bool:
-        """A password in clear is safe on the connection: nobody can listen."""
+        """Whether a password can be sent in clear: the connection is encrypted or local."""
         return self.encrypted or self.local
 
 
 def begin(plugin: str, credentials: Credentials) -> Exchange:
-    """The exchange of that plugin; raises `EngineError` for a plugin that we do not know or refuse."""
+    """The exchange of that plugin; raises `EngineError` if the plugin is unknown or refused."""
     method = METHODS.get(plugin)
     if method is None:
         raise EngineError(
-            f"the server wants the authentication method {plugin}, which is not supported: give the user one "
-            f"of {', '.join(name for name in METHODS if name != 'mysql_old_password')}"
+            f"the server requests the authentication method {plugin}, which is not supported: use one of "
+            f"{', '.join(name for name in METHODS if name != 'mysql_old_password')} for the user"
         )
     return method(credentials)
 
 
 def first_method(wanted: str) -> str:
-    """The method to begin with, while the server does not know yet who we are and cannot tell the user's.
+    """The method to begin with: the server learns the user name, and so the user's method, only after it.
 
-    That is the server's default, unless it would have the password in clear: that must be asked for.
+    That is the server's default, unless it sends the password in clear: that one the server must request.
     """
     return wanted if wanted in _FIRST_METHODS else _FIRST_METHODS[0]
 
@@ -76,7 +77,7 @@ def native_scramble(password: bytes, nonce: bytes) -> bytes:
 
 
 def native_accepts(stored: bytes, nonce: bytes, scramble: bytes) -> bool:
-    """Whether `scramble` proves the password whose SHA1(SHA1()) is `stored`: the server's side of it."""
+    """Whether `scramble` proves the password whose SHA1(SHA1()) is `stored`: the server's check."""
     if len(scramble) != len(stored):
         return False
     once = _xor(scramble, hashlib.sha1(nonce + stored).digest())
@@ -90,7 +91,7 @@ def sha2_scramble(password: bytes, nonce: bytes) -> bytes:
 
 
 def sha2_accepts(stored: bytes, nonce: bytes, scramble: bytes) -> bool:
-    """Whether `scramble` proves the password whose SHA256(SHA256()) is `stored`: the server's side of it."""
+    """Whether `scramble` proves the password whose SHA256(SHA256()) is `stored`: the server's check."""
     if len(scramble) != len(stored):
         return False
     once = _xor(scramble, hashlib.sha256(stored + nonce).digest())
@@ -98,7 +99,7 @@ def sha2_accepts(stored: bytes, nonce: bytes, scramble: bytes) -> bool:
 
 
 def encrypt_password(password: bytes, nonce: bytes, public_key: bytes) -> bytes:
-    """The password, NUL-ended, XORed with the repeated nonce, then encrypted with the server's RSA key."""
+    """The NUL-terminated password, XORed with the repeated nonce and encrypted with the server's RSA key."""
     key = _load_public_key(public_key)
     plain = password + b"\0"
     pad = (nonce * (len(plain) // len(nonce) + 1))[: len(plain)] if nonce else bytes(len(plain))
@@ -109,7 +110,7 @@ def encrypt_password(password: bytes, nonce: bytes, public_key: bytes) -> bytes:
 
 
 def check_public_key(public_key: bytes) -> None:
-    """Raise `ProtocolError` for what is no RSA key in PEM form."""
+    """Raise `ProtocolError` if `public_key` is not an RSA key in PEM form."""
     _load_public_key(public_key)
 
 
@@ -117,9 +118,9 @@ def _load_public_key(public_key: bytes) -> rsa.RSAPublicKey:
     try:
         key = serialization.load_pem_public_key(public_key)
     except (ValueError, UnsupportedAlgorithm):
-        raise ProtocolError("the server's public key is no RSA key in PEM form") from None
+        raise ProtocolError("the server's public key is not an RSA key in PEM form") from None
     if not isinstance(key, rsa.RSAPublicKey):
-        raise ProtocolError("the server's public key is no RSA key in PEM form")
+        raise ProtocolError("the server's public key is not an RSA key in PEM form")
     return key
 
 
@@ -130,8 +131,8 @@ def _xor(left: bytes, right: bytes) -> bytes:
 def _in_clear(credentials: Credentials, method: str) -> bytes:
     if not credentials.secure:
         raise EngineError(
-            f"the server wants the password in clear ({method}), which only an encrypted connection or a "
-            "unix socket may carry: connect with --tls required"
+            f"the server requests the password in clear ({method}), which is sent only over an encrypted "
+            "connection or a unix socket: connect with --tls required"
         )
     return credentials.password + b"\0"
 
@@ -147,7 +148,7 @@ def _caching_sha2_password(credentials: Credentials) -> Exchange:
     if answer == SHA2_FAST_SUCCESS:
         return
     if answer != SHA2_FULL_AUTHENTICATION:
-        raise ProtocolError(f"caching_sha2_password gives no meaning to the answer {answer[:8]!r}")
+        raise ProtocolError(f"caching_sha2_password does not define the server's answer {answer[:8]!r}")
     yield from _in_full(credentials, "caching_sha2_password", credentials.secure, SHA2_REQUEST_PUBLIC_KEY)
 
 
@@ -155,12 +156,12 @@ def _sha256_password(credentials: Credentials) -> Exchange:
     if not credentials.password:
         yield b"\0"
         return
-    # This method, unlike its successor, does not take a unix socket for safe.
+    # Unlike caching_sha2_password, this method does not send the password in clear over a unix socket.
     yield from _in_full(credentials, "sha256_password", credentials.encrypted, SHA256_REQUEST_PUBLIC_KEY)
 
 
 def _in_full(credentials: Credentials, method: str, safe: bool, request_public_key: bytes) -> Exchange:
-    """The password itself: as it is where the method takes that for safe, else for the server's RSA key."""
+    """Send the password itself: in clear if `safe`, else encrypted with the server's RSA key."""
     if safe:
         yield _in_clear(credentials, method)
         return
@@ -182,7 +183,9 @@ def _parsec(credentials: Credentials) -> Exchange:
 
 def _scramble(credentials: Credentials, method: str) -> bytes:
     if len(credentials.nonce) != SCRAMBLE_SIZE:
-        raise ProtocolError(f"{method} came with {len(credentials.nonce)} bytes to sign, not {SCRAMBLE_SIZE}")
+        raise ProtocolError(
+            f"the server sent {len(credentials.nonce)} bytes to sign for {method}, not {SCRAMBLE_SIZE}"
+        )
     return credentials.nonce
 
 
@@ -191,24 +194,27 @@ def _clear_password(credentials: Credentials) -> Exchange:
 
 
 def _dialog(credentials: Credentials) -> Exchange:
-    """MariaDB's PAM asks for the password as it would ask a person: the kind of question, then its text."""
+    """MariaDB's PAM plugin sends prompts: one byte for the kind of question, then the text to display."""
     question = credentials.nonce or _PASSWORD_QUESTIONS[0]
     while question[:1] in _PASSWORD_QUESTIONS:
         question = yield _in_clear(credentials, "dialog")
     text = question[1:80].decode("utf-8", "replace")
-    raise EngineError(f"the server asks {text!r} at login, which only a person can answer")
+    raise EngineError(
+        f"the server asks {text!r} at login, which needs an interactive client: use another authentication "
+        "method for the user"
+    )
 
 
 def _old_password(credentials: Credentials) -> Exchange:
     raise EngineError(
-        "the server wants the password hash of MySQL before 4.1, which anyone can break and which is never "
-        "sent: give the user a password in a current form (ALTER USER … IDENTIFIED BY …)"
+        "the server requests the password hash of MySQL before 4.1, which is insecure and is never sent: "
+        "give the user a password in a current format (ALTER USER … IDENTIFIED BY …)"
     )
     yield b""
 
 
 _PASSWORD_QUESTIONS = (b"\x04", b"\x05")
-"""A question for a password, and the last one; others (2, 3) want an answer that may be seen."""
+"""A password prompt, and the last password prompt; the other kinds (2, 3) ask for text that may be echoed."""
 
 _FIRST_METHODS = ("mysql_native_password", "caching_sha2_password", "sha256_password")
 
@@ -222,4 +228,4 @@ METHODS: dict[str, Callable[[Credentials], Exchange]] = {
     "dialog": _dialog,
     "mysql_old_password": _old_password,
 }
-"""Plugin name, as the server says it, → method."""
+"""Plugin name, as the server sends it, → method."""

@@ -1,7 +1,7 @@
-"""What client and server tell each other that they can do, and the status that a server reports.
+"""The capability flags that client and server exchange, and the status flags that a server reports.
 
 Names are those of MySQL's protocol pages without their `CLIENT_` and `SERVER_` prefixes; MariaDB's extended
-capabilities travel in a field of their own and are kept apart.
+capabilities are sent in a separate field and have a separate class.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from enum import IntFlag
 
 
 class Capability(IntFlag):
-    """The 32 bits of the greeting and of the handshake response."""
+    """The 32 capability bits of the greeting and of the handshake response."""
 
     NONE = 0
     LONG_PASSWORD = 1 << 0
-    """MariaDB calls it CLIENT_MYSQL: where it is missing, there may be extended capabilities."""
+    """MariaDB calls it CLIENT_MYSQL: a server that does not set it may send extended capabilities."""
     FOUND_ROWS = 1 << 1
     LONG_FLAG = 1 << 2
     CONNECT_WITH_DB = 1 << 3
@@ -49,7 +49,7 @@ class Capability(IntFlag):
 
 
 class MariaDBCapability(IntFlag):
-    """MariaDB's extended capabilities: 32 more bits, in what MySQL leaves as filler."""
+    """MariaDB's extended capabilities: 32 more bits, in bytes that are filler in MySQL's packets."""
 
     NONE = 0
     PROGRESS = 1 << 0
@@ -61,7 +61,7 @@ class MariaDBCapability(IntFlag):
 
 
 class ServerStatus(IntFlag):
-    """The 16 bits of status in OK and EOF packets."""
+    """The 16 status bits of OK and EOF packets."""
 
     NONE = 0
     IN_TRANS = 1 << 0

@@ -1,8 +1,8 @@
-"""The client's side of the connection phase: from the server's greeting to its OK.
+"""The client's side of the connection phase: from the server's greeting to its OK packet.
 
-A generator, as the server's side of it is: it yields each payload to send (null where there is nothing to
-say) and is sent each of the server's answers. Which capabilities both sides share is settled before, since
-encryption begins between the greeting and the first word about the user.
+`log_in` is a generator: it yields each payload to send (None if the next packet is the server's) and is sent
+each of the server's answers. The caller determines the shared capabilities before, because encryption begins
+between the greeting and the first packet with the user's name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from engine.net.protocol.packets import MORE_DATA_MARKER, Ok, is_err, is_ok, par
 from engine.net.protocol.wire import ProtocolError
 
 MAX_ROUNDS = 16
-"""More answers than any login takes."""
+"""Upper limit of the server's answers in one login; a valid login takes fewer."""
 UTF8MB4_SINCE = (5, 5, 3)
 _UTF8MB4_GENERAL_CI = 45
 _UTF8_GENERAL_CI = 33
@@ -50,33 +50,33 @@ _WANTED = (
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """As whom to log in; never printed. `passwords`: one per factor, in the server's order."""
+    """The account to log in with. `passwords`: one per authentication factor, in the server's order."""
 
     user: str
     passwords: Sequence[bytes] = field(default=(), repr=False)
     public_key: bytes | None = field(default=None, repr=False)
-    """The server's RSA key in PEM form, where we have it."""
+    """The server's RSA public key in PEM form; None asks the server for it."""
     attributes: Mapping[str, str] = field(default_factory=dict)
     """Connection attributes, which servers show in performance_schema."""
 
 
 def shared_capabilities(greeting: Greeting, extra: Capability = Capability.NONE) -> Capability:
-    """What the server offers of what we can do; `extra` was looked for in the greeting already."""
+    """The capabilities that both sides have, and `extra`, which the caller has checked in the greeting."""
     return (_WANTED & greeting.capabilities) | extra
 
 
 def ssl_request(greeting: Greeting, capabilities: Capability) -> bytes:
-    """What goes out in clear before TLS begins: it tells nothing about the user."""
+    """The packet that is sent in clear before TLS begins; it contains nothing about the user."""
     return build_ssl_request(_response(greeting, capabilities, Account("")))
 
 
 def log_in(
     greeting: Greeting, capabilities: Capability, account: Account, *, local: bool = False
 ) -> Generator[bytes | None, bytes, Ok]:
-    """Log in with `capabilities`, of which TLS is in force already; `local`: over a unix socket.
+    """Log in with `capabilities`; TLS, if it is among them, is already active. `local`: over a unix socket.
 
-    Ends with the server's OK. Raises `ServerError` where the server refuses, `EngineError` where we do, and
-    `ProtocolError` for what is no answer.
+    Returns the server's OK packet. Raises `ServerError` if the server refuses the login, `EngineError` if the
+    client refuses what the server requests, and `ProtocolError` for a malformed or unexpected packet.
     """
     factor = 0
 
@@ -106,18 +106,18 @@ def log_in(
             exchange = begin(plugin, credentials(nonce))
             reply = next(exchange)
         else:
-            # Some servers put the marker only in front of what might be taken for another packet.
+            # Some servers send the marker only before data that could be mistaken for another packet.
             data = payload[1:] if payload[:1] == bytes([MORE_DATA_MARKER]) else payload
             reply = None
             with contextlib.suppress(StopIteration):
                 reply = exchange.send(data)
-    raise ProtocolError("authentication does not come to an end")
+    raise ProtocolError(f"authentication did not finish after {MAX_ROUNDS} answers of the server")
 
 
 def _require_password(account: Account, factor: int) -> None:
     if factor >= len(account.passwords):
         raise EngineError(
-            f"the server wants password number {factor + 1} of user '{account.user}': give it as "
+            f"the server requests password number {factor + 1} of user '{account.user}': give it with "
             f"--password{factor + 1}-env or --password{factor + 1}-file"
         )
 

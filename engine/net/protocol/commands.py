@@ -1,7 +1,7 @@
-"""The commands of the command phase: built as a client sends them, parsed as a server reads them.
+"""The commands of the command phase: built for the client, parsed for the archive server.
 
-A command is one payload that starts with its code. Layouts: MySQL's protocol pages "Command Phase" and
-"Replication Protocol".
+A command is one payload that starts with the command's code. Layouts: MySQL's protocol pages "Command Phase"
+and "Replication Protocol".
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from enum import IntEnum
 from engine.net.protocol.wire import Reader, short_bytes, uint_bytes
 
 BINLOG_DUMP_NON_BLOCK = 0x01
-"""Flag of the dump commands: end with EOF where the last binlog ends instead of waiting for more."""
+"""Flag of the dump commands: send EOF at the end of the last binlog instead of waiting for more events."""
 BINLOG_SEND_ANNOTATE_ROWS = 0x02
-"""Flag of MariaDB's COM_BINLOG_DUMP: send the ANNOTATE_ROWS events, too."""
+"""Flag of MariaDB's COM_BINLOG_DUMP: also send ANNOTATE_ROWS events."""
 BINLOG_SEND_HEARTBEAT_V2 = 0x02
-"""The same flag of MySQL since 8.0.26: heartbeats may be of version 2, which knows positions over 4 GB."""
+"""MySQL's meaning of the same bit, since 8.0.26: heartbeats may be of version 2, for positions over 4 GiB."""
 BINLOG_THROUGH_GTID = 0x04
-"""Flag of COM_BINLOG_DUMP_GTID: start where the set ends; else its position counts."""
+"""Flag of COM_BINLOG_DUMP_GTID: start where the GTID set ends; without it, start at the given position."""
 
 
 class Command(IntEnum):
@@ -40,7 +40,7 @@ def build_query(sql: str) -> bytes:
 
 
 def build_quit() -> bytes:
-    """COM_QUIT: the server closes the connection and answers nothing."""
+    """COM_QUIT: the server closes the connection without an answer."""
     return uint_bytes(Command.QUIT, 1)
 
 
@@ -51,7 +51,7 @@ def build_ping() -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class RegisterSlave:
-    """COM_REGISTER_SLAVE: a replica introduces itself. User and password are labels, no login."""
+    """COM_REGISTER_SLAVE: a replica registers. Servers only display its user and password."""
 
     server_id: int
     hostname: str = ""
@@ -93,7 +93,7 @@ class RegisterSlave:
 
 @dataclass(frozen=True, slots=True)
 class BinlogDump:
-    """COM_BINLOG_DUMP: from here on the connection carries events. An empty `file` means the first one."""
+    """COM_BINLOG_DUMP: the server sends events from then on. An empty `file` means its first binlog."""
 
     file: str
     position: int
@@ -101,7 +101,7 @@ class BinlogDump:
     flags: int = 0
 
     def build(self) -> bytes:
-        """The command; raises `OverflowError` for a position beyond 4 GiB, which it cannot carry."""
+        """The command; raises `OverflowError` for a position of 4 GiB or more: its field has 4 bytes."""
         return b"".join(
             (
                 uint_bytes(Command.BINLOG_DUMP, 1),
@@ -122,7 +122,7 @@ class BinlogDump:
 
 @dataclass(frozen=True, slots=True)
 class BinlogDumpGtid:
-    """COM_BINLOG_DUMP_GTID: a dump without the transactions of `gtid_data`, a set in MySQL's binary form."""
+    """COM_BINLOG_DUMP_GTID: a dump without the transactions of `gtid_data`, a GTID set in its binary form."""
 
     server_id: int
     gtid_data: bytes
@@ -163,7 +163,7 @@ def parse_query(payload: bytes) -> str:
 def _open(payload: bytes, command: Command) -> Reader:
     reader = Reader(payload, f"COM_{command.name}")
     if reader.uint(1) != command:
-        raise reader.fail(f"command 0x{payload[0]:02x} is another one")
+        raise reader.fail(f"the command code is 0x{payload[0]:02x}, not 0x{command:02x}")
     return reader
 
 
@@ -173,10 +173,10 @@ def _text(value: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A replica that has registered with the server."""
+    """A replica that is registered with the server."""
 
     server_id: int
     host: str
     port: int
     uuid: str | None
-    """MariaDB does not tell it."""
+    """The replica's `server_uuid`; None if it sent none, as MariaDB's replicas do."""

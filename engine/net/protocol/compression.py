@@ -1,7 +1,7 @@
-"""The compressed connection: frames around the packets, each compressed by itself.
+"""The compressed protocol: frames around the packets, each compressed separately.
 
-A frame may hold several packets, or a part of one; nothing but its bytes counts. Its header: compressed
-length (3 bytes), number (1), length before compression (3, 0 for a frame that is stored as it is).
+A frame holds several packets or a part of one; frame and packet boundaries are independent. Its header:
+compressed length (3 bytes), sequence number (1), length before compression (3, 0 for an uncompressed frame).
 Layout: MySQL's protocol page "Compressed Packet".
 """
 
@@ -18,14 +18,14 @@ from engine.net.protocol.wire import ProtocolError, uint_bytes
 
 HEADER_SIZE = 7
 MAX_FRAME = (1 << 24) - 1
-"""Bytes that a frame holds at most, compressed and not."""
+"""The largest payload of a frame in bytes, before and after compression."""
 _SMALLEST = 50
-"""Fewer bytes are not worth compressing; servers do it alike."""
+"""Payloads of fewer bytes are sent uncompressed, as servers do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """A way to compress. `decompress` is given the exact size of the result, and may raise `ValueError`."""
+    """A compression algorithm. `decompress` gets the exact size of the result and may raise `ValueError`."""
 
     capability: Capability
     compress: Callable[[bytes], bytes]
@@ -35,18 +35,18 @@ class Algorithm:
 def _zlib_decompress(data: bytes, size: int) -> bytes:
     decompressor = zlib.decompressobj()
     try:
-        # One byte more than announced tells a bomb from the end.
+        # One byte over the announced size shows that the data is longer, without decompressing all of it.
         plain = decompressor.decompress(data, size + 1)
     except zlib.error as error:
         raise ValueError(str(error)) from None
     if not decompressor.eof:
-        raise ValueError("it is cut off, or longer than announced")
+        raise ValueError("it is truncated or longer than announced")
     return plain
 
 
 def _zstd_decompress(data: bytes, size: int) -> bytes:
     try:
-        # A frame may announce any size, and memory is taken for it at once.
+        # A frame may announce any size, and the decompressor allocates that much memory at once.
         announced = zstandard.frame_content_size(data)
         if announced not in (-1, size):
             raise ValueError(f"it announces {announced} bytes")
@@ -63,11 +63,11 @@ ALGORITHMS = {
         _zstd_decompress,
     ),
 }
-"""By the name that users give."""
+"""By the name that the user configures."""
 
 
 def compress_packets(packets: bytes, algorithm: Algorithm) -> bytes:
-    """The frames of one command; their numbers start at 0, as they do for every command."""
+    """The frames of one command; their sequence numbers start at 0 for each command."""
     frames: list[bytes] = []
     for number, start in enumerate(range(0, len(packets), MAX_FRAME)):
         piece = packets[start : start + MAX_FRAME]
@@ -84,10 +84,10 @@ def compress_packets(packets: bytes, algorithm: Algorithm) -> bytes:
 
 
 class FrameReader:
-    """Received bytes in, the bytes of the packets out.
+    """Turns received bytes into the decompressed bytes of packets.
 
-    The frames' numbers are not looked at: semi-synchronous replication starts them anew in the middle, and a
-    frame that is out of place does not decompress.
+    Sequence numbers are not checked: semi-synchronous replication restarts them in the middle of a stream,
+    and a frame that is read from a wrong offset does not decompress.
     """
 
     def __init__(self, algorithm: Algorithm) -> None:
@@ -95,11 +95,11 @@ class FrameReader:
         self._received = bytearray()
 
     def feed(self, data: bytes | memoryview) -> None:
-        """Take what was received."""
+        """Add received bytes."""
         self._received += data
 
     def next(self) -> bytes | None:
-        """What the next frame holds, or null where more bytes are needed; raises `ProtocolError`."""
+        """The decompressed bytes of the next frame, None if more bytes are needed; raises `ProtocolError`."""
         if len(self._received) < HEADER_SIZE:
             return None
         length = int.from_bytes(self._received[:3], "little")
@@ -114,7 +114,7 @@ class FrameReader:
         try:
             data = self._decompress(body, size)
         except ValueError as error:
-            raise ProtocolError(f"a compressed frame does not decompress: {error}") from None
+            raise ProtocolError(f"a compressed frame cannot be decompressed: {error}") from None
         if len(data) != size:
-            raise ProtocolError(f"a compressed frame holds more or less than the {size} bytes it announces")
+            raise ProtocolError(f"a compressed frame holds {len(data)} bytes and announces {size}")
         return data

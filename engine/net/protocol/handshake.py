@@ -1,8 +1,8 @@
-"""The connection phase: the server's greeting, the client's answer, and the switch to another method.
+"""The connection phase's packets: greeting, handshake response, authentication switch and next factor.
 
-Both directions of each packet are here, so that the client and the source that we serve share one layout.
+Each packet has its parser and its builder here, so that the client and the archive server share one layout.
 Layouts: MySQL's protocol pages "Protocol::HandshakeV10", "Protocol::HandshakeResponse41" and
-"Protocol::AuthSwitchRequest"; MariaDB's extended capabilities as its page "Connection" has them.
+"Protocol::AuthSwitchRequest"; MariaDB's extended capabilities: its page "Connection".
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _MARIADB_REPLICATION_PREFIX = "5.5.5-"
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What the server says first."""
+    """The server's first packet."""
 
     server_version: str
-    """As told, without the `5.5.5-` that MariaDB puts in front for old clients."""
+    """As the server sends it, without the prefix `5.5.5-` that MariaDB adds for old clients."""
     connection_id: int
     nonce: bytes = field(repr=False)
-    """Random bytes that the password is mixed with: 20, or 8 from servers before 4.1."""
+    """The random bytes that the password's proof is computed with: 20, or 8 from servers before 4.1."""
     capabilities: Capability
     charset: int = 0
     status: ServerStatus = ServerStatus.NONE
@@ -51,13 +51,13 @@ class Greeting:
 
     @property
     def flavor(self) -> Flavor:
-        """Whose server it is. Percona's and other builds of MySQL are MySQL."""
+        """MySQL or MariaDB; Percona Server and other builds of MySQL are MySQL."""
         named = "mariadb" in self.server_version.lower()
         return "mariadb" if named or self.mariadb_capabilities else "mysql"
 
     @property
     def version(self) -> tuple[int, ...]:
-        """The numbers of the version: (9, 7, 0); as many as it has."""
+        """The numbers of the version, as many as it has: (9, 7, 0)."""
         return version_tuple(self.server_version)
 
 
@@ -73,8 +73,8 @@ def parse_greeting(payload: bytes) -> Greeting:
     protocol = reader.uint(1)
     if protocol != PROTOCOL_VERSION:
         raise ProtocolError(
-            f"the server speaks protocol version {protocol}, not {PROTOCOL_VERSION}: it is no MySQL server, "
-            "or one older than 3.21"
+            f"the server uses protocol version {protocol}, not {PROTOCOL_VERSION}: it is not a MySQL server, "
+            "or is older than 3.21"
         )
     server_version = reader.nul_bytes().decode("utf-8", "replace")
     connection_id = reader.uint(4)
@@ -83,7 +83,7 @@ def parse_greeting(payload: bytes) -> Greeting:
     capabilities = Capability(reader.uint(2))
     if Capability.PROTOCOL_41 not in capabilities:
         raise ProtocolError(
-            f"the server is of version {server_version}, older than 4.1, which is too old to follow"
+            f"the server has version {server_version}, older than 4.1, the oldest version that is supported"
         )
     charset, status = reader.uint(1), ServerStatus(reader.uint(2))
     capabilities |= Capability(reader.uint(2) << 16)
@@ -131,7 +131,7 @@ def build_greeting(greeting: Greeting) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class HandshakeResponse:
-    """What the client answers. `capabilities` say which of the later fields travel."""
+    """The client's answer to the greeting. `capabilities` determine which of the later fields are sent."""
 
     capabilities: Capability
     user: str
@@ -142,11 +142,11 @@ class HandshakeResponse:
     auth_plugin: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
     zstd_level: int = 3
-    """How hard the server is to compress, 1 to 22; travels only where zstd is agreed on."""
+    """The server's compression level, 1 to 22; sent only with ZSTD_COMPRESSION."""
 
 
 def build_ssl_request(response: HandshakeResponse) -> bytes:
-    """The packet that asks for TLS: the response's fixed part alone, before anything secret is said."""
+    """The packet that requests TLS: only the response's fixed part, which contains nothing secret."""
     return b"".join(
         (
             uint_bytes(response.capabilities, 4),
@@ -158,13 +158,13 @@ def build_ssl_request(response: HandshakeResponse) -> bytes:
 
 
 def is_ssl_request(payload: bytes) -> bool:
-    """The client asks for TLS before it says who it is."""
+    """Whether the client requests TLS before it sends the user's name."""
     capabilities = int.from_bytes(payload[:4], "little")
     return len(payload) == _SSL_REQUEST_SIZE and bool(capabilities & Capability.SSL)
 
 
 def build_response(response: HandshakeResponse) -> bytes:
-    """The handshake response of protocol 4.1; raises `ValueError` for a name that holds a NUL."""
+    """The handshake response of protocol 4.1; raises `ValueError` for a name that contains a NUL."""
     capabilities = response.capabilities
     parts = [build_ssl_request(response), nul_bytes(response.user.encode())]
     if Capability.PLUGIN_AUTH_LENENC_CLIENT_DATA in capabilities:
@@ -184,11 +184,11 @@ def build_response(response: HandshakeResponse) -> bytes:
 
 
 def parse_response(payload: bytes) -> HandshakeResponse:
-    """The handshake response of protocol 4.1, as a server reads it; raises `ProtocolError`."""
+    """Parse a handshake response of protocol 4.1; raises `ProtocolError`."""
     reader = Reader(payload, "handshake response")
     capabilities = Capability(reader.uint(4))
     if Capability.PROTOCOL_41 not in capabilities:
-        raise ProtocolError("the client speaks a protocol older than 4.1")
+        raise ProtocolError("the client uses a protocol older than 4.1")
     max_packet, charset = reader.uint(4), reader.uint(1)
     reader.take(23)
     user = reader.nul_bytes().decode("utf-8", "replace")
@@ -224,12 +224,12 @@ def parse_response(payload: bytes) -> HandshakeResponse:
 
 
 def is_auth_switch(payload: bytes) -> bool:
-    """The server wants another authentication method than the one that the client began with."""
+    """Whether the server requests another authentication method than the one that the client began with."""
     return payload[:1] == bytes([EOF_MARKER])
 
 
 def parse_auth_switch(payload: bytes) -> tuple[str, bytes]:
-    """The method and the new nonce. A bare marker is how servers ask for the password hash of before 4.1."""
+    """The method and the new nonce. The marker alone requests the password hash of MySQL before 4.1."""
     reader = Reader(payload, "authentication switch request")
     reader.take(1)
     if not reader.remaining:
@@ -243,7 +243,7 @@ def build_auth_switch(plugin: str, nonce: bytes) -> bytes:
 
 
 def is_next_factor(payload: bytes, capabilities: Capability) -> bool:
-    """The server took the password and wants the next one, of an account with several."""
+    """Whether the server accepted the password and requests the next authentication factor."""
     agreed = Capability.MULTI_FACTOR_AUTHENTICATION in capabilities
     return agreed and payload[:1] == bytes([NEXT_FACTOR_MARKER])
 
@@ -258,5 +258,5 @@ def parse_next_factor(payload: bytes) -> tuple[str, bytes]:
 def _plugin_request(reader: Reader) -> tuple[str, bytes]:
     plugin = reader.nul_bytes_or_rest().decode("utf-8", "replace")
     data = reader.rest()
-    # Nonces of 20 bytes come with a NUL behind them, longer ones without, and may end in one of their own.
+    # A nonce of 20 bytes is followed by a NUL; a longer one is not, and its own last byte may be a NUL.
     return plugin, data[:NONCE_SIZE] if len(data) == NONCE_SIZE + 1 else data

@@ -1,8 +1,8 @@
-"""Packets: how a payload is framed, and the three answers that end every exchange, OK, ERR and EOF.
+"""Packets: how a payload is framed, and the three answers that end an exchange: OK, ERR and EOF.
 
-A payload travels as packets of at most 2^24-1 bytes; a packet of exactly that size says that another follows.
-`PacketJoiner` undoes that for the control phase, where payloads are few; the dump has its own kernel.
-Layouts: MySQL's protocol pages "MySQL Packets" and "Generic Response Packets".
+A payload is sent as packets of at most 2^24-1 bytes; another one follows a packet of exactly that size.
+`PacketJoiner` joins packets in the connection and command phases, where payloads are few; a kernel joins
+those of a dump. Layouts: MySQL's protocol pages "MySQL Packets" and "Generic Response Packets".
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from engine.net.protocol.wire import ProtocolError, Reader, lenenc_bytes, lenenc
 
 HEADER_SIZE = 4
 MAX_PACKET = (1 << 24) - 1
-"""The largest payload of one packet; a longer one is split."""
+"""The largest payload of one packet in bytes; a longer one is split."""
 MAX_CONTROL_PAYLOAD = 1 << 28
-"""More than any answer to a control statement holds; beyond it the other side is not to be trusted."""
+"""The largest payload in bytes that is accepted outside a dump; no valid answer needs more."""
 
 OK_MARKER = 0x00
 MORE_DATA_MARKER = 0x01
@@ -28,7 +28,7 @@ ERR_MARKER = 0xFF
 
 
 def frame(payload: bytes, sequence: int) -> tuple[bytes, int]:
-    """The payload as packets that count on from `sequence`, and the sequence number that comes next."""
+    """The payload as packets numbered from `sequence` on, and the sequence number that follows."""
     pieces: list[bytes] = []
     for start in range(0, len(payload) + 1, MAX_PACKET):
         piece = payload[start : start + MAX_PACKET]
@@ -38,10 +38,10 @@ def frame(payload: bytes, sequence: int) -> tuple[bytes, int]:
 
 
 class PacketJoiner:
-    """Bytes as they come from a stream in, whole payloads out.
+    """Turns the bytes of a stream into whole payloads.
 
-    `sequence` is the number that the next packet must bear; the owner sets it to 0 before each command. With
-    `numbered` false any will do: inside a compressed connection the numbers are not to be relied on.
+    `sequence` is the number that the next packet must have; the owner sets it to 0 before each command. With
+    `numbered` false the numbers are not checked: inside a compressed connection they are not reliable.
     """
 
     def __init__(self, limit: int = MAX_CONTROL_PAYLOAD, *, numbered: bool = True) -> None:
@@ -52,19 +52,19 @@ class PacketJoiner:
         self.sequence = 0
 
     def feed(self, data: bytes) -> None:
-        """Take what was received."""
+        """Add received bytes."""
         self._received += data
 
     def next(self) -> bytes | None:
-        """The next whole payload, or null where more bytes are needed; raises `ProtocolError`."""
+        """The next whole payload, None if more bytes are needed; raises `ProtocolError`."""
         while len(self._received) >= HEADER_SIZE:
             length = int.from_bytes(self._received[:3], "little")
             if len(self._joined) + length > self._limit:
                 raise ProtocolError(
-                    f"a payload of more than {self._limit} bytes, which no answer should need"
+                    f"the other side sent a payload of more than {self._limit} bytes, which is the limit here"
                 )
             if self.numbered and self._received[3] != self.sequence:
-                raise ProtocolError(f"packet {self._received[3]} came where packet {self.sequence} was due")
+                raise ProtocolError(f"packet {self._received[3]} arrived instead of packet {self.sequence}")
             if len(self._received) < HEADER_SIZE + length:
                 return None
             self.sequence = (self.sequence + 1) & 0xFF
@@ -78,14 +78,14 @@ class PacketJoiner:
 
     @property
     def missing(self) -> int:
-        """Bytes that the next packet surely lacks: who receives no more takes nothing of what follows it."""
+        """Bytes that the next packet still needs; receiving at most these takes nothing that follows it."""
         received = len(self._received)
         if received < HEADER_SIZE:
             return HEADER_SIZE - received
         return HEADER_SIZE + int.from_bytes(self._received[:3], "little") - received
 
     def take_pending(self) -> bytes:
-        """Bytes received beyond the last whole payload, packet headers and all; they are gone from here."""
+        """Remove and return the bytes after the last whole payload, packet headers included."""
         pending = bytes(self._received)
         self._received.clear()
         return pending
@@ -93,7 +93,7 @@ class PacketJoiner:
 
 @dataclass(frozen=True, slots=True)
 class Ok:
-    """The server did what it was asked; since 5.7.5 also the end of a result set, in place of EOF."""
+    """The server executed the command; since 5.7.5 also the end of a result set, instead of EOF."""
 
     affected_rows: int = 0
     last_insert_id: int = 0
@@ -105,14 +105,14 @@ class Ok:
 
 @dataclass(frozen=True, slots=True)
 class Eof:
-    """The end of column definitions or rows, as servers before 5.7.5 say it."""
+    """The end of column definitions or rows from servers before 5.7.5."""
 
     warnings: int = 0
     status: ServerStatus = ServerStatus.NONE
 
 
 class ServerError(EngineError):
-    """A server's refusal (an ERR packet): its code, its SQLSTATE where it told one, and its own words."""
+    """A server's ERR packet: its error code, its SQLSTATE (None if it sent none) and its message."""
 
     def __init__(self, code: int, sqlstate: str | None, message: str) -> None:
         super().__init__(f"the server answered with error {code}: {message}")
@@ -125,29 +125,29 @@ class ServerError(EngineError):
 
 
 def is_ok(payload: bytes) -> bool:
-    """The payload is an OK packet under its own marker."""
+    """Whether the payload is an OK packet with OK's marker."""
     return payload[:1] == bytes([OK_MARKER])
 
 
 def is_err(payload: bytes) -> bool:
-    """The payload is an ERR packet."""
+    """Whether the payload is an ERR packet."""
     return payload[:1] == bytes([ERR_MARKER])
 
 
 def is_end(payload: bytes, capabilities: Capability) -> bool:
-    """The payload ends column definitions or rows: an EOF packet, or an OK packet in its place.
+    """Whether the payload ends column definitions or rows: an EOF packet, or an OK packet in its place.
 
-    A row may start with the same byte, but only as the length of a cell over 16 MB; so size tells.
+    A row starts with the same byte only if its first cell is over 16 MB; so the size distinguishes them.
     """
     limit = MAX_PACKET if Capability.DEPRECATE_EOF in capabilities else 9
     return payload[:1] == bytes([EOF_MARKER]) and len(payload) < limit
 
 
 def parse_ok(payload: bytes, capabilities: Capability) -> Ok:
-    """An OK packet, under its own marker or under EOF's; raises `ProtocolError`."""
+    """An OK packet, with OK's marker or EOF's; raises `ProtocolError`."""
     reader = Reader(payload, "OK packet")
     if reader.uint(1) not in (OK_MARKER, EOF_MARKER):
-        raise reader.fail(f"0x{payload[0]:02x} marks no OK packet")
+        raise reader.fail(f"0x{payload[0]:02x} is not the marker of an OK packet")
     affected_rows, last_insert_id = reader.lenenc_int(), reader.lenenc_int()
     status, warnings = ServerStatus.NONE, 0
     if Capability.PROTOCOL_41 in capabilities:
@@ -178,7 +178,7 @@ def parse_eof(payload: bytes) -> Eof:
     """An EOF packet as servers before 5.7.5 send it (before 4.1: the marker alone)."""
     reader = Reader(payload, "EOF packet")
     if reader.uint(1) != EOF_MARKER:
-        raise reader.fail(f"0x{payload[0]:02x} marks no EOF packet")
+        raise reader.fail(f"0x{payload[0]:02x} is not the marker of an EOF packet")
     if not reader.remaining:
         return Eof()
     return Eof(warnings=reader.uint(2), status=ServerStatus(reader.uint(2)))
@@ -190,20 +190,20 @@ def build_eof(eof: Eof) -> bytes:
 
 
 def build_end(status: ServerStatus, capabilities: Capability) -> bytes:
-    """What ends a result set or a dump for a client that announced `capabilities`."""
+    """The packet that ends a result set or a dump for a client that announced `capabilities`."""
     if Capability.DEPRECATE_EOF in capabilities:
         return build_ok(Ok(status=status), capabilities, EOF_MARKER)
     return build_eof(Eof(status=status))
 
 
 def parse_err(payload: bytes) -> ServerError:
-    """The error that an ERR packet holds, to be raised; raises `ProtocolError` where it is none itself.
+    """The error of an ERR packet, for the caller to raise; raises `ProtocolError` for another packet.
 
-    The SQLSTATE is there only when the client has announced protocol 4.1, so not before the handshake.
+    The SQLSTATE is sent only after the client has announced protocol 4.1, so not before the handshake.
     """
     reader = Reader(payload, "ERR packet")
     if reader.uint(1) != ERR_MARKER:
-        raise reader.fail(f"0x{payload[0]:02x} marks no ERR packet")
+        raise reader.fail(f"0x{payload[0]:02x} is not the marker of an ERR packet")
     code = reader.uint(2)
     sqlstate = None
     if reader.peek() == ord("#"):

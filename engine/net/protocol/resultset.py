@@ -1,7 +1,8 @@
 """Text result sets: the answer to a COM_QUERY that returns rows.
 
-A column count, the column definitions, an EOF unless both sides agreed to leave it out, the rows, an end.
-`ResultSetParser` takes the payloads one by one; `build_result_set` makes them, for the source that we serve.
+A result set is a column count, the column definitions, an EOF packet (without DEPRECATE_EOF only), the rows
+and an end packet. `ResultSetParser` takes the payloads one by one; `build_result_set` makes them for the
+archive server.
 Layout: MySQL's protocol page "Text Resultset".
 """
 
@@ -34,7 +35,7 @@ from engine.net.protocol.wire import (
 )
 
 MAX_COLUMNS = 1 << 16
-"""Far beyond what a server allows in one result."""
+"""Upper limit of the columns of one result; servers allow fewer."""
 _TYPE_VAR_STRING = 253
 _UTF8MB4_GENERAL_CI = 45
 
@@ -42,7 +43,7 @@ Row = tuple[str | None, ...]
 
 
 class ResultSet(list[Row]):
-    """Rows of text, null where SQL says NULL, under `columns`; empty for a statement that returns none."""
+    """Rows of text and the names of their `columns`; None is SQL NULL. Empty if a statement has no result."""
 
     def __init__(self, columns: Sequence[str] = (), rows: Iterable[Row] = ()) -> None:
         super().__init__(rows)
@@ -51,7 +52,7 @@ class ResultSet(list[Row]):
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """What the server says of one column of a result."""
+    """The server's description of one column of a result."""
 
     name: str
     type_code: int
@@ -62,7 +63,7 @@ class ColumnDefinition:
 
 
 def parse_column_definition(payload: bytes) -> ColumnDefinition:
-    """A column definition as servers from 4.1 on send it; raises `ProtocolError`."""
+    """Parse the column definition of servers from 4.1 on; raises `ProtocolError`."""
     reader = Reader(payload, "column definition")
     for _ in range(4):  # catalog, schema, table, original table
         reader.lenenc_bytes()
@@ -80,7 +81,7 @@ def parse_column_definition(payload: bytes) -> ColumnDefinition:
 
 
 def build_column_definition(name: str) -> bytes:
-    """The definition of a text column called `name`."""
+    """The definition of a text column with the name `name`."""
     encoded = name.encode()
     names = [b"def", b"", b"", b"", encoded, b""]
     fixed = uint_bytes(_UTF8MB4_GENERAL_CI, 2) + uint_bytes(1024, 4) + uint_bytes(_TYPE_VAR_STRING, 1)
@@ -89,10 +90,10 @@ def build_column_definition(name: str) -> bytes:
 
 
 class ResultSetParser:
-    """The payloads of one answer to COM_QUERY in, a `ResultSet` out.
+    """Makes a `ResultSet` of the payloads of one answer to COM_QUERY.
 
-    `feed` returns true once the answer is complete; `result` then holds the rows and `ok` the closing packet.
-    It raises `ServerError` for an ERR packet wherever it comes, `ProtocolError` for what is none of it.
+    `feed` returns true once the answer is complete; `result` then holds the rows and `status` the status of
+    the last packet. It raises `ServerError` for an ERR packet, `ProtocolError` for a malformed payload.
     """
 
     def __init__(self, capabilities: Capability) -> None:
@@ -106,11 +107,11 @@ class ResultSetParser:
 
     @property
     def result(self) -> ResultSet:
-        """The rows read so far, under their columns' names."""
+        """The rows read so far and the names of their columns."""
         return ResultSet(self._columns, self._rows)
 
     def feed(self, payload: bytes) -> bool:
-        """Take the next payload; true where it was the last one."""
+        """Parse the next payload; true if it is the last one of the answer."""
         if is_err(payload):
             raise parse_err(payload)
         if self._expected_columns is None:
@@ -134,7 +135,7 @@ class ResultSetParser:
             self.status = parse_ok(payload, self._capabilities).status
             return True
         if payload[:1] == bytes([LOCAL_INFILE_MARKER]):
-            raise ProtocolError("the server asked for a local file, which is never sent")
+            raise ProtocolError("the server requested a local file, which is never sent")
         count = Reader(payload, "column count").lenenc_int()
         if count > MAX_COLUMNS:
             raise ProtocolError(f"malformed column count: {count}")
@@ -148,7 +149,7 @@ class ResultSetParser:
         reader = Reader(payload, "text row")
         cells = [reader.lenenc_bytes_or_null() for _ in self._columns]
         if reader.remaining:
-            raise reader.fail(f"{reader.remaining} bytes too many")
+            raise reader.fail(f"{reader.remaining} bytes follow the last cell")
         return tuple(None if cell is None else _text(cell) for cell in cells)
 
 
@@ -170,5 +171,5 @@ def build_result_set(
 
 
 def _text(cell: bytes) -> str:
-    # Binary values come through a text result as they are; surrogates keep them apart from real text.
+    # A text result contains binary values unchanged; bytes that are not UTF-8 become surrogates.
     return cell.decode("utf-8", "surrogateescape")

@@ -1,8 +1,8 @@
-"""Passwords as Ed25519 keys: MariaDB's two ways to sign what a server sends.
+"""Ed25519 signatures with a password as the key: MariaDB's plugins `client_ed25519` and `parsec`.
 
-`client_ed25519` takes the SHA-512 of a password of any length for an expanded key, where standard Ed25519
-starts from a seed of 32 bytes; so it is put together here from libsodium's operations on the curve. `parsec`
-is standard Ed25519, whose seed PBKDF2 makes of the password and a salt. Sources: MariaDB's
+`client_ed25519` uses the SHA-512 of a password of any length as the expanded key, where standard Ed25519
+starts from a seed of 32 bytes; so the signature is computed here with libsodium's curve operations. `parsec`
+is standard Ed25519 with a seed that PBKDF2 derives from the password and a salt. Sources: MariaDB's
 `plugin/auth_ed25519/ref10/sign.c` and `plugin/auth_parsec/server_parsec.cc`.
 """
 
@@ -22,14 +22,14 @@ from nacl.bindings import (
 from engine.net.protocol.wire import ProtocolError, Reader
 
 SCRAMBLE_SIZE = 32
-"""Bytes of randomness that the server sends to be signed, and that `parsec` adds of its own."""
+"""The number of random bytes that the server sends for the client to sign; `parsec` clients add as many."""
 _FIRST_ITERATIONS = 1024
 _MAX_DOUBLINGS = 3
 _SALT_SIZE = 18
 
 
 def sign_with_password(password: bytes, message: bytes) -> bytes:
-    """The 64 bytes of `client_ed25519`: standard Ed25519 if the password has 32 bytes, else its own."""
+    """The 64 bytes of the `client_ed25519` signature; the same as standard Ed25519 for 32-byte passwords."""
     expanded = bytearray(hashlib.sha512(password).digest())
     expanded[0] &= 248
     expanded[31] = expanded[31] & 63 | 64
@@ -45,22 +45,22 @@ def sign_with_password(password: bytes, message: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ParsecSalt:
-    """What the server stores beside a `parsec` user's public key."""
+    """The key derivation parameters that the server stores with a `parsec` user's public key."""
 
     salt: bytes
     iterations: int
 
     @classmethod
     def parse(cls, payload: bytes) -> ParsecSalt:
-        """Raises `ProtocolError` for another way to derive keys than the one there is."""
+        """Parse the server's packet; raises `ProtocolError` for an unknown key derivation."""
         reader = Reader(payload, "parsec salt")
         method, doublings, salt = reader.take(1), reader.uint(1), reader.rest()
         if method != b"P" or doublings > _MAX_DOUBLINGS or len(salt) != _SALT_SIZE:
-            raise ProtocolError(f"parsec derives keys in a way that nobody knows here ({payload[:2]!r})")
+            raise ProtocolError(f"the server requests an unknown key derivation for parsec ({payload[:2]!r})")
         return cls(salt, _FIRST_ITERATIONS << doublings)
 
     def key(self, password: bytes) -> Ed25519PrivateKey:
-        """The key that the password stands for."""
+        """The private key that is derived from the password."""
         seed = hashlib.pbkdf2_hmac("sha512", password, self.salt, self.iterations, 32)
         return Ed25519PrivateKey.from_private_bytes(seed)
 

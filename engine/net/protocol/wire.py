@@ -1,7 +1,7 @@
-"""The basic types of MySQL's protocol: fixed and length-encoded integers, and strings of every kind.
+"""The basic data types of MySQL's protocol: fixed-length and length-encoded integers, and strings.
 
-A `Reader` walks over one payload and checks every length before it uses it; the `*_bytes` functions build the
-same things. Nothing here knows what a packet means.
+A `Reader` parses one payload from its start to its end and checks every length before it uses it; the
+`*_bytes` functions build the same types. The meaning of packets is in the modules that use this one.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _LENENC_WIDTH = {0xFC: 2, 0xFD: 3, 0xFE: 8}
 class ProtocolError(EngineError):
     """The other side sent bytes that are not MySQL's protocol.
 
-    Where the server is known to speak it, they were damaged on the way, or something else answered: trying
-    again later may help.
+    If the server normally uses the protocol, the bytes were damaged in transit or came from another program,
+    so a later attempt may succeed.
     """
 
     retryable = True
 
 
 class Reader:
-    """A cursor over one payload; raises `ProtocolError` instead of reading past its end."""
+    """A cursor over one payload; reading past its end raises `ProtocolError`."""
 
     __slots__ = ("_data", "_what", "offset")
 
@@ -39,13 +39,13 @@ class Reader:
         return len(self._data) - self.offset
 
     def fail(self, reason: str) -> ProtocolError:
-        """An error that names this payload and the place in it, for the caller to raise."""
+        """An error that names this payload and the current offset, for the caller to raise."""
         return ProtocolError(f"malformed {self._what}: {reason} (byte {self.offset} of {len(self._data)})")
 
     def take(self, length: int) -> bytes:
         """Exactly `length` bytes."""
         if length > self.remaining:
-            raise self.fail(f"{length} bytes wanted, {self.remaining} left")
+            raise self.fail(f"{length} bytes are needed, {self.remaining} are left")
         start = self.offset
         self.offset = start + length
         return bytes(self._data[start : self.offset])
@@ -55,7 +55,7 @@ class Reader:
         return int.from_bytes(self.take(width), "little")
 
     def peek(self) -> int | None:
-        """The next byte, left where it is; null at the end."""
+        """The next byte, without advancing; None at the end."""
         return self._data[self.offset] if self.remaining else None
 
     def lenenc_int(self) -> int:
@@ -65,14 +65,14 @@ class Reader:
             return first
         width = _LENENC_WIDTH.get(first)
         if width is None:
-            raise self.fail(f"0x{first:02x} starts no length-encoded integer")
+            raise self.fail(f"0x{first:02x} does not start a length-encoded integer")
         return self.uint(width)
 
     def lenenc_bytes(self) -> bytes:
-        """A string behind its length-encoded length."""
+        """A string after its length-encoded length."""
         start = self.offset + 1
         if start <= len(self._data) and self._data[start - 1] < NULL_MARKER:
-            # Nearly all are short, and there are many: no calls for them.
+            # Most strings are short, and there are many: read these without further calls.
             end = start + self._data[start - 1]
             if end <= len(self._data):
                 self.offset = end
@@ -80,21 +80,21 @@ class Reader:
         return self.take(self.lenenc_int())
 
     def lenenc_bytes_or_null(self) -> bytes | None:
-        """A cell of a text row: a length-encoded string, or the one byte that stands for NULL."""
+        """A cell of a text row: a length-encoded string, or None for the byte that means NULL."""
         if self._data[self.offset : self.offset + 1] == _NULL:
             self.offset += 1
             return None
         return self.lenenc_bytes()
 
     def short_bytes(self) -> bytes:
-        """A string behind a length of one byte."""
+        """A string after a length of one byte."""
         return self.take(self.uint(1))
 
     def nul_bytes(self) -> bytes:
         """A string up to its NUL, which is skipped."""
         end = self._data.find(b"\0", self.offset)
         if end < 0:
-            raise self.fail("no NUL ends the string")
+            raise self.fail("a string does not end with a NUL")
         value = self.take(end - self.offset)
         self.offset += 1
         return value
@@ -106,7 +106,7 @@ class Reader:
         return self.nul_bytes()
 
     def rest(self) -> bytes:
-        """All that is left."""
+        """All bytes that are left."""
         return self.take(self.remaining)
 
 
@@ -126,24 +126,24 @@ def lenenc_int_bytes(value: int) -> bytes:
 
 
 def lenenc_bytes(value: bytes) -> bytes:
-    """`value` behind its length-encoded length."""
+    """`value` after its length-encoded length."""
     return lenenc_int_bytes(len(value)) + value
 
 
 def lenenc_bytes_or_null(value: bytes | None) -> bytes:
-    """A cell of a text row."""
+    """A cell of a text row; None is NULL."""
     return uint_bytes(NULL_MARKER, 1) if value is None else lenenc_bytes(value)
 
 
 def short_bytes(value: bytes) -> bytes:
-    """`value` behind a length of one byte; raises `ValueError` where it is longer than 255 bytes."""
+    """`value` after a length of one byte; raises `ValueError` if it is longer than 255 bytes."""
     if len(value) > 255:
-        raise ValueError(f"{len(value)} bytes do not fit behind a length of one byte")
+        raise ValueError(f"a length of one byte allows 255 bytes, not {len(value)}")
     return uint_bytes(len(value), 1) + value
 
 
 def nul_bytes(value: bytes) -> bytes:
-    """`value` and a NUL; raises `ValueError` where it holds one itself."""
+    """`value` and a NUL; raises `ValueError` if it contains a NUL itself."""
     if b"\0" in value:
-        raise ValueError("a NUL inside a NUL-terminated string")
+        raise ValueError("a NUL-terminated string cannot contain a NUL")
     return value + b"\0"

@@ -209,8 +209,8 @@ def test_statements_that_leave_the_columns_alone(late: Late, tmp_path: Path) -> 
 def test_a_start_after_the_statement(late: Late, tmp_path: Path) -> None:
     database = late.databases["a column renamed"]
     ended = late.run(tmp_path / "out", tables=f"{database}.*")
-    place = ended.sentence.partition("what stands at ")[2].partition(":")[0]
-    ended = late.run(tmp_path / "later", tables=f"{database}.*", start=place.replace(" position ", ":"))
+    position = ended.sentence.partition("(the event at ")[2].partition(" may have")[0]
+    ended = late.run(tmp_path / "later", tables=f"{database}.*", start=position.replace(" position ", ":"))
     assert ended.status == 0, ended.stderr
     assert rows_of(tmp_path / "later", database, "t") == [{"id": 2, "c": 20, "b": 200}]
 

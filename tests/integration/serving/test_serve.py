@@ -1,4 +1,4 @@
-"""The source of archived binlogs before real clients: the servers' own tools, another reader, our client."""
+"""The archive server with real clients: the servers' own tools, another reader, the engine's client."""
 
 from __future__ import annotations
 

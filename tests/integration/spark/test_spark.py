@@ -340,7 +340,7 @@ def test_commits_that_were_removed_are_missed_by_name(spark: SparkSession, outpu
     output.commit({"shop.orders": orders(1, 1)})
     changes = batch(spark, output)
     shutil.rmtree(output.path / "shop.orders")
-    with pytest.raises(Exception, match=r"00000000000000000000-0.arrow is not there: it was removed"):
+    with pytest.raises(Exception, match=r"00000000000000000000-0.arrow does not exist: it was removed"):
         changes.collect()
 
 

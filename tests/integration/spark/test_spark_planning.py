@@ -145,14 +145,14 @@ def test_tables_are_merged_by_name_or_read_apart(output: Output) -> None:
         Selection(options(output, tables="shop.wide,shop.text")).schema(0, 4)
     apart = Selection(options(output, tables="shop.wide,shop.text", columns="id,_seq")).schema(0, 4)
     assert apart.names == ["id", "_seq"]
-    with pytest.raises(EngineError, match=r"`ID` and `id` differ in case only"):
+    with pytest.raises(EngineError, match=r"`ID` and `id` differ only in case"):
         Selection(options(output, tables="shop.orders,shop.case")).schema(0, 4)
 
 
 def test_columns_are_chosen_in_the_order_asked_for(output: Output) -> None:
     schema = Selection(options(output, columns="_seq, id")).schema(0, 3)
     assert schema.names == ["_seq", "id"]
-    with pytest.raises(EngineError, match=r"no column `nothing`.*there are id, _change_type"):
+    with pytest.raises(EngineError, match=r"no column `nothing`.*the columns are id, _change_type"):
         Selection(options(output, columns="nothing")).schema(0, 3)
 
 

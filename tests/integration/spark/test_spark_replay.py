@@ -136,7 +136,7 @@ def test_a_list_of_differences_is_not_taken_for_a_document(
     before = Change("update_preimage", {"a": 1, "b.c": "x"}, ["text", "vec"])
     after = Change("update_postimage", {"text": diffs}, ["a", "b.c", "text", "vec"])
     loaded = changes_of([insert(**old), before, after])
-    with pytest.raises(SparkRuntimeException, match="lists what changed in a JSON document"):
+    with pytest.raises(SparkRuntimeException, match="has a partial JSON update"):
         replay(loaded, KEYS, partial_images=True).collect()
 
 

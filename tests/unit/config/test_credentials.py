@@ -127,7 +127,7 @@ def test_a_public_key_is_checked_before_it_is_used(tmp_path):
     with pytest.raises(EngineError, match=r"--server-public-key .* cannot be read: No such file"):
         read_public_key(login({"server_public_key": str(path)}).server_public_key)
     path.write_text("no key")
-    with pytest.raises(EngineError, match="holds no RSA key in PEM form"):
+    with pytest.raises(EngineError, match="does not contain an RSA key in PEM form"):
         read_public_key(login({"server_public_key": str(path)}).server_public_key)
     assert read_public_key(login().server_public_key) is None
 

@@ -52,7 +52,7 @@ def test_large_payloads_are_split(size):
 def test_joiner_refuses_a_wrong_sequence():
     joiner = PacketJoiner()
     joiner.feed(packets.frame(b"late", 3)[0])
-    with pytest.raises(ProtocolError, match="packet 3 came where packet 0 was due"):
+    with pytest.raises(ProtocolError, match="packet 3 arrived instead of packet 0"):
         joiner.next()
 
 

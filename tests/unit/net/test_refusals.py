@@ -1,4 +1,4 @@
-"""A server's refusals become one sentence that names the server, the place, and what to do."""
+"""A server's refusals become one sentence that names the server, the position, and what to do."""
 
 from __future__ import annotations
 

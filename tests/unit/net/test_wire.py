@@ -61,7 +61,7 @@ def test_reading_past_the_end_fails(read):
 
 @pytest.mark.parametrize("marker", [0xFB, 0xFF])
 def test_markers_are_no_integers(marker):
-    with pytest.raises(ProtocolError, match="starts no length-encoded integer"):
+    with pytest.raises(ProtocolError, match="does not start a length-encoded integer"):
         Reader(bytes([marker]) + bytes(8)).lenenc_int()
 
 

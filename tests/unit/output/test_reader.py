@@ -88,7 +88,7 @@ def test_missing_and_damaged_files_are_named(out):
     with pytest.raises(ReaderError, match=rf"{second} is damaged"):
         changes.read("shop", "orders")
     shutil.rmtree((out / first).parent)
-    with pytest.raises(ReaderError, match=rf"{first} is not there"):
+    with pytest.raises(ReaderError, match=rf"{first} does not exist"):
         changes.read("shop", "orders")
 
 

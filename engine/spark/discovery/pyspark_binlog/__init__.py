@@ -1,4 +1,4 @@
-"""Spark looks for data sources in installed top-level modules named `pyspark_*`, as their `DefaultSource`."""
+"""Lets Spark discover the data source: it loads `DefaultSource` of installed modules named `pyspark_*`."""
 
 from engine.spark.source import BinlogSource as DefaultSource
 

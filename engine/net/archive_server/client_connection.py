@@ -1,7 +1,7 @@
-"""One client of the source that we serve: logged in, its statements answered, its dump sent.
+"""One client's connection to the archive server: login, statements, dump.
 
-The conversation of a server's session, from the greeting to the last packet, on a blocking socket with a
-thread of its own. Encryption begins where the client asks for it, between the greeting and its answer.
+Each connection has a blocking socket and a thread, which runs it from the greeting to the last packet.
+Encryption begins if the client requests it, between the greeting and the handshake response.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from engine.binlog.files import MAGIC_LENGTH
 from engine.binlog.gtid_encoding import decode_gtid_set
 from engine.binlog.gtid_set import MariadbGtidSet
 from engine.errors import EngineError
-from engine.net.archive_server.answers import answer
 from engine.net.archive_server.archive import Archive
 from engine.net.archive_server.dump import Dump
 from engine.net.archive_server.replica_gtids import (
@@ -28,6 +27,7 @@ from engine.net.archive_server.replica_gtids import (
 from engine.net.archive_server.server_login import STATUS, Account, log_in, make_greeting
 from engine.net.archive_server.server_tls import ServerTls
 from engine.net.archive_server.session import Session
+from engine.net.archive_server.statements import execute_statement
 from engine.net.protocol.capabilities import Capability
 from engine.net.protocol.commands import (
     BINLOG_DUMP_NON_BLOCK,
@@ -49,35 +49,35 @@ _RECEIVE_SIZE = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """What all clients of a source share."""
+class ServerState:
+    """The state that all connections of one archive server share."""
 
     archive: Archive
     account: Account | None
-    """Who may log in; null for anybody."""
+    """The account that can log in; None accepts every client."""
     tls: ServerTls
     replicas: dict[int, Replica] = field(default_factory=dict)
-    """Replicas that have registered, by connection id."""
+    """The registered replicas by connection id."""
 
 
 class _ClientGone(Exception):
-    """The client has hung up."""
+    """The client has closed the connection."""
 
 
-class ServedClient:
-    """One client on its thread."""
+class ClientConnection:
+    """One client's connection; `run` is the main function of its thread."""
 
-    def __init__(self, served: Served, sock: socket.socket, host: str, connection_id: int) -> None:
+    def __init__(self, state: ServerState, sock: socket.socket, host: str, connection_id: int) -> None:
         self.connection_id = connection_id
-        self._served = served
+        self._state = state
         self._socket = sock
         self._host = host
         self._joiner = PacketJoiner(MAX_COMMAND)
         self._capabilities = Capability.NONE
-        self._session = Session(served.archive, connection_id, "", replicas=served.replicas)
+        self._session = Session(state.archive, connection_id, "", replicas=state.replicas)
 
     def run(self) -> None:
-        """Serve the client until it leaves, misbehaves or is hung up on."""
+        """Serve the client until it disconnects, violates the protocol or is disconnected."""
         try:
             self._socket.settimeout(LOGIN_SECONDS)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -88,37 +88,37 @@ class ServedClient:
         except (_ClientGone, OSError, ProtocolError):
             pass
         finally:
-            self._served.replicas.pop(self.connection_id, None)
+            self._state.replicas.pop(self.connection_id, None)
             self._close()
 
     def refuse(self, error: ServerError) -> None:
-        """Turn the client away in place of a greeting."""
+        """Send an error instead of the greeting and close the connection."""
         with self._socket, contextlib.suppress(OSError):
             self._send(build_err(ServerError(error.code, None, error.message)))
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         """End the connection from another thread."""
         with contextlib.suppress(OSError):
-            # Not TLS's own, which would have its thread go on in clear.
+            # Not the TLS socket's own method: it removes TLS, and the thread would continue in clear.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def _close(self) -> None:
         with contextlib.suppress(OSError):
-            # Bytes that nobody has read would have the system throw away our last words.
+            # If received bytes are unread, closing resets the connection and the last packets are lost.
             self._socket.setblocking(False)
             self._socket.recv(_RECEIVE_SIZE)
         self._socket.close()
 
     def _log_in(self) -> bool:
-        newest = self._served.archive.last.format
+        newest = self._state.archive.last.format
         version = version_tuple(newest.server_version)
         greeting = make_greeting(newest.server_version, newest.flavor, version, self.connection_id)
-        exchange = log_in(greeting, self._served.account, self._host, self._served.tls.fingerprint)
+        exchange = log_in(greeting, self._state.account, self._host, self._state.tls.fingerprint)
         try:
             self._send(next(exchange))
             payload = self._read()
             if is_ssl_request(payload):
-                self._socket = self._served.tls.context.wrap_socket(self._socket, server_side=True)
+                self._socket = self._state.tls.context.wrap_socket(self._socket, server_side=True)
                 payload = self._read()
             while True:
                 self._send(exchange.send(payload))
@@ -127,7 +127,7 @@ class ServedClient:
             self._capabilities = end.value.capabilities
             self._session.user = end.value.response.user
             self._session.database = end.value.response.database
-            for payload in end.value.farewell:
+            for payload in end.value.final_payloads:
                 self._send(payload)
             return True
         except ServerError as error:
@@ -137,12 +137,12 @@ class ServedClient:
         return False
 
     def _serve_command(self) -> bool:
-        """Answer the next command; false for the last one."""
+        """Answer the next command; false for COM_QUIT."""
         self._joiner.sequence = 0
         payload = self._read()
         if payload[:1] == bytes([Command.QUIT]):
             return False
-        handle = _COMMANDS.get(payload[0] if payload else -1, ServedClient._unknown)
+        handle = _COMMANDS.get(payload[0] if payload else -1, ClientConnection._unknown)
         try:
             handle(self, payload)
         except ServerError as error:
@@ -161,10 +161,10 @@ class ServedClient:
         self._ok(payload)
 
     def _unknown(self, payload: bytes) -> None:
-        raise ServerError(1047, "08S01", "Unknown command: this source of archived binlogs does not take it")
+        raise ServerError(1047, "08S01", "Unknown command: this server of archived binlogs does not take it")
 
     def _query(self, payload: bytes) -> None:
-        result = answer(parse_query(payload), self._session)
+        result = execute_statement(parse_query(payload), self._session)
         if not result.columns:
             self._ok(payload)
             return
@@ -178,19 +178,19 @@ class ServedClient:
     def _register(self, payload: bytes) -> None:
         command = RegisterSlave.parse(payload)
         host = command.hostname or self._host
-        self._served.replicas[self.connection_id] = Replica(
+        self._state.replicas[self.connection_id] = Replica(
             command.server_id, host, command.port, self._session.replica_uuid
         )
         self._ok(payload)
 
-    def _dump_by_place(self, payload: bytes) -> None:
+    def _dump_by_position(self, payload: bytes) -> None:
         request = BinlogDump.parse(payload)
         state = self._session.connect_state
-        if self._served.archive.last.format.flavor != "mariadb" or state is None:
+        if self._state.archive.last.format.flavor != "mariadb" or state is None:
             self._dump(request, None)
             return
         if self._session.variables.get("slave_until_gtid"):
-            raise dump_refusal("this source of archived binlogs does not stop at a GTID: leave out UNTIL")
+            raise dump_refusal("this server of archived binlogs cannot stop at a GTID: leave out UNTIL")
         gtids = MariadbReplicaGtids(MariadbGtidSet.parse(state))
         self._dump(replace(request, file="", position=MAGIC_LENGTH), gtids)
 
@@ -199,7 +199,7 @@ class ServedClient:
         self._dump(request, MysqlReplicaGtids(decode_gtid_set(request.gtid_data)))
 
     def _dump(self, request: BinlogDump | BinlogDumpGtid, gtids: ReplicaGtids | None) -> None:
-        dump = Dump(self._served.archive, request, self._session.announced_checksum, gtids)
+        dump = Dump(self._state.archive, request, self._session.announced_checksum, gtids)
         try:
             for piece in dump.stream():
                 self._socket.sendall(piece)
@@ -211,10 +211,10 @@ class ServedClient:
             if request.flags & BINLOG_DUMP_NON_BLOCK:
                 self._socket.sendall(dump.packet(build_end(STATUS, self._capabilities)))
             else:
-                self._stay(dump)
+                self._send_heartbeats(dump)
 
-    def _stay(self, dump: Dump) -> None:
-        """Keep a client that waits for more, with a heartbeat whenever it is due, until it leaves."""
+    def _send_heartbeats(self, dump: Dump) -> None:
+        """Send a heartbeat each period to a client that waits for more events, until it disconnects."""
         period = self._session.heartbeat_seconds or None
         while True:
             readable, _, _ = select.select([self._socket], [], [], period)
@@ -229,7 +229,7 @@ class ServedClient:
 
     def _read(self) -> bytes:
         while (payload := self._joiner.next()) is None:
-            # No more than this packet: the first bytes of TLS may follow right behind it.
+            # Receive this packet only: the first bytes of TLS may follow it.
             received = self._socket.recv(self._joiner.missing)
             if not received:
                 raise _ClientGone
@@ -237,12 +237,12 @@ class ServedClient:
         return payload
 
 
-_COMMANDS: dict[int, Callable[[ServedClient, bytes], None]] = {
-    Command.INIT_DB: ServedClient._use,
-    Command.QUERY: ServedClient._query,
-    Command.PING: ServedClient._ok,
-    Command.BINLOG_DUMP: ServedClient._dump_by_place,
-    Command.BINLOG_DUMP_GTID: ServedClient._dump_by_gtid,
-    Command.REGISTER_SLAVE: ServedClient._register,
-    Command.RESET_CONNECTION: ServedClient._reset,
+_COMMANDS: dict[int, Callable[[ClientConnection, bytes], None]] = {
+    Command.INIT_DB: ClientConnection._use,
+    Command.QUERY: ClientConnection._query,
+    Command.PING: ClientConnection._ok,
+    Command.BINLOG_DUMP: ClientConnection._dump_by_position,
+    Command.BINLOG_DUMP_GTID: ClientConnection._dump_by_gtid,
+    Command.REGISTER_SLAVE: ClientConnection._register,
+    Command.RESET_CONNECTION: ClientConnection._reset,
 }

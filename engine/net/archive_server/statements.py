@@ -1,7 +1,7 @@
-"""What the source that we serve answers to statements: the few that replicas, binlog tools and drivers ask.
+"""Executes the SQL statements that replicas, binlog tools and drivers send to the archive server.
 
-A statement is matched against one table of patterns; what SELECT lists and SET may hold is in
-`engine.net.archive_server.session`. Everything else is refused by name.
+A statement is matched against one table of patterns; the expressions of SELECT and SET are in
+`engine.net.archive_server.session`. Every other statement is refused with a syntax error that quotes it.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from engine.net.archive_server.session import (
     Session,
     Value,
     is_expression,
-    not_understood,
     split_list,
     system_variable,
     unquote,
+    unsupported_syntax,
     value_of,
     variable_names,
 )
 from engine.net.protocol.resultset import ResultSet
 
 MAX_STATEMENT = 8192
-"""Characters of the longest statement that is looked at; drivers ask for less."""
+"""The longest statement in characters that is parsed; drivers send shorter ones."""
 _MAX_WILDCARDS = 4
-"""With many more in one pattern, matching would take for ever."""
+"""The time of a match grows exponentially with their number in a pattern."""
 
 
-def answer(statement: str, session: Session) -> ResultSet:
-    """The rows for a statement, none for one that returns none; raises `ServerError` as a server would."""
+def execute_statement(statement: str, session: Session) -> ResultSet:
+    """The result of a statement, without columns if it returns no rows; raises `ServerError` if refused."""
     text = _COMMENT.sub(" ", statement[:MAX_STATEMENT]).strip().rstrip(";").strip()
     if len(statement) > MAX_STATEMENT:
-        raise not_understood(text)
+        raise unsupported_syntax(text)
     for pattern, give in _STATEMENTS:
         if match := pattern.fullmatch(text):
             return give(match, session)
-    raise not_understood(text)
+    raise unsupported_syntax(text)
 
 
 def _set(match: re.Match[str], session: Session) -> ResultSet:
@@ -142,6 +142,6 @@ _USER_VARIABLE_ASSIGNMENT = re.compile(r"@`?(?P<name>[\w.$]+)`?\s*:?=\s*(?P<valu
 
 def _like(pattern: str) -> re.Pattern[str]:
     if pattern.count("%") > _MAX_WILDCARDS:
-        raise not_understood(pattern)
+        raise unsupported_syntax(pattern)
     wildcards = {"%": ".*", "_": "."}
     return re.compile("".join(wildcards.get(c, re.escape(c)) for c in pattern), re.IGNORECASE)

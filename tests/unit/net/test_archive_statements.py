@@ -1,4 +1,4 @@
-"""What the source of archived binlogs answers to statements, and what it refuses."""
+"""The statements that the archive server executes, and those that it refuses."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.net.archive_server.answers import MAX_STATEMENT, answer
 from engine.net.archive_server.archive import Archive
 from engine.net.archive_server.session import Session
+from engine.net.archive_server.statements import MAX_STATEMENT, execute_statement
 from engine.net.protocol.commands import Replica
 from engine.net.protocol.packets import ServerError
 from tests.support.binlog_builder import write_binlog
@@ -53,44 +53,46 @@ def only(result):
     ],
 )  # fmt: skip
 def test_selects(session, statement, columns, row):
-    result = answer(statement, session)
+    result = execute_statement(statement, session)
     assert (result.columns, result) == (columns, [row])
 
 
 def test_user_variables_are_remembered(session):
     assert (
-        answer("SET @master_binlog_checksum = @@global.binlog_checksum, @b:='x,y', NAMES utf8mb4", session)
+        execute_statement(
+            "SET @master_binlog_checksum = @@global.binlog_checksum, @b:='x,y', NAMES utf8mb4", session
+        )
         == []
     )
     assert session.announced_checksum == "CRC32"
-    assert answer("SELECT @B, @master_binlog_checksum", session) == [("x,y", "CRC32")]
-    answer("SET @source_heartbeat_period = 1500000000", session)
+    assert execute_statement("SELECT @B, @master_binlog_checksum", session) == [("x,y", "CRC32")]
+    execute_statement("SET @source_heartbeat_period = 1500000000", session)
     assert session.heartbeat_seconds == 1.5
     for nonsense in ("9" * 8000, "-1", "'soon'", "NULL"):
-        answer(f"SET @source_heartbeat_period = {nonsense}", session)
+        execute_statement(f"SET @source_heartbeat_period = {nonsense}", session)
         assert session.heartbeat_seconds == 0
-    answer("SET @source_heartbeat_period = 1", session)
+    execute_statement("SET @source_heartbeat_period = 1", session)
     assert session.heartbeat_seconds == 0.001
-    answer("SET @slave_uuid='u'", session)
+    execute_statement("SET @slave_uuid='u'", session)
     assert session.replica_uuid == "u"
 
 
 def test_a_client_that_says_nothing_announces_nothing(session):
-    answer("SET NAMES utf8mb4", session)
+    execute_statement("SET NAMES utf8mb4", session)
     assert session.announced_checksum is None
     assert session.heartbeat_seconds == 0
 
 
 def test_variables(session):
-    assert answer("SHOW VARIABLES LIKE 'binlog\\_row%'", session) == [
+    assert execute_statement("SHOW VARIABLES LIKE 'binlog\\_row%'", session) == [
         ("binlog_row_image", "FULL"),
         ("binlog_row_metadata", "MINIMAL"),
     ]
     where = (
         "show global variables where Variable_name in ('LOG_BIN', \"server_id\") or variable_name = 'nothing'"
     )
-    assert answer(where, session) == [("log_bin", "ON"), ("server_id", "5")]
-    assert len(answer("SHOW VARIABLES", session)) > 30
+    assert execute_statement(where, session) == [("log_bin", "ON"), ("server_id", "5")]
+    assert len(execute_statement("SHOW VARIABLES", session)) > 30
 
 
 def test_each_flavor_has_its_own_gtid_variables(archives):
@@ -99,16 +101,19 @@ def test_each_flavor_has_its_own_gtid_variables(archives):
         ("mariadb", "gtid_binlog_pos", "gtid_executed"),
     ):
         session = Session(archives[flavor], 1, "u")
-        assert only(answer(f"SELECT @@{name}", session)) == ""
+        assert only(execute_statement(f"SELECT @@{name}", session)) == ""
         with pytest.raises(ServerError, match="Unknown system variable"):
-            answer(f"SELECT @@{other}", session)
+            execute_statement(f"SELECT @@{other}", session)
 
 
 def test_logs_and_positions(session, archives):
     sizes = [str(binlog.size) for binlog in archives["mysql"].binlogs]
-    assert answer("SHOW BINARY LOGS", session) == [("mysql.000001", sizes[0]), ("mysql.000002", sizes[1])]
+    assert execute_statement("SHOW BINARY LOGS", session) == [
+        ("mysql.000001", sizes[0]),
+        ("mysql.000002", sizes[1]),
+    ]
     for statement in ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS"):
-        result = answer(statement, session)
+        result = execute_statement(statement, session)
         assert result == [("mysql.000002", sizes[1], "", "", "")]
         assert result.columns[:2] == ("File", "Position")
 
@@ -116,12 +121,12 @@ def test_logs_and_positions(session, archives):
 def test_the_gtids_before_a_place(archives):
     session = Session(archives["mariadb"], 1, "u")
     # As replicas ask that go by position: the first file has no name.
-    assert only(answer("SELECT binlog_gtid_pos('',4)", session)) == ""
-    assert only(answer("SELECT BINLOG_GTID_POS('nothing.000001', 4)", session)) is None
+    assert only(execute_statement("SELECT binlog_gtid_pos('',4)", session)) == ""
+    assert only(execute_statement("SELECT BINLOG_GTID_POS('nothing.000001', 4)", session)) is None
 
 
 def test_replicas(session):
-    result = answer("SHOW REPLICAS", session)
+    result = execute_statement("SHOW REPLICAS", session)
     assert dict(zip(result.columns, result[0], strict=True))["Replica_UUID"] == "some-uuid"
 
 
@@ -135,14 +140,14 @@ def test_replicas(session):
     ],
 )
 def test_what_an_archive_does_not_have_is_empty_and_has_columns(session, statement):
-    result = answer(statement, session)
+    result = execute_statement(statement, session)
     assert result == []
     assert result.columns
 
 
 @pytest.mark.parametrize("statement", ["BEGIN", "COMMIT", "use shop", "FLUSH TABLES"])
 def test_harmless_statements_are_fine(session, statement):
-    assert answer(statement, session).columns == ()
+    assert execute_statement(statement, session).columns == ()
 
 
 @pytest.mark.parametrize(
@@ -161,7 +166,7 @@ def test_harmless_statements_are_fine(session, statement):
 )
 def test_everything_else_is_refused_by_name(session, statement, code):
     with pytest.raises(ServerError) as caught:
-        answer(statement, session)
+        execute_statement(statement, session)
     assert caught.value.code == code
     assert len(str(caught.value)) < 300
 
@@ -171,11 +176,11 @@ def test_everything_else_is_refused_by_name(session, statement, code):
 )
 def test_no_statement_raises_anything_else(archives, start, rest):
     with contextlib.suppress(ServerError):
-        answer(start + rest, Session(archives["mysql"], 1, "u"))
+        execute_statement(start + rest, Session(archives["mysql"], 1, "u"))
 
 
 def test_long_white_space_takes_no_long_time(session):
     with contextlib.suppress(ServerError):
-        answer("SELECT 1" + " " * (MAX_STATEMENT - 10) + "x", session)
+        execute_statement("SELECT 1" + " " * (MAX_STATEMENT - 10) + "x", session)
     with contextlib.suppress(ServerError):
-        answer("SELECT " + "'" * (MAX_STATEMENT - 10), session)
+        execute_statement("SELECT " + "'" * (MAX_STATEMENT - 10), session)
