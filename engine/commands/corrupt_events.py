@@ -17,7 +17,7 @@ _BinlogPosition = tuple[str, int]
 
 
 class CorruptEventRereads:
-    """The positions at which a server's binlog was corrupt: each is read a second time, once."""
+    """The positions at which a server's binlog was corrupt: each is read a second time."""
 
     def __init__(self) -> None:
         self._positions: set[_BinlogPosition] = set()

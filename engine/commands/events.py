@@ -45,7 +45,7 @@ def server_events_command(settings: ServerEventsSettings) -> int:
     """Print the events of a server's binlog; returns the exit code. Raises `EngineError`."""
     connection = settings.connection
     login = read_login(connection, os.environ, interactive=sys.stdin.isatty())
-    address = ServerAddress(connection.host, connection.port, login, connection.socket)
+    address = ServerAddress(connection.host, connection.port, login, connection.unix_socket)
     show_server_events(
         partial(connect, address),
         server_id=connection.server_id,

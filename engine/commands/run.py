@@ -110,7 +110,7 @@ def _addresses(settings: ConnectionSettings, login: Login) -> list[ServerAddress
         if match is None:
             raise EngineError(f"--host {settings.host} names no server in {name!r}: give HOST or HOST:PORT")
         host, port = match["v6"] or match["host"], int(match["port"] or settings.port)
-        addresses.append(ServerAddress(host, port, login, settings.socket))
+        addresses.append(ServerAddress(host, port, login, settings.unix_socket))
     return addresses
 
 

@@ -183,4 +183,4 @@ _OPTIONS: dict[str, tuple[str, Callable[[str], str | None]]] = {
 precedence over earlier ones: `ssl` and similar ones are those of MariaDB and of MySQL before 5.7.11."""
 _PASSWORDS = {"password": 0, "password1": 0, "password2": 1, "password3": 2}
 _REFUSED = ("ssl-capath", "ssl-crl", "ssl-crlpath")
-"""Options that demand more security than the engine provides; ignoring them would be unsafe."""
+"""Options that are not supported; to ignore them would make a connection less safe than configured."""

@@ -25,7 +25,7 @@ class ConnectionSettings:
 
     host: Annotated[str, Setting("server to read from; several with commas, tried in turn")] = "127.0.0.1"
     port: Annotated[int, Setting("its port", least=1, most=65535)] = 3306
-    socket: Annotated[str | None, Setting("its unix socket, instead of host and port")] = None
+    socket: Annotated[Path | None, Setting("its unix socket, instead of host and port")] = None
     user: Annotated[str, Setting("user with REPLICATION SLAVE (and best REPLICATION CLIENT, and SELECT)")]
     password_env: Annotated[
         str | None, Setting("environment variable that holds the password [MYSQL_PWD]")
@@ -62,6 +62,11 @@ class ConnectionSettings:
             "our id as a replica; by default one derived from the output folder", least=0, most=(1 << 32) - 1
         ),
     ] = 0
+
+    @property
+    def unix_socket(self) -> str | None:
+        """The path of the unix socket as Python's `socket` takes it."""
+        return None if self.socket is None else str(self.socket)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,7 +130,7 @@ NO_TLS = Tls(TlsMode.DISABLED)
 def explain(error: OSError, where: str, tls: Tls) -> EngineError:
     """The error for a TLS failure on the connection to `where`; most are configuration errors.
 
-    Only damage in transit may not occur on the next try; it is a `ConnectionFailed`.
+    Damage in transit is a `ConnectionFailed`, since the next try may succeed.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         sentence = _UNTRUSTED.get(error.verify_code, _UNTRUSTED_OTHERWISE)

@@ -42,11 +42,11 @@ class Slots:
                     self._mapped.madvise(_MADV_POPULATE_WRITE, slot * SLOT_BYTES + offset, size)
 
     def batch(self, slot: int, size: int = BATCH_ROOM) -> Bytes:
-        """The first bytes of a slot's room for a batch. Slot numbers and lengths are range-checked."""
+        """The first bytes of a slot's room for a batch. Raises `EngineError` for an invalid slot or size."""
         return self._part(slot, 0, BATCH_ROOM, 0, size)
 
     def result(self, slot: int, start: int = 0, size: int = RESULT_ROOM) -> Bytes:
-        """Bytes of a slot's room for a result. Slot numbers and lengths are range-checked."""
+        """Bytes of a slot's room for a result. Raises `EngineError` for an invalid slot or range."""
         return self._part(slot, BATCH_ROOM, RESULT_ROOM, start, size)
 
     def _part(self, slot: int, offset: int, room: int, start: int, size: int) -> Bytes:

@@ -76,6 +76,7 @@ def test_lists(tmp_path, text):
         ("password_env = 5", {"password_env": "5"}),
         ('tls_ca = "/etc/ca.pem"', {"tls_ca": Path("/etc/ca.pem")}),
         ('tls_ca = "~/ca.pem"', {"tls_ca": Path.home() / "ca.pem"}),
+        ('socket = "~/mysqld.sock"', {"socket": Path.home() / "mysqld.sock"}),
         ('password_file = "~/password"', {"password_file": Path.home() / "password"}),
         ("retry_seconds = inf", {"retry_seconds": float("inf")}),
     ],

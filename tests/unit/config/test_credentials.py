@@ -65,9 +65,9 @@ def test_values_of_an_option_file_are_checked_as_others_are(option_file):
 
 def test_a_socket_in_an_option_file_does_not_stand_in_for_a_host_that_was_named(option_file):
     path = option_file("[client]\nsocket=/run/mysqld.sock\n")
-    assert values({"defaults_file": path}).socket == "/run/mysqld.sock"
+    assert values({"defaults_file": path}).socket == Path("/run/mysqld.sock")
     assert values({"defaults_file": path, "host": "db1"}).socket is None
-    assert values({"defaults_file": path, "host": "db1", "socket": "/mine"}).socket == "/mine"
+    assert values({"defaults_file": path, "host": "db1", "socket": "/mine"}).socket == Path("/mine")
 
 
 def test_where_a_password_comes_from(option_file, tmp_path, monkeypatch):
