@@ -66,7 +66,8 @@ class Decoded:
 
     @property
     def error(self) -> str | None:
-        return next((result.error for result in self.results if result.error), None)
+        failures = (result.status.failure for result in self.results)
+        return next((failure.message for failure in failures if failure), None)
 
 
 def decode_all(batches: Sequence[OutgoingBatch], options: DecodeOptions | None = None) -> Decoded:
