@@ -290,7 +290,7 @@ def _exit_sentence(name: str, exitcode: int) -> str:
         return LOST
     how = f"was killed by {signal.Signals(-exitcode).name}" if exitcode < 0 else f"exited with {exitcode}"
     hint = " (out of memory?)" if exitcode == -signal.SIGKILL else ""
-    return f"the {name} process {how}{hint}: start the engine again, it goes on from its last commit"
+    return f"the {name} process {how}{hint}: start the engine again, it resumes from its last commit"
 
 
 def decoder_count(workers: int) -> int:

@@ -132,7 +132,7 @@ def test_a_process_that_ends_without_a_word_ends_the_run(standing_in, tmp_path):
     outcome = run(tmp_path, stop=False)
     assert (
         outcome.error
-        == "the decoder-0 process exited with 3: start the engine again, it goes on from its last commit"
+        == "the decoder-0 process exited with 3: start the engine again, it resumes from its last commit"
     )
 
 
