@@ -11,8 +11,8 @@ from engine.binlog import event_types as types
 from engine.binlog.table_changes import ANY_TABLE
 from engine.errors import BinlogError, ConnectionFailed, EngineError
 from engine.net.batching.batcher import Batcher
-from engine.net.batching.cutter import OutgoingBatch
-from engine.net.batching.stream_place import StreamPlace
+from engine.net.batching.outgoing_batch import OutgoingBatch
+from engine.net.batching.stream_position import StreamPosition
 from engine.net.client import statements_ahead
 from engine.net.client.server_queries import SourceFacts
 from engine.net.client.statements_ahead import StatementsAhead, changes_in
@@ -117,8 +117,8 @@ def _batch(batch: OutgoingBatch, end: int) -> OutgoingBatch:
     return replace(batch, header=header)
 
 
-def here(position: int) -> StreamPlace:
-    return StreamPlace(FILE, position, position - 10)
+def here(position: int) -> StreamPosition:
+    return StreamPosition(FILE, position, position - 10)
 
 
 class TestReadingAhead:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import zmq
 
-from engine.net.batching.cutter import OutgoingBatch
-from engine.net.batching.stream_place import Place
+from engine.net.batching.outgoing_batch import OutgoingBatch
+from engine.net.batching.stream_position import FilePosition
 from engine.pipeline.child import Child, Stopped
 from engine.pipeline.messages import Ack, multipart
 from engine.pipeline.shared_slots import SlotPool, Slots
@@ -54,8 +54,8 @@ class BatchSender:
         """Lends the buffers of batches; a slot comes back when the sink has taken its batch."""
         self._outstanding: deque[_Outstanding] = deque()
         self._outstanding_bytes = 0
-        self._uncommitted: deque[tuple[int, Place]] = deque()
-        self.committed: Place | None = None
+        self._uncommitted: deque[tuple[int, FilePosition]] = deque()
+        self.committed: FilePosition | None = None
         """Everything before that place is safe on disk; null until something is. As of `take_acks`."""
         self._batches = child.socket(zmq.PUSH, queued=1)
         self._batches.bind(batches_endpoint)

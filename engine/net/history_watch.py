@@ -12,7 +12,7 @@ import time
 from functools import partial
 
 from engine.errors import ConnectionFailed, EngineError
-from engine.net.batching.stream_place import Place, place_order
+from engine.net.batching.stream_position import FilePosition, position_order
 from engine.net.client import server_queries
 from engine.net.client.connect import connect
 from engine.net.client.position_search import file_begun
@@ -34,7 +34,7 @@ class HistoryWatch:
         self._due = time.monotonic() + _CHECK_SECONDS
         # MariaDB would have the answer wait until a commit is acknowledged, which we could not do meanwhile.
         self._asks = not (origin.semi_sync and facts.flavor == "mariadb")
-        self._stuck_at: Place | None = None
+        self._stuck_at: FilePosition | None = None
 
     def idle(self, file: str, position: int) -> None:
         """The server claims that its binlog ends there. Raises `ConnectionFailed` if it does not.
@@ -51,7 +51,7 @@ class HistoryWatch:
         except Refusal:
             # It takes a privilege that a dump does not need.
             return
-        behind = place_order((here.file, here.position)) < place_order(ours)
+        behind = position_order((here.file, here.position)) < position_order(ours)
         ahead = not behind and (here.file, here.position) != ours
         if behind or (ahead and self._stuck_at == ours):
             raise ConnectionFailed(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from engine.errors import ConnectionFailed
 from engine.net.batch_sender import BatchSender
-from engine.net.batching.stream_place import Place
+from engine.net.batching.stream_position import FilePosition
 from engine.net.client.compressed_stream import Stream
 from engine.net.protocol.packets import HEADER_SIZE, OK_MARKER, frame
 from engine.net.protocol.wire import uint_bytes
@@ -49,7 +49,7 @@ def read_beginning(stream: Stream, pending: bytes) -> bytes:
     return pending
 
 
-def acknowledgement(place: Place) -> bytes:
+def acknowledgement(place: FilePosition) -> bytes:
     """The packet that tells the server that everything before that place is safe."""
     file, position = place
     return frame(uint_bytes(_MAGIC, 1) + uint_bytes(position, 8) + file.encode(), 0)[0]
@@ -61,7 +61,7 @@ class Acknowledger:
     def __init__(self, stream: Stream, sender: BatchSender) -> None:
         self._stream = stream
         self._outlet = sender
-        self._told: Place | None = None
+        self._told: FilePosition | None = None
 
     def tell(self) -> None:
         """Take in what the sink says, and tell the server if that is news. Raises `OSError`."""

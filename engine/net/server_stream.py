@@ -66,7 +66,7 @@ def follow_server(child: Child, sender: BatchSender, origin: ServerSource, decod
         if origin.semi_sync:
             pending = read_beginning(stream, pending)
         ahead = StatementsAhead(partial(connect, origin.address), facts, _beside_dump(child))
-        catalog = TableCatalog(origin, facts.flavor, side, ahead, lambda: batcher.place)
+        catalog = TableCatalog(origin, facts.flavor, side, ahead, lambda: batcher.stream_position)
         batcher = Batcher(
             catalog.describe,
             file=file,

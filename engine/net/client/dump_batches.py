@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from engine.config.decode_options import DecodeOptions
 from engine.errors import ConnectionFailed
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
-from engine.net.batching.cutter import OutgoingBatch
+from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.client import server_queries
 from engine.net.client.compressed_stream import Stream
 from engine.net.client.connection import Connection

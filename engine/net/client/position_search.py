@@ -26,7 +26,7 @@ from engine.binlog.gtid_events import gtid_ranges
 from engine.binlog.gtid_set import MysqlGtidSet
 from engine.errors import EngineError
 from engine.kernels.kernel import Int64s
-from engine.net.batching.cutter import OutgoingBatch
+from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
 from engine.net.client.dump_batches import dump_batches

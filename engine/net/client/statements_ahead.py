@@ -27,8 +27,8 @@ from engine.binlog.table_changes import ANY_TABLE, Name, changed_tables, names_o
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError, EventError
-from engine.net.batching.cutter import OutgoingBatch
-from engine.net.batching.stream_place import Place, StreamPlace, place_order
+from engine.net.batching.outgoing_batch import OutgoingBatch
+from engine.net.batching.stream_position import FilePosition, StreamPosition, position_order
 from engine.net.client.connection import Connection
 from engine.net.client.dump_batches import Meanwhile, dump_batches
 from engine.net.client.server_queries import MAX_DUMP_POSITION, SourceFacts
@@ -44,7 +44,7 @@ _STATEMENTS_ONLY = DecodeOptions(tables=TableFilter(excluded=("*.*",)))
 class Change:
     """What may have changed a table's columns, and where."""
 
-    place: Place
+    place: FilePosition
     what: str
 
 
@@ -62,14 +62,14 @@ class StatementsAhead:
         self._meanwhile = meanwhile
         self._last: dict[Name, Change] = {}
         """Name → the last change of it."""
-        self._end: Place | None = None
+        self._end: FilePosition | None = None
 
     @property
-    def end(self) -> Place | None:
+    def end(self) -> FilePosition | None:
         """Up to where the binlog was read; None before it was."""
         return self._end
 
-    def read(self, here: StreamPlace, end: Place | None) -> None:
+    def read(self, here: StreamPosition, end: FilePosition | None) -> None:
         """Read on to the end of the binlog, unless it was read up to `end` already.
 
         Raises `EngineError` where the server cannot be asked now.
@@ -77,7 +77,7 @@ class StatementsAhead:
         if self._end is None or not here.is_before(self._end) or self._end[1] > MAX_DUMP_POSITION:
             self._end = here.file, here.boundary
             self._last.clear()
-        elif end is not None and place_order(end) <= place_order(self._end):
+        elif end is not None and position_order(end) <= position_order(self._end):
             return
         # What the stream has come past is of no use any more.
         self._last = {name: change for name, change in self._last.items() if here.is_before(change.place)}
@@ -87,16 +87,16 @@ class StatementsAhead:
             if error.retryable:
                 raise
             # It may stand before an event that the stream has come to, as a dump starts a little earlier.
-            place = max(self._end, (here.file, here.position), key=place_order)
+            place = max(self._end, (here.file, here.position), key=position_order)
             self._note([ANY_TABLE], place, f"a part of the binlog that cannot be read ({error})")
 
-    def change_of(self, database: str, table: str, here: StreamPlace) -> Change | None:
+    def change_of(self, database: str, table: str, here: StreamPosition) -> Change | None:
         """The last change, in what was read, that may be one of this table and comes after `here`."""
         found = [self._last.get(name) for name in names_of(database, table)]
         changes = [change for change in found if change is not None and here.is_before(change.place)]
-        return max(changes, key=lambda change: place_order(change.place), default=None)
+        return max(changes, key=lambda change: position_order(change.place), default=None)
 
-    def _read_on(self, start: Place) -> None:
+    def _read_on(self, start: FilePosition) -> None:
         batches = dump_batches(
             self._connect(), self._facts, *start, decode=_STATEMENTS_ONLY, meanwhile=self._meanwhile
         )
@@ -108,14 +108,14 @@ class StatementsAhead:
                 if header.ends_transaction and not header.end_of_stream:
                     self._end = header.resume_file, header.resume_position
 
-    def _note(self, names: Iterable[Name], place: Place, what: str) -> None:
+    def _note(self, names: Iterable[Name], place: FilePosition, what: str) -> None:
         change = Change(place, what)
         self._last |= dict.fromkeys(names, change)
         if len(self._last) > MOST_NAMES:
             self._last = {ANY_TABLE: change}
 
 
-def changes_in(batch: OutgoingBatch) -> Iterator[tuple[Place, frozenset[Name], str]]:
+def changes_in(batch: OutgoingBatch) -> Iterator[tuple[FilePosition, frozenset[Name], str]]:
     """Of each statement that may change tables: its place, the tables, and its text, shortened.
 
     Raises `BinlogError` for one that is damaged.
