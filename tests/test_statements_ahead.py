@@ -135,8 +135,8 @@ class TestReadingAhead:
         ahead.read(here(300), (FILE, 2000))
         assert binlog.asked == [(FILE, 190), (FILE, 1000)]
         assert ahead.end == (FILE, 2000)
-        assert ahead.change_of("shop", "t", here(300)).place == (FILE, 500)
-        assert ahead.change_of("SHOP", "U", here(300)).place == (FILE, 1500)
+        assert ahead.change_of("shop", "t", here(300)).position == (FILE, 500)
+        assert ahead.change_of("SHOP", "U", here(300)).position == (FILE, 1500)
         assert ahead.change_of("shop", "v", here(300)) is None
 
     def test_what_the_stream_came_past_does_not_count(self, binlog: Binlog):

@@ -89,9 +89,9 @@ from engine.net.batching.transaction_state import (
 """Why the kernel returned.
 
 MORE: the next event is not complete. NEEDS_PYTHON: at the cursor is a format description, a rotation, an
-unknown table map, a compressed transaction or a damaged heartbeat. END and SERVER_ERROR: at the cursor is an EOF or
-ERR packet. INDEX_FULL and IDS_FULL: the index or the table of ids has no room for the event at the cursor.
-AT_STOP: the event at the cursor starts at STOP_POSITION or after it. All others are damage.
+unknown table map, a compressed transaction or a damaged heartbeat. END and SERVER_ERROR: at the cursor is an
+EOF or ERR packet. INDEX_FULL and IDS_FULL: the index or the table of ids has no room for the event at the
+cursor. AT_STOP: the event at the cursor starts at STOP_POSITION or after it. All others are damage.
 """
 
 REASONS = {

@@ -83,9 +83,9 @@ def start_place(
         return StartPlace(here.file, here.position, None)
     if _LIKE_A_TIME.match(start):
         # Brings the kernels along, which take their time to import and are not needed otherwise.
-        from engine.net.client.position_search import place_at
+        from engine.net.client.position_search import position_at
 
-        found = place_at(connect, facts, _moment(start))
+        found = position_at(connect, facts, _moment(start))
         return StartPlace(found.file, found.position, found.gtid_set)
     kind, colon, rest = start.partition(":")
     if kind == "gtid" and colon:

@@ -148,7 +148,7 @@ class TableCatalog:
         change = self._ahead.change_of(table_map.database, table_map.table, here)
         if change is None:
             return None
-        file, position = change.place
+        file, position = change.position
         return f"it may have been changed by what stands at {file} position {position}: {change.what}"
 
     def _remembered(self, table_map: TableMap, here: StreamPosition) -> bytes | None:
