@@ -161,8 +161,8 @@ class _Receiver:
             self._flush_when_due()
         if not self._stops_at_end:
             raise ConnectionFailed(
-                f"the server ended the stream at {self._dump.position}, as it does when it shuts down or when "
-                "our connection is killed: see the server's error log"
+                f"the server ended the stream at {self._dump.position}, as it does when it shuts down or "
+                "when our connection is killed: see the server's error log"
             )
 
     def _meanwhile(self) -> None:
@@ -203,7 +203,7 @@ class _Receiver:
 def _waiting(
     child: Child, sender: BatchSender, stream: Stream, origin: ServerSource
 ) -> Callable[[float], bool]:
-    """A function that waits some seconds for the stream or the sink; returns whether the stream has bytes.
+    """A function that waits some seconds for the stream or the sink; true if the stream has bytes.
 
     It raises `Stopped` when the process is to end.
     """

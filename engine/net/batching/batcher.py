@@ -234,7 +234,7 @@ class Batcher:
             self._cutter.stamp,
             self._marker,
             self._format.query_header,
-            self._format.description.checksum_length,
+            self._format.checksum_length,
         )
 
     def _failure(self, status: int) -> EngineError:

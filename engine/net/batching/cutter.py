@@ -128,7 +128,7 @@ class Cutter:
                 self._buffer.data,
                 self._buffer.index[:count],
                 self._format.query_header,
-                self._format.description.checksum_length,
+                self._format.checksum_length,
             )
         # The events after the boundary were indexed for this batch; the next one needs their tables as well.
         later = self._tables.used_catalog(self.stamp) if has_later else {}

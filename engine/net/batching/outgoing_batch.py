@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ class OutgoingBatch:
 
 def batch_of(header: Batch, events: Sequence[bytes]) -> OutgoingBatch:
     """A batch of a few events that are not in a buffer, or of none."""
-    starts = np.cumsum([0, *map(len, events)])[:-1]
-    rows = [(start, event[4]) for start, event in zip(starts, events, strict=True)]
+    starts = accumulate(map(len, events), initial=0)
+    rows = [(start, event[4]) for start, event in zip(starts, events, strict=False)]
     index = np.array(rows, np.uint32).reshape(-1, 2)
     return OutgoingBatch(header, index, np.frombuffer(b"".join(events), np.uint8))

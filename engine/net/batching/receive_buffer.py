@@ -47,7 +47,7 @@ class ReceiveBuffer:
     @property
     def has_boundary(self) -> bool:
         """Whether one of the events ends a transaction."""
-        return self._state.boundary.rows > self.context
+        return self._state.boundary_rows > self.context
 
     @property
     def idle(self) -> bool:
@@ -63,8 +63,8 @@ class ReceiveBuffer:
     @property
     def is_full(self) -> bool:
         """Whether there is no room for the whole next event."""
-        fits = self._state.cursor + self._state.needed <= len(self.data)
-        return self.filled == len(self.data) or (not fits and self.has_events)
+        size = len(self.data)
+        return self.filled == size or (self._state.needed_end > size and self.has_events)
 
     def space(self) -> memoryview:
         """The room for the next bytes; never empty."""
@@ -108,7 +108,7 @@ class ReceiveBuffer:
         gtid_row = self._state.gtid_row
         needed = [] if gtid_row is None else [gtid_row]
         maps = np.nonzero((rows[:, 1] & ~np.uint32(TRANSACTION_END)) == types.TABLE_MAP_EVENT)[0]
-        maps = maps[maps >= self._state.boundary.rows] if self.has_boundary else maps
+        maps = maps[maps >= self._state.boundary_rows] if self.has_boundary else maps
         ids = np.zeros(len(maps), np.int64)
         for byte in range(6):
             ids |= self.data[rows[maps, 0] + types.HEADER_LENGTH + byte].astype(np.int64) << (8 * byte)

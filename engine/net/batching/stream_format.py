@@ -18,16 +18,15 @@ class StreamFormat:
         self._event = b""
         self.description = FormatDescription.assumed(checksum_algorithm)
         """The format of the events from here on."""
+        self.checksum_length = self.description.checksum_length
+        """Bytes of the checksum after each event."""
+        self.query_header = UNKNOWN_FORMAT
+        """Length of a query event's post header; `UNKNOWN_FORMAT` before the first format description."""
 
     @property
     def context(self) -> list[bytes]:
         """The format description event, with which every batch begins; empty before the first one."""
         return [self._event] if self._event else []
-
-    @property
-    def query_header(self) -> int:
-        """Length of a query event's post header; `UNKNOWN_FORMAT` before the first format description."""
-        return self.description.post_header_length(types.QUERY_EVENT) if self._event else UNKNOWN_FORMAT
 
     @property
     def created(self) -> int | None:
@@ -45,6 +44,8 @@ class StreamFormat:
         """Use the format of another format description event, as `parse_format` returns it."""
         self._event = event
         self.description = description
+        self.checksum_length = description.checksum_length
+        self.query_header = description.post_header_length(types.QUERY_EVENT)
 
 
 def parse_format(event: bytes) -> FormatDescription:

@@ -99,8 +99,8 @@ class StreamState:
 
     def __init__(self, position: int, *, opens_payloads: bool) -> None:
         self._state: Int64s = np.zeros(len(Field), np.int64)
-        self._state[[POSITION, INDEXED_POSITION]] = position
-        self._state[[GTID_ROW, IDLE_CURSOR]] = -1
+        self._state[POSITION] = self._state[INDEXED_POSITION] = position
+        self._state[GTID_ROW] = self._state[IDLE_CURSOR] = -1
         self._state[PAYLOAD_CURSOR] = -1 if opens_payloads else KEEP_CLOSED
         self._state[STOP_POSITION] = NO_STOP
 
@@ -143,9 +143,20 @@ class StreamState:
         return int(self._state[NEEDED])
 
     @property
+    def needed_end(self) -> int:
+        """Offset after the next event, as far as known."""
+        return int(self._state[CURSOR] + self._state[NEEDED])
+
+    @property
     def boundary(self) -> Boundary:
         """The end of the last finished transaction."""
-        return Boundary(*self._state[[BOUNDARY_COUNT, BOUNDARY_CURSOR, BOUNDARY_POSITION]].tolist())
+        cursor, position = self._state[BOUNDARY_CURSOR], self._state[BOUNDARY_POSITION]
+        return Boundary(self.boundary_rows, int(cursor), int(position))
+
+    @property
+    def boundary_rows(self) -> int:
+        """Rows of the index up to the end of the last finished transaction."""
+        return int(self._state[BOUNDARY_COUNT])
 
     @property
     def gtid_row(self) -> int | None:
@@ -161,13 +172,13 @@ class StreamState:
     @property
     def is_outside(self) -> bool:
         """Whether the stream is between transactions, with no context of a statement before it either."""
-        return bool(self._state[TRANSACTION] == OUTSIDE)
+        return int(self._state[TRANSACTION]) == OUTSIDE
 
     @property
     def inside_transaction(self) -> bool:
         """Whether the stream is inside a transaction that has not ended; its GTID alone begins one."""
-        announced = self._state[TRANSACTION] == PENDING and self.gtid_row is not None
-        return bool(announced or self._state[TRANSACTION] == INSIDE)
+        transaction = int(self._state[TRANSACTION])
+        return transaction == INSIDE or (transaction == PENDING and self.gtid_row is not None)
 
     # -- the event at the cursor ----------------------------------------------------------------------------
 
@@ -239,7 +250,7 @@ class StreamState:
 
     def drop_events(self, context: int) -> None:
         """Only the first `context` rows of the index remain; the open transaction is dropped."""
-        self._state[[COUNT, BOUNDARY_COUNT]] = context
+        self._state[COUNT] = self._state[BOUNDARY_COUNT] = context
         self.leave_transaction()
 
     def end_idle(self) -> None:

@@ -39,7 +39,7 @@ class TableTracker:
     def learn(self, event: bytes, marker: int) -> Iterator[OutgoingBatch]:
         """Add the table map at the cursor, and those of tables that follow in the buffer."""
         description = self._format.description
-        yield from self._add(event[: len(event) - description.checksum_length])
+        yield from self._add(event[: len(event) - self._format.checksum_length])
         definitions = self._book.definitions
         ahead = self._describer.define_ahead(self._buffer, self._state, definitions, description, marker)
         if ahead:

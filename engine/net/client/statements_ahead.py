@@ -4,9 +4,9 @@ The server's binlog is read from the stream's position to its end, over another 
 kernel. Rows are dropped at once, and only the last statement of each table is kept. What was read remains
 known until the stream has passed it, so that each part of the binlog is read once.
 
-Compressed transactions of MySQL are not opened: a statement that changes a table ends its transaction, so that
-no such transaction contains rows, and the server compresses no other. A part that cannot be read counts as a
-change of every table.
+Compressed transactions of MySQL are not opened: a statement that changes a table ends its transaction, so
+that no such transaction contains rows, and the server compresses no other. A part that cannot be read counts
+as a change of every table.
 """
 
 from __future__ import annotations
