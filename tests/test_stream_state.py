@@ -13,6 +13,7 @@ from engine.net.batching.stream_state import Field, StreamState
 from engine.net.batching.transaction_state import (
     DEFINES,
     ENDS,
+    IDENTIFIES,
     INSIDE,
     NEXT_STATE,
     OUTSIDE,
@@ -52,7 +53,8 @@ def test_every_state_has_a_transition_for_every_step():
 def test_the_kernels_table_is_the_same_as_the_readable_one():
     for (state, step), transition in TRANSITIONS.items():
         code = int(TRANSITION_CODES[state, step])
-        assert (code & NEXT_STATE, bool(code & ENDS), bool(code & DEFINES)) == transition
+        flags = (bool(code & flag) for flag in (ENDS, DEFINES, IDENTIFIES))
+        assert (code & NEXT_STATE, *flags) == transition
 
 
 def walk(*steps: Step) -> tuple[Transaction, list[int]]:

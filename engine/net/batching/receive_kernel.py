@@ -65,6 +65,7 @@ from engine.net.batching.transaction_state import (
     EVENT_STEPS,
     GTID,
     GTID_BEGIN,
+    IDENTIFIES,
     NEXT_STATE,
     OUTSIDE,
     STATEMENT_STEPS,
@@ -204,12 +205,15 @@ def _transaction_step(data: Bytes, start: int, end: int, role: int, kind: int, q
 @inlined
 def _take_step(state: Int64s, step: int) -> int:
     """Change the transaction's state by one event; returns the code of the transition."""
-    code = TRANSITION_CODES[state[TRANSACTION], step]
-    state[TRANSACTION] = code & NEXT_STATE
-    if code & ENDS:
-        state[GTID_ROW] = -1
-    elif step == GTID or step == GTID_BEGIN:
-        state[GTID_ROW] = state[COUNT]
+    transaction = state[TRANSACTION]
+    # Unsigned, so that the compiled code need not check for negative indexes.
+    code = TRANSITION_CODES[np.uint64(transaction), np.uint64(step)]
+    if code != transaction:
+        state[TRANSACTION] = code & NEXT_STATE
+        if code & ENDS:
+            state[GTID_ROW] = -1
+        elif code & IDENTIFIES:
+            state[GTID_ROW] = state[COUNT]
     return code
 
 
@@ -379,9 +383,10 @@ def index_events(
                     return IDS_FULL
                 wanted = definitions[slot, 2] != 0
                 state[TABLE_IDS] += note_table(table_ids, read_u48(data, start + _HEADER), wanted)
-        opened = state[PAYLOAD_CURSOR]
-        if role == PAYLOAD and opened != KEEP_CLOSED and opened != state[CURSOR]:
-            return NEEDS_PYTHON
+        if role == PAYLOAD:
+            opened = state[PAYLOAD_CURSOR]
+            if opened != KEEP_CLOSED and opened != state[CURSOR]:
+                return NEEDS_PYTHON
         if kind == types.START_ENCRYPTION_EVENT and marker < 0:
             return ENCRYPTED
         step = _transaction_step(data, start, end, role, kind, query_header)

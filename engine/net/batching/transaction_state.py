@@ -71,6 +71,8 @@ class Transition(NamedTuple):
     """The event is the last one of its transaction."""
     defines: bool = False
     """The event may change the definition of a table."""
+    identifies: bool = False
+    """The event is the GTID of the transaction that follows."""
 
 
 OUTSIDE, PENDING, INSIDE = Transaction
@@ -78,8 +80,8 @@ OUTSIDE, PENDING, INSIDE = Transaction
 TRANSITIONS: dict[tuple[Transaction, Step], Transition] = {
     (OUTSIDE, Step.CONTENT): Transition(PENDING),
     (OUTSIDE, Step.MANAGEMENT): Transition(OUTSIDE),
-    (OUTSIDE, Step.GTID): Transition(PENDING),
-    (OUTSIDE, Step.GTID_BEGIN): Transition(INSIDE),
+    (OUTSIDE, Step.GTID): Transition(PENDING, identifies=True),
+    (OUTSIDE, Step.GTID_BEGIN): Transition(INSIDE, identifies=True),
     (OUTSIDE, Step.BEGIN): Transition(INSIDE),
     (OUTSIDE, Step.STATEMENT): Transition(OUTSIDE, ends=True),
     (OUTSIDE, Step.DEFINITION): Transition(OUTSIDE, ends=True, defines=True),
@@ -88,8 +90,8 @@ TRANSITIONS: dict[tuple[Transaction, Step], Transition] = {
     #
     (PENDING, Step.CONTENT): Transition(PENDING),
     (PENDING, Step.MANAGEMENT): Transition(PENDING),
-    (PENDING, Step.GTID): Transition(PENDING),
-    (PENDING, Step.GTID_BEGIN): Transition(INSIDE),
+    (PENDING, Step.GTID): Transition(PENDING, identifies=True),
+    (PENDING, Step.GTID_BEGIN): Transition(INSIDE, identifies=True),
     (PENDING, Step.BEGIN): Transition(INSIDE),
     (PENDING, Step.STATEMENT): Transition(OUTSIDE, ends=True),
     (PENDING, Step.DEFINITION): Transition(OUTSIDE, ends=True, defines=True),
@@ -98,8 +100,8 @@ TRANSITIONS: dict[tuple[Transaction, Step], Transition] = {
     #
     (INSIDE, Step.CONTENT): Transition(INSIDE),
     (INSIDE, Step.MANAGEMENT): Transition(INSIDE),
-    (INSIDE, Step.GTID): Transition(PENDING),
-    (INSIDE, Step.GTID_BEGIN): Transition(INSIDE),
+    (INSIDE, Step.GTID): Transition(PENDING, identifies=True),
+    (INSIDE, Step.GTID_BEGIN): Transition(INSIDE, identifies=True),
     (INSIDE, Step.BEGIN): Transition(INSIDE),
     (INSIDE, Step.STATEMENT): Transition(INSIDE),
     (INSIDE, Step.DEFINITION): Transition(INSIDE, defines=True),
@@ -107,13 +109,14 @@ TRANSITIONS: dict[tuple[Transaction, Step], Transition] = {
     (INSIDE, Step.FINISH): Transition(OUTSIDE, ends=True),
 }
 
-NEXT_STATE, ENDS, DEFINES = 3, 4, 8
-"""The bits of a transition's code: the next state, and the two flags."""
+NEXT_STATE, ENDS, DEFINES, IDENTIFIES = 3, 4, 8, 16
+"""The bits of a transition's code: the next state, and the three flags."""
 
 TRANSITION_CODES: NDArray[np.int64] = np.zeros((len(Transaction), len(Step)), np.int64)
 """[`Transaction`, `Step`] → code of the transition."""
 for _pair, _transition in TRANSITIONS.items():
-    TRANSITION_CODES[_pair] = _transition.state | _transition.ends * ENDS | _transition.defines * DEFINES
+    _flags = _transition.ends * ENDS | _transition.defines * DEFINES | _transition.identifies * IDENTIFIES
+    TRANSITION_CODES[_pair] = _transition.state | _flags
 
 _STEPS_OF_STATEMENTS: dict[int, Step] = {
     statements.BEGIN: Step.BEGIN,
