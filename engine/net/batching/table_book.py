@@ -123,7 +123,7 @@ class TableBook:
             self._descriptions.append((definition.name, definition.description))
             if number == len(self.used):
                 self.used = np.concatenate([self.used, np.zeros_like(self.used)])
-        if 2 * len(self._occupied()) >= len(self.definitions):
+        if 2 * np.count_nonzero(self.definitions[:, 1] >= 0) >= len(self.definitions):
             self._grow()
         slot = find_definition(self.definitions, definition.hash)
         self.definitions[slot] = (definition.hash, number, definition.wanted)
