@@ -24,7 +24,7 @@ from engine.binlog.table_map import TableMap
 from engine.config.decode_options import DecodeOptions
 from engine.decode.batch import BatchDecoder
 from engine.net.batching.batcher import BATCH_BYTES, Batcher
-from engine.net.batching.cutter import OutgoingBatch
+from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.pipeline.allocator import keep_freed_memory
 from engine.pipeline.slot_file import RESULT_ROOM
 from perf.binlog import binlog_of, catalog_of

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import zmq
 
 from engine.binlog.position import BinlogPosition
-from engine.net.batching.cutter import OutgoingBatch
+from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.pipeline.child import Child, Stopped
 from engine.pipeline.messages import Ack, multipart
 from engine.pipeline.shared_slots import SlotPool, Slots

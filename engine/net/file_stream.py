@@ -1,4 +1,4 @@
-"""Local binlog files as a source: the same batches as from a server, without one."""
+"""Local binlog files as a source: the same batches as from a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.pipeline.process_settings import FileSource
 
 
 def follow_files(child: Child, sender: BatchSender, origin: FileSource, decode: DecodeOptions) -> None:
-    """Stream the files into `sender`; damage goes out as the last batch, behind all that is sound."""
+    """Stream the files into `sender`; an error is the last batch, after all transactions before it."""
     batcher = Batcher(
         lambda table_map: None,
         marker=None,
@@ -43,16 +43,16 @@ def follow_files(child: Child, sender: BatchSender, origin: FileSource, decode: 
 def _read_file(
     child: Child, sender: BatchSender, batcher: Batcher, path: Path, position: int, *, is_last: bool
 ) -> None:
-    """Raises `BinlogError` for damage behind which nobody knows where the next event starts."""
+    """Raises `BinlogError` for damage after which the start of the next event is unknown."""
     with open_binlog(path) as file:
         sender.send(batcher.begin_file(path.name))
         size = path.stat().st_size
         if position >= size > MAGIC_LENGTH:
-            # All of it was read before, or given up.
+            # An earlier run has read or dropped all of it.
             batcher.skip_to(position)
             return
         if position > MAGIC_LENGTH:
-            # The rest cannot be read without the format description at the beginning.
+            # The events cannot be read without the format description at the start of the file.
             file.readinto(batcher.space()[:HEADER_LENGTH])
             format_size = int.from_bytes(batcher.space()[9:13], "little")
             rest = file.readinto(batcher.space()[HEADER_LENGTH:format_size])
@@ -65,13 +65,13 @@ def _read_file(
             if batcher.missing > left:
                 break
             child.progress(NetworkProgress(file.tell(), path.name, batcher.position, total=size))
-        # The end of the last file may yet come; before another file, it never will.
+        # The server may still be writing the last file, but no file that another one follows.
         if batcher.missing:
             if batcher.contradicts_itself:
-                reason = "the event claims to go on behind the end of the file, and to end elsewhere as well"
+                reason = "the event's size reaches beyond the end of the file and does not fit its position"
                 raise BinlogError(path.name, batcher.position, reason)
             reason = "the file ends in the middle of an event: it was cut off, or is still being written"
             raise BinlogError(path.name, batcher.position, reason, corrupt=not is_last)
         if batcher.inside_transaction:
-            reason = "the file ends inside a transaction, which was left out"
+            reason = "the file ends inside a transaction, which was dropped"
             raise BinlogError(path.name, batcher.position, reason, corrupt=not is_last)

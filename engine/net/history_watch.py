@@ -1,9 +1,9 @@
-"""Notices that the server's binlogs were reset under a dump that goes on.
+"""Detects that the server's binlogs were reset during a dump.
 
-A server says nothing of it. Its dump thread waits on in the file that is gone, and may find its way into the
-next one, past all that was written between. So when the server claims to have nothing more it is asked where
-its binlog ends, and when a file is left that was never finished, whether it is still the same file. What is
-found only ends the stream: the next run decides whether the output can go on (`client.start_position`).
+A server does not report it. Its dump thread waits in the deleted file, or continues in a later file without
+the events between. So when the server has nothing more to send, it is asked for the end of its binlog; and
+when it leaves a file without an end, whether that file is still the same. A reset only ends the stream: the
+next run decides whether the output can be continued (`client.start_position`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from functools import partial
 
 from engine.errors import ConnectionFailed, EngineError
-from engine.net.batching.stream_place import Place, place_order
+from engine.net.batching.stream_position import FilePosition, position_order
 from engine.net.client import server_queries
 from engine.net.client.connect import connect
 from engine.net.client.position_search import file_begun
@@ -25,22 +25,22 @@ _CHECK_SECONDS = 5.0
 
 
 class HistoryWatch:
-    """Checks one dump against what the server says of its binlogs."""
+    """Compares one dump with the server's binlogs."""
 
     def __init__(self, origin: ServerSource, facts: SourceFacts, side: SideConnection) -> None:
         self._origin = origin
         self._facts = facts
         self._side = side
         self._due = time.monotonic() + _CHECK_SECONDS
-        # MariaDB would have the answer wait until a commit is acknowledged, which we could not do meanwhile.
+        # MariaDB answers only after pending commits are acknowledged, and we cannot do that while we wait.
         self._asks = not (origin.semi_sync and facts.flavor == "mariadb")
-        self._stuck_at: Place | None = None
+        self._stuck_at: FilePosition | None = None
 
     def idle(self, file: str, position: int) -> None:
-        """The server claims that its binlog ends there. Raises `ConnectionFailed` if it does not.
+        """Check that the binlog ends at this position. Raises `ConnectionFailed` if it does not.
 
-        Asked rarely, and only where we may. That more was written a moment ago is no contradiction, but that
-        nothing of it has come by the next time is.
+        The server is asked every few seconds, if the account has the privilege. A later end is an error only
+        if the stream has not moved by the next time.
         """
         if not self._asks or time.monotonic() < self._due:
             return
@@ -49,11 +49,11 @@ class HistoryWatch:
         try:
             here = self._side.ask(server_queries.current_position)
         except Refusal:
-            # It takes a privilege that a dump does not need.
+            # This needs a privilege that a dump does not need.
             return
-        behind = place_order((here.file, here.position)) < place_order(ours)
-        ahead = not behind and (here.file, here.position) != ours
-        if behind or (ahead and self._stuck_at == ours):
+        reset = position_order((here.file, here.position)) < position_order(ours)
+        ahead = not reset and (here.file, here.position) != ours
+        if reset or (ahead and self._stuck_at == ours):
             raise ConnectionFailed(
                 f"the server waits at {file} position {position}, though its binlog ends at {here.file} "
                 f"position {here.position}: its binlogs were reset"
@@ -61,15 +61,15 @@ class HistoryWatch:
         self._stuck_at = ours if ahead else None
 
     def left_unfinished(self, file: str, created: int) -> None:
-        """The server goes on behind a file that it never closed. Raises `ConnectionFailed` if it is gone."""
+        """Check a file that the stream left before its end. Raises `ConnectionFailed` if it was deleted."""
         try:
             begun = file_begun(partial(connect, self._origin.address), self._facts, file)
         except EngineError as error:
             raise ConnectionFailed(
-                f"the server left {file}, and does not have it any more: {error}"
+                f"the server left {file} before its end and no longer has that file: {error}"
             ) from error
         if begun != created:
             raise ConnectionFailed(
-                f"the server left {file} without an end, and has another file of that name by now: its "
-                "binlogs were reset"
+                f"the server left {file} before its end and now has another file of that name: its binlogs "
+                "were reset"
             )

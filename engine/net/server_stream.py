@@ -1,9 +1,9 @@
-"""Following a server: from the dump command to batches.
+"""Follows a server: from the dump command to batches.
 
-Where to start was settled before (`client.start_position`). Here the connection becomes a replica, the socket
-fills the batcher's buffer, and batches go out when they are full, or a few milliseconds after the first
-finished transaction when the server has nothing more to send. A stream that breaks ends the run: it is taken
-up again from the last commit (`engine.commands.run`), since then there is but one way to go on.
+`client.start_position` has determined where to start. Here the connection becomes a replica, the socket fills
+the batcher's buffer, and batches are sent when they are full, or a few milliseconds after the first finished
+transaction when the server has nothing more to send. A lost connection ends the run: `engine.commands.run`
+starts the next one from the last commit.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ from engine.net.client.compressed_stream import Stream
 from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
 from engine.net.client.dump_batches import Meanwhile
-from engine.net.client.refusals import explain
+from engine.net.client.dump_stream import DumpStream
 from engine.net.client.server_queries import SourceFacts
 from engine.net.client.side_connection import SideConnection
 from engine.net.client.statements_ahead import StatementsAhead
 from engine.net.client.table_catalog import TableCatalog
 from engine.net.history_watch import HistoryWatch
-from engine.net.protocol.packets import parse_err
 from engine.net.semi_sync import Acknowledger, marker_length, read_beginning
 from engine.pipeline.child import Child, Stopped
 from engine.pipeline.messages import DumpStarted, NetworkProgress
@@ -39,15 +38,15 @@ from engine.pipeline.process_settings import ServerSource
 _LINGER_SECONDS = 0.005
 """How long a finished transaction may wait for others to share its batch."""
 _LONGEST_LINGER_SECONDS = 0.05
-"""The same where the batch would wait for a decoder otherwise: there is work to do per table and batch."""
+"""The same while all decoders are busy, where the batch would wait anyway: larger batches cost less."""
 _SILENT_HEARTBEATS = 4
-"""After so many heartbeat periods without a byte the server counts as gone."""
+"""The connection counts as lost after so many heartbeat periods without a byte."""
 _SHORTEST_SILENCE_SECONDS = 1.0
 _POLL_SECONDS = 1.0
 _LONGEST_SILENCE_SECONDS = 60.0
-"""Of a dump that reads ahead, which never waits for anything to be written."""
-_LOOKING_AHEAD_SECONDS = 3600
-"""So long the server waits for us while we read its binlog ahead, before it hangs up."""
+"""Of a dump that reads ahead: the server never has to wait for new events."""
+_READ_AHEAD_SECONDS = 3600
+"""How long the server waits for us to read while we read ahead in its binlog."""
 
 
 def follow_server(child: Child, sender: BatchSender, origin: ServerSource, decode: DecodeOptions) -> None:
@@ -56,23 +55,23 @@ def follow_server(child: Child, sender: BatchSender, origin: ServerSource, decod
     facts = server_queries.read_facts(connection)
     if facts.server_uuid != origin.server_uuid:
         raise ConnectionFailed(f"another server answers at {connection.endpoint} than a moment ago")
-    # By GTID the server decides on the file, and names it first.
+    # By GTID the server chooses the file, and sends its name first.
     file, position = ("", origin.position) if origin.by_gtid else (origin.file, origin.position)
     context = server_queries.context_of(connection, origin.file or None, origin.position, origin.server_id)
     _start(connection, facts, origin)
     child.report(DumpStarted(time.time()))
-    stream, pending = connection.take_over()
-    with contextlib.closing(stream), contextlib.closing(SideConnection(origin.address)) as side:
+    dump = DumpStream(connection, context, lambda: (batcher.file, batcher.position))
+    with contextlib.closing(dump), contextlib.closing(SideConnection(origin.address)) as side:
         watch = HistoryWatch(origin, facts, side)
         if origin.semi_sync:
-            pending = read_beginning(stream, pending)
+            dump.pending = read_beginning(dump.stream, dump.pending)
         ahead = StatementsAhead(partial(connect, origin.address), facts, _beside_dump(child))
-        catalog = TableCatalog(origin, facts.flavor, side, ahead, lambda: batcher.place)
+        catalog = TableCatalog(origin, facts.flavor, side, ahead, lambda: batcher.stream_position)
         batcher = Batcher(
             catalog.describe,
             file=file,
             position=position,
-            marker=marker_length(pending) if origin.semi_sync else 1,
+            marker=marker_length(dump.pending) if origin.semi_sync else 1,
             gtid_set=origin.gtid_set,
             checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0,
             decode=decode,
@@ -84,16 +83,11 @@ def follow_server(child: Child, sender: BatchSender, origin: ServerSource, decod
         )
         error: EngineError | None = None
         try:
-            batcher.space()[: len(pending)] = pending
-            sender.send(batcher.received(len(pending)))
-            _receive(child, sender, batcher, stream, origin, watch)
+            _Receiver(child, sender, batcher, dump, origin, watch).run()
         except ServerErrorPacket as packet:
-            error = explain(parse_err(packet.payload), context)
+            error = dump.refusal(packet.payload)
         except OSError as failure:
-            reason = failure.strerror or failure
-            error = ConnectionFailed(
-                f"the connection to {connection.endpoint} was lost at {_place(batcher)}: {reason}"
-            )
+            error = dump.lost(failure)
         except EngineError as failure:
             error = failure
     # The error is sent as a batch, so that everything before it is committed first.
@@ -101,9 +95,9 @@ def follow_server(child: Child, sender: BatchSender, origin: ServerSource, decod
 
 
 def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> None:
-    """Introduce ourselves and ask for the binlog."""
+    """Register as a replica and start the dump."""
     if facts.flavor == "mariadb" or facts.binlog_row_metadata != "FULL":
-        server_queries.set_write_timeout(connection, _LOOKING_AHEAD_SECONDS)
+        server_queries.set_write_timeout(connection, _READ_AHEAD_SECONDS)
     server_queries.prepare_dump(
         connection,
         facts,
@@ -122,73 +116,93 @@ def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> 
         )
 
 
-def _receive(
-    child: Child,
-    sender: BatchSender,
-    batcher: Batcher,
-    stream: Stream,
-    origin: ServerSource,
-    watch: HistoryWatch,
-) -> None:
-    """Read until the stream ends. Raises `EngineError` and `OSError` for whatever breaks it."""
-    stream.setblocking(False)
-    acknowledger = Acknowledger(stream, sender) if origin.semi_sync else None
-    wait = _waiting(child, sender, stream, origin)
-    received = 0
-    heard = time.monotonic()
-    finished_since: float | None = None
-    silence_limit = max(_SHORTEST_SILENCE_SECONDS, _SILENT_HEARTBEATS * origin.heartbeat_seconds)
+class _Receiver:
+    """Receives a dump until it ends, and sends its batches."""
 
-    def meanwhile() -> None:
-        if acknowledger is not None:
-            acknowledger.tell()
-        child.progress(NetworkProgress(received, batcher.file, batcher.position))
+    def __init__(
+        self,
+        child: Child,
+        sender: BatchSender,
+        batcher: Batcher,
+        dump: DumpStream,
+        origin: ServerSource,
+        watch: HistoryWatch,
+    ) -> None:
+        self._child = child
+        self._sender = sender
+        self._batcher = batcher
+        self._dump = dump
+        self._watch = watch
+        self._stops_at_end = origin.stop_at_end
+        self._acknowledger = Acknowledger(dump.stream, sender) if origin.semi_sync else None
+        self._wait_for = _waiting(child, sender, dump.stream, origin)
+        self._silence_limit = max(_SHORTEST_SILENCE_SECONDS, _SILENT_HEARTBEATS * origin.heartbeat_seconds)
+        self._received = 0
+        """Bytes so far."""
+        self._heard = time.monotonic()
+        """When the last bytes came."""
+        self._finished_since: float | None = None
+        """Since when a finished transaction waits to be sent; None without one."""
 
-    while not batcher.ended:
-        meanwhile()
-        now = time.monotonic()
-        if not batcher.has_boundary:
-            finished_since = None
-        elif finished_since is None:
-            finished_since = now
-        elif now - finished_since >= (_LONGEST_LINGER_SECONDS if sender.is_busy() else _LINGER_SECONDS):
-            sender.send(batcher.flush(), meanwhile)
-            finished_since = None
-        try:
-            size = stream.recv_into(batcher.space())
-        except BlockingIOError:
-            if batcher.idle:
-                watch.idle(batcher.file, batcher.position)
-                sender.send(batcher.caught_up(time.time_ns() // 1000), meanwhile)
-            if wait(_POLL_SECONDS if finished_since is None else _LINGER_SECONDS):
-                # In TLS or compressed, that may be less than what gives a single byte.
-                heard = time.monotonic()
-            elif time.monotonic() - heard > silence_limit:
-                raise ConnectionFailed(
-                    f"the server has been silent for {silence_limit:g} s at {_place(batcher)}, without even "
-                    "a heartbeat: check the server and the network"
-                ) from None
-            continue
-        if size == 0:
+    def run(self) -> None:
+        """Return at the end of the dump. Raises `EngineError` and `OSError` if it ends otherwise."""
+        self._dump.stream.setblocking(False)
+        for size in self._dump.receive(self._batcher.space):
+            if size is None:
+                self._wait()
+            else:
+                self._received += size
+                self._sender.send(self._batcher.received(size), self._meanwhile)
+                self._heard = time.monotonic()
+            if self._batcher.ended:
+                break
+            self._meanwhile()
+            self._flush_when_due()
+        if not self._stops_at_end:
             raise ConnectionFailed(
-                f"the server closed the connection at {_place(batcher)}: see the server's error log"
+                f"the server ended the stream at {self._dump.position}, as it does when it shuts down or "
+                "when our connection is killed: see the server's error log"
             )
-        received += size
-        sender.send(batcher.received(size), meanwhile)
-        heard = time.monotonic()
-    if not origin.stop_at_end:
-        raise ConnectionFailed(
-            f"the server ended the stream at {_place(batcher)}, as it does when it shuts down or somebody "
-            "kills our query: see the server's error log"
-        )
+
+    def _meanwhile(self) -> None:
+        if self._acknowledger is not None:
+            self._acknowledger.tell()
+        self._child.progress(NetworkProgress(self._received, self._batcher.file, self._batcher.position))
+
+    def _flush_when_due(self) -> None:
+        """Send the finished transactions once they have waited long enough."""
+        now = time.monotonic()
+        if not self._batcher.has_boundary:
+            self._finished_since = None
+            return
+        if self._finished_since is None:
+            self._finished_since = now
+        linger = _LONGEST_LINGER_SECONDS if self._sender.is_busy() else _LINGER_SECONDS
+        if now - self._finished_since >= linger:
+            self._sender.send(self._batcher.flush(), self._meanwhile)
+            self._finished_since = None
+
+    def _wait(self) -> None:
+        """Wait a moment for bytes."""
+        if self._batcher.idle:
+            self._watch.idle(self._batcher.file, self._batcher.position)
+            self._sender.send(self._batcher.caught_up(time.time_ns() // 1000), self._meanwhile)
+        if self._wait_for(_POLL_SECONDS if self._finished_since is None else _LINGER_SECONDS):
+            # With TLS or compression, these bytes may be too few to yield a single one.
+            self._heard = time.monotonic()
+        elif time.monotonic() - self._heard > self._silence_limit:
+            raise ConnectionFailed(
+                f"the server has been silent for {self._silence_limit:g} s at {self._dump.position}, without "
+                "even a heartbeat: check the server and the network"
+            )
 
 
 def _waiting(
     child: Child, sender: BatchSender, stream: Stream, origin: ServerSource
 ) -> Callable[[float], bool]:
-    """A function that waits so many seconds for the stream, the sink or the end; true if for the stream.
+    """A function that waits some seconds for the stream or the sink; true if the stream has bytes.
 
-    It raises `Stopped` when it is time to leave.
+    It raises `Stopped` when the process is to end.
     """
     poller = select.poll()
     descriptors = [stream.fileno(), *child.leave_descriptors]
@@ -207,9 +221,9 @@ def _waiting(
 
 
 def _beside_dump(child: Child) -> Meanwhile:
-    """What to do while another dump is read.
+    """What to do between two pieces of a dump that reads ahead.
 
-    It raises `Stopped` when it is time to leave, and `ConnectionFailed` when nothing more comes.
+    It raises `Stopped` when the process is to end, and `ConnectionFailed` when the server is silent.
     """
 
     def meanwhile(stream: Stream, empty: bool) -> None:
@@ -228,7 +242,3 @@ def _beside_dump(child: Child) -> Meanwhile:
             )
 
     return meanwhile
-
-
-def _place(batcher: Batcher) -> str:
-    return f"{batcher.file} position {batcher.position}"

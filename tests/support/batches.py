@@ -13,7 +13,7 @@ from engine.binlog.files import read_events
 from engine.config.decode_options import DecodeOptions
 from engine.decode.batch import BatchDecoder
 from engine.net.batching.batcher import Batcher
-from engine.net.batching.cutter import OutgoingBatch
+from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.output.change_schema import to_file_batch, transit_schema
 from engine.output.reader import decode_batch, merged_schema
 from engine.pipeline.messages import Result

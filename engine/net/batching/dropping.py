@@ -1,8 +1,8 @@
-"""Going past corrupt events: how they are found again, and how much of the stream is dropped with one.
+"""Rules for skipping corrupt events: how they are found again, and which events are dropped with one.
 
-A transaction with a hole must not come out, so all of it goes. What the corrupt event was, nobody can tell:
-it may have been the one that begins or ends a transaction. So what follows it is dropped up to the end of a
-transaction, or to an event that can only stand between two. Sans-IO.
+A partial transaction is never emitted, so the whole transaction of a corrupt event is dropped. The type of
+a corrupt event is unknown: it may have begun or ended a transaction. So the events that follow are dropped up
+to the end of a transaction, or up to an event that occurs only between transactions. Sans-IO.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from engine.binlog import event_types as types
 from engine.binlog import statements
@@ -31,105 +32,114 @@ from engine.binlog.fingerprint import fingerprint
 from engine.binlog.format_description import FormatDescription, verify_checksum
 from engine.errors import BinlogError, EngineError, EventError
 from engine.kernels.kernel import Bytes
-from engine.net.batching.receive_kernel import NOWHERE
+from engine.net.batching.stream_state import NO_STOP
 from engine.pipeline.messages import Corruption, Dropped
 
-BEFORE, WITHIN, LAST = range(3)
-"""Of an event behind a corrupt one: what is dropped ends before it, goes on, or ends with it."""
 
-FORMAT_EVENTS = (types.FORMAT_DESCRIPTION_EVENT, types.START_EVENT_V3)
+class TransactionPart(Enum):
+    """Where in its transaction an event is."""
+
+    START = auto()
+    """It begins a transaction, or is between two: the dropped events end before it."""
+    MIDDLE = auto()
+    """It is dropped, and events after it as well."""
+    END = auto()
+    """It ends a transaction: it is the last dropped event."""
+
+
 _BETWEEN_TRANSACTIONS = (
     *(MYSQL_GTID, ANONYMOUS_GTID, TAGGED_GTID, MARIADB_GTID),
     *(MANAGEMENT, FORMAT, ROTATE),
 )
 _FIRST_WITH_GTIDS = {"mysql": (5, 7), "mariadb": (10, 0)}
-"""Since then a GTID event, if an anonymous one, stands before every transaction."""
+"""The first versions that write a GTID event, if an anonymous one, before every transaction."""
 
 
 def corruption_of(error: EngineError | None) -> Corruption | None:
-    """What the next run needs to know of the damage; null where the error is not about damage."""
+    """The damage as the next run needs it; None where the error is not about damage."""
     if not isinstance(error, BinlogError) or not error.corrupt:
         return None
     return Corruption(error.file, error.position, error.reason, error.fingerprint, error.skippable)
 
 
 class SkipList:
-    """The corrupt events that a run is to go past."""
+    """The corrupt events that a run skips."""
 
-    def __init__(self, places: Sequence[Corruption]) -> None:
-        self._places = list(places)
+    def __init__(self, entries: Sequence[Corruption]) -> None:
+        self._entries = list(entries)
 
     def next_stop(self, file: str) -> int:
-        """Where to look for the first of them in the file; `NOWHERE` if there is none."""
-        return min((place.position for place in self._in(file)), default=NOWHERE)
+        """The position of the first of them in the file; `NO_STOP` if there is none."""
+        return min((entry.position for entry in self._in(file)), default=NO_STOP)
 
     def find(self, file: str, event: Bytes) -> Corruption | None:
-        """The event's entry, if it is one of them: by its bytes, so that no other is taken for it."""
+        """The entry of an event with the same bytes, None without one; the position may differ."""
         known = fingerprint(event.tobytes())
-        return next((place for place in self._in(file) if place.fingerprint == known), None)
+        return next((entry for entry in self._in(file) if entry.fingerprint == known), None)
 
     def take(self, file: str, event: Bytes, position: int) -> Corruption | None:
-        """As `find`; that entry, or else those that should have come up to here, will not be found again."""
+        """As `find`; removes that entry, or without one all entries up to `position`."""
         found = self.find(file, event)
-        gone = [found] if found is not None else [p for p in self._in(file) if p.position <= position]
-        self._places = [place for place in self._places if place not in gone]
+        gone = [found] if found is not None else [e for e in self._in(file) if e.position <= position]
+        self._entries = [entry for entry in self._entries if entry not in gone]
         return found
 
     def at(self, file: str, position: int) -> Corruption | None:
-        """The entry of that place."""
-        here = (place for place in self._places if (place.file, place.position) == (file, position))
+        """The entry with that position."""
+        here = (entry for entry in self._entries if (entry.file, entry.position) == (file, position))
         return next(here, None)
 
     def _in(self, file: str) -> list[Corruption]:
-        return [place for place in self._places if place.file == file and place.fingerprint]
+        return [entry for entry in self._entries if entry.file == file and entry.fingerprint]
 
 
 @dataclass(slots=True)
 class Drop:
-    """What is being dropped."""
+    """The events that are dropped because of one corrupt event."""
 
     corruption: Corruption
     format: FormatDescription
     start: int
-    """Position of the first event that is dropped: that of the transaction, where one was open."""
+    """Position of the first dropped event: of the open transaction if there was one."""
     whole_transaction: bool
-    """Events of a transaction are dropped, not just the corrupt one between two."""
+    """Whether more is dropped than a corrupt event between two transactions."""
     gtid_event: bytes | None
-    """The transaction's; null where there is none, or none that can be read."""
+    """The transaction's; None where there is none, or it cannot be read."""
     gtid_set_lost: bool = False
+    """Whether a second corrupt event may have been the GTID event of another transaction."""
     gtid_is_doubtful: bool = False
+    """Whether the corrupt event is the GTID event itself."""
 
     @classmethod
     def within(
         cls, corruption: Corruption, fmt: FormatDescription, start: int, gtid_event: bytes | None
     ) -> Drop:
-        """Of a transaction that had begun before the corrupt event, at `start`."""
+        """Drops a transaction that began before the corrupt event, at `start`."""
         if gtid_event is not None and not (is_sound(gtid_event, fmt) and _is_readable(gtid_event, fmt)):
             gtid_event = None
         return cls(corruption, fmt, start, True, gtid_event)
 
     @classmethod
     def between(cls, corruption: Corruption, fmt: FormatDescription, start: int, event: bytes) -> Drop:
-        """Of a corrupt event between transactions, unless it turns out to have begun one.
+        """Drops a corrupt event between transactions, which may have begun one.
 
-        Damage to a GTID event has mostly not hit the GTID; whoever knows those before it can tell.
+        In a damaged GTID event the GTID itself is usually intact; the sink compares it with the GTIDs before.
         """
-        says_gtid = event[4:5] == bytes([types.GTID_LOG_EVENT]) and _is_readable(event, fmt)
-        return cls(corruption, fmt, start, False, event if says_gtid else None, gtid_is_doubtful=says_gtid)
+        has_gtid = event[4:5] == bytes([types.GTID_LOG_EVENT]) and _is_readable(event, fmt)
+        return cls(corruption, fmt, start, False, event if has_gtid else None, gtid_is_doubtful=has_gtid)
 
     def take(self, sound: bool) -> None:
-        """One more event is dropped."""
+        """Drop one more event."""
         self.whole_transaction = True
-        # It may have been another transaction's GTID.
         self.gtid_set_lost = self.gtid_set_lost or not sound
 
     def record(self, end: int, rest_of_file: bool) -> Dropped:
-        """What is to be said of it when it is over, at position `end`."""
+        """The record of the dropped events, which end at position `end`."""
         what = "transaction" if self.whole_transaction else "event"
-        nameless = self.whole_transaction or not _announces_transactions(self.format)
-        hides = self.gtid_set_lost or (nameless and self.gtid_event is None)
+        lacks_gtid = self.whole_transaction or not _announces_transactions(self.format)
+        hides = self.gtid_set_lost or (lacks_gtid and self.gtid_event is None)
         if self.format.flavor == "mariadb":
-            # Its set has but the last transaction of each domain, which the next one replaces.
+            # MariaDB's set has only the last transaction of each domain, which the next one replaces.
             hides = False
         if rest_of_file:
             what, hides = "rest of the file", True
@@ -137,26 +147,26 @@ class Drop:
         return Dropped(self.corruption.position, reason, what, start, end, hides, self.gtid_is_doubtful)
 
 
-def reach(event: Bytes, description: FormatDescription) -> int:
-    """Where a sound event stands that follows a corrupt one: BEFORE, WITHIN or LAST."""
+def part_of_transaction(event: Bytes, description: FormatDescription) -> TransactionPart:
+    """Where in its transaction a sound event is that follows a corrupt one."""
     role = EVENT_ROLES[event[4]]
     if role in _BETWEEN_TRANSACTIONS:
-        return BEFORE
+        return TransactionPart.START
     if role in (TRANSACTION_FINISH, PAYLOAD):
-        return LAST
+        return TransactionPart.END
     if role != QUERY:
-        return WITHIN
+        return TransactionPart.MIDDLE
     end = len(event) - description.checksum_length
     text = statements.statement_start(event, 0, end, description.post_header_length(types.QUERY_EVENT))
     kind = statements.OTHER if text < 0 else statements.statement_kind(event, text, end)
     if kind in (statements.COMMIT, statements.ROLLBACK, statements.XA_FINISH):
-        return LAST
-    begins = kind in (statements.BEGIN, statements.XA_START)
-    return BEFORE if begins and not _announces_transactions(description) else WITHIN
+        return TransactionPart.END
+    begins = kind in (statements.BEGIN, statements.XA_START) and not _announces_transactions(description)
+    return TransactionPart.START if begins else TransactionPart.MIDDLE
 
 
 def is_sound(event: bytes, description: FormatDescription) -> bool:
-    """Whether the event's checksum is right; where there are none, nobody can tell."""
+    """Whether the event's checksum is right; true without checksums."""
     try:
         verify_checksum(event, description)
     except EventError:
@@ -167,10 +177,11 @@ def is_sound(event: bytes, description: FormatDescription) -> bool:
 def length_is_sure(
     event: Bytes, rest: Bytes, position: int, description: FormatDescription, last: bool
 ) -> tuple[bool, int]:
-    """Whether a file's event is as long as it says; and how much more than it one must see to tell, or 0.
+    """Whether an event of a file has the size that its header contains; and the bytes needed after it, or 0.
 
-    So it is if its checksum is right, or its header names the position behind it, or a sound event follows
-    in `rest`. `last`: nothing comes behind that.
+    The size is certain if the event's checksum is right, or its header contains the position after it, or a
+    sound event follows in `rest`. The second value is how long `rest` must be to decide. `last`: no bytes
+    come after `rest`.
     """
     end_position = int.from_bytes(event[13:17].tobytes(), "little")
     if end_position == (position + len(event)) & 0xFFFFFFFF:
@@ -198,7 +209,7 @@ def _is_readable(event: bytes, description: FormatDescription) -> bool:
 
 
 def _announces_transactions(description: FormatDescription) -> bool:
-    """Whether a GTID event stands before every transaction, so that BEGIN never comes first."""
+    """Whether every transaction begins with a GTID event, and none with BEGIN."""
     numbers = re.match(r"(\d+)\.(\d+)", description.server_version)
     version = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
     return version >= _FIRST_WITH_GTIDS[description.flavor]

@@ -1,8 +1,8 @@
-"""Leaving out what nobody wants: rows events of unwanted tables, before they cross a process border.
+"""The filter of a stream: drops rows events of unwanted tables before they cross a process border.
 
-The receive kernel asks by type what to do with an event, and by table id whether the last table map of that
-id was of a wanted table. It leaves unwanted events out of the index; when that makes a batch much smaller,
-the events that are left are copied together. Kernels, but for the choice of types.
+The receive kernel looks up by type what to do with an event, and by table id whether the last table map with
+that id was of a wanted table. Dropped events have no row in the index; where that makes a batch much smaller,
+its bytes are compacted.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from engine.kernels.kernel import Bytes, Int64s, kernel, read_u32
 from engine.kernels.memory import address_of, copy
 
 KEEP, DROP, DROP_UNWANTED = range(3)
-"""What to do with the events of a type: DROP_UNWANTED those whose table nobody wants."""
+"""What to do with the events of a type. DROP_UNWANTED: drop those whose table is not wanted."""
 
 _PACKET_HEADER = 7
-"""What may stand between two events that came one after the other: 4 bytes, and up to 3 of a marker."""
+"""Most bytes between two events that follow each other: a packet header, and a marker of up to 3 bytes."""
 FIRST_TABLE_IDS = 1024
-"""Arena in a new table of ids; it grows where one transaction changes more tables than half of that."""
+"""Slots in a new table of ids; it grows where a transaction has table maps of more than half as many."""
 
 
-def treatments(options: DecodeOptions) -> NDArray[np.uint8]:
-    """Per type code one of KEEP, DROP, DROP_UNWANTED: what decoders with these options would not look at.
+def event_actions(options: DecodeOptions) -> NDArray[np.uint8]:
+    """Per type code one of KEEP, DROP, DROP_UNWANTED: which events decoders with these options ignore.
 
-    With every table wanted, all are kept, so that a stream without a filter pays nothing.
+    If every table is wanted all events are kept, so that a stream without a filter costs nothing.
     """
     table = np.full(256, KEEP, np.uint8)
     if options.tables.wants_all:
@@ -36,15 +36,39 @@ def treatments(options: DecodeOptions) -> NDArray[np.uint8]:
     table[list(types.ROWS_EVENTS)] = DROP_UNWANTED
     if not options.bookkeeping_events:
         table[types.TABLE_MAP_EVENT] = DROP_UNWANTED
-        # The statement's text stands before its table maps, so nobody knows yet whose it is; nor wants it.
+        # The text of the statement comes before its table maps, so that its tables are not known yet.
         table[[types.ROWS_QUERY_LOG_EVENT, types.ANNOTATE_ROWS_EVENT]] = DROP
     return table
 
 
-def new_table_ids(room: int) -> Int64s:
-    """An empty table of ids for the functions below: open-addressed, [places, (table id, wanted)].
+class EventFilter:
+    """Which tables one stream's decoders want, and by type what the receive kernel does with events."""
 
-    No room at all, where every table is wanted and nobody asks.
+    def __init__(self, options: DecodeOptions) -> None:
+        self._tables = options.tables
+        self.event_actions = event_actions(options)
+        """Type code → action."""
+        self.table_ids = new_table_ids(FIRST_TABLE_IDS if self.drops else 0)
+        """The kernel's table of ids."""
+
+    @property
+    def drops(self) -> bool:
+        """Whether the index may lack events."""
+        return not self._tables.wants_all
+
+    def wants(self, database: str, table: str) -> bool:
+        """Whether the table is wanted."""
+        return self._tables.wants(database, table)
+
+    def grow(self) -> None:
+        """Make room for as many table ids again."""
+        self.table_ids = larger_table_ids(self.table_ids)
+
+
+def new_table_ids(room: int) -> Int64s:
+    """An empty table of ids for the functions below: open-addressed, [slots, (table id, wanted)].
+
+    Without slots where every table is wanted.
     """
     table_ids = np.zeros((room, 2), np.int64)
     table_ids[:, 0] = -1
@@ -53,43 +77,43 @@ def new_table_ids(room: int) -> Int64s:
 
 @kernel
 def _find_id(table_ids: Int64s, table_id: int) -> int:
-    """The place of an id, or the free place for it. There always is one: the table is half empty."""
+    """The slot of an id, or the free slot for it. The search ends because half of the table is empty."""
     mask = table_ids.shape[0] - 1
-    place = (table_id * 0x9E3779B1) & mask
-    while table_ids[place, 0] != -1 and table_ids[place, 0] != table_id:
-        place = (place + 1) & mask
-    return place
+    slot = (table_id * 0x9E3779B1) & mask
+    while table_ids[slot, 0] != -1 and table_ids[slot, 0] != table_id:
+        slot = (slot + 1) & mask
+    return slot
 
 
 @kernel
 def note_table(table_ids: Int64s, table_id: int, wanted: bool) -> int:
-    """From now on the id means a table that is wanted or not; returns 1 for an id that is new, else 0."""
-    place = _find_id(table_ids, table_id)
-    new = 1 if table_ids[place, 0] == -1 else 0
-    table_ids[place, 0] = table_id
-    table_ids[place, 1] = 1 if wanted else 0
+    """From now on the id means a table that is wanted or not; returns 1 for a new id, else 0."""
+    slot = _find_id(table_ids, table_id)
+    new = 1 if table_ids[slot, 0] == -1 else 0
+    table_ids[slot, 0] = table_id
+    table_ids[slot, 1] = 1 if wanted else 0
     return new
 
 
 @kernel
 def is_unwanted(table_ids: Int64s, table_id: int) -> bool:
-    """Whether the id means an unwanted table; no, where no table map announced it: decoders refuse that."""
-    place = _find_id(table_ids, table_id)
-    return bool(table_ids[place, 0] == table_id and table_ids[place, 1] == 0)
+    """Whether the id means an unwanted table; false without a table map, which decoders report."""
+    slot = _find_id(table_ids, table_id)
+    return bool(table_ids[slot, 0] == table_id and table_ids[slot, 1] == 0)
 
 
 def larger_table_ids(table_ids: Int64s) -> Int64s:
-    """The same with twice the room."""
+    """The same ids with twice as many slots."""
     larger = new_table_ids(2 * len(table_ids))
-    _carry_over(table_ids, larger)
+    _copy_ids(table_ids, larger)
     return larger
 
 
 @kernel
-def _carry_over(table_ids: Int64s, larger: Int64s) -> None:
-    for place in range(table_ids.shape[0]):
-        if table_ids[place, 0] != -1:
-            note_table(larger, table_ids[place, 0], table_ids[place, 1] != 0)
+def _copy_ids(table_ids: Int64s, larger: Int64s) -> None:
+    for slot in range(table_ids.shape[0]):
+        if table_ids[slot, 0] != -1:
+            note_table(larger, table_ids[slot, 0], table_ids[slot, 1] != 0)
 
 
 @kernel
@@ -103,7 +127,7 @@ def _size_of_events(data: Bytes, index: NDArray[np.uint32]) -> int:
 
 @kernel
 def _copy_events(data: Bytes, index: NDArray[np.uint32], target: Bytes) -> int:
-    """Copy the events in runs of those that stand close together; returns the bytes that they take."""
+    """Copy the events, adjacent ones in one piece; returns the bytes that they take."""
     source, to = address_of(data), address_of(target)
     at = run_start = run_end = np.int64(0)
     for i in range(index.shape[0]):
@@ -120,10 +144,10 @@ def _copy_events(data: Bytes, index: NDArray[np.uint32], target: Bytes) -> int:
     return int(at + run_end - run_start)
 
 
-def close_up(data: Bytes, index: NDArray[np.uint32]) -> Bytes:
-    """`data` without what no row of `index` points to, if that saves much; then `index` is changed with it.
+def compacted(data: Bytes, index: NDArray[np.uint32]) -> Bytes:
+    """`data` without the dropped events, if that saves a quarter or more; then `index` is changed to match.
 
-    The index must be one that the receive kernel made: its events lie within `data`.
+    The index must be one that the receive kernel made: its events are within `data`.
     """
     size = _size_of_events(data, index)
     if 4 * size > 3 * len(data):

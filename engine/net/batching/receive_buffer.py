@@ -1,8 +1,8 @@
-"""The buffer that a stream is received into, with the index that the receive kernel makes of it.
+"""The buffer that a stream is received into, with the index that the receive kernel writes.
 
-Bytes come in behind those that are there, the kernel indexes whole events, and when the events so far are
-cut off as a batch the rest moves on into the next buffer, behind a copy of the events that it needs as
-context. The memory is lent by a pool, so that it may go on to the decoders as it is.
+Received bytes are appended, and the kernel indexes whole events. When the events so far leave as a batch, the
+other bytes move to a new buffer, after a copy of the events that they need as context. A pool lends the
+memory, so that decoders can get it as it is.
 """
 
 from __future__ import annotations
@@ -14,173 +14,125 @@ import numpy as np
 from engine.binlog import event_types as types
 from engine.binlog.event_index import LEFT_OUT, TRANSACTION_END
 from engine.kernels.kernel import Bytes
-from engine.net.batching import receive_kernel
-from engine.net.batching.receive_kernel import (
-    BOUNDARY_COUNT,
-    BOUNDARY_CURSOR,
-    BOUNDARY_POSITION,
-    COUNT,
-    CURSOR,
-    EVENT_NEXT,
-    EVENT_SIZE,
-    EVENT_START,
-    GTID_ROW,
-    IDLE_CURSOR,
-    INSIDE,
-    LOOKED_INSIDE,
-    NEEDED,
-    NEVER,
-    OUTSIDE,
-    PENDING,
-    POSITION,
-    TOLD_POSITION,
-    TRANSACTION,
-)
+from engine.net.batching.stream_state import StreamState
 from engine.pipeline.shared_slots import SlotPool
 
 _SMALLEST_EVENT = 19
 _BELIEVED_BYTES = 64 << 20
-"""An event that claims to be larger gets more room only when so much of it has come."""
+"""An event whose header contains a larger size gets more room only as its bytes are received."""
 
 
 class ReceiveBuffer:
-    """Starts empty, with room for `capacity` bytes, in a stream that starts at a file `position`."""
+    """Starts empty, with room for `capacity` bytes. `state` is the stream's, with offsets in this buffer."""
 
-    def __init__(self, pool: SlotPool, capacity: int, position: int) -> None:
+    def __init__(self, pool: SlotPool, capacity: int, state: StreamState) -> None:
         self._pool = pool
         self._slot: int | None = None
         self._other_index = np.empty((0, 2), np.uint32)
+        self._state = state
         self.data: Bytes
         self.filled = 0
-        """Bytes of `data` that have been received."""
+        """Bytes of `data` that were received."""
         self.index = np.empty((0, 2), np.uint32)
-        """A row per event, as in a batch; the state says how many there are."""
+        """A row per event, as in a batch; the state has the number of rows."""
         self.context = 0
-        """Rows of the index, the first ones, that repeat earlier events."""
-        self.state = np.zeros(receive_kernel.STATE_SIZE, np.int64)
-        """The receive kernel's: see `engine.net.batching.receive_kernel`."""
-        self.state[POSITION] = self.state[TOLD_POSITION] = position
-        self.state[GTID_ROW] = self.state[IDLE_CURSOR] = self.state[LOOKED_INSIDE] = -1
+        """Number of rows at the start of the index that repeat earlier events."""
         self._open(capacity, [])
 
     @property
-    def position(self) -> int:
-        """The file position behind the last event."""
-        return int(self.state[POSITION])
-
-    @property
-    def cursor(self) -> int:
-        """Where the next event starts, or the packet that it is in."""
-        return int(self.state[CURSOR])
-
-    @property
-    def count(self) -> int:
-        """Events in the index, the context included."""
-        return int(self.state[COUNT])
-
-    @property
     def has_events(self) -> bool:
-        """Whether there is more than context."""
-        return self.count > self.context
+        """Whether there are events other than context."""
+        return self._state.count > self.context
 
     @property
     def has_boundary(self) -> bool:
         """Whether one of the events ends a transaction."""
-        return bool(self.state[BOUNDARY_COUNT] > self.context)
-
-    @property
-    def inside_transaction(self) -> bool:
-        """Whether the stream stands in a transaction that has not ended yet; its GTID alone begins one."""
-        announced = self.state[TRANSACTION] == PENDING and self.state[GTID_ROW] >= 0
-        return bool(announced or self.state[TRANSACTION] == INSIDE)
+        return self._state.boundary_rows > self.context
 
     @property
     def idle(self) -> bool:
-        """Whether the last thing received was a heartbeat of a server that has nothing more."""
-        return bool(self.state[IDLE_CURSOR] == self.cursor == self.filled)
+        """Whether the last event received was a heartbeat of a server that has nothing more."""
+        return self._state.idle_cursor == self._state.cursor == self.filled
 
     @property
     def missing(self) -> int:
-        """Bytes that the next event lacks, as far as known; 0 where the stream may end as it is."""
-        pending = self.filled - self.cursor
-        return max(1, int(self.state[NEEDED]) - pending) if pending else 0
+        """Bytes that the next event lacks, as far as known; 0 where the stream may end."""
+        received = self.filled - self._state.cursor
+        return max(1, self._state.needed - received) if received else 0
 
     @property
     def is_full(self) -> bool:
-        """Whether the next event has no room behind what is there."""
-        fits = self.cursor + self.state[NEEDED] <= len(self.data)
-        return self.filled == len(self.data) or (not fits and self.has_events)
+        """Whether there is no room for the whole next event."""
+        size = len(self.data)
+        return self.filled == size or (self._state.needed_end > size and self.has_events)
 
     def space(self) -> memoryview:
-        """The room that the next bytes go into; never empty."""
+        """The room for the next bytes; never empty."""
         return self.data[self.filled :].data
 
     def event(self) -> Bytes:
         """The event at the cursor, at which the kernel stopped."""
-        start = int(self.state[EVENT_START])
-        return self.data[start : start + int(self.state[EVENT_SIZE])]
+        return self.data[self._state.event]
+
+    def received_bytes(self, size: int) -> bytes:
+        """The first bytes of the next event of a file, at most `size`, as far as received."""
+        start = self._state.cursor
+        return self.data[start : min(start + size, self.filled)].tobytes()
+
+    def following(self) -> Bytes:
+        """The bytes that were received after the event at the cursor."""
+        return self.data[self._state.next_cursor : self.filled]
+
+    def last_type(self) -> int | None:
+        """The type of the last event; None where there is only context."""
+        return int(self.index[self._state.count - 1, 1]) & 0xFF if self.has_events else None
 
     def gtid_event(self) -> bytes | None:
-        """The open transaction's GTID event; null where it has none."""
-        row = int(self.state[GTID_ROW])
-        return None if row < 0 else self._bytes_at(int(self.index[row, 0]))
+        """The open transaction's GTID event; None where it has none."""
+        row = self._state.gtid_row
+        return None if row is None else self._bytes_at(int(self.index[row, 0]))
 
     def append_event(self) -> None:
-        """Take the event at the cursor into the index."""
-        self.index[self.count] = (self.state[EVENT_START], self.data[self.state[EVENT_START] + 4])
-        self.state[COUNT] += 1
-        self.pass_event()
+        """Add the event at the cursor to the index."""
+        start = self._state.event.start
+        self.index[self._state.count] = (start, self.data[start + 4])
+        self._state.index_event()
 
-    def pass_event(self) -> None:
-        """Go on behind the event at the cursor."""
-        self.state[CURSOR] = self.state[EVENT_NEXT]
-
-    def mark_boundary(self) -> None:
-        """The last event ends a transaction."""
-        self.state[BOUNDARY_COUNT] = self.state[COUNT]
-        self.state[BOUNDARY_CURSOR] = self.state[CURSOR]
-        self.state[BOUNDARY_POSITION] = self.state[POSITION]
-
-    def forget_events(self) -> None:
-        """All events but the context are dropped, and with them the open transaction."""
-        self.state[COUNT] = self.state[BOUNDARY_COUNT] = self.context
-        self.leave_transaction()
-
-    def leave_transaction(self) -> None:
-        """The stream stands between transactions."""
-        self.state[TRANSACTION] = OUTSIDE
-        self.state[GTID_ROW] = -1
+    def drop_events(self) -> None:
+        """Drop all events but the context, and with them the open transaction."""
+        self._state.drop_events(self.context)
 
     def open_transaction(self) -> list[bytes]:
-        """What the rest of the open transaction needs: its GTID event, and the table maps so far."""
-        rows = self.index[: self.count]
-        wanted = [] if self.state[GTID_ROW] < 0 else [int(self.state[GTID_ROW])]
+        """The events that the rest of the open transaction needs: its GTID event, and its table maps."""
+        rows = self.index[: self._state.count]
+        gtid_row = self._state.gtid_row
+        needed = [] if gtid_row is None else [gtid_row]
         maps = np.nonzero((rows[:, 1] & ~np.uint32(TRANSACTION_END)) == types.TABLE_MAP_EVENT)[0]
-        maps = maps[maps >= self.state[BOUNDARY_COUNT]] if self.has_boundary else maps
+        maps = maps[maps >= self._state.boundary_rows] if self.has_boundary else maps
         ids = np.zeros(len(maps), np.int64)
         for byte in range(6):
             ids |= self.data[rows[maps, 0] + types.HEADER_LENGTH + byte].astype(np.int64) << (8 * byte)
-        # The last table map of each id is the one in force.
+        # Of several table maps with the same id, the last one is in force.
         _, last = np.unique(ids[::-1], return_index=True)
-        wanted += sorted(int(maps[len(maps) - 1 - place]) for place in last)
-        return [self._bytes_at(int(rows[row, 0])) for row in wanted]
+        needed += sorted(int(maps[len(maps) - 1 - i]) for i in last)
+        return [self._bytes_at(int(rows[row, 0])) for row in needed]
 
     def give_slot(self) -> int | None:
-        """The slot that the bytes stand in, if they do; whoever gets it gives it back to the pool."""
+        """The slot of the bytes, None without one; the receiver returns it to the pool."""
         slot, self._slot = self._slot, None
         return slot
 
     def move_on(self, context: Sequence[bytes], cursor: int, count: int, usual_capacity: int) -> bool:
-        """Go on in a new buffer: `context`, then the bytes from `cursor` and the index from `count` on.
+        """Continue in a new buffer: `context`, then the bytes from `cursor` and the rows from `count` on.
 
-        Returns whether there were events to take along.
+        Returns whether there were such rows.
         """
         old_data, old_slot, old_index, old_filled = self.data, self._slot, self.index, self.filled
         tail = old_filled - cursor
-        needed = self.cursor - cursor + int(self.state[NEEDED])
-        # What the next event claims to take is believed in steps, as its bytes come.
+        needed = self._state.cursor - cursor + self._state.needed
+        # The size in the next event's header may be wrong: the room for it grows as its bytes are received.
         room = max(tail + _SMALLEST_EVENT, min(needed, 4 * tail + _BELIEVED_BYTES))
-        later = old_index[count : self.count]
+        later = old_index[count : self._state.count]
         self._open(max(usual_capacity, sum(map(len, context)) + room + _SMALLEST_EVENT), context)
         shift = self.filled - cursor
         self.data[self.filled : self.filled + tail] = old_data[cursor:old_filled]
@@ -190,27 +142,12 @@ class ReceiveBuffer:
         self.index[self.context : self.context + kept, 0] = later[:, 0] + moved
         self.index[self.context : self.context + kept, 1] = later[:, 1]
         self.filled += tail
-        self._renumber(count, kept, shift)
+        self._state.change_buffer(context=self.context, first=count, kept=kept, shift=shift)
         return kept > 0
-
-    def _renumber(self, count: int, kept: int, shift: int) -> None:
-        """What the state says of places, in the new buffer."""
-        self.state[COUNT] = self.context + kept
-        self.state[CURSOR] += shift
-        self.state[IDLE_CURSOR] = -1
-        if self.state[LOOKED_INSIDE] != NEVER:
-            self.state[LOOKED_INSIDE] = -1
-        gtid_row = int(self.state[GTID_ROW])
-        if gtid_row >= count:
-            self.state[GTID_ROW] = gtid_row - count + self.context
-        elif gtid_row >= 0:
-            # The open transaction's GTID event came over as context, right behind the format.
-            self.state[GTID_ROW] = 1 if self.context > 1 else -1
-        self.state[BOUNDARY_COUNT] = self.context
 
     def _open(self, capacity: int, context: Sequence[bytes]) -> None:
         self.data, self._slot = self._pool.lend(capacity)
-        # Two take turns, as the one before is needed a little longer: fresh memory would have to be cleared.
+        # Two arrays alternate: the present one is still needed, and new memory would have to be cleared.
         self.index, self._other_index = self._other_index, self.index
         rows = capacity // _SMALLEST_EVENT + len(context) + 2
         if len(self.index) < rows:

@@ -1,9 +1,9 @@
-"""The receive kernel: finds events in received bytes and where transactions end, and writes the index.
+"""The receive kernel: finds the events in received bytes and the ends of transactions, and writes the index.
 
-It works in the very buffer that the socket fills: nothing is stripped or copied, the index says where
-each event starts. Only an event that came in several packets (over 16 MB) is joined in place. Whatever
-needs a thought (a new binlog file, a table map never seen before, an error packet) stops the kernel, and
-Python decides.
+It works in the buffer that the socket fills: it copies nothing, the index contains the offset of each event.
+Only an event of several packets (over 16 MB) is joined, in place. The kernel returns to Python for rotations,
+format descriptions, unknown table maps and error packets. Its state between two calls is described in
+`stream_state`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,15 @@ from engine.binlog import statements
 from engine.binlog.crc32 import crc32
 from engine.binlog.event_index import LEFT_OUT, TRANSACTION_END
 from engine.binlog.event_roles import (
-    ANONYMOUS_GTID,
     EVENT_ROLES,
     FORMAT,
     HEARTBEAT,
     MANAGEMENT,
     MARIADB_GTID,
-    MYSQL_GTID,
     PAYLOAD,
     QUERY,
     ROTATE,
-    STATEMENT,
     TABLE_MAP,
-    TAGGED_GTID,
-    TRANSACTION_FINISH,
 )
 from engine.binlog.positions import length_in_file, start_position
 from engine.kernels.kernel import (
@@ -41,13 +36,45 @@ from engine.kernels.kernel import (
     read_u24,
     read_u32,
     read_u48,
-    read_u64,
 )
+from engine.net.batching.definition_table import find_definition, table_map_hash
 from engine.net.batching.event_filter import DROP, KEEP, is_unwanted, note_table
+from engine.net.batching.stream_state import (
+    BOUNDARY_COUNT,
+    BOUNDARY_CURSOR,
+    BOUNDARY_POSITION,
+    COUNT,
+    CURSOR,
+    EVENT_NEXT,
+    EVENT_SIZE,
+    EVENT_START,
+    GTID_ROW,
+    IDLE_CURSOR,
+    INDEXED_POSITION,
+    KEEP_CLOSED,
+    NEEDED,
+    PAYLOAD_CURSOR,
+    POSITION,
+    STOP_POSITION,
+    TABLE_IDS,
+    TRANSACTION,
+)
+from engine.net.batching.transaction_state import (
+    DEFINES,
+    ENDS,
+    EVENT_STEPS,
+    GTID,
+    GTID_BEGIN,
+    IDENTIFIES,
+    NEXT_STATE,
+    OUTSIDE,
+    STATEMENT_STEPS,
+    TRANSITION_CODES,
+)
 
 (
     MORE,
-    SPECIAL,
+    NEEDS_PYTHON,
     END,
     SERVER_ERROR,
     INDEX_FULL,
@@ -60,61 +87,22 @@ from engine.net.batching.event_filter import DROP, KEEP, is_unwanted, note_table
     IDS_FULL,
     AT_STOP,
 ) = range(13)
-"""Why the kernel stopped. MORE: the next event is not complete. SPECIAL: a format description, a rotation, an
-unknown table map, a compressed transaction or a damaged heartbeat stands at the cursor. END and SERVER_ERROR:
-an EOF or ERR packet does. INDEX_FULL, IDS_FULL: there is no room for the event at the cursor. AT_STOP: the
-event at the cursor starts at STOP_AT or behind. The rest is damage."""
+"""Why the kernel returned.
+
+MORE: the next event is not complete. NEEDS_PYTHON: at the cursor is a format description, a rotation, an
+unknown table map, a compressed transaction or a damaged heartbeat. END and SERVER_ERROR: at the cursor is an
+EOF or ERR packet. INDEX_FULL and IDS_FULL: the index or the table of ids has no room for the event at the
+cursor. AT_STOP: the event at the cursor starts at STOP_POSITION or after it. All others are damage.
+"""
 
 REASONS = {
-    BAD_PACKET: "the packet is no part of a binlog stream",
+    BAD_PACKET: "the packet is not part of a binlog stream",
     BAD_SIZE: "the event's size does not fit the bytes that carry it",
     BAD_QUERY: "the query event's lengths do not fit into the event",
     TOO_LARGE: "the event claims to be larger than any server writes",
     NO_FORMAT: "no format description came before the event",
     ENCRYPTED: "the rest of the file is encrypted: read it from its server instead",
 }
-
-(
-    CURSOR,
-    COUNT,
-    TRANSACTION,
-    BOUNDARY_COUNT,
-    BOUNDARY_CURSOR,
-    BOUNDARY_POSITION,
-    POSITION,
-    NEEDED,
-    GTID_ROW,
-    EVENT_START,
-    EVENT_SIZE,
-    EVENT_NEXT,
-    IDLE_CURSOR,
-    TOLD_POSITION,
-    TABLE_IDS,
-    LOOKED_INSIDE,
-    STOP_AT,
-    STATE_SIZE,
-) = range(18)
-"""Places in the state that goes from call to call.
-
-CURSOR: where the next packet (or event) starts. COUNT: rows in the index. TRANSACTION: see below.
-BOUNDARY_*: rows, cursor and file position behind the last transaction end. POSITION: file position behind
-the last event. NEEDED: bytes from the cursor on that the next event takes, as far as known. GTID_ROW: the
-open transaction's GTID event in the index, or -1. EVENT_*: start, size and end of the event at the cursor.
-IDLE_CURSOR: cursor behind the last heartbeat that said that the server has nothing more; -1 before one.
-TOLD_POSITION: POSITION as the index tells it, which lacks what was left out. TABLE_IDS: ids in `table_ids`.
-LOOKED_INSIDE: cursor of the compressed transaction whose table maps are known, -1 before one; or NEVER.
-STOP_AT: file position from which on every event stops the kernel; or NOWHERE.
-"""
-
-OUTSIDE, PENDING, INSIDE = range(3)
-"""TRANSACTION: between transactions; after a GTID (or a statement's context), so that the next statement ends
-the transaction unless it opens one; in a transaction that XID, COMMIT or the like will end."""
-
-NEVER = -2
-"""LOOKED_INSIDE: the table maps of compressed transactions need not be known."""
-
-NOWHERE = (1 << 63) - 1
-"""STOP_AT: no event stops the kernel."""
 
 UNKNOWN_FORMAT = -1
 """As `query_header`: no format description came yet, so that no event can be read."""
@@ -123,37 +111,13 @@ MAX_EVENT = 2_000_000_000
 _MAX_PACKET = 0xFFFFFF
 _HEADER = 19
 _MARIADB_STANDALONE = 1
-
-
-@inlined
-def table_map_hash(data: Bytes, start: int, end: int) -> int:
-    """A hash of a table map's definition: all of the event behind the table id."""
-    value = np.int64(-3750763034362895579)
-    at = start + _HEADER + 6
-    while at + 8 <= end:
-        value = (value ^ read_u64(data, at)) * np.int64(-7046029254386353131)
-        value ^= (value >> 32) & 0xFFFFFFFF
-        at += 8
-    while at < end:
-        value = (value ^ np.int64(data[at])) * np.int64(1099511628211)
-        at += 1
-    # The lowest bits choose the place in the table.
-    return int(value ^ ((value >> 29) & 0x7FFFFFFFF))
-
-
-@kernel
-def find_table(tables: Int64s, value: int) -> int:
-    """The place of a hash in the open-addressed table [places, (hash, slot, wanted)], or a free one."""
-    mask = tables.shape[0] - 1
-    place = value & mask
-    while tables[place, 1] != -1 and tables[place, 0] != value:
-        place = (place + 1) & mask
-    return place
+_LOCATED = -1
+"""In place of a status: the whole event at the cursor was received."""
 
 
 @inlined
 def _locate_packet(data: Bytes, filled: int, state: Int64s, marker: int) -> int:
-    """Set EVENT_* for the packet at the cursor, joining the parts of a large one."""
+    """Set EVENT_* for the packet at the cursor, and join its parts; returns `_LOCATED`, or a status."""
     cursor = state[CURSOR]
     state[NEEDED] = 5
     if filled - cursor < 5:
@@ -202,12 +166,12 @@ def _locate_packet(data: Bytes, filled: int, state: Int64s, marker: int) -> int:
     state[EVENT_START] = start
     state[EVENT_SIZE] = size
     state[EVENT_NEXT] = cursor + whole
-    return SPECIAL
+    return _LOCATED
 
 
 @kernel
 def _locate_bare(data: Bytes, filled: int, state: Int64s) -> int:
-    """Set EVENT_* for the event at the cursor of a binlog file's bytes."""
+    """The same for the event at the cursor of a binlog file's bytes."""
     cursor = state[CURSOR]
     state[NEEDED] = _HEADER
     if filled - cursor < _HEADER:
@@ -223,72 +187,51 @@ def _locate_bare(data: Bytes, filled: int, state: Int64s) -> int:
     state[EVENT_START] = cursor
     state[EVENT_SIZE] = size
     state[EVENT_NEXT] = cursor + size
-    return SPECIAL
+    return _LOCATED
 
 
 @inlined
-def _step_transaction(
-    data: Bytes, start: int, end: int, role: int, kind: int, query_header: int, state: Int64s
-) -> int:
-    """Move the transaction state past one event: +1 if it ends a transaction, +2 if it may define a table."""
-    transaction = state[TRANSACTION]
-    ends = False
-    defines = False
-    if role == MYSQL_GTID or role == ANONYMOUS_GTID or role == TAGGED_GTID:
-        state[TRANSACTION] = PENDING
-        state[GTID_ROW] = state[COUNT]
-    elif role == MARIADB_GTID:
-        standalone = end - start > _HEADER + 12 and data[start + _HEADER + 12] & _MARIADB_STANDALONE
-        state[TRANSACTION] = PENDING if standalone else INSIDE
-        state[GTID_ROW] = state[COUNT]
-    elif role == TRANSACTION_FINISH or role == PAYLOAD:
-        ends = True
-    elif role == QUERY:
+def _transaction_step(data: Bytes, start: int, end: int, role: int, kind: int, query_header: int) -> int:
+    """The `Step` of the event data[start:end]; -1 for a query event whose lengths do not fit."""
+    if role == QUERY:
         text = statements.statement_start(data, start, end, query_header)
-        if text < 0:
-            return -1
-        statement = statements.statement_kind(data, text, end)
-        defines = statement == statements.DEFINITION or statement == statements.ATOMIC_CREATE
-        if (
-            statement == statements.BEGIN
-            or statement == statements.XA_START
-            or statement == statements.ATOMIC_CREATE
-        ):
-            state[TRANSACTION] = INSIDE
-        elif (
-            statement == statements.COMMIT
-            or statement == statements.ROLLBACK
-            or statement == statements.XA_FINISH
-        ):
-            ends = True
-        else:
-            ends = transaction != INSIDE
-    elif role == STATEMENT:
-        defines = kind == types.QUERY_COMPRESSED_EVENT
-        ends = transaction != INSIDE
-    elif role != MANAGEMENT and transaction == OUTSIDE:
-        state[TRANSACTION] = PENDING
-    if ends:
-        state[TRANSACTION] = OUTSIDE
-        state[GTID_ROW] = -1
-    return (1 if ends else 0) + (2 if defines else 0)
+        return STATEMENT_STEPS[statements.statement_kind(data, text, end)] if text >= 0 else -1
+    if role == MARIADB_GTID:
+        standalone = end - start > _HEADER + 12 and data[start + _HEADER + 12] & _MARIADB_STANDALONE
+        return GTID if standalone else GTID_BEGIN
+    return EVENT_STEPS[kind]
+
+
+@inlined
+def _take_step(state: Int64s, step: int) -> int:
+    """Change the transaction's state by one event; returns the code of the transition."""
+    transaction = state[TRANSACTION]
+    # Unsigned, so that the compiled code need not check for negative indexes.
+    code = TRANSITION_CODES[np.uint64(transaction), np.uint64(step)]
+    if code != transaction:
+        state[TRANSACTION] = code & NEXT_STATE
+        if code & ENDS:
+            state[GTID_ROW] = -1
+        elif code & IDENTIFIES:
+            state[GTID_ROW] = state[COUNT]
+    return code
 
 
 @inlined
 def _is_sound(data: Bytes, start: int, end: int, checksum_size: int) -> bool:
-    """Whether the checksum at `end` is that of data[start:end]; where there are none, nobody can tell.
+    """Whether the checksum at `end` is that of data[start:end]; true without checksums.
 
-    For events that go to no decoder, which checks all others: damage may have made the event one of those.
+    Decoders check the events that they get. This is for the others: damage may have changed an event's type.
     """
     return checksum_size == 0 or read_u32(data, end) == crc32(data, start, end)
 
 
 @kernel
 def _take_heartbeat(data: Bytes, state: Int64s) -> None:
-    """Pass a heartbeat. Its position is ours when the server waits for more to be written.
+    """Pass a heartbeat. It contains our position when the server waits for new events.
 
-    It is ahead of ours where the server has left out transactions that we have: the position goes along, as
-    a replica's does.
+    It contains a later one where the server does not send transactions that we have: the stream's position
+    follows, as a replica's does.
     """
     state[CURSOR] = state[EVENT_NEXT]
     ahead = (read_u32(data, state[EVENT_START] + 13) - state[POSITION]) & 0xFFFFFFFF
@@ -300,11 +243,11 @@ def _take_heartbeat(data: Bytes, state: Int64s) -> None:
 
 
 @inlined
-def _is_left_out(data: Bytes, start: int, end: int, treatment: int, table_ids: Int64s) -> bool:
-    """Whether nobody wants an event of a type that is not always kept."""
-    if treatment == DROP:
+def _is_dropped(data: Bytes, start: int, end: int, action: int, table_ids: Int64s) -> bool:
+    """Whether the filter drops an event of a type that has an action other than KEEP."""
+    if action == DROP:
         return True
-    # One that is too short for a table id is for the decoders to refuse.
+    # Decoders report an event that is too short for a table id.
     return end - start >= _HEADER + 6 and is_unwanted(table_ids, read_u48(data, start + _HEADER))
 
 
@@ -327,17 +270,17 @@ def unknown_tables(
     data: Bytes,
     filled: int,
     state: Int64s,
-    tables: Int64s,
+    definitions: Int64s,
     marker: int,
     query_header: int,
     checksum_size: int,
     found: Int64s,
 ) -> int:
-    """Look ahead from the cursor for table maps that are not known: start and size of each go to `found`.
+    """Search the bytes after the cursor for unknown table maps; write offset and size of each to `found`.
 
-    Returns how many there are, each once. What comes behind a statement that may define a table is not looked
-    at, nor is anything behind an event of several packets, or one that needs a thought. Arguments as below;
-    `state` stays as it is.
+    Returns their number; equal ones count once. The search ends at a statement that may define a table, at an
+    event of several packets, and at a rotation or format description. Arguments as for `index_events`, but
+    `state` does not change.
     """
     ahead = state.copy()
     hashes = np.empty(found.shape[0], np.int64)
@@ -351,7 +294,7 @@ def unknown_tables(
         else:
             status = _locate_bare(data, filled, ahead)
         start, size = ahead[EVENT_START], ahead[EVENT_SIZE]
-        if status != SPECIAL or size < _HEADER + checksum_size:
+        if status != _LOCATED or size < _HEADER + checksum_size:
             break
         end = start + size - checksum_size
         kind = np.int64(data[start + 4])
@@ -362,14 +305,15 @@ def unknown_tables(
             if size < _HEADER + 8 + checksum_size:
                 break
             value = table_map_hash(data, start, end)
-            if tables[find_table(tables, value), 1] == -1 and not (hashes[:count] == value).any():
+            number = definitions[find_definition(definitions, value), 1]
+            if number == -1 and not (hashes[:count] == value).any():
                 hashes[count] = value
                 found[count, 0] = start
                 found[count, 1] = size
                 count += 1
         else:
-            step = _step_transaction(data, start, end, role, kind, query_header, ahead)
-            if step < 0 or step & 2:
+            step = _transaction_step(data, start, end, role, kind, query_header)
+            if step < 0 or _take_step(ahead, step) & DEFINES:
                 break
         ahead[CURSOR] = ahead[EVENT_NEXT]
     return count
@@ -381,21 +325,21 @@ def index_events(
     filled: int,
     state: Int64s,
     index: NDArray[np.uint32],
-    tables: Int64s,
-    table_used: Int64s,
+    definitions: Int64s,
+    used: Int64s,
     table_ids: Int64s,
-    treatments: NDArray[np.uint8],
+    event_actions: NDArray[np.uint8],
     stamp: int,
     marker: int,
     query_header: int,
     checksum_size: int,
 ) -> int:
-    """Index the events in data[:filled] from the cursor on, until something stops it; returns what.
+    """Index the events in data[:filled] from the cursor on; returns the reason why it stops.
 
-    `marker`: bytes between a packet's header and its event, or -1 for the bytes of a file. `tables`: the
-    known table maps by hash, whose slots get `stamp` in `table_used`; emptied when a statement may have
-    changed a definition. `table_ids`, `treatments`: see `engine.net.batching.event_filter`. `query_header`,
-    `checksum_size`: from the format description.
+    `marker`: bytes between a packet's header and its event, or -1 for the bytes of a file. `definitions`: the
+    known table maps (`definition_table`); the kernel sets `used` to `stamp` for those that it meets, and
+    removes all when a statement may have changed a definition. `table_ids`, `event_actions`: see
+    `event_filter`. `query_header`, `checksum_size`: from the format description.
     """
     while True:
         if state[COUNT] + 2 > index.shape[0]:
@@ -404,7 +348,7 @@ def index_events(
             status = _locate_packet(data, filled, state, marker)
         else:
             status = _locate_bare(data, filled, state)
-        if status != SPECIAL:
+        if status != _LOCATED:
             return status
         start = state[EVENT_START]
         size = state[EVENT_SIZE]
@@ -415,65 +359,69 @@ def index_events(
         role = EVENT_ROLES[kind]
         if role == HEARTBEAT and marker >= 0:
             if not _is_sound(data, start, end, checksum_size):
-                return SPECIAL
+                return NEEDS_PYTHON
             _take_heartbeat(data, state)
             continue
         expected = state[POSITION]
         position = start_position(data, start, size, expected)
-        if position >= state[STOP_AT]:
+        if position >= state[STOP_POSITION]:
             return AT_STOP
         if role == FORMAT or role == ROTATE:
-            return SPECIAL
+            return NEEDS_PYTHON
         if query_header == UNKNOWN_FORMAT:
             return NO_FORMAT
         if role == TABLE_MAP:
             if size < _HEADER + 8 + checksum_size:
                 return BAD_SIZE
-            place = find_table(tables, table_map_hash(data, start, end))
-            if tables[place, 1] == -1:
-                return SPECIAL
-            table_used[tables[place, 1]] = stamp
+            slot = find_definition(definitions, table_map_hash(data, start, end))
+            number = definitions[slot, 1]
+            if number == -1:
+                return NEEDS_PYTHON
+            used[number] = stamp
             if table_ids.shape[0] != 0:
                 if 2 * state[TABLE_IDS] >= table_ids.shape[0]:
                     return IDS_FULL
-                wanted = tables[place, 2] != 0
+                wanted = definitions[slot, 2] != 0
                 state[TABLE_IDS] += note_table(table_ids, read_u48(data, start + _HEADER), wanted)
-        if role == PAYLOAD and state[LOOKED_INSIDE] != NEVER and state[LOOKED_INSIDE] != state[CURSOR]:
-            return SPECIAL
+        if role == PAYLOAD:
+            opened = state[PAYLOAD_CURSOR]
+            if opened != KEEP_CLOSED and opened != state[CURSOR]:
+                return NEEDS_PYTHON
         if kind == types.START_ENCRYPTION_EVENT and marker < 0:
             return ENCRYPTED
-        step = _step_transaction(data, start, end, role, kind, query_header, state)
+        step = _transaction_step(data, start, end, role, kind, query_header)
         if step < 0:
             return BAD_QUERY
-        if step & 2:
-            tables[:, 1] = -1
+        transition = _take_step(state, step)
+        if transition & DEFINES:
+            definitions[:, 1] = -1
         state[POSITION] = position + length_in_file(data, start, size)
-        treatment = treatments[kind]
-        # A damaged one goes to a decoder, which says so.
+        action = event_actions[kind]
+        # Decoders get damaged events, and report them.
         if (
-            treatment != KEEP
-            and _is_left_out(data, start, end, treatment, table_ids)
+            action != KEEP
+            and _is_dropped(data, start, end, action, table_ids)
             and _is_sound(data, start, end, checksum_size)
         ):
             state[CURSOR] = state[EVENT_NEXT]
             continue
-        told = state[TOLD_POSITION]
-        if told != expected and start_position(data, start, size, told) != position:
-            index[state[COUNT], 0] = expected - told
+        implied = state[INDEXED_POSITION]
+        if implied != expected and start_position(data, start, size, implied) != position:
+            index[state[COUNT], 0] = expected - implied
             index[state[COUNT], 1] = LEFT_OUT
-            # This event's own row comes behind.
+            # The event's own row is the next one.
             state[GTID_ROW] += state[GTID_ROW] == state[COUNT]
             state[COUNT] += 1
-        state[TOLD_POSITION] = state[POSITION]
+        state[INDEXED_POSITION] = state[POSITION]
         index[state[COUNT], 0] = start
-        index[state[COUNT], 1] = kind | (TRANSACTION_END if step & 1 else 0)
+        index[state[COUNT], 1] = kind | (TRANSACTION_END if transition & ENDS else 0)
         state[COUNT] += 1
         state[CURSOR] = state[EVENT_NEXT]
-        if step & 1 or (role == MANAGEMENT and state[TRANSACTION] == OUTSIDE):
+        if transition & ENDS or (role == MANAGEMENT and state[TRANSACTION] == OUTSIDE):
             state[BOUNDARY_COUNT] = state[COUNT]
             state[BOUNDARY_CURSOR] = state[CURSOR]
             state[BOUNDARY_POSITION] = state[POSITION]
             if 4 * state[TABLE_IDS] > table_ids.shape[0]:
-                # No transaction refers to the table maps of another one.
+                # Table ids are valid within one transaction.
                 table_ids[:, 0] = -1
                 state[TABLE_IDS] = 0

@@ -1,8 +1,8 @@
-"""Places in a server's binlog that have to be searched for: by time, and what was executed before a position.
+"""Searches a server's binlog: for the position of a time, and for the GTIDs executed before a position.
 
-A binlog file begins with the time when it was begun, so a few of them lead to the last file that was begun
-before a moment: what older files hold was written before it. A file is read up to the place by the headers of
-its events alone; its GTIDs make the executed set.
+Each binlog file begins with the time at which it was begun, so that a binary search finds the last file begun
+before a given time; older files contain nothing later. In that file, only the headers of events are read up
+to the position; the GTIDs make the executed set.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from engine.binlog.gtid_set import MysqlGtidSet
 from engine.binlog.position import ExecutedPosition
 from engine.errors import EngineError
 from engine.kernels.kernel import Int64s
-from engine.net.batching.cutter import OutgoingBatch
+from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
 from engine.net.client.dump_batches import dump_batches
@@ -35,15 +35,15 @@ from engine.net.client.server_queries import FIRST_POSITION, SourceFacts
 
 Connect = Callable[[], Connection]
 Reached = Callable[[EventTable], NDArray[np.bool_]]
-"""Which events of a batch are at the place or behind it."""
+"""Which events of a batch are at the position searched for, or after it."""
 
 
-def place_at(connect: Connect, facts: SourceFacts, moment: datetime) -> ExecutedPosition:
-    """The place of the first transaction with an event of that second or later; the end if there is none yet.
+def position_at(connect: Connect, facts: SourceFacts, moment: datetime) -> ExecutedPosition:
+    """The position of the first transaction with an event of that second or later, else the binlog's end.
 
-    Times are the server's own, in whole seconds.
-    `connect` gives connections to the server. Raises `EngineError` where older binlogs, which may have had
-    such transactions, are gone, and for what the server refuses.
+    Times are those of the server's clock, in whole seconds. `connect` returns connections to the server.
+    Raises `EngineError` if older binlogs, which may have contained such transactions, were purged, and if the
+    server refuses.
     """
     second = int(moment.timestamp())
     with connect() as connection:
@@ -66,9 +66,9 @@ def place_at(connect: Connect, facts: SourceFacts, moment: datetime) -> Executed
 
 
 def executed_before(connect: Connect, facts: SourceFacts, file: str, position: int) -> str | None:
-    """The GTID set that was executed before a position; null where there are no GTIDs, or no such place.
+    """The GTID set that was executed before a position; None without GTIDs or without such a position.
 
-    Raises `EngineError` for what the server refuses.
+    Raises `EngineError` if the server refuses.
     """
     if facts.flavor == "mariadb":
         with connect() as connection:
@@ -83,50 +83,50 @@ def executed_before(connect: Connect, facts: SourceFacts, file: str, position: i
 
 
 def file_begun(connect: Connect, facts: SourceFacts, file: str) -> int:
-    """Server clock when a file was begun, in seconds: the time of its format description."""
+    """Server clock, in seconds, when a file was begun: the time of its format description."""
     events = read_server_events(connect(), facts, file, FIRST_POSITION, any_server_id())
     with contextlib.closing(events):
         for _, _, event in events:
             return int.from_bytes(event[:4], "little")
-    raise EngineError(f"the server sends nothing of {file}: see its error log")
+    raise EngineError(f"the server sends no event of {file}: see its error log")
 
 
 def _search(connect: Connect, facts: SourceFacts, file: str, reached: Reached) -> ExecutedPosition:
-    """The place in that file, or behind it."""
+    """The position in that file, or after it."""
     search = _Search(reached, facts)
     with contextlib.closing(dump_batches(connect(), facts, file, FIRST_POSITION)) as batches:
         for batch in batches:
-            found = search.look_at(batch)
+            found = search.find(batch)
             if found is not None:
                 return found
     return search.end
 
 
 class _Search:
-    """Looks for the place in one batch after the other."""
+    """Searches one batch after the other."""
 
     def __init__(self, reached: Reached, facts: SourceFacts) -> None:
         self._reached = reached
-        # What was never logged (a restored backup) is in no file's own word.
+        # Transactions that were never logged (a restored backup) are in no file.
         self._executed = MysqlGtidSet.parse(facts.gtid_purged or "") if facts.gtid_mode == "ON" else None
         self._open: tuple[str, int] | None = None
         self.end = ExecutedPosition("", FIRST_POSITION, None)
-        """Behind all that was looked at."""
+        """The position after all batches so far."""
 
-    def look_at(self, batch: OutgoingBatch) -> ExecutedPosition | None:
-        """The place, if it is in this batch."""
+    def find(self, batch: OutgoingBatch) -> ExecutedPosition | None:
+        """The position, if it is in this batch."""
         header = batch.header
         events, _ = open_events(
             header.file, batch.data, batch.index, header.context_events, header.position, checksum_size=0
         )
         if header.status.aborts_transaction:
             self._open = None
-        # What a file says at its beginning is about what came before it, and so before any place in it.
+        # The GTIDs at the beginning of a file were executed before any position in it.
         reached = self._reached(events) & (events.types != PREVIOUS_GTIDS_LOG_EVENT)
         late = np.flatnonzero(reached[events.context :]) + events.context
         first_late = int(late[0]) if len(late) else len(events)
         ends = np.flatnonzero(events.transaction_ends[:first_late])
-        # The late event's transaction begins behind the last one that ended, maybe in an earlier batch.
+        # The late event's transaction begins after the last one that ended, maybe in an earlier batch.
         begin = int(ends[-1]) + 1 if len(ends) else events.context
         self._execute(events, first_late, begin if len(ends) else 0)
         if len(ends) or self._open is None:
@@ -142,12 +142,12 @@ class _Search:
         return None
 
     def _execute(self, events: EventTable, seen: int, ended: int) -> None:
-        """Take the GTIDs of the first `ended` events into the set, and a file's own word among those seen."""
+        """Add the GTIDs of the first `ended` events, and those that a file lists among the first `seen`."""
         if self._executed is None or not len(events):
             return
         description = FormatDescription.parse(events.event(0).tobytes())
-        for place in np.flatnonzero(events.types[:seen] == PREVIOUS_GTIDS_LOG_EVENT):
-            text = gtid_set_text(decode_event(events.event(place).tobytes(), description))
+        for row in np.flatnonzero(events.types[:seen] == PREVIOUS_GTIDS_LOG_EVENT):
+            text = gtid_set_text(decode_event(events.event(row).tobytes(), description))
             self._executed = MysqlGtidSet.parse(f"{self._executed},{text}")
         roles = EVENT_ROLES[events.types[:ended]]
         gtid_events = np.flatnonzero((roles == MYSQL_GTID) | (roles == TAGGED_GTID))

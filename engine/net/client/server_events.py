@@ -1,14 +1,13 @@
-"""A server's binlog event by event, up to where it ends now: the plain way, for looking inside.
+"""A server's binlog event by event, up to where it ends now, for the `events` command.
 
-The pipeline reads the stream in large pieces (`engine.net.server_stream`). Both speak the same dump; here
-the server is asked to hang up at the end, and what it sends but did not write into a file is left out.
+The pipeline reads a dump in large pieces (`engine.net.server_stream`). Here the server ends the dump at the
+end of the binlog, and events that it sends but did not write into a file are left out.
 """
 
 from __future__ import annotations
 
 import contextlib
 import random
-import uuid
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
@@ -16,29 +15,27 @@ from engine.binlog import event_types as t
 from engine.binlog.events import decode_event
 from engine.binlog.events.management import Rotate
 from engine.binlog.format_description import FormatDescription
-from engine.errors import BinlogError, EngineError, EventError
-from engine.net.client import server_queries
-from engine.net.client.compressed_stream import Stream
+from engine.errors import BinlogError, EventError
+from engine.net.batching.stream_position import FilePosition
 from engine.net.client.connection import Connection
-from engine.net.client.refusals import explain
+from engine.net.client.dump_stream import DumpStream, dump_to_end
 from engine.net.client.server_queries import SourceFacts
-from engine.net.protocol.packets import EOF_MARKER, PacketJoiner, is_err, parse_err
+from engine.net.protocol.packets import EOF_MARKER, PacketJoiner, is_err
 
 _FIRST_POSITION = 4
 _MAX_PAYLOAD = 1 << 32
 _RECEIVE_SIZE = 1 << 18
-_HEARTBEAT_SECONDS = 30.0
 _EVENT_MARKER = 0
 _NOT_IN_FILES = (t.HEARTBEAT_LOG_EVENT, t.HEARTBEAT_LOG_EVENT_V2)
 
 
 def any_server_id() -> int:
-    """An id for a dump that only looks: a server that sees an id twice drops the dump that it had first."""
+    """A random id for a dump; when an id connects twice, the server ends the first dump."""
     return random.randrange(1 << 31, 1 << 32)
 
 
 def assumed_format(facts: SourceFacts) -> FormatDescription:
-    """What the events before the first format description are in."""
+    """The format of the events before the first format description."""
     return FormatDescription.assumed(checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0)
 
 
@@ -50,59 +47,52 @@ def read_server_events(
     server_id: int,
     gtid_set: str | None = None,
 ) -> Generator[tuple[str, int, bytes], None, None]:
-    """File, position and bytes of each event from a place on. An empty `file` means the first one.
+    """File, position and bytes of each event from a position on. An empty `file` means the first one.
 
-    With `gtid_set` it is the transactions that are not in it, wherever they are.
-    The connection is used up. Raises `EngineError` for what the server refuses, and where the stream breaks.
+    With `gtid_set`, those of the transactions that are not in that set. The connection is used up. Raises
+    `EngineError` if the server refuses, and if the connection is lost.
     """
-    identity = str(uuid.uuid4())
-    server_queries.prepare_dump(
-        connection, facts, heartbeat_seconds=_HEARTBEAT_SECONDS, replica_uuid=identity
-    )
-    context = server_queries.context_of(connection, file, position, server_id)
-    if gtid_set is None:
-        server_queries.start_dump(connection, file, position, server_id, non_block=True)
-    else:
-        server_queries.start_dump_by_gtid(connection, gtid_set, server_id, non_block=True)
-    stream, pending = connection.take_over()
-    place = _Place(file, position)
+    here = _StreamPosition(file, position)
     fmt = assumed_format(facts)
-    with contextlib.closing(stream):
-        joiner = PacketJoiner(_MAX_PAYLOAD, numbered=connection.numbered_packets)
-        joiner.sequence = 1
-        joiner.feed(pending)
-        for payload in _payloads(stream, joiner, str(connection.endpoint)):
+    joiner = PacketJoiner(_MAX_PAYLOAD, numbered=connection.numbered_packets)
+    joiner.sequence = 1
+    dump = dump_to_end(connection, facts, (file, position), server_id, here.get, gtid_set)
+    with contextlib.closing(dump):
+        for payload in _payloads(dump, joiner):
             if is_err(payload):
-                raise explain(parse_err(payload), context)
+                raise dump.refusal(payload)
             if payload[:1] == bytes([EOF_MARKER]):
                 return
             if len(payload) <= t.HEADER_LENGTH or payload[0] != _EVENT_MARKER:
-                raise BinlogError(place.file, place.position, "the server sent a packet that is no event")
-            data = payload[1:]
-            yield from place.locate(data, fmt)
+                raise BinlogError(here.file, here.position, "the server sent a packet that is not an event")
+            yield from here.locate(payload[1:], fmt)
 
 
 @dataclass(slots=True)
-class _Place:
+class _StreamPosition:
     """Where the stream is."""
 
     file: str
     position: int
 
+    def get(self) -> FilePosition:
+        """File and position."""
+        return self.file, self.position
+
     def locate(self, data: bytes, fmt: FormatDescription) -> Iterator[tuple[str, int, bytes]]:
-        """The event with its place, if it stands in a file."""
+        """The event with its position, if it is in a file."""
         header = t.EventHeader.parse(data)
         if header.type_code in _NOT_IN_FILES:
             return
         if header.type_code == t.ROTATE_EVENT and not header.next_position:
             self._enter(data, fmt)
         elif header.type_code == t.FORMAT_DESCRIPTION_EVENT:
-            # It comes first wherever the dump starts.
+            # The server sends it first, whatever the start position.
             yield self.file, _FIRST_POSITION, data
             self.position = max(self.position, _FIRST_POSITION + header.size)
         else:
             if header.next_position:
-                # The header keeps the low 32 bits only: a huge transaction makes a file pass 4 GB.
+                # The header has the low 32 bits only: a huge transaction makes a file larger than 4 GB.
                 self.position += (header.next_position - header.size - self.position) & 0xFFFFFFFF
             yield self.file, self.position, data
             self.position += header.size
@@ -116,14 +106,9 @@ class _Place:
             self.file, self.position = body.next_file, body.position
 
 
-def _payloads(stream: Stream, joiner: PacketJoiner, where: str) -> Iterator[bytes]:
-    while True:
+def _payloads(dump: DumpStream, joiner: PacketJoiner) -> Iterator[bytes]:
+    space = memoryview(bytearray(_RECEIVE_SIZE))
+    for size in filter(None, dump.receive(lambda: space)):
+        joiner.feed(bytes(space[:size]))
         while (payload := joiner.next()) is not None:
             yield payload
-        try:
-            received = stream.recv(_RECEIVE_SIZE)
-        except OSError as error:
-            raise EngineError(f"the connection to {where} was lost: {error.strerror or error}") from None
-        if not received:
-            raise EngineError(f"{where} closed the connection in the middle of the binlog: see its error log")
-        joiner.feed(received)

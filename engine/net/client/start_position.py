@@ -69,9 +69,9 @@ def start_position(
         return StartPosition(here.file, here.position, None)
     if _LIKE_A_TIME.match(start):
         # Imports the kernels, which is slow and not needed otherwise.
-        from engine.net.client.position_search import place_at
+        from engine.net.client.position_search import position_at
 
-        found = place_at(connect, facts, _moment(start))
+        found = position_at(connect, facts, _moment(start))
         return StartPosition(found.file, found.position, found.gtid_set)
     kind, colon, rest = start.partition(":")
     if kind == "gtid" and colon:

@@ -1,11 +1,11 @@
-"""What the server's binlog holds ahead of the stream: the statements that may change a table's columns.
+"""The statements ahead of the stream in the server's binlog that may change a table's columns.
 
-The server's binlog is read from the stream's place to its end, over a connection of its own, with the receive
-kernel; rows are left out at once, and of all statements only the last one per table is kept. What was read
-stays known while the stream has not passed it, so that each part of the binlog is read once.
+The server's binlog is read from the stream's position to its end, over another connection, with the receive
+kernel. Rows are dropped at once, and only the last statement of each table is kept. What was read remains
+known until the stream has passed it, so that each part of the binlog is read once.
 
-Compressed transactions of MySQL are not opened. A statement that changes a table ends the transaction that it
-comes in, so that it is never in one with rows, and the server compresses no other. What cannot be read counts
+Compressed transactions of MySQL are not opened: a statement that changes a table ends its transaction, so
+that no such transaction contains rows, and the server compresses no other. A part that cannot be read counts
 as a change of every table.
 """
 
@@ -27,31 +27,32 @@ from engine.binlog.table_changes import ANY_TABLE, Name, changed_tables, names_o
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError, EventError
-from engine.net.batching.cutter import OutgoingBatch
-from engine.net.batching.stream_place import Place, StreamPlace, place_order
+from engine.net.batching.outgoing_batch import OutgoingBatch
+from engine.net.batching.stream_position import FilePosition, StreamPosition, position_order
 from engine.net.client.connection import Connection
 from engine.net.client.dump_batches import Meanwhile, dump_batches
 from engine.net.client.server_queries import MAX_DUMP_POSITION, SourceFacts
 
 MOST_NAMES = 200_000
-"""To remember; when statements name more, every table counts as changed by the last of them."""
+"""Names to keep; when statements name more, every table counts as changed by the last of them."""
 _LONGEST_TEXT = 160
-"""Characters of a statement to show."""
+"""Characters of a statement in a message."""
 _STATEMENTS_ONLY = DecodeOptions(tables=TableFilter(excluded=("*.*",)))
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What may have changed a table's columns, and where."""
+    """A statement that may have changed a table's columns, and its position."""
 
-    place: Place
+    position: FilePosition
     what: str
+    """The statement, or why it is not known."""
 
 
 class StatementsAhead:
     """Reads ahead of one stream.
 
-    `connect` gives connections to its server; `meanwhile`: see `engine.net.client.dump_batches`.
+    `connect` returns connections to its server; `meanwhile`: see `engine.net.client.dump_batches`.
     """
 
     def __init__(
@@ -62,64 +63,64 @@ class StatementsAhead:
         self._meanwhile = meanwhile
         self._last: dict[Name, Change] = {}
         """Name → the last change of it."""
-        self._end: Place | None = None
+        self._end: FilePosition | None = None
 
     @property
-    def end(self) -> Place | None:
-        """Up to where the binlog was read; None before it was."""
+    def end(self) -> FilePosition | None:
+        """The position up to which the binlog was read; None if it was not read."""
         return self._end
 
-    def read(self, here: StreamPlace, end: Place | None) -> None:
-        """Read on to the end of the binlog, unless it was read up to `end` already.
+    def read(self, here: StreamPosition, end: FilePosition | None) -> None:
+        """Read to the end of the binlog, unless it was read up to `end` already.
 
-        Raises `EngineError` where the server cannot be asked now.
+        Raises `EngineError` if the server cannot be asked now.
         """
         if self._end is None or not here.is_before(self._end) or self._end[1] > MAX_DUMP_POSITION:
             self._end = here.file, here.boundary
             self._last.clear()
-        elif end is not None and place_order(end) <= place_order(self._end):
+        elif end is not None and position_order(end) <= position_order(self._end):
             return
-        # What the stream has come past is of no use any more.
-        self._last = {name: change for name, change in self._last.items() if here.is_before(change.place)}
+        # Statements that the stream has passed are no longer needed.
+        self._last = {name: change for name, change in self._last.items() if here.is_before(change.position)}
         try:
-            self._read_on(self._end)
+            self._read_from(self._end)
         except EngineError as error:
             if error.retryable:
                 raise
-            # It may stand before an event that the stream has come to, as a dump starts a little earlier.
-            place = max(self._end, (here.file, here.position), key=place_order)
-            self._note([ANY_TABLE], place, f"a part of the binlog that cannot be read ({error})")
+            # A dump starts before the stream's position, so that it may fail there.
+            position = max(self._end, (here.file, here.position), key=position_order)
+            self._note([ANY_TABLE], position, f"a part of the binlog that cannot be read ({error})")
 
-    def change_of(self, database: str, table: str, here: StreamPlace) -> Change | None:
-        """The last change, in what was read, that may be one of this table and comes after `here`."""
+    def change_of(self, database: str, table: str, here: StreamPosition) -> Change | None:
+        """The last change after `here`, in the part that was read, that may be one of this table."""
         found = [self._last.get(name) for name in names_of(database, table)]
-        changes = [change for change in found if change is not None and here.is_before(change.place)]
-        return max(changes, key=lambda change: place_order(change.place), default=None)
+        changes = [change for change in found if change is not None and here.is_before(change.position)]
+        return max(changes, key=lambda change: position_order(change.position), default=None)
 
-    def _read_on(self, start: Place) -> None:
+    def _read_from(self, start: FilePosition) -> None:
         batches = dump_batches(
             self._connect(), self._facts, *start, decode=_STATEMENTS_ONLY, meanwhile=self._meanwhile
         )
         with contextlib.closing(batches):
             for batch in batches:
-                for place, names, text in changes_in(batch):
-                    self._note(names, place, text)
+                for position, names, text in changes_in(batch):
+                    self._note(names, position, text)
                 header = batch.header
                 status = header.status
                 if status.ends_transaction and not status.end_of_stream:
                     self._end = status.resume.file, status.resume.position
 
-    def _note(self, names: Iterable[Name], place: Place, what: str) -> None:
-        change = Change(place, what)
+    def _note(self, names: Iterable[Name], position: FilePosition, what: str) -> None:
+        change = Change(position, what)
         self._last |= dict.fromkeys(names, change)
         if len(self._last) > MOST_NAMES:
             self._last = {ANY_TABLE: change}
 
 
-def changes_in(batch: OutgoingBatch) -> Iterator[tuple[Place, frozenset[Name], str]]:
-    """Of each statement that may change tables: its place, the tables, and its text, shortened.
+def changes_in(batch: OutgoingBatch) -> Iterator[tuple[FilePosition, frozenset[Name], str]]:
+    """Position, tables and shortened text of each statement that may change tables.
 
-    Raises `BinlogError` for one that is damaged.
+    Raises `BinlogError` for a damaged one.
     """
     header = batch.header
     events, error = open_events(
@@ -141,8 +142,8 @@ def changes_in(batch: OutgoingBatch) -> Iterator[tuple[Place, frozenset[Name], s
         lossless = body.statement_bytes is None
         names = changed_tables(body.statement, body.database) if lossless else frozenset([ANY_TABLE])
         if names:
-            place = header.file, int(events.positions[number])
-            yield place, names, _shortened(body.statement)
+            position = header.file, int(events.positions[number])
+            yield position, names, _shortened(body.statement)
 
 
 def _defining(events: EventTable, description: FormatDescription) -> list[int]:

@@ -16,7 +16,7 @@ from engine.binlog.position import SourcePosition
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
-from engine.net.client.position_search import executed_before, file_begun, place_at
+from engine.net.client.position_search import executed_before, file_begun, position_at
 from engine.net.client.server_queries import FIRST_POSITION
 from engine.net.client.start_position import start_position
 from engine.output.reader import Changes
@@ -103,7 +103,7 @@ def _utc(second: int) -> datetime:
 def test_each_second_leads_to_its_transaction(history: History) -> None:
     facts = history.facts()
     for step in history.steps:
-        found = place_at(history.connect, facts, _utc(step.second))
+        found = position_at(history.connect, facts, _utc(step.second))
         assert (found.file, found.gtid_set) == (step.file, step.gtid_set)
         assert step.earliest <= found.position <= step.position
 
@@ -118,20 +118,20 @@ def test_what_was_executed_before_a_position_and_before_a_file(history: History)
 def test_a_time_between_leads_to_what_came_next(history: History) -> None:
     """To the next transaction, or to what the server wrote at the end of a file before it."""
     *_, before, last = history.steps
-    found = place_at(history.connect, history.facts(), _utc(last.second - 1))
+    found = position_at(history.connect, history.facts(), _utc(last.second - 1))
     assert (before.file, before.position) < (found.file, found.position) <= (last.file, last.position)
     assert found.gtid_set == last.gtid_set
 
 
 def test_a_time_to_come_leads_to_the_end(history: History) -> None:
-    found = place_at(history.connect, history.facts(), _utc(history.steps[-1].second + 3600))
+    found = position_at(history.connect, history.facts(), _utc(history.steps[-1].second + 3600))
     assert (found.file, found.position) == end_of_binlog(history.server)
     assert found.gtid_set == _executed(history.server)
 
 
 def test_a_time_before_the_first_file_leads_to_its_beginning(history: History) -> None:
     first = history.server.binlogs()[0].name
-    found = place_at(history.connect, history.facts(), _utc(1_000_000_000))
+    found = position_at(history.connect, history.facts(), _utc(1_000_000_000))
     assert (found.file, found.position) == (first, 4)
 
 
@@ -203,7 +203,7 @@ def test_a_time_whose_binlogs_are_gone_is_refused(own_server: Callable[..., Serv
     server.query("PURGE BINARY LOGS TO %s", server.binlogs()[-1].name)
     alone = History(server, [])
     with pytest.raises(EngineError, match="older ones were purged: take what is there with --start earliest"):
-        place_at(alone.connect, alone.facts(), _utc(1_000_000_000))
+        position_at(alone.connect, alone.facts(), _utc(1_000_000_000))
 
 
 @pytest.fixture(scope="module")

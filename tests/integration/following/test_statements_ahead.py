@@ -12,8 +12,8 @@ from engine.binlog.position import BinlogPosition
 from engine.binlog.table_changes import ANY_TABLE
 from engine.errors import BinlogError, ConnectionFailed, EngineError
 from engine.net.batching.batcher import Batcher
-from engine.net.batching.cutter import OutgoingBatch
-from engine.net.batching.stream_place import StreamPlace
+from engine.net.batching.outgoing_batch import OutgoingBatch
+from engine.net.batching.stream_position import StreamPosition
 from engine.net.client import statements_ahead
 from engine.net.client.server_queries import SourceFacts
 from engine.net.client.statements_ahead import StatementsAhead, changes_in
@@ -109,8 +109,8 @@ def _batch(batch: OutgoingBatch, end: int) -> OutgoingBatch:
     return replace(batch, header=header)
 
 
-def here(position: int) -> StreamPlace:
-    return StreamPlace(FILE, position, position - 10)
+def here(position: int) -> StreamPosition:
+    return StreamPosition(FILE, position, position - 10)
 
 
 class TestReadingAhead:
@@ -127,8 +127,8 @@ class TestReadingAhead:
         ahead.read(here(300), (FILE, 2000))
         assert binlog.asked == [(FILE, 190), (FILE, 1000)]
         assert ahead.end == (FILE, 2000)
-        assert ahead.change_of("shop", "t", here(300)).place == (FILE, 500)
-        assert ahead.change_of("SHOP", "U", here(300)).place == (FILE, 1500)
+        assert ahead.change_of("shop", "t", here(300)).position == (FILE, 500)
+        assert ahead.change_of("SHOP", "U", here(300)).position == (FILE, 1500)
         assert ahead.change_of("shop", "v", here(300)) is None
 
     def test_what_the_stream_came_past_does_not_count(self, binlog: Binlog):

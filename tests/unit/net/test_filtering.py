@@ -19,7 +19,7 @@ from engine.config.table_filter import TableFilter
 from engine.net.archive_server.archive import Archive
 from engine.net.archive_server.server import ReplicationSource
 from engine.net.batching.batcher import Batcher
-from engine.net.batching.cutter import OutgoingBatch
+from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.output.commit_log import CommitLog
 from engine.output.reader import Changes
 from tests.support.batches import Decoded, decode_all, events_of, feed, packets_of

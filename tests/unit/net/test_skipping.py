@@ -22,7 +22,7 @@ from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
 from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher
-from engine.net.batching.cutter import OutgoingBatch
+from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.pipeline.messages import Corruption
 from engine.pipeline.supervisor import Outcome
 from tests.support.batches import decode_all, packets_of

@@ -13,7 +13,7 @@ from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
 from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher
-from engine.net.batching.cutter import OutgoingBatch
+from engine.net.batching.outgoing_batch import OutgoingBatch
 from tests.support.batches import decode_all, feed, packets_of
 from tests.support.binlog_builder import Part, binlog
 from tests.support.made_events import SIGNED_INT, gtid, image, integer, query, rows, table_map, xid

@@ -19,7 +19,7 @@ from engine.binlog.samples import sample_binlogs
 from engine.errors import EngineError
 from engine.net.batch_sender import BatchSender
 from engine.net.batching.batcher import Batcher
-from engine.net.batching.cutter import OutgoingBatch
+from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.pipeline.child import Child
 from engine.pipeline.messages import Ack, Batch, StreamStatus
 from engine.pipeline.shared_slots import SlotPool, Slots

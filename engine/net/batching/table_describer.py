@@ -1,0 +1,111 @@
+"""Descriptions of the tables that a stream's table maps announce.
+
+One table is described when the kernel meets its unknown table map. At the same time the bytes that were
+received after it are searched for other unknown table maps, and one question describes all of them: a stream
+usually names most of its tables within its first megabyte, and a question takes as long for one table as for
+ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from engine.binlog.event_types import QUERY_EVENT
+from engine.binlog.format_description import FormatDescription, verify_checksum
+from engine.binlog.table_map import TableMap
+from engine.errors import EngineError
+from engine.kernels.kernel import Int64s
+from engine.net.batching import receive_kernel
+from engine.net.batching.definition_table import table_map_hash
+from engine.net.batching.event_filter import EventFilter
+from engine.net.batching.receive_buffer import ReceiveBuffer
+from engine.net.batching.stream_state import StreamState
+from engine.net.batching.table_book import Definition
+
+DescribeTable = Callable[[TableMap], bytes | None]
+"""Describes a table whose table map is incomplete; None if it is complete or cannot be completed."""
+DescribeTables = Callable[[Mapping[int, TableMap]], Mapping[int, bytes | None]]
+"""The same for many tables with one question; the result lacks those that cannot be described."""
+
+_MOST_TABLES = 256
+"""Tables of one question."""
+
+
+class TableDescriber:
+    """Makes definitions of table maps; `describe_ahead` is None where tables are described one by one."""
+
+    def __init__(
+        self, tables: EventFilter, describe: DescribeTable, describe_ahead: DescribeTables | None
+    ) -> None:
+        self._filter = tables
+        self._describe = describe
+        self._describe_ahead = describe_ahead
+
+    def define(self, value: int, table_map: TableMap) -> Definition:
+        """The definition of a table map with that hash; unwanted tables are not described."""
+        wanted = self._filter.wants(table_map.database, table_map.table)
+        description = self._describe(table_map) if wanted else None
+        return Definition(value, _name(table_map), description, wanted)
+
+    def define_ahead(
+        self,
+        buffer: ReceiveBuffer,
+        state: StreamState,
+        known: Int64s,
+        description: FormatDescription,
+        marker: int,
+    ) -> list[Definition]:
+        """The definitions of wanted tables whose table maps follow in the buffer and are not `known`.
+
+        A table that cannot be described now is left out, and described when the kernel reaches it.
+        """
+        if self._describe_ahead is None:
+            return []
+        found = unknown_table_maps(buffer, state, known, description, marker).items()
+        wanted = {value: each for value, each in found if self._filter.wants(each.database, each.table)}
+        described = self._describe_ahead(wanted) if wanted else {}
+        return [Definition(value, _name(wanted[value]), packed) for value, packed in described.items()]
+
+
+def hash_of(event: bytes) -> int:
+    """The receive kernel's hash of a table map without checksum."""
+    return table_map_hash(np.frombuffer(bytearray(event), np.uint8), 0, len(event))
+
+
+def unknown_table_maps(
+    buffer: ReceiveBuffer, state: StreamState, known: Int64s, description: FormatDescription, marker: int
+) -> dict[int, TableMap]:
+    """By hash, the table maps after the cursor that are not in `known`, the kernel's table of definitions.
+
+    No statement that may define a table comes before them, so that their tables are as they are at the
+    cursor. Damaged ones are left out.
+    """
+    found = np.empty((_MOST_TABLES, 2), np.int64)
+    count = receive_kernel.unknown_tables(
+        buffer.data,
+        buffer.filled,
+        state.array,
+        known,
+        marker,
+        description.post_header_length(QUERY_EVENT),
+        description.checksum_length,
+        found,
+    )
+    bare = description.without_checksums()
+    table_maps: dict[int, TableMap] = {}
+    for start, size in found[:count].tolist():
+        event = buffer.data[start : start + size].tobytes()
+        try:
+            verify_checksum(event, description)
+            event = event[: size - description.checksum_length]
+            table_maps[hash_of(event)] = TableMap.parse(event, bare)
+        except EngineError:
+            # The error is raised when the stream reaches the table map.
+            continue
+    return table_maps
+
+
+def _name(table_map: TableMap) -> str:
+    return f"{table_map.database}.{table_map.table}"

@@ -1,0 +1,68 @@
+"""Learns the tables of one stream from its table maps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.binlog import event_types as types
+from engine.binlog.events import decode_event
+from engine.binlog.events.payload import MAX_EXPANDED, TransactionPayload, inner_events
+from engine.binlog.table_map import TableMap
+from engine.net.batching.cutter import Cutter
+from engine.net.batching.outgoing_batch import OutgoingBatch
+from engine.net.batching.receive_buffer import ReceiveBuffer
+from engine.net.batching.stream_format import StreamFormat
+from engine.net.batching.stream_state import StreamState
+from engine.net.batching.table_book import TableBook
+from engine.net.batching.table_describer import TableDescriber, hash_of
+
+
+class TableTracker:
+    """Adds the definitions that `describer` makes to `book`, and cuts a batch where a table was altered."""
+
+    def __init__(
+        self,
+        book: TableBook,
+        describer: TableDescriber,
+        cutter: Cutter,
+        buffer: ReceiveBuffer,
+        state: StreamState,
+        stream_format: StreamFormat,
+    ) -> None:
+        self._book = book
+        self._describer = describer
+        self._cutter = cutter
+        self._buffer = buffer
+        self._state = state
+        self._format = stream_format
+
+    def learn(self, event: bytes, marker: int) -> Iterator[OutgoingBatch]:
+        """Add the table map at the cursor, and those of tables that follow in the buffer."""
+        description = self._format.description
+        yield from self._add(event[: len(event) - self._format.checksum_length])
+        definitions = self._book.definitions
+        ahead = self._describer.define_ahead(self._buffer, self._state, definitions, description, marker)
+        if ahead:
+            self._book.add_ahead(ahead, self._cutter.stamp)
+
+    def learn_compressed(self, event: bytes) -> Iterator[OutgoingBatch]:
+        """Add the table maps in the compressed transaction at the cursor."""
+        body = decode_event(event, self._format.description).body
+        assert isinstance(body, TransactionPayload)
+        for inner in inner_events(body, MAX_EXPANDED):
+            if inner[4] == types.TABLE_MAP_EVENT:
+                yield from self._add(inner)
+        self._state.open_payload()
+
+    def _add(self, event: bytes) -> Iterator[OutgoingBatch]:
+        """Add the definition of a table map (without checksum), unless it is known."""
+        value = hash_of(event)
+        if self._book.use_known(value, self._cutter.stamp):
+            return
+        table_map = TableMap.parse(event, self._format.description.without_checksums())
+        definition = self._describer.define(value, table_map)
+        if self._book.contradicts(definition, self._cutter.stamp):
+            # A batch has one description for a name, and this table was altered since the batch began.
+            yield from self._cutter.finished()
+            self._book.replace(definition.name)
+        self._book.add(definition, self._cutter.stamp)
