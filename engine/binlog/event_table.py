@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from engine.binlog.crc32 import crc32
 from engine.binlog.event_index import LEFT_OUT, TRANSACTION_END
-from engine.binlog.positions import length_in_file, start_position
+from engine.binlog.event_positions import length_in_file, start_position
 from engine.errors import BinlogError
 from engine.kernels.kernel import Bytes, Int64s, kernel, read_u32
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import time
 from functools import partial
 
+from engine.binlog.position import BinlogPosition
 from engine.errors import ConnectionFailed, EngineError
-from engine.net.batching.stream_position import FilePosition, position_order
 from engine.net.client import server_queries
 from engine.net.client.connect import connect
 from engine.net.client.position_search import file_begun
@@ -34,7 +34,7 @@ class HistoryWatch:
         self._due = time.monotonic() + _CHECK_SECONDS
         # MariaDB answers only after pending commits are acknowledged, and we cannot do that while we wait.
         self._asks = not (origin.semi_sync and facts.flavor == "mariadb")
-        self._stuck_at: FilePosition | None = None
+        self._stuck_at: BinlogPosition | None = None
 
     def idle(self, file: str, position: int) -> None:
         """Check that the binlog ends at this position. Raises `ConnectionFailed` if it does not.
@@ -45,14 +45,15 @@ class HistoryWatch:
         if not self._asks or time.monotonic() < self._due:
             return
         self._due = time.monotonic() + _CHECK_SECONDS
-        ours = file, position
+        ours = BinlogPosition(file, position)
         try:
             here = self._side.ask(server_queries.current_position)
         except Refusal:
             # This needs a privilege that a dump does not need.
             return
-        reset = position_order((here.file, here.position)) < position_order(ours)
-        ahead = not reset and (here.file, here.position) != ours
+        end = BinlogPosition(here.file, here.position)
+        reset = end < ours
+        ahead = not reset and end != ours
         if reset or (ahead and self._stuck_at == ours):
             raise ConnectionFailed(
                 f"the server waits at {file} position {position}, though its binlog ends at {here.file} "

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from engine.binlog.position import BinlogPosition
 from engine.config.decode_options import DecodeOptions
 from engine.errors import ConnectionFailed, EngineError
 from engine.net.batch_sender import BatchSender
@@ -60,7 +61,7 @@ def follow_server(child: Child, sender: BatchSender, origin: ServerSource, decod
     context = server_queries.context_of(connection, origin.file or None, origin.position, origin.server_id)
     _start(connection, facts, origin)
     child.report(DumpStarted(time.time()))
-    dump = DumpStream(connection, context, lambda: (batcher.file, batcher.position))
+    dump = DumpStream(connection, context, lambda: BinlogPosition(batcher.file, batcher.position))
     with contextlib.closing(dump), contextlib.closing(SideConnection(origin.address)) as side:
         watch = HistoryWatch(origin, facts, side)
         if origin.semi_sync:

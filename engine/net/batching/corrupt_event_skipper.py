@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from engine.binlog.event_positions import length_in_file, start_position
 from engine.binlog.files import MAGIC_LENGTH
-from engine.binlog.positions import length_in_file, start_position
 from engine.errors import BinlogError
 from engine.kernels.kernel import Bytes
 from engine.net.batching.cutter import Cutter

@@ -15,6 +15,7 @@ from engine.binlog import event_types as types
 from engine.binlog import statements
 from engine.binlog.crc32 import crc32
 from engine.binlog.event_index import LEFT_OUT, TRANSACTION_END
+from engine.binlog.event_positions import length_in_file, start_position
 from engine.binlog.event_roles import (
     EVENT_ROLES,
     FORMAT,
@@ -26,7 +27,6 @@ from engine.binlog.event_roles import (
     ROTATE,
     TABLE_MAP,
 )
-from engine.binlog.positions import length_in_file, start_position
 from engine.kernels.kernel import (
     Bytes,
     Int64s,

@@ -1,19 +1,10 @@
-"""Positions of a stream: where it is in the server's binlog, and which position comes first."""
+"""Where a stream is in the server's binlog, and where a second dump can start to read ahead of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.binlog.files import file_order
-
-FilePosition = tuple[str, int]
-"""Binlog file, and byte offset in it."""
-
-
-def position_order(position: FilePosition) -> tuple[tuple[int, str], int]:
-    """The sort key of positions."""
-    file, offset = position
-    return file_order(file), offset
+from engine.binlog.position import BinlogPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +16,11 @@ class StreamPosition:
     boundary: int
     """Where its transaction begins, or an earlier event of the same file: a dump can start there."""
 
-    def is_before(self, position: FilePosition) -> bool:
+    @property
+    def event(self) -> BinlogPosition:
+        """The position of the event."""
+        return BinlogPosition(self.file, self.position)
+
+    def is_before(self, position: BinlogPosition) -> bool:
         """Whether the stream has not yet passed an event at that position."""
-        return position_order((self.file, self.position)) <= position_order(position)
+        return self.event <= position

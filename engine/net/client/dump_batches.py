@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator
 
+from engine.binlog.position import BinlogPosition
 from engine.config.decode_options import DecodeOptions
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
 from engine.net.batching.outgoing_batch import OutgoingBatch
@@ -46,7 +47,11 @@ def dump_batches(
         decode=decode,
     )
     dump = dump_to_end(
-        connection, facts, (file, position), any_server_id(), lambda: (batcher.file, batcher.position)
+        connection,
+        facts,
+        BinlogPosition(file, position),
+        any_server_id(),
+        lambda: BinlogPosition(batcher.file, batcher.position),
     )
     with contextlib.closing(dump):
         dump.stream.setblocking(meanwhile is None)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 
+from engine.binlog.position import BinlogPosition
 from engine.errors import ConnectionFailed, EngineError
-from engine.net.batching.stream_position import FilePosition
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
 from engine.net.client.refusals import Context, explain
@@ -27,7 +27,7 @@ class DumpStream:
     `context`: what the server was asked for. `here`: the position up to which the stream was read.
     """
 
-    def __init__(self, connection: Connection, context: Context, here: Callable[[], FilePosition]) -> None:
+    def __init__(self, connection: Connection, context: Context, here: Callable[[], BinlogPosition]) -> None:
         self._context = context
         self._here = here
         self.stream, self.pending = connection.take_over()
@@ -63,8 +63,8 @@ class DumpStream:
     @property
     def position(self) -> str:
         """The position up to which the stream was read, in words."""
-        file, position = self._here()
-        return f"{file} position {position}"
+        here = self._here()
+        return f"{here.file} position {here.position}"
 
     def refusal(self, payload: bytes) -> EngineError:
         """The explanation of an ERR packet."""
@@ -83,9 +83,9 @@ class DumpStream:
 def dump_to_end(
     connection: Connection,
     facts: SourceFacts,
-    start: FilePosition,
+    start: BinlogPosition,
     server_id: int,
-    here: Callable[[], FilePosition],
+    here: Callable[[], BinlogPosition],
     gtid_set: str | None = None,
 ) -> DumpStream:
     """Start a dump that ends where the binlog ends now. An empty file means the first one.
@@ -96,9 +96,9 @@ def dump_to_end(
     server_queries.prepare_dump(
         connection, facts, heartbeat_seconds=_HEARTBEAT_SECONDS, replica_uuid=str(uuid.uuid4())
     )
-    context = server_queries.context_of(connection, *start, server_id)
+    context = server_queries.context_of(connection, start.file, start.position, server_id)
     if gtid_set is None:
-        server_queries.start_dump(connection, *start, server_id, non_block=True)
+        server_queries.start_dump(connection, start.file, start.position, server_id, non_block=True)
     else:
         server_queries.start_dump_by_gtid(connection, gtid_set, server_id, non_block=True)
     return DumpStream(connection, context, here)

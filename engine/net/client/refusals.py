@@ -65,7 +65,7 @@ class _Explanation:
 _GRANT = "run GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user} there"
 _NO_PRIVILEGE = "user {user} lacks the privileges to read the binlog of {where} ({message}): " + _GRANT
 _PURGED = (
-    "{where} does not have {position} any more, its binlogs were purged or reset (or it never existed): "
+    "{where} does not have {position} any more, its binlogs were purged or were reset (or it never existed): "
     "start from its earliest binlog (--start earliest) into an empty output folder, and increase the "
     "server's binlog retention"
 )

@@ -15,8 +15,8 @@ from engine.binlog import event_types as t
 from engine.binlog.events import decode_event
 from engine.binlog.events.management import Rotate
 from engine.binlog.format_description import FormatDescription
+from engine.binlog.position import BinlogPosition
 from engine.errors import BinlogError, EventError
-from engine.net.batching.stream_position import FilePosition
 from engine.net.client.connection import Connection
 from engine.net.client.dump_stream import DumpStream, dump_to_end
 from engine.net.client.server_queries import SourceFacts
@@ -56,7 +56,7 @@ def read_server_events(
     fmt = assumed_format(facts)
     joiner = PacketJoiner(_MAX_PAYLOAD, numbered=connection.numbered_packets)
     joiner.sequence = 1
-    dump = dump_to_end(connection, facts, (file, position), server_id, here.get, gtid_set)
+    dump = dump_to_end(connection, facts, BinlogPosition(file, position), server_id, here.get, gtid_set)
     with contextlib.closing(dump):
         for payload in _payloads(dump, joiner):
             if is_err(payload):
@@ -75,9 +75,9 @@ class _StreamPosition:
     file: str
     position: int
 
-    def get(self) -> FilePosition:
+    def get(self) -> BinlogPosition:
         """File and position."""
-        return self.file, self.position
+        return BinlogPosition(self.file, self.position)
 
     def locate(self, data: bytes, fmt: FormatDescription) -> Iterator[tuple[str, int, bytes]]:
         """The event with its position, if it is in a file."""

@@ -22,13 +22,14 @@ from engine.binlog.event_types import QUERY_COMPRESSED_EVENT, QUERY_EVENT
 from engine.binlog.events import decode_event
 from engine.binlog.events.statements import Query
 from engine.binlog.format_description import FormatDescription, verify_checksum
+from engine.binlog.position import BinlogPosition
 from engine.binlog.statements import defining_statements
 from engine.binlog.table_changes import ANY_TABLE, Name, changed_tables, names_of
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError, EventError
 from engine.net.batching.outgoing_batch import OutgoingBatch
-from engine.net.batching.stream_position import FilePosition, StreamPosition, position_order
+from engine.net.batching.stream_position import StreamPosition
 from engine.net.client.connection import Connection
 from engine.net.client.dump_batches import Meanwhile, dump_batches
 from engine.net.client.server_queries import MAX_DUMP_POSITION, SourceFacts
@@ -44,7 +45,7 @@ _STATEMENTS_ONLY = DecodeOptions(tables=TableFilter(excluded=("*.*",)))
 class Change:
     """A statement that may have changed a table's columns, and its position."""
 
-    position: FilePosition
+    position: BinlogPosition
     what: str
     """The statement, or why it is not known."""
 
@@ -63,22 +64,22 @@ class StatementsAhead:
         self._meanwhile = meanwhile
         self._last: dict[Name, Change] = {}
         """Name → the last change of it."""
-        self._end: FilePosition | None = None
+        self._end: BinlogPosition | None = None
 
     @property
-    def end(self) -> FilePosition | None:
+    def end(self) -> BinlogPosition | None:
         """The position up to which the binlog was read; None if it was not read."""
         return self._end
 
-    def read(self, here: StreamPosition, end: FilePosition | None) -> None:
+    def read(self, here: StreamPosition, end: BinlogPosition | None) -> None:
         """Read to the end of the binlog, unless it was read up to `end` already.
 
         Raises `EngineError` if the server cannot be asked now.
         """
-        if self._end is None or not here.is_before(self._end) or self._end[1] > MAX_DUMP_POSITION:
-            self._end = here.file, here.boundary
+        if self._end is None or not here.is_before(self._end) or self._end.position > MAX_DUMP_POSITION:
+            self._end = BinlogPosition(here.file, here.boundary)
             self._last.clear()
-        elif end is not None and position_order(end) <= position_order(self._end):
+        elif end is not None and end <= self._end:
             return
         # Statements that the stream has passed are no longer needed.
         self._last = {name: change for name, change in self._last.items() if here.is_before(change.position)}
@@ -88,18 +89,23 @@ class StatementsAhead:
             if error.retryable:
                 raise
             # A dump starts before the stream's position, so that it may fail there.
-            position = max(self._end, (here.file, here.position), key=position_order)
+            position = max(self._end, here.event)
             self._note([ANY_TABLE], position, f"a part of the binlog that cannot be read ({error})")
 
     def change_of(self, database: str, table: str, here: StreamPosition) -> Change | None:
         """The last change after `here`, in the part that was read, that may be one of this table."""
         found = [self._last.get(name) for name in names_of(database, table)]
         changes = [change for change in found if change is not None and here.is_before(change.position)]
-        return max(changes, key=lambda change: position_order(change.position), default=None)
+        return max(changes, key=lambda change: change.position, default=None)
 
-    def _read_from(self, start: FilePosition) -> None:
+    def _read_from(self, start: BinlogPosition) -> None:
         batches = dump_batches(
-            self._connect(), self._facts, *start, decode=_STATEMENTS_ONLY, meanwhile=self._meanwhile
+            self._connect(),
+            self._facts,
+            start.file,
+            start.position,
+            decode=_STATEMENTS_ONLY,
+            meanwhile=self._meanwhile,
         )
         with contextlib.closing(batches):
             for batch in batches:
@@ -108,16 +114,16 @@ class StatementsAhead:
                 header = batch.header
                 status = header.status
                 if status.ends_transaction and not status.end_of_stream:
-                    self._end = status.resume.file, status.resume.position
+                    self._end = status.resume
 
-    def _note(self, names: Iterable[Name], position: FilePosition, what: str) -> None:
+    def _note(self, names: Iterable[Name], position: BinlogPosition, what: str) -> None:
         change = Change(position, what)
         self._last |= dict.fromkeys(names, change)
         if len(self._last) > MOST_NAMES:
             self._last = {ANY_TABLE: change}
 
 
-def changes_in(batch: OutgoingBatch) -> Iterator[tuple[FilePosition, frozenset[Name], str]]:
+def changes_in(batch: OutgoingBatch) -> Iterator[tuple[BinlogPosition, frozenset[Name], str]]:
     """Position, tables and shortened text of each statement that may change tables.
 
     Raises `BinlogError` for a damaged one.
@@ -142,7 +148,7 @@ def changes_in(batch: OutgoingBatch) -> Iterator[tuple[FilePosition, frozenset[N
         lossless = body.statement_bytes is None
         names = changed_tables(body.statement, body.database) if lossless else frozenset([ANY_TABLE])
         if names:
-            position = header.file, int(events.positions[number])
+            position = BinlogPosition(header.file, int(events.positions[number]))
             yield position, names, _shortened(body.statement)
 
 

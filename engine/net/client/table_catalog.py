@@ -20,9 +20,10 @@ import contextlib
 from collections.abc import Callable, Collection, Mapping
 
 from engine.binlog.catalog import unpack
+from engine.binlog.position import BinlogPosition
 from engine.binlog.table_map import TableMap
 from engine.errors import EngineError
-from engine.net.batching.stream_position import FilePosition, StreamPosition
+from engine.net.batching.stream_position import StreamPosition
 from engine.net.client import server_queries
 from engine.net.client.refusals import Refusal
 from engine.net.client.side_connection import SideConnection
@@ -54,7 +55,7 @@ class TableCatalog:
         self._side = side
         self._ahead = ahead
         self._here = here
-        self._held: dict[tuple[str, str], tuple[bytes, FilePosition]] = {}
+        self._held: dict[tuple[str, str], tuple[bytes, BinlogPosition]] = {}
         """Table → its packed columns, and the position up to which they are valid."""
 
     def describe(self, table_map: TableMap) -> bytes | None:
@@ -130,7 +131,7 @@ class TableCatalog:
         """Whether the catalog is needed; MariaDB's also for types: its binlogs never contain some of them."""
         return table_map.needs_catalog or (self._flavor == "mariadb" and table_map.hides_types)
 
-    def _end(self) -> FilePosition | None:
+    def _end(self) -> BinlogPosition | None:
         """The current end of the server's binlog; None if it cannot be queried."""
         if self._origin.semi_sync:
             # The query needs the binlog's lock, which a commit may hold until this process acknowledges it.
@@ -142,18 +143,18 @@ class TableCatalog:
                 raise
             # The statement needs a privilege that a dump does not need.
             return None
-        return end.file, end.position
+        return BinlogPosition(end.file, end.position)
 
     def _change(self, table_map: TableMap, here: StreamPosition) -> str | None:
         """The statement that may have changed the table since, as text; None if there is none."""
         change = self._ahead.change_of(table_map.database, table_map.table, here)
         if change is None:
             return None
-        file, position = change.position
-        return f"the event at {file} position {position} may have changed it: {change.what}"
+        at = change.position
+        return f"the event at {at.file} position {at.position} may have changed it: {change.what}"
 
     def _remembered(self, table_map: TableMap, here: StreamPosition) -> bytes | None:
-        packed, end = self._held.get((table_map.database, table_map.table), (None, ("", 0)))
+        packed, end = self._held.get((table_map.database, table_map.table), (None, BinlogPosition("", 0)))
         holds = packed is not None and here.is_before(end) and _misfit(table_map, packed) is None
         return packed if holds else None
 

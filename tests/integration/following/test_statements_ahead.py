@@ -39,7 +39,7 @@ def batches_of(events: Sequence[bytes]) -> list[OutgoingBatch]:
 def found_in(parts: list[Part]) -> list[tuple[int, str]]:
     """Position and text of the statements."""
     batches = batches_of(binlog(parts))
-    return [(place[1], text) for batch in batches for place, _, text in changes_in(batch)]
+    return [(at.position, text) for batch in batches for at, _, text in changes_in(batch)]
 
 
 def test_only_what_may_change_a_table():
@@ -100,7 +100,7 @@ class Binlog:
     def _changes(self, batch):
         for position, table in self.statements:
             if self._from <= position < self.end:
-                yield (FILE, position), frozenset([("shop", table)]), f"DROP TABLE {table}"
+                yield BinlogPosition(FILE, position), frozenset([("shop", table)]), f"DROP TABLE {table}"
 
 
 def _batch(batch: OutgoingBatch, end: int) -> OutgoingBatch:
@@ -121,14 +121,14 @@ class TestReadingAhead:
     def test_each_part_once(self, binlog: Binlog):
         ahead = binlog.ahead()
         binlog.statements = [(500, "t"), (1500, "u")]
-        ahead.read(here(200), (FILE, 1000))
-        ahead.read(here(300), (FILE, 1000))
+        ahead.read(here(200), BinlogPosition(FILE, 1000))
+        ahead.read(here(300), BinlogPosition(FILE, 1000))
         binlog.end = 2000
-        ahead.read(here(300), (FILE, 2000))
+        ahead.read(here(300), BinlogPosition(FILE, 2000))
         assert binlog.asked == [(FILE, 190), (FILE, 1000)]
-        assert ahead.end == (FILE, 2000)
-        assert ahead.change_of("shop", "t", here(300)).position == (FILE, 500)
-        assert ahead.change_of("SHOP", "U", here(300)).position == (FILE, 1500)
+        assert ahead.end == BinlogPosition(FILE, 2000)
+        assert ahead.change_of("shop", "t", here(300)).position == BinlogPosition(FILE, 500)
+        assert ahead.change_of("SHOP", "U", here(300)).position == BinlogPosition(FILE, 1500)
         assert ahead.change_of("shop", "v", here(300)) is None
 
     def test_what_the_stream_came_past_does_not_count(self, binlog: Binlog):
