@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, function: Command, text: str, *, lasting: bool = False) -> argparse.ArgumentParser:
-        """Add a command; a signal that stops a `lasting` one is no failure: the exit code is 0."""
+        """Add a command; a signal that stops a `lasting` one is not a failure: the exit code is 0."""
         command = commands.add_parser(name, help=text, description=text, parents=[verbose])
         command.set_defaults(command=function, lasting=lasting)
         return command

@@ -82,9 +82,9 @@ def show_server_events(
         facts = read_facts(connection)
         server_queries.check(facts, str(connection.endpoint))
         replica = server_id or any_server_id()
-        place = start_position(connection, start, None, facts, connect)
-        gtid_set = place.gtid_set if place.by_gtid else None
-        events = read_server_events(connection, facts, place.file, place.position, replica, gtid_set)
+        first = start_position(connection, start, None, facts, connect)
+        gtid_set = first.gtid_set if first.by_gtid else None
+        events = read_server_events(connection, facts, first.file, first.position, replica, gtid_set)
 
         def catalog(database: str, table: str) -> tuple[ColumnInfo, ...] | None:
             packed = describe_table(asking, database, table)

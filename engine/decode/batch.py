@@ -257,13 +257,13 @@ class BatchDecoder:
         """Per slot its decoder; None for tables without rows in the batch, and for unwanted ones."""
         used = np.bincount(groups.rows_slots, minlength=len(groups.table_maps))
         decoders: list[TableDecoder | None] = []
-        for slot, place in enumerate(groups.table_maps):
+        for slot, index in enumerate(groups.table_maps):
             decoder = None
             if used[slot]:
                 try:
-                    decoder = self._tables.find(events.event(place).tobytes(), description, catalog)
+                    decoder = self._tables.find(events.event(index).tobytes(), description, catalog)
                 except EngineError as error:
-                    raise events.error(int(place), _reason(error), error.corrupt) from error
+                    raise events.error(int(index), _reason(error), error.corrupt) from error
             decoders.append(decoder)
         return decoders
 
@@ -375,11 +375,11 @@ def _known_gtid_set(events: EventTable, description: FormatDescription) -> str |
     """The executed GTID set that the events themselves state, at the beginning of a binlog file."""
     if events.codes.isdisjoint(_STATE_EVENTS):
         return None
-    for place in np.flatnonzero(np.isin(events.types[events.context :], _STATE_EVENTS)) + events.context:
+    for index in np.flatnonzero(np.isin(events.types[events.context :], _STATE_EVENTS)) + events.context:
         try:
-            body = decode_event(events.event(place).tobytes(), description).body
+            body = decode_event(events.event(index).tobytes(), description).body
         except EventError as error:
-            raise events.error(int(place), str(error), error.corrupt) from error
+            raise events.error(int(index), str(error), error.corrupt) from error
         if isinstance(body, PreviousGtids):
             return body.gtid_set
         if isinstance(body, GtidList):

@@ -82,7 +82,7 @@ def start_position(
         return StartPosition("", FIRST_POSITION, str(parse_gtid_set(rest, facts.flavor)), by_gtid=True)
     file, colon, position = start.rpartition(":")
     if not colon or not file or not position.isdigit():
-        raise EngineError(f"--start {start} is no start: give {_STARTS}")
+        raise EngineError(f"--start {start} is not valid: give {_STARTS}")
     at = max(int(position), FIRST_POSITION)
     from engine.net.client.position_search import executed_before
 
@@ -97,7 +97,7 @@ def _moment(start: str) -> datetime:
     try:
         moment = datetime.fromisoformat(start)
     except ValueError:
-        raise EngineError(f"--start {start} is no start: give {_STARTS}") from None
+        raise EngineError(f"--start {start} is not valid: give {_STARTS}") from None
     if moment.tzinfo is None:
         raise EngineError(f"--start {start} lacks a time zone: add Z for UTC, or an offset such as +02:00")
     return moment
@@ -125,9 +125,9 @@ def _resume(
         return StartPosition(last.file, last.position, last.gtid_set, by_gtid=True)
     if not same_server:
         raise EngineError(
-            f"the output folder holds changes of another server ({last.flavor} {last.server_uuid}) "
+            f"the output folder contains changes of another server ({last.flavor} {last.server_uuid}) "
             f"than {connection.endpoint} ({facts.flavor} {facts.server_uuid or ''}): point the engine at "
-            "that server, or give it an empty folder (with GTIDs on it could go on at a replica)"
+            "that server, or give it an empty folder (with GTIDs on, it can continue at a replica)"
         )
     _check_file(connection, last, facts, connect)
     return StartPosition(last.file, last.position, last.gtid_set)
@@ -138,13 +138,13 @@ def _check_file(
 ) -> None:
     """The server's file of that name must be the one that the output ends in: a reset creates new files.
 
-    Raises `Refusal` where there is no such file.
+    Raises `Refusal` if there is no such file.
     """
     from engine.net.client.position_search import file_begun
 
     if last.file_created and file_begun(connect, facts, last.file) != last.file_created:
         raise EngineError(
-            f"{connection.endpoint} has another {last.file} than the one that the output folder goes on in: "
+            f"{connection.endpoint} has another {last.file} than the one in which the output folder ends: "
             "its binlogs were reset, so start again into an empty output folder"
         )
 
@@ -174,7 +174,7 @@ def _check_history(connection: Connection, gtid_set: str, facts: SourceFacts, sa
         permanent = facts.server_id in origins
     if lacks and permanent:
         raise EngineError(
-            f"{connection.endpoint} does not know transactions that the output folder has from it: its "
+            f"{connection.endpoint} lacks transactions that the output folder has from it: its "
             "binlogs and GTIDs were reset, or it lost them in a crash, so start again into an empty folder"
         )
     if lacks:
