@@ -27,7 +27,7 @@ from engine.binlog.statements import defining_statements
 from engine.binlog.table_changes import ANY_TABLE, Name, changed_tables, names_of
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
-from engine.errors import EngineError, EventError
+from engine.errors import BinlogError, EngineError, EventError
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.stream_position import StreamPosition
 from engine.net.client.connection import Connection
@@ -84,7 +84,11 @@ class StatementsAhead:
         # Statements that the stream has passed are no longer needed.
         self._last = {name: change for name, change in self._last.items() if here.is_before(change.position)}
         try:
-            self._read_from(self._end)
+            try:
+                self._read_from(self._end)
+            except BinlogError:
+                # What was damaged on the way arrives intact the next time.
+                self._read_from(self._end)
         except EngineError as error:
             if error.retryable:
                 raise

@@ -81,6 +81,8 @@ class Binlog:
         self.statements: list[tuple[int, str]] = []
         self.end = 1000
         self.error: EngineError | None = None
+        self.errors = 2
+        """How many dumps the error ends."""
         self.asked: list[tuple[str, int]] = []
         monkeypatch.setattr(statements_ahead, "dump_batches", self._batches)
         monkeypatch.setattr(statements_ahead, "changes_in", self._changes)
@@ -94,7 +96,8 @@ class Binlog:
         self._from = position
         (last,) = batches_of([])[-1:]
         yield _batch(last, self.end)
-        if self.error is not None:
+        if self.error is not None and self.errors:
+            self.errors -= 1
             raise self.error
 
     def _changes(self, batch):
@@ -162,6 +165,14 @@ class TestReadingAhead:
         assert found is not None
         assert "it is damaged" in found.what
         assert ahead.change_of("shop", "t", here(1201)) is None
+
+    def test_damage_that_comes_once_is_read_again(self, binlog: Binlog):
+        ahead = binlog.ahead()
+        binlog.statements = [(500, "u")]
+        binlog.error, binlog.errors = BinlogError(FILE, 1001, "it is damaged"), 1
+        ahead.read(here(200), None)
+        assert ahead.change_of("shop", "t", here(200)) is None
+        assert ahead.change_of("shop", "u", here(200)) is not None
 
     def test_a_lost_connection_is_no_answer(self, binlog: Binlog):
         binlog.error = ConnectionFailed("it was lost")

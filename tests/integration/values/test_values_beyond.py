@@ -89,7 +89,10 @@ def test_a_member_that_the_table_has_no_more(
         "INSERT INTO beyond.t VALUES (1, 'a'), (2, NULL)",
         "INSERT INTO beyond.t VALUES (3, 'c')",
         "DELETE FROM beyond.t WHERE id = 3",
+        # Not in the binlog: otherwise the engine would not use the catalog for the rows before it.
+        "SET SESSION sql_log_bin = 0",
         "ALTER TABLE beyond.t MODIFY e ENUM('a', 'b')",
+        "SET SESSION sql_log_bin = 1",
     )
     command = (*command_line(server, tmp_path, "--stop-at-end"), f"--start={start}:4")
     ended = run_command(*command)
