@@ -99,7 +99,7 @@ class ServedBinlog:
 
 
 def catalog_of(binlog: Path) -> Mapping[str, bytes]:
-    """`database.table` → packed columns (`engine.binlog.catalog`); empty for binlogs not cached here."""
+    """`database.table` → packed columns (`engine.binlog.table_definition`); empty for binlogs not cached here."""
     kept = binlog.with_name(_CATALOG)
     packed = json.loads(kept.read_text()) if kept.exists() else {}
     return {table: base64.b64decode(columns) for table, columns in packed.items()}

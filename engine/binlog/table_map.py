@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from engine.binlog.catalog import ColumnInfo
-from engine.binlog.catalog_compatibility import declared_type, mismatch, stored_metadata
 from engine.binlog.charsets import BINARY
 from engine.binlog.column import Column
+from engine.binlog.definition_fit import declared_type, mismatch, stored_metadata
 from engine.binlog.event_body import EventBody, json_value
 from engine.binlog.event_headers import open_event, read_table_id
 from engine.binlog.event_reader import EventReader, text
@@ -21,6 +20,7 @@ from engine.binlog.event_types import TABLE_MAP_EVENT, EventHeader
 from engine.binlog.field_types import FieldType
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.optional_metadata import OptionalMetadata
+from engine.binlog.table_definition import ColumnDefinition
 from engine.binlog.texts import decode_text
 from engine.binlog.type_names import type_name
 from engine.errors import EngineError, EventError, UnsupportedError
@@ -127,7 +127,7 @@ class TableMap(EventBody):
             for code, length, collation in columns
         )
 
-    def columns(self, catalog: tuple[ColumnInfo, ...] | None) -> tuple[Column, ...]:
+    def columns(self, catalog: tuple[ColumnDefinition, ...] | None) -> tuple[Column, ...]:
         """The columns as the binlog defines them, and for the rest as the server's catalog does.
 
         Columns of unknown name are called `@1`, `@2`… Raises `CatalogMismatch` if the binlog has no
@@ -143,7 +143,7 @@ class TableMap(EventBody):
         known = catalog if catalog is not None and reason is None else (None,) * len(self.types)
         return tuple(self._column(i, info) for i, info in enumerate(known))
 
-    def mismatch(self, catalog: tuple[ColumnInfo, ...]) -> str | None:
+    def mismatch(self, catalog: tuple[ColumnDefinition, ...]) -> str | None:
         """Why the catalog's columns are not this table map's, in words; None if they are compatible."""
         if len(catalog) != len(self.types):
             return f"{len(catalog)} columns in the catalog, {len(self.types)} in the binlog"
@@ -157,7 +157,7 @@ class TableMap(EventBody):
                 return f"column {info.name}: {reason}"
         return None
 
-    def _column(self, i: int, info: ColumnInfo | None) -> Column:
+    def _column(self, i: int, info: ColumnDefinition | None) -> Column:
         optional = self.optional
         name = optional.names[i] if optional.names is not None else f"@{i + 1}"
         unsigned, members = optional.unsigned[i], _member_texts(optional.members[i], optional.collations[i])

@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from engine.binlog.catalog import ColumnInfo, unpack
 from engine.binlog.event_types import EVENT_NAMES, TABLE_MAP_EVENT
 from engine.binlog.files import read_events
+from engine.binlog.table_definition import ColumnDefinition, unpack
 from engine.config.credentials import read_login
 from engine.config.server_address import ServerAddress
 from engine.config.settings import FileEventsSettings, ServerEventsSettings
@@ -86,7 +86,7 @@ def show_server_events(
         gtid_set = first.gtid_set if first.by_gtid else None
         events = read_server_events(connection, facts, first.file, first.position, replica, gtid_set)
 
-        def catalog(database: str, table: str) -> tuple[ColumnInfo, ...] | None:
+        def catalog(database: str, table: str) -> tuple[ColumnDefinition, ...] | None:
             packed = describe_table(asking, database, table)
             return None if packed is None else unpack(packed)
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.binlog.catalog import ColumnInfo
 from engine.binlog.column import Column
 from engine.binlog.files import read_events
+from engine.binlog.table_definition import ColumnDefinition
 from engine.binlog.table_map import TableMap
 from engine.decode.inspect.event_stream import decode_all
 
-Catalog = Mapping[str, tuple[ColumnInfo, ...]]
+Catalog = Mapping[str, tuple[ColumnDefinition, ...]]
 
 
 def shown_rows(

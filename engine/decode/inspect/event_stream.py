@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.binlog import event_types as t
-from engine.binlog.catalog import ColumnInfo
 from engine.binlog.column import Column
 from engine.binlog.events import Event, decode_event, verify_checksum
 from engine.binlog.events.payload import TransactionPayload, inner_events
 from engine.binlog.events.rows import RowsHeader
 from engine.binlog.format_description import FormatDescription
+from engine.binlog.table_definition import ColumnDefinition
 from engine.binlog.table_map import CatalogMismatch, TableMap
 from engine.decode.inspect.row_values import RowsUndecodable, row_values
 from engine.errors import BinlogError, EngineError, EventError
@@ -24,7 +24,7 @@ from engine.errors import BinlogError, EngineError, EventError
 NO_TABLE = 0xFFFFFF
 """Table id of a rows event without rows, which only ends its statement."""
 
-Catalog = Callable[[str, str], tuple[ColumnInfo, ...] | None]
+Catalog = Callable[[str, str], tuple[ColumnDefinition, ...] | None]
 """(database, table) → the catalog's columns, None if the table is unknown."""
 
 

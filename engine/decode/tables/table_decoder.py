@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from engine.binlog.catalog import ColumnInfo, unpack
 from engine.binlog.column import Column
 from engine.binlog.event_types import HEADER_LENGTH
 from engine.binlog.field_types import FieldType
 from engine.binlog.format_description import FormatDescription
+from engine.binlog.table_definition import ColumnDefinition, unpack
 from engine.binlog.table_map import TableMap
 from engine.binlog.type_names import type_name
 from engine.config.table_filter import TableFilter
@@ -52,7 +52,7 @@ class TableDecoder:
 
 
 def _primary_key(
-    table_map: TableMap, columns: tuple[Column, ...], catalog: tuple[ColumnInfo, ...] | None
+    table_map: TableMap, columns: tuple[Column, ...], catalog: tuple[ColumnDefinition, ...] | None
 ) -> list[str]:
     if table_map.optional.primary_key:
         return [columns[index].name for index, _ in table_map.optional.primary_key]
@@ -68,7 +68,7 @@ def json_columns(columns: Sequence[Column]) -> tuple[int, ...]:
 
 
 def make_decoder(
-    table_map: TableMap, catalog: tuple[ColumnInfo, ...] | None, options: Options
+    table_map: TableMap, catalog: tuple[ColumnDefinition, ...] | None, options: Options
 ) -> TableDecoder:
     """The decoder of a table map. Raises `EngineError` for columns that cannot be named or decoded."""
     columns = table_map.columns(catalog)

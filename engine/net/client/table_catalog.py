@@ -19,8 +19,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Mapping
 
-from engine.binlog.catalog import unpack
 from engine.binlog.position import BinlogPosition
+from engine.binlog.table_definition import unpack
 from engine.binlog.table_map import TableMap
 from engine.errors import EngineError
 from engine.net.batching.stream_position import StreamPosition

@@ -7,18 +7,19 @@ always last). MySQL's hidden columns of functional indexes are in neither.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from engine.binlog.catalog import ColumnInfo, pack, parse_members
+from engine.binlog.table_definition import ColumnDefinition, pack, unquoted
 from engine.net.client.connection import Connection
 from engine.net.client.server_queries import explained
 
 _THE_TABLE = "TABLE_SCHEMA = {database} AND TABLE_NAME = {table}"
 _THE_TABLES = "TABLE_SCHEMA = {database} AND TABLE_NAME {condition}"
 _COLUMNS = (
-    "SELECT {label}, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, "
-    f"EXTRA FROM information_schema.COLUMNS WHERE {_THE_TABLES} ORDER BY ORDINAL_POSITION"
+    "SELECT {label}, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, "
+    f"EXTRA, COLUMN_DEFAULT FROM information_schema.COLUMNS WHERE {_THE_TABLES} ORDER BY ORDINAL_POSITION"
 )
 _PRIMARY_KEYS = (
     "SELECT {label}, COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS "
@@ -37,11 +38,15 @@ _MARIADB_HIDDEN = (
     f"(SELECT COUNT(*) FROM information_schema.TABLES WHERE {_THE_TABLE} AND ENGINE = 'MEMORY')"
 )
 _MARIADB_HIDDEN_SINCE = (10, 3)
+_MARIADB_QUOTES_DEFAULTS_SINCE = (10, 2, 7)
+_CURRENT_TIME = re.compile("CURRENT_TIMESTAMP|NOW", re.IGNORECASE)
+_NUMBER = re.compile(r"-?[0-9.]+(?:e[+-]?[0-9]+)?|b'[01]*'|x'[0-9a-f]*'", re.IGNORECASE)
+_COMPUTED = frozenset({"AUTO_INCREMENT", "DEFAULT_GENERATED"})
 _GENERATED = {"VIRTUAL": "virtual", "STORED": "stored", "PERSISTENT": "stored"}
 
 
 def describe_table(connection: Connection, database: str, table: str) -> bytes | None:
-    """The packed columns (`engine.binlog.catalog`) of a table; None if the user sees no such table.
+    """The packed columns (`engine.binlog.table_definition`) of a table; None if the user sees no such table.
 
     In members of ENUM and SET, `?` replaces the characters outside Unicode's Basic Multilingual Plane: all
     servers store these texts so. Raises `Refusal` if the server refuses the query.
@@ -68,7 +73,8 @@ def _describe(
     schema = connection.quote(database)
     greeting = connection.greeting
     primary_keys: defaultdict[str | None, dict[str | None, int]] = defaultdict(dict)
-    described: dict[str, list[ColumnInfo]] = {}
+    described: dict[str, list[ColumnDefinition]] = {}
+    quotes = greeting.flavor == "mariadb" and greeting.version >= _MARIADB_QUOTES_DEFAULTS_SINCE
     with explained(connection):
         if greeting.flavor == "mysql" and greeting.version >= _GENERATED_PRIMARY_KEY_SINCE:
             connection.execute(_SHOW_GENERATED_PRIMARY_KEY)
@@ -81,7 +87,7 @@ def _describe(
         for table, *row in rows:
             # Old servers compare names without regard to case, and so return more tables than requested.
             if table is not None and table in tables:
-                described.setdefault(table, []).append(_column(row, primary_keys[table]))
+                described.setdefault(table, []).append(_column(row, primary_keys[table], quotes))
         if greeting.flavor == "mariadb" and greeting.version >= _MARIADB_HIDDEN_SINCE:
             questions = (
                 _MARIADB_HIDDEN.format(database=schema, table=connection.quote(table)) for table in described
@@ -91,49 +97,58 @@ def _describe(
     return {table: pack(columns) for table, columns in described.items()}
 
 
-def _column(row: Sequence[str | None], primary_key: Mapping[str | None, int]) -> ColumnInfo:
-    name, data_type, column_type, charset, collation, nullable, extra = (cell or "" for cell in row)
+def _column(
+    row: Sequence[str | None], primary_key: Mapping[str | None, int], quotes: bool
+) -> ColumnDefinition:
+    """`quotes`: the server shows constant defaults as literals, and NULL as a word."""
+    name, column_type, charset, collation, nullable, extra = (cell or "" for cell in row[:-1])
     words = extra.upper().split()
-    return ColumnInfo(
+    default, computed = (None, True) if not _COMPUTED.isdisjoint(words) else _default(row[-1], quotes)
+    return ColumnDefinition(
         name=name,
-        data_type=data_type.lower(),
         column_type=column_type,
-        unsigned="unsigned" in column_type.lower().split("(")[-1].split(")")[-1].split(),
         charset=charset or None,
         collation=collation or None,
-        members=parse_members(column_type),
         nullable=nullable.upper() == "YES",
         primary_key=primary_key.get(name),
         visible="INVISIBLE" not in words,
         generated=next((_GENERATED[word] for word in words if word in _GENERATED), None),
+        default=default,
+        computed_default=computed,
     )
 
 
-def _hidden(counts: Sequence[str | None]) -> list[ColumnInfo]:
+def _default(shown: str | None, quotes: bool) -> tuple[str | None, bool]:
+    """The constant default, and whether it is computed for each row, from `COLUMN_DEFAULT`."""
+    if shown is None or (quotes and shown == "NULL"):
+        return None, False
+    if quotes and shown.startswith("'"):
+        return unquoted(shown), False
+    if _CURRENT_TIME.match(shown) or (quotes and not _NUMBER.fullmatch(shown)):
+        return None, True
+    return shown, False
+
+
+def _hidden(counts: Sequence[str | None]) -> list[ColumnDefinition]:
     """MariaDB's hidden columns: row versions without a declaration, then one hash per long unique key."""
     versioned, declared, hashes, in_memory = (int(count or 0) for count in counts)
-    hidden: list[ColumnInfo] = []
+    hidden: list[ColumnDefinition] = []
     if versioned and not declared:
-        hidden += (
-            _hidden_column(name, "timestamp", "timestamp(6)", "stored") for name in ("row_start", "row_end")
-        )
+        hidden += (_hidden_column(name, "timestamp(6)", "stored") for name in ("row_start", "row_end"))
     if not in_memory:
         hidden += (
-            _hidden_column(f"DB_ROW_HASH_{number}", "bigint", "bigint(20)", "virtual")
+            _hidden_column(f"DB_ROW_HASH_{number}", "bigint(20)", "virtual")
             for number in range(1, hashes + 1)
         )
     return hidden
 
 
-def _hidden_column(name: str, data_type: str, column_type: str, generated: str) -> ColumnInfo:
-    return ColumnInfo(
+def _hidden_column(name: str, column_type: str, generated: str) -> ColumnDefinition:
+    return ColumnDefinition(
         name=name,
-        data_type=data_type,
         column_type=column_type,
-        unsigned=False,
         charset=None,
         collation=None,
-        members=None,
         nullable=True,
         primary_key=None,
         visible=False,

@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from engine.binlog.catalog import ColumnInfo, unpack
+from engine.binlog.table_definition import ColumnDefinition, unpack
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
@@ -221,14 +221,11 @@ def test_columns(server, connection):
     )
     columns = {column.name: column for column in unpack(describe_table(connection, "described", "it's"))}
     assert list(columns)[:5] == ["amount", "name", "bin", "id", "d"]
-    assert columns["name"] == ColumnInfo(
+    assert columns["name"] == ColumnDefinition(
         name="name",
-        data_type="varchar",
         column_type="varchar(10)",
-        unsigned=False,
         charset="latin1",
         collation="latin1_swedish_ci",
-        members=None,
         nullable=True,
         primary_key=None,
         visible=True,

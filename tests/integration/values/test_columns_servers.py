@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from engine.binlog.catalog import ColumnInfo, unpack
 from engine.binlog.event_types import TABLE_MAP_EVENT
 from engine.binlog.files import read_events
 from engine.binlog.format_description import FormatDescription
+from engine.binlog.table_definition import ColumnDefinition, unpack
 from engine.binlog.table_map import TableMap
 from engine.decode.arrow.codec import Options
 from engine.decode.inspect.single_event import decode_rows
@@ -80,13 +80,15 @@ def test_temporal_columns_as_old_mariadb_stored_them(shared_server, flavor):
         server.execute("SET GLOBAL mysql56_temporal_format = ON")
 
 
-def declared_only(catalog: dict[str, tuple[ColumnInfo, ...]]) -> dict[str, tuple[ColumnInfo, ...] | None]:
+def declared_only(
+    catalog: dict[str, tuple[ColumnDefinition, ...]],
+) -> dict[str, tuple[ColumnDefinition, ...] | None]:
     """The catalog of tables with types that only it can tell; the table maps must do for the others."""
     told = ("uuid", "inet4", "inet6", "vector")
     return {table: columns if columns[1].data_type in told else None for table, columns in catalog.items()}
 
 
-def logged_values(binlog, catalog: dict[str, tuple[ColumnInfo, ...] | None]) -> dict[str, list[Any]]:
+def logged_values(binlog, catalog: dict[str, tuple[ColumnDefinition, ...] | None]) -> dict[str, list[Any]]:
     """Table → values of column v in its inserted rows."""
     events = [event for _, event in read_events(binlog)]
     description = FormatDescription.parse(events[0])

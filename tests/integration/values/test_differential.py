@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from engine.binlog.catalog import unpack
 from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
 from engine.binlog.column import Column
+from engine.binlog.table_definition import unpack
 from engine.net.client.connection import Connection
 from engine.net.client.table_columns import describe_table
 from engine.output.reader import Changes

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.binlog import event_types as t
-from engine.binlog.catalog import ColumnInfo, unpack
-from engine.binlog.catalog_compatibility import declared_type, mismatch
+from engine.binlog.definition_fit import declared_type, mismatch
 from engine.binlog.field_types import FieldType as F
 from engine.binlog.files import read_events
 from engine.binlog.format_description import FormatDescription
+from engine.binlog.table_definition import ColumnDefinition, unpack
 from engine.binlog.table_map import CatalogMismatch, TableMap
 from engine.decode.arrow.codec import Options
 from engine.decode.tables.table_decoder import make_decoder
@@ -225,21 +225,8 @@ def test_types_that_the_binlog_may_hide(code, length, collation, hides):
     assert table_map.hides_types == hides
 
 
-def info(column_type: str, **values) -> ColumnInfo:
-    defaults = {
-        "name": "c",
-        "data_type": column_type.split("(")[0].split(" ")[0],
-        "column_type": column_type,
-        "unsigned": "unsigned" in column_type,
-        "charset": None,
-        "collation": None,
-        "members": None,
-        "nullable": True,
-        "primary_key": None,
-        "visible": True,
-        "generated": None,
-    }
-    return ColumnInfo(**defaults | values)
+def info(column_type: str, name: str = "c", **values) -> ColumnDefinition:
+    return ColumnDefinition(name, column_type, **values)
 
 
 @pytest.mark.parametrize(
@@ -258,8 +245,8 @@ def info(column_type: str, **values) -> ColumnInfo:
         (F.STRING, 16, info("inet4")),
         (F.BLOB, 2, info("mediumtext")),
         (F.BLOB, 2, info("json")),
-        (F.ENUM, 1, info("enum", members=("x",) * 300)),
-        (F.SET, 2, info("set", members=("x",))),
+        (F.ENUM, 1, info("enum(" + ",".join(["'x'"] * 300) + ")")),
+        (F.SET, 2, info("set('x')")),
         (F.VARCHAR, 16, info("vector(5)")),
         (F.LONG, 0, info("text")),
     ],
@@ -283,7 +270,7 @@ def test_columns_by_the_catalog():
     event = table_map_event([F.LONG, F.STRING], b"\xf7\x01")
     catalog = (
         info("int unsigned", name="number"),
-        info("enum('x','y')", name="kind", charset="latin1", members=("x", "y"), visible=False),
+        info("enum('x','y')", name="kind", charset="latin1", visible=False),
     )
     table_map = TableMap.parse(event, PLAIN)
     number, kind = table_map.columns(catalog)

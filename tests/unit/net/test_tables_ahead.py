@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from engine.binlog import event_types as types
-from engine.binlog.catalog import ColumnInfo, pack
+from engine.binlog.table_definition import ColumnDefinition, pack
 from engine.binlog.table_map import TableMap
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
@@ -23,9 +23,7 @@ SIZES = [250, 700, 1 << 16]
 
 def described(*names: str) -> bytes:
     """INT columns of these names."""
-    return pack(
-        ColumnInfo(name, "int", "int", False, None, None, None, True, None, True, None) for name in names
-    )
+    return pack(ColumnDefinition(name, "int") for name in names)
 
 
 class Server:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from engine.binlog.catalog import ColumnInfo
 from engine.binlog.field_types import FieldType as F
+from engine.binlog.table_definition import ColumnDefinition
 
 _LENGTH_BYTES = {"tiny": 1, "": 2, "medium": 3, "long": 4}
 _GEOMETRIES = (
@@ -53,7 +53,7 @@ _TYPES: dict[str, tuple[F, ...]] = {
 """`DATA_TYPE` of `information_schema.columns` → the types that servers have written for it."""
 
 
-def mismatch(type_code: int, metadata: int, info: ColumnInfo) -> str | None:
+def mismatch(type_code: int, metadata: int, info: ColumnDefinition) -> str | None:
     """Why the catalog's column cannot be the table map's, in words; None if it can.
 
     Types that `_TYPES` does not contain (a server's plugins may add some) are accepted.
@@ -67,27 +67,27 @@ def mismatch(type_code: int, metadata: int, info: ColumnInfo) -> str | None:
     return f"{info.column_type} in the catalog, {_describe(type_code, metadata)} in the binlog"
 
 
-def declared_type(type_code: int, info: ColumnInfo) -> str | None:
+def declared_type(type_code: int, info: ColumnDefinition) -> str | None:
     """The type's name if the binlog's type code does not define it: MariaDB's uuid, or a plugin's type."""
     if type_code in (F.JSON, F.VECTOR) or (info.data_type in _TYPES and info.data_type not in _CATALOG_ONLY):
         return None
     return info.data_type
 
 
-def stored_metadata(type_code: int, metadata: int, info: ColumnInfo) -> int:
+def stored_metadata(type_code: int, metadata: int, info: ColumnDefinition) -> int:
     """The metadata; for the old temporal types, which have none, the catalog's fraction digits (MariaDB)."""
     if type_code in (F.TIMESTAMP, F.DATETIME, F.TIME):
         return (_numbers(info) or [0])[0]
     return metadata
 
 
-def _numbers(info: ColumnInfo) -> list[int]:
+def _numbers(info: ColumnDefinition) -> list[int]:
     """The numbers in parentheses of a column type such as `decimal(10,2) unsigned`."""
     found = re.match(r"[a-z0-9]+\(([0-9, ]+)\)", info.column_type, re.IGNORECASE)
     return [int(number) for number in found[1].split(",")] if found else []
 
 
-def _characters(info: ColumnInfo) -> set[int]:
+def _characters(info: ColumnDefinition) -> set[int]:
     """The lengths in bytes that a length in characters may have."""
     length = {"uuid": 16, "inet6": 16, "inet4": 4}.get(info.data_type) or (_numbers(info) or [1])[0]
     if info.data_type == "vector":
@@ -97,26 +97,26 @@ def _characters(info: ColumnInfo) -> set[int]:
     return {length}
 
 
-def _compressed_characters(info: ColumnInfo) -> set[int]:
+def _compressed_characters(info: ColumnDefinition) -> set[int]:
     """As `_characters`, with the byte by which MariaDB marks how a value is compressed."""
     return {length + 1 for length in _characters(info)}
 
 
-def _decimal(info: ColumnInfo) -> set[int]:
+def _decimal(info: ColumnDefinition) -> set[int]:
     precision, scale = (*_numbers(info), 10, 0)[:2] if len(_numbers(info)) != 1 else (*_numbers(info), 0)
     return {precision | scale << 8}
 
 
-def _bits(info: ColumnInfo) -> set[int]:
+def _bits(info: ColumnDefinition) -> set[int]:
     width = (_numbers(info) or [1])[0]
     return {width % 8 | width // 8 << 8}
 
 
-def _fraction(info: ColumnInfo) -> set[int]:
+def _fraction(info: ColumnDefinition) -> set[int]:
     return {(_numbers(info) or [0])[0]}
 
 
-def _length_bytes(info: ColumnInfo) -> set[int]:
+def _length_bytes(info: ColumnDefinition) -> set[int]:
     return {
         4
         if info.data_type == "json"
@@ -124,16 +124,16 @@ def _length_bytes(info: ColumnInfo) -> set[int]:
     }
 
 
-def _enum(info: ColumnInfo) -> set[int]:
+def _enum(info: ColumnDefinition) -> set[int]:
     return {1, 2} if info.members is None else {1 if len(info.members) < 256 else 2}
 
 
-def _set(info: ColumnInfo) -> set[int]:
+def _set(info: ColumnDefinition) -> set[int]:
     size = (len(info.members or ()) + 7) // 8
     return {1, 2, 3, 4, 8} if info.members is None else {size if size <= 4 else 8}
 
 
-_LENGTHS: dict[int, Callable[[ColumnInfo], set[int]]] = {
+_LENGTHS: dict[int, Callable[[ColumnDefinition], set[int]]] = {
     F.NEWDECIMAL: _decimal,
     F.BIT: _bits,
     F.DATETIME2: _fraction,

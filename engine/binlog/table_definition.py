@@ -1,11 +1,13 @@
-"""What a server's information_schema contains about a table's columns, serialized for batches.
+"""Definitions of tables: their columns, as a server's information_schema shows them.
 
 Servers that write little metadata into the binlog omit names, signedness and members. The network process
-queries them and sends them with each batch; the decoder reads them here. No IO.
+knows them from DDL statements or from the server, and sends them with each batch; the decoder reads them
+here. The commit log contains the definitions of its position. No IO.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
@@ -14,42 +16,69 @@ import msgpack
 from engine.errors import EngineError
 
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
+_DATA_TYPE = re.compile(r"\w+")
+_ATTRIBUTES = re.compile(r"[^)]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnInfo:
+class ColumnDefinition:
     """One column; the table's columns are in their own order."""
 
     name: str
-    data_type: str
-    """The type's name without attributes, in lower case: `int`, `enum`, `uuid`."""
     column_type: str
-    """The full type: `int(10) unsigned`, `enum('a','b')`."""
-    unsigned: bool
-    charset: str | None
+    """The full type, `COLUMN_TYPE` of information_schema: `int(10) unsigned`, `enum('a','b')`."""
+    charset: str | None = None
     """None for columns that do not contain text, binary ones included."""
-    collation: str | None
-    members: tuple[str, ...] | None
-    """Members of an ENUM or SET in order; None for other types."""
-    nullable: bool
-    primary_key: int | None
+    collation: str | None = None
+    nullable: bool = True
+    primary_key: int | None = None
     """The column's number in the primary key, from 1; None for other columns."""
-    visible: bool
-    generated: str | None
+    visible: bool = True
+    generated: str | None = None
     """`virtual` or `stored` for a generated column, None for others."""
+    default: str | None = None
+    """The constant that rows get without a value, as text; None for NULL and without a constant."""
+    computed_default: bool = False
+    """Each row gets a value of its own without one: an expression, the current time, AUTO_INCREMENT."""
+
+    @property
+    def data_type(self) -> str:
+        """The type's name without attributes, in lower case: `int`, `enum`, `uuid`."""
+        match = _DATA_TYPE.match(self.column_type)
+        return match[0].lower() if match else ""
+
+    @property
+    def unsigned(self) -> bool:
+        """Whether the type has the attribute UNSIGNED."""
+        match = _ATTRIBUTES.search(self.column_type)
+        return match is not None and "unsigned" in match[0].lower().split()
+
+    @property
+    def members(self) -> tuple[str, ...] | None:
+        """Members of an ENUM or SET in order; None for other types. Raises `EngineError`."""
+        return parse_members(self.column_type)
 
 
-def pack(columns: Iterable[ColumnInfo]) -> bytes:
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """A table's columns, in the order of the binlog's table maps, hidden ones included."""
+
+    database: str
+    table: str
+    columns: tuple[ColumnDefinition, ...]
+
+
+def pack(columns: Iterable[ColumnDefinition]) -> bytes:
     """The columns as bytes for `Batch.catalog`."""
     rows = [[getattr(column, field.name) for field in fields(column)] for column in columns]
     return bytes(msgpack.packb(rows))
 
 
-def unpack(packed: bytes) -> tuple[ColumnInfo, ...]:
+def unpack(packed: bytes) -> tuple[ColumnDefinition, ...]:
     """The columns that `pack` packed; raises `EngineError` for other bytes."""
     try:
         rows = msgpack.unpackb(packed, use_list=False)
-        return tuple(ColumnInfo(*row) for row in rows)
+        return tuple(ColumnDefinition(*row) for row in rows)
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         raise EngineError(f"packed column descriptions are damaged: {error}") from None
 
@@ -70,6 +99,13 @@ def parse_members(column_type: str) -> tuple[str, ...] | None:
     if not rest.startswith(")", offset):
         raise EngineError(f"the column type {column_type!r} is not a list of members")
     return tuple(members)
+
+
+def unquoted(literal: str) -> str:
+    """The string of a literal in single quotes. Raises `EngineError`."""
+    if literal[:1] != "'":
+        raise EngineError(f"{literal!r} is not a string literal")
+    return _quoted(literal, 1)[0]
 
 
 def _quoted(text: str, offset: int) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""Column descriptions from the catalog: packed, unpacked, and members read out of a column's type."""
+"""Definitions of columns: packed, unpacked, and what is read out of a column's type."""
 
 from __future__ import annotations
 
@@ -8,37 +8,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.binlog import catalog
-from engine.binlog.catalog import ColumnInfo
+from engine.binlog import table_definition
+from engine.binlog.table_definition import ColumnDefinition
 from engine.errors import EngineError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 optional = st.one_of(st.none(), texts)
 columns = st.builds(
-    ColumnInfo,
+    ColumnDefinition,
     name=texts,
-    data_type=texts,
     column_type=texts,
-    unsigned=st.booleans(),
     charset=optional,
     collation=optional,
-    members=st.one_of(st.none(), st.lists(texts).map(tuple)),
     nullable=st.booleans(),
     primary_key=st.one_of(st.none(), st.integers(1, 16)),
     visible=st.booleans(),
     generated=st.sampled_from([None, "virtual", "stored"]),
+    default=optional,
+    computed_default=st.booleans(),
 )
 
 
 @given(st.lists(columns))
 def test_pack_round_trip(described):
-    assert catalog.unpack(catalog.pack(described)) == tuple(described)
+    assert table_definition.unpack(table_definition.pack(described)) == tuple(described)
 
 
 @given(st.binary(max_size=60))
 def test_damaged_descriptions_raise_engine_errors(packed):
     with contextlib.suppress(EngineError):
-        catalog.unpack(packed)
+        table_definition.unpack(packed)
 
 
 def as_server_writes(member):
@@ -48,12 +47,14 @@ def as_server_writes(member):
 
 @given(st.sampled_from(["enum", "set", "ENUM"]), st.lists(texts, min_size=1))
 def test_members_round_trip(kind, members):
-    assert catalog.parse_members(f"{kind}({','.join(map(as_server_writes, members))})") == tuple(members)
+    assert table_definition.parse_members(f"{kind}({','.join(map(as_server_writes, members))})") == tuple(
+        members
+    )
 
 
 @pytest.mark.parametrize("column_type", ["int(10) unsigned", "varchar(20)", "text", "decimal(10,2)", "enum"])
 def test_other_types_have_no_members(column_type):
-    assert catalog.parse_members(column_type) is None
+    assert table_definition.parse_members(column_type) is None
 
 
 @pytest.mark.parametrize(
@@ -61,4 +62,4 @@ def test_other_types_have_no_members(column_type):
 )
 def test_broken_member_lists_are_errors(column_type):
     with pytest.raises(EngineError, match="not a list of members"):
-        catalog.parse_members(column_type)
+        table_definition.parse_members(column_type)
