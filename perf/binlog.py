@@ -25,7 +25,7 @@ from tests.servers.cache import cached
 
 FLAVOR = "mysql-9.7"
 SESSIONS = 4
-_CATALOG = "catalog.json"
+_CATALOG = "columns.json"
 
 
 def binlog_name(number: int) -> str:
@@ -72,7 +72,7 @@ class Binlog:
 def binlog_of(workload: Workload, scale: float = 1.0) -> Binlog:
     """The binlog; written first if it is not cached. Raises UnavailableError if there is no server."""
     version = get_server(FLAVOR).installation.version
-    identity = repr((workload, scale, version, _OPTIONS)).encode()
+    identity = repr((workload, scale, version, _OPTIONS, _CATALOG)).encode()
     name = f"perf-{workload.name}-{scale:g}-{hashlib.sha256(identity).hexdigest()[:8]}"
     folder = cached(name, lambda partial: _write(workload, scale, partial))
     return Binlog(workload, scale, folder / _NAME)
@@ -99,7 +99,7 @@ class ServedBinlog:
 
 
 def catalog_of(binlog: Path) -> Mapping[str, bytes]:
-    """`database.table` → packed columns (`engine.binlog.table_definition`); empty for binlogs not cached here."""
+    """`database.table` → packed columns (`engine.binlog.table_definition`); empty for others."""
     kept = binlog.with_name(_CATALOG)
     packed = json.loads(kept.read_text()) if kept.exists() else {}
     return {table: base64.b64decode(columns) for table, columns in packed.items()}

@@ -18,6 +18,7 @@ import msgpack
 from engine.binlog.position import BinlogPosition, SourcePosition
 from engine.errors import EngineError
 from engine.records import Misfit, RecordReader, plain
+from engine.schema.changes import SchemaChange
 
 Frame = bytes | bytearray | memoryview
 GtidRange = tuple[str, int, int, int]
@@ -100,6 +101,8 @@ class StreamStatus:
     failure: Failure | None = None
     """The source failed after the batches before this one, or the decoder in it: the sink commits what comes
     before the failure, then stops with it."""
+    schema_changes: tuple[SchemaChange, ...] = ()
+    """In order; a statement that changes rows is the last event of its batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +146,7 @@ class Batch(Message):
     context_events: int
     status: StreamStatus
     catalog: dict[str, bytes] = field(default_factory=dict)
-    """`database.table` → packed column descriptions (`engine.binlog.table_definition`) that the binlog lacks."""
+    """`database.table` → packed columns (`engine.binlog.table_definition`) that the binlog lacks."""
     slot: int | None = None
     """The slot (`shared_slots`) that holds *data* and takes the result; None if *data* is a frame."""
     data_bytes: int = 0
@@ -171,6 +174,15 @@ class TableResult:
     max_timestamp: int
     sequence_at: int
     """Offset in the IPC message of the values of `_seq`, 64 bits each."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementFacts:
+    """What change rows say of the transaction of a statement."""
+
+    gtid: str | None
+    commit_timestamp: int
+    """µs since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +220,8 @@ class Result(Message):
     """As in `Dropped`: the executed set is no longer known."""
     doubtful_gtids: list[GtidRange] = field(default_factory=list)
     """What a corrupt GTID event says; accepted only if it continues the executed set."""
+    statement: StatementFacts | None = None
+    """Of the batch's last statement, if `status.schema_changes` contains one that changes rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(arguments)
     if origin is list:
         return st.lists(values_of(arguments[0]), max_size=3)
+    if origin is tuple and arguments[1:] == (...,):
+        return st.lists(values_of(arguments[0]), max_size=2).map(tuple)
     if origin is tuple:
         return st.tuples(*map(values_of, arguments))
     if origin is dict:
