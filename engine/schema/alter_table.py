@@ -37,7 +37,7 @@ from engine.schema.statements import (
     TableToPartition,
 )
 from engine.schema.table_options import OptionFields, read_option, skip_partitions
-from engine.schema.token_reader import TokenReader
+from engine.schema.token_reader import TokenReader, UnexpectedTokenError
 
 _EXECUTION = frozenset({"ALGORITHM", "LOCK"})
 _PARTITION_VERBS_WITHOUT_LOSS = frozenset(
@@ -55,6 +55,8 @@ def read_alter_table(reader: TokenReader, *, ignore: bool) -> AlterTable:
         actions.extend(_clause(reader))
         if not reader.take(",") and not reader.at_end and not reader.ahead("PARTITION"):
             raise reader.unexpected("a comma")
+    if sum(isinstance(action, RenameTo) for action in actions) > 1:
+        raise UnexpectedTokenError("more than one new name of the table")
     return AlterTable(table, tuple(actions), if_exists, ignore)
 
 

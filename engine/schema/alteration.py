@@ -63,6 +63,8 @@ from engine.schema.table_state import (
     with_row_end,
 )
 
+_CONVERTS_DEFAULT_SINCE = (8, 0, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Altered:
@@ -132,12 +134,14 @@ class _Alteration:
         declared, self._hidden = split_hidden(table.columns)
         self._before = declared
         self._names = {column.name.casefold() for column in declared}
+        self._existing = set(self._names)
         self._primary = [
             column.name
             for column in sorted(declared, key=lambda column: column.primary_key or 0)
             if column.primary_key is not None
         ]
         self._actions = [action for action in statement.actions if not self._is_skipped(action)]
+        self._collation_before = table.collation
         self._collation = self._table_collation(table.collation)
         self._rewritten = loses_rows(statement)
         self._columns: list[_Column] = []
@@ -148,6 +152,7 @@ class _Alteration:
         self._set_current_time()
         self._set_attributes()
         self._convert()
+        self._leave_default()
         self._set_primary_key(clauses)
         self._set_periods()
         hidden = self._hidden_columns(clauses)
@@ -167,11 +172,11 @@ class _Alteration:
 
     def _is_skipped(self, action: object) -> bool:
         """Whether IF [NOT] EXISTS cancels the clause; of two equal ADD COLUMN it cancels the second."""
-        if isinstance(action, AddColumn) and action.if_not_exists:
+        if isinstance(action, AddColumn):
             name = action.column.name.casefold()
-            exists = name in self._names
-            self._names.add(name)
-            return exists
+            exists = name in self._existing
+            self._existing.add(name)
+            return exists and action.if_not_exists
         if isinstance(action, ChangeColumn | RenameColumn | DropColumn | SetDefault) and action.if_exists:
             return action.name.casefold() not in self._names
         if isinstance(action, AddKey) and action.key.primary and action.key.if_not_exists:
@@ -282,12 +287,20 @@ class _Alteration:
                 column.definition = replace(column.definition, visible=action.visible)
 
     def _convert(self) -> None:
-        """CONVERT TO CHARACTER SET: all text columns."""
-        for action in self._actions:
-            if isinstance(action, ConvertCharset):
-                collation = self._conversion(action)
-                for column in self._columns:
-                    column.definition = self._converted(column.definition, collation)
+        """CONVERT TO CHARACTER SET: all text columns; of several such clauses the last counts."""
+        conversions = [action for action in self._actions if isinstance(action, ConvertCharset)]
+        for action in conversions[-1:]:
+            collation = self._conversion(action)
+            for column in self._columns:
+                column.definition = self._converted(column.definition, collation)
+
+    def _leave_default(self) -> None:
+        """Before MySQL 8, a conversion that changes no column leaves the table's default, too."""
+        session = self._session
+        old = not session.mariadb and session.version < _CONVERTS_DEFAULT_SINCE
+        only_converts = all(isinstance(action, ConvertCharset) for action in self._actions)
+        if old and only_converts and all(column.definition == column.before for column in self._columns):
+            self._collation = self._collation_before
 
     def _converted(self, column: ColumnDefinition, collation: str) -> ColumnDefinition:
         if column.data_type not in TEXT_TYPES or column.charset in (None, BINARY):
@@ -300,9 +313,11 @@ class _Alteration:
 
     def _binary(self, column: ColumnDefinition) -> ColumnDefinition:
         column_type = to_binary(column.column_type)
-        shown = shows_binary(column_type, self._session)
-        charset = BINARY if shown else None
-        return replace(column, column_type=column_type, charset=charset, collation=charset)
+        charset = BINARY if shows_binary(column_type, self._session) else None
+        default = column.default
+        if default is not None:
+            default = constant_text(Default("string", default), column_type, self._session)
+        return replace(column, column_type=column_type, charset=charset, collation=charset, default=default)
 
     def _set_primary_key(self, clauses: Sequence[ColumnClause]) -> None:
         keyed = [column for column in self._columns if column.before and column.before.primary_key]

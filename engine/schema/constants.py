@@ -16,6 +16,8 @@ from engine.schema.statements import Default
 from engine.schema.temporal_constants import date_text, datetime_text, time_text, year_text
 from engine.schema.type_numbers import numbers
 
+_FLOATING_WIDTHS = {"float": 12, "double": 22}
+"""Default display widths, which ZEROFILL fills."""
 _FLOAT_DIGITS, _DOUBLE_DIGITS = 6, 15
 _MYSQL_HEXADECIMAL_SINCE = (8, 0, 0)
 _MARIADB_HEXADECIMAL_SINCE = (11, 0, 0)
@@ -116,10 +118,16 @@ def _rounded(text: str, scale: int) -> str:
 
 def _floating(text: str, column_type: str, session: StatementSession) -> str:
     digits = numbers(column_type)
-    if len(digits) == 2:
-        return _rounded(text, digits[1])
+    kind = "double" if column_type.startswith("double") else "float"
+    shown = _rounded(text, digits[1]) if len(digits) == 2 else _shortest(text, kind)
+    return (
+        shown.zfill(digits[0] if digits else _FLOATING_WIDTHS[kind]) if "zerofill" in column_type else shown
+    )
+
+
+def _shortest(text: str, kind: str) -> str:
     number = Decimal(text.strip())
-    shortest = repr(float(number)) if column_type.startswith("double") else f"{number:.{_FLOAT_DIGITS}g}"
+    shortest = repr(float(number)) if kind == "double" else f"{number:.{_FLOAT_DIGITS}g}"
     return _without_exponent(Decimal(shortest).normalize())
 
 

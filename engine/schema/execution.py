@@ -272,8 +272,13 @@ class Execution:
 
     def _failed(self, statement: Statement, error: int) -> None:
         """A statement that ended with an error may have had a part of its effect."""
-        if isinstance(statement, DropTables) and error == _UNKNOWN_TABLE:
+        if isinstance(statement, DropTables) and (error == _UNKNOWN_TABLE or self._session.mariadb):
+            # MariaDB writes only tables that it has dropped, also those of a failed CREATE OR REPLACE.
             self._drop_tables(statement)
+            return
+        if isinstance(statement, CreateTable) and statement.replace and self._session.mariadb:
+            # It is written because the table that it should replace is gone.
+            self._drop_tables(DropTables((statement.table,)))
             return
         for name in self._concerned(statement):
             self._make_unsure(name, f"a statement ended with error {error}")

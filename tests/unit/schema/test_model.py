@@ -281,6 +281,30 @@ def test_a_failed_statement(shop):
     assert "error 1317" in (shop.model.doubt("shop", "u") or "")
 
 
+def test_a_failed_create_or_replace_has_dropped_the_table():
+    followed = Followed(MARIADB_11)
+    followed.run("CREATE TABLE t (a INT)")
+    change = followed.changed("CREATE OR REPLACE TABLE t (a INT, PRIMARY KEY (b))", error=1072)
+    assert (followed.model.find("shop", "t"), emptied(change)) == (None, ["shop.t"])
+
+
+def test_a_conversion_of_a_table_without_text_before_mysql_8():
+    for version, collation in ((MYSQL_56, "ucs2_general_ci"), (MYSQL_9, "utf8mb4_0900_ai_ci")):
+        followed = Followed(version)
+        followed.run("CREATE TABLE t (a INT) CHARSET ucs2")
+        followed.run("ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4")
+        followed.run("ALTER TABLE t ADD b CHAR")
+        assert followed.columns()[1].collation == collation
+
+
+def test_the_drop_of_a_failed_create_or_replace():
+    followed = Followed(MARIADB_11)
+    followed.run("CREATE TABLE t (a INT)")
+    followed.run("DROP TABLE IF EXISTS `t` /* Generated to handle failed CREATE OR REPLACE */", error=1072)
+    followed.run("CREATE TABLE IF NOT EXISTS t (b INT)")
+    assert followed.names() == "b"
+
+
 def test_both_parts_of_an_alter_in_two_parts():
     followed = Followed(MARIADB_11)
     followed.run("CREATE TABLE t (a INT)")
