@@ -10,11 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.binlog.table_definition import ColumnDefinition
-from engine.schema.collations import BINARY, WIDTH, canonical, charset_of_collation
+from engine.schema.collations import (
+    BINARY,
+    WIDTH,
+    binary_collation,
+    canonical,
+    charset_of_collation,
+)
 from engine.schema.column_types import (
     TEXT_TYPES,
     UncertainError,
     converted_type,
+    keeps_members,
     resolve_collation,
     shows_binary,
     to_binary,
@@ -62,8 +69,6 @@ from engine.schema.table_state import (
     with_primary_key,
     with_row_end,
 )
-
-_CONVERTS_DEFAULT_SINCE = (8, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,15 +296,26 @@ class _Alteration:
         conversions = [action for action in self._actions if isinstance(action, ConvertCharset)]
         for action in conversions[-1:]:
             collation = self._conversion(action)
+            bytewise = binary_collation(charset_of_collation(collation) or BINARY)
             for column in self._columns:
-                column.definition = self._converted(column.definition, collation)
+                new = bytewise if self._stays_binary(column) else collation
+                column.definition = self._converted(column.definition, new)
+
+    def _stays_binary(self, column: _Column) -> bool:
+        """Whether the statement declares the column BINARY; later servers want it without a character set."""
+        if column.clause is None or not column.clause.type.binary:
+            return False
+        return column.clause.type.charset is None or self._before_mysql_8
+
+    @property
+    def _before_mysql_8(self) -> bool:
+        return not self._session.mariadb and self._session.version < (8, 0, 0)
 
     def _leave_default(self) -> None:
         """Before MySQL 8, a conversion that changes no column leaves the table's default, too."""
-        session = self._session
-        old = not session.mariadb and session.version < _CONVERTS_DEFAULT_SINCE
         only_converts = all(isinstance(action, ConvertCharset) for action in self._actions)
-        if old and only_converts and all(column.definition == column.before for column in self._columns):
+        unchanged = all(column.definition == column.before for column in self._columns)
+        if self._before_mysql_8 and only_converts and unchanged:
             self._collation = self._collation_before
 
     def _converted(self, column: ColumnDefinition, collation: str) -> ColumnDefinition:
@@ -307,8 +323,10 @@ class _Alteration:
             return column
         if collation == BINARY:
             return self._binary(column)
-        old, new = WIDTH[canonical(column.charset or "")], WIDTH[charset_of_collation(collation) or ""]
-        column_type = converted_type(column.column_type, old, new)
+        old, new = canonical(column.charset or ""), charset_of_collation(collation) or ""
+        if column.data_type in ("enum", "set") and not keeps_members(column.column_type, old, new):
+            raise UncertainError(f"what becomes of the members of {column.name} from {old} to {new}")
+        column_type = converted_type(column.column_type, WIDTH[old], WIDTH[new])
         return with_collation(replace(column, column_type=column_type), collation, self._session)
 
     def _binary(self, column: ColumnDefinition) -> ColumnDefinition:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from engine.binlog.charset_tables import single_byte_characters
 from engine.errors import EngineError
 from engine.schema.collations import (
     BINARY,
     DEFAULT,
     WIDTH,
+    WITHOUT_ASCII,
     binary_collation,
     charset_of_collation,
     default_collation,
@@ -73,6 +75,8 @@ def resolve_type(
         collation = _collation(clause, session, table_collation)
         if collation == BINARY and name in _BINARY_FORMS:
             name, collation = _BINARY_FORMS[name], None
+    if clause.members and collation is not None:
+        _check_members(clause.members, charset_of_collation(collation) or BINARY)
     form = _FORMS.get(name)
     text = name if form is None else form(clause, session, name, _width(collation))
     if clause.compressed:
@@ -80,6 +84,15 @@ def resolve_type(
     if collation == BINARY and not shows_binary(name, session):
         collation = None
     return text, collation
+
+
+def _check_members(members: tuple[str, ...], charset: str) -> None:
+    """Raises `UncertainError` for a character that the character set lacks: servers replace it."""
+    text = "".join(members)
+    if WIDTH[charset] == 1 and charset != BINARY and not text.isascii():
+        characters = set() if charset == "ascii" else set(single_byte_characters(charset))
+        if not characters.issuperset(text):
+            raise UncertainError(f"what becomes of members with characters that {charset} lacks")
 
 
 def shows_binary(column_type: str, session: StatementSession) -> bool:
@@ -289,6 +302,16 @@ def converted_type(column_type: str, old_width: int, new_width: int) -> str:
             size = most // old_width * new_width
             return column_type.replace(kind, _blob_name(size, "text"), 1)
     return column_type
+
+
+def keeps_members(column_type: str, old: str, new: str) -> bool:
+    """Whether CONVERT TO CHARACTER SET leaves the members of ENUM and SET as they are.
+
+    The servers read the bytes that members have in the old character set as if they were in the new one.
+    """
+    if old == new or {old, new} == {"utf8mb3", "utf8mb4"}:
+        return True
+    return column_type.isascii() and not {old, new} & WITHOUT_ASCII
 
 
 def to_binary(column_type: str) -> str:

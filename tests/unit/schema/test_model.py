@@ -297,6 +297,50 @@ def test_a_conversion_of_a_table_without_text_before_mysql_8():
         assert followed.columns()[1].collation == collation
 
 
+@pytest.mark.parametrize(
+    ("declared", "old", "new", "certain"),
+    [
+        ("ENUM('a')", "latin1", "utf8mb4", True),
+        ("ENUM('a')", "latin1", "ucs2", False),
+        ("ENUM('a')", "utf16", "utf8mb4", False),
+        ("SET('ü')", "latin1", "utf8mb4", False),
+        ("SET('ü')", "utf8mb3", "utf8mb4", True),
+        ("SET('ü')", "latin1", "latin1", True),
+    ],
+)
+def test_members_that_a_conversion_may_damage(declared, old, new, certain):
+    followed = Followed()
+    followed.run(f"CREATE TABLE t (a {declared}) CHARSET {old}")
+    assert followed.columns()
+    followed.run(f"ALTER TABLE t CONVERT TO CHARACTER SET {new}")
+    assert (followed.model.find("shop", "t") is not None) == certain
+
+
+def test_members_that_the_character_set_lacks():
+    followed = Followed()
+    followed.run("CREATE TABLE t (a ENUM('ü')) CHARSET latin1")
+    followed.run("CREATE TABLE u (a ENUM('中')) CHARSET latin1")
+    assert followed.columns()[0].members == ("ü",)
+    assert "latin1 lacks" in (followed.model.doubt("shop", "u") or "")
+
+
+@pytest.mark.parametrize(
+    ("version", "declared", "collation"),
+    [
+        (MYSQL_9, "CHAR BINARY", "utf8mb4_bin"),
+        (MYSQL_9, "CHAR CHARSET latin1 BINARY", "utf8mb4_unicode_ci"),
+        (MYSQL_56, "CHAR CHARSET latin1 BINARY", "utf8mb4_bin"),
+    ],
+)
+def test_binary_columns_of_a_conversion(version, declared, collation):
+    followed = Followed(version)
+    followed.run("CREATE TABLE t (a INT) CHARSET latin1")
+    followed.run(
+        f"ALTER TABLE t ADD b {declared}, CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"
+    )
+    assert followed.columns()[1].collation == collation
+
+
 def test_the_drop_of_a_failed_create_or_replace():
     followed = Followed(MARIADB_11)
     followed.run("CREATE TABLE t (a INT)")
