@@ -298,6 +298,9 @@ class _Alteration:
             collation = self._conversion(action)
             bytewise = binary_collation(charset_of_collation(collation) or BINARY)
             for column in self._columns:
+                if column.clause is not None and column.definition.data_type.endswith("text"):
+                    # Servers differ in whether its length is that of the declaration or of the column before.
+                    raise UncertainError(f"the type of {column.definition.name} after a conversion")
                 new = bytewise if self._stays_binary(column) else collation
                 column.definition = self._converted(column.definition, new)
 
