@@ -188,15 +188,25 @@ class _Alteration:
             return bool(self._primary)
         return False
 
-    def _table_collation(self, collation: str | None) -> str | None:
+    def _table_collation(self, before: str | None) -> str | None:
+        """The table's default after the statement. Raises `UncertainError`."""
+        collation = before
+        named: set[str | None] = set()
+        converts = False
         for action in self._actions:
             if isinstance(action, SetOptions):
                 options = action.options
                 collation = resolve_collation(
                     options.charset, options.collation, self._session, collation, self._database_collation
                 )
+                if options.charset or options.collation:
+                    named.add(collation)
             elif isinstance(action, ConvertCharset):
                 collation = self._conversion(action)
+                named.add(collation)
+                converts = True
+        if converts and len(named) > 1:
+            raise UncertainError("which of several character sets applies")
         return collation
 
     def _conversion(self, action: ConvertCharset) -> str:
@@ -324,11 +334,11 @@ class _Alteration:
     def _converted(self, column: ColumnDefinition, collation: str) -> ColumnDefinition:
         if column.data_type not in TEXT_TYPES or column.charset in (None, BINARY):
             return column
-        if collation == BINARY:
-            return self._binary(column)
         old, new = canonical(column.charset or ""), charset_of_collation(collation) or ""
         if column.data_type in ("enum", "set") and not keeps_members(column.column_type, old, new):
             raise UncertainError(f"what becomes of the members of {column.name} from {old} to {new}")
+        if collation == BINARY:
+            return self._binary(column)
         column_type = converted_type(column.column_type, WIDTH[old], WIDTH[new])
         return with_collation(replace(column, column_type=column_type), collation, self._session)
 
