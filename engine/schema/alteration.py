@@ -71,6 +71,10 @@ from engine.schema.table_state import (
 )
 
 
+_COUNTING = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double"})
+"""Types that may have AUTO_INCREMENT."""
+
+
 @dataclass(frozen=True, slots=True)
 class Altered:
     """The table after the statement, and what became of its rows."""
@@ -291,6 +295,8 @@ class _Alteration:
         for action in self._actions:
             if isinstance(action, SetDefault):
                 column = self._columns[self._index(action.name)]
+                if action.default is None and _may_be_auto_increment(column.definition):
+                    continue
                 default = action.default or Default("null")
                 column.definition = replace(
                     column.definition,
@@ -419,6 +425,11 @@ class _Alteration:
     def _only_renames(self) -> bool:
         """Whether nothing but the table's name changes."""
         return bool(self._actions) and all(isinstance(action, RenameTo) for action in self._actions)
+
+
+def _may_be_auto_increment(column: ColumnDefinition) -> bool:
+    """Whether the computed default is AUTO_INCREMENT, which DROP DEFAULT leaves, as far as it is visible."""
+    return column.computed_default and not column.nullable and column.data_type in _COUNTING
 
 
 def _filled(column: _Column, session: StatementSession) -> str | None:

@@ -358,6 +358,13 @@ def test_several_character_sets_in_a_conversion():
     assert "several" in (followed.model.doubt("shop", "t") or "")
 
 
+def test_drop_default_leaves_auto_increment():
+    followed = Followed()
+    followed.run("CREATE TABLE t (a SERIAL, b DATETIME DEFAULT NOW())")
+    followed.run("ALTER TABLE t ALTER a DROP DEFAULT, ALTER b DROP DEFAULT")
+    assert [column.computed_default for column in followed.columns()] == [True, False]
+
+
 def test_the_drop_of_a_failed_create_or_replace():
     followed = Followed(MARIADB_11)
     followed.run("CREATE TABLE t (a INT)")
