@@ -70,7 +70,6 @@ from engine.schema.table_state import (
     with_row_end,
 )
 
-
 _COUNTING = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double"})
 """Types that may have AUTO_INCREMENT."""
 
