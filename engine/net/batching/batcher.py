@@ -104,8 +104,8 @@ class Batcher:
         )
         describer = TableDescriber(self._filter, catalog, describe_ahead)
         shared = self._cutter, self._buffer, self._state, self._format
-        self._tables = TableTracker(self._book, describer, *shared)
         self._statements = StatementTracker(schema, self._filter, self._book, *shared)
+        self._tables = TableTracker(self._book, describer, self._statements, *shared)
         self._skipper = CorruptEventSkipper(skips, self._statements, *shared, is_file=marker is None)
 
     @property

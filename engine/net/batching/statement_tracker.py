@@ -13,6 +13,7 @@ from dataclasses import replace
 from engine.binlog.event_positions import start_position
 from engine.binlog.events import decode_event
 from engine.binlog.events.statements import Query
+from engine.binlog.format_description import FormatDescription
 from engine.binlog.position import BinlogPosition
 from engine.net.batching.cutter import Cutter
 from engine.net.batching.event_filter import EventFilter
@@ -50,12 +51,15 @@ class StatementTracker:
 
     def read(self, event: bytes) -> None:
         """The statement at the cursor. Raises `EventError` if it is malformed."""
-        if self._schema is not None:
-            description = self._format.description
-            query = decode_event(event, description).body
-            assert isinstance(query, Query)
-            self._change = self._schema.execute(query, description.server_version, self._position())
+        self._change = self._execute(event, self._format.description)
         self._state.read_statement()
+
+    def read_compressed(self, event: bytes) -> None:
+        """A statement in the compressed transaction at the cursor, such as CREATE TABLE … SELECT."""
+        change = self._execute(event, self._format.description.without_checksums())
+        if change is not None and self._schema is not None:
+            self._schema.note(self._of_wanted(change))
+            self._book.forget({str(each.name) for each in change.tables})
 
     def indexed(self) -> Iterator[OutgoingBatch]:
         """The statement that was read is the last event in the index."""
@@ -76,6 +80,13 @@ class StatementTracker:
         if self._schema is not None:
             reason = f"the {dropped.what} at position {dropped.start} was dropped as corrupt"
             self._schema.lose_statements(reason)
+
+    def _execute(self, event: bytes, description: FormatDescription) -> SchemaChange | None:
+        if self._schema is None:
+            return None
+        query = decode_event(event, description).body
+        assert isinstance(query, Query)
+        return self._schema.execute(query, description.server_version, self._position())
 
     def _position(self) -> BinlogPosition:
         start, size = self._state.event.start, self._state.event.stop - self._state.event.start

@@ -11,6 +11,7 @@ from engine.binlog.table_map import TableMap
 from engine.net.batching.cutter import Cutter
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.receive_buffer import ReceiveBuffer
+from engine.net.batching.statement_tracker import StatementTracker
 from engine.net.batching.stream_format import StreamFormat
 from engine.net.batching.stream_state import StreamState
 from engine.net.batching.table_book import TableBook
@@ -24,6 +25,7 @@ class TableTracker:
         self,
         book: TableBook,
         describer: TableDescriber,
+        statements: StatementTracker,
         cutter: Cutter,
         buffer: ReceiveBuffer,
         state: StreamState,
@@ -31,6 +33,7 @@ class TableTracker:
     ) -> None:
         self._book = book
         self._describer = describer
+        self._statements = statements
         self._cutter = cutter
         self._buffer = buffer
         self._state = state
@@ -51,7 +54,9 @@ class TableTracker:
         assert isinstance(body, TransactionPayload)
         have_names = []
         for inner in inner_events(body, MAX_EXPANDED):
-            if inner[4] == types.TABLE_MAP_EVENT:
+            if inner[4] == types.QUERY_EVENT:
+                self._statements.read_compressed(inner)
+            elif inner[4] == types.TABLE_MAP_EVENT:
                 yield from self._add(inner)
                 have_names.append(not self._parse(inner).needs_catalog)
         if have_names and all(have_names):
