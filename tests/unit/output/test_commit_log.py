@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.binlog.position import SourcePosition
 from engine.output import commit_log
-from engine.output.commit import Malformed, Summary
+from engine.output.commit import Summary
 from engine.output.commit_log import (
     Commit,
     CommitLog,
@@ -23,6 +23,7 @@ from engine.output.commit_log import (
     SchemaVersion,
 )
 from engine.output.files import table_folder
+from engine.output.log_json import Malformed
 
 SCHEMAS = [pa.schema([(f"column{n}", pa.int32())]) for n in range(1, 4)]
 
