@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.net.batching.schema_follower import Definitions, Here, Proofs, SchemaFollower
-from engine.output.stored_schema import stored_schema
+from engine.output.schema_history import stored_schema
 from engine.pipeline.process_settings import SchemaOptions
 from engine.schema.model import SchemaModel
 from engine.schema.schema_file import read_schema_file
