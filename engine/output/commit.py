@@ -6,14 +6,13 @@ field by field (`engine.records`), so that a damaged log gives an error and neve
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from engine.binlog.position import SourcePosition
 from engine.output.files import table_folder
-from engine.records import Misfit, RecordReader, plain
+from engine.records import Misfit, from_json, to_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,7 +90,7 @@ class Commit:
     """The largest `_seq` so far; 0 before the first."""
     source_timestamp: int
     """Server clock of the last event, seconds since the epoch; 0 if not known."""
-    counters: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int]
     """What was counted in this commit, such as invalid dates."""
 
     def to_json(self) -> bytes:
@@ -186,35 +185,28 @@ class _SummaryLine:
 _Record = TypeVar("_Record")
 
 _FILE_NAME = re.compile(r"\d{20}-\d+\.arrow")
-_READER = RecordReader(base64_bytes=True, exact=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    format: Any = None
 
 
 def _line(record: Commit | _SummaryLine) -> bytes:
-    return json.dumps(
-        {**plain(record), "format": FORMAT}, default=plain, separators=(",", ":"), ensure_ascii=False
-    ).encode()
+    return to_json(record, {"format": FORMAT})
 
 
 def _record(record: type[_Record], line: bytes) -> _Record:
     try:
-        return _READER.read(record, _parsed(line))
+        written = from_json(_Format, line).format
+        if written != FORMAT:
+            raise Malformed(
+                f"its format is {written!r} and this version of binlog-engine reads format {FORMAT}; "
+                "use the version that wrote it, or a newer one"
+            )
+        return from_json(record, line)
     except Misfit as error:
         raise Malformed(str(error)) from error
-
-
-def _parsed(line: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise Malformed(f"it is not valid JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise Malformed("it is not a JSON object")
-    if value.get("format") != FORMAT:
-        raise Malformed(
-            f"its format is {value.get('format')!r} and this version of binlog-engine reads format {FORMAT}; "
-            "use the version that wrote it, or a newer one"
-        )
-    return value
 
 
 def _check_path(file: DataFile) -> None:
