@@ -20,8 +20,8 @@ def open_schema(
 ) -> SchemaFollower:
     """A follower whose model has the definitions of the output's last commit, if there is one.
 
-    `here` returns the stream's position; see `Definitions` for `proofs` and `names_are_missing`. Raises `EngineError` for a schema file or a commit log that cannot
-    be read.
+    `here` returns the stream's position; see `Definitions` for `proofs` and `names_are_missing`. Raises
+    `EngineError` for a schema file or a commit log that cannot be read.
     """
     model = SchemaModel(flavor, lower_case_table_names)
     if options.out is not None:
