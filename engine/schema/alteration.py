@@ -16,11 +16,24 @@ from engine.schema.column_types import (
     UncertainError,
     converted_type,
     resolve_collation,
+    shows_binary,
     to_binary,
 )
-from engine.schema.columns import define_columns, with_collation
+from engine.schema.columns import (
+    define_column,
+    takes_current_time,
+    with_collation,
+    with_current_time,
+)
 from engine.schema.constants import constant_text, implicit_text
 from engine.schema.conversions import keeps_values
+from engine.schema.hidden_columns import (
+    column_keys,
+    hash_columns,
+    is_hash,
+    split_hidden,
+    version_columns,
+)
 from engine.schema.session import StatementSession
 from engine.schema.statements import (
     AddColumn,
@@ -33,9 +46,9 @@ from engine.schema.statements import (
     Default,
     DropColumn,
     DropKey,
-    Key,
     LoseRows,
     RenameColumn,
+    RenameTo,
     SetDefault,
     SetOptions,
     SetVersioning,
@@ -43,13 +56,11 @@ from engine.schema.statements import (
 )
 from engine.schema.table_state import (
     TableState,
-    column_keys,
-    hash_columns,
-    new_hash_columns,
-    split_hidden,
-    version_columns,
+    may_be_row_end,
+    row_end,
     with_not_null,
     with_primary_key,
+    with_row_end,
 )
 
 
@@ -73,6 +84,8 @@ class _Column:
     definition: ColumnDefinition
     before: ColumnDefinition | None
     """As it was, None for a new column."""
+    clause: ColumnClause | None = None
+    """Its declaration in the statement."""
 
 
 def alter_table(
@@ -131,8 +144,8 @@ class _Alteration:
 
     def result(self) -> Altered:
         clauses = [action.column for action in self._actions if isinstance(action, AddColumn | ChangeColumn)]
-        definitions = define_columns(clauses, self._session, self._collation)
-        self._place(dict(zip(map(id, clauses), definitions, strict=True)))
+        self._place()
+        self._set_current_time()
         self._set_attributes()
         self._convert()
         self._set_primary_key(clauses)
@@ -169,20 +182,22 @@ class _Alteration:
         for action in self._actions:
             if isinstance(action, SetOptions):
                 options = action.options
-                collation = resolve_collation(options.charset, options.collation, self._session, collation)
+                collation = resolve_collation(
+                    options.charset, options.collation, self._session, collation, self._database_collation
+                )
             elif isinstance(action, ConvertCharset):
                 collation = self._conversion(action)
         return collation
 
     def _conversion(self, action: ConvertCharset) -> str:
         collation = resolve_collation(
-            action.charset, action.collation, self._session, self._database_collation
+            action.charset, action.collation, self._session, None, self._database_collation
         )
         if collation is None:
             raise UncertainError("the database's default character set is not known")
         return collation
 
-    def _place(self, definitions: dict[int, ColumnDefinition]) -> None:
+    def _place(self) -> None:
         """Drop, change, rename and add columns."""
         dropped = {self._known(action.name) for action in self._actions if isinstance(action, DropColumn)}
         changes = {
@@ -200,19 +215,23 @@ class _Alteration:
             change = changes.get(key)
             if change is not None:
                 if change.after is None:
-                    after = replace(definitions[id(change.column)], primary_key=before.primary_key)
-                    self._columns.append(_Column(after, before))
+                    self._columns.append(self._declared(change.column, before))
             else:
                 name = renames.get(key, before.name)
                 self._columns.append(_Column(replace(before, name=name), before))
         by_name = {column.name.casefold(): column for column in self._before}
         for action in self._actions:
             if isinstance(action, AddColumn):
-                self._insert(_Column(definitions[id(action.column)], None), action.after)
+                self._insert(self._declared(action.column, None), action.after)
             elif isinstance(action, ChangeColumn) and action.after is not None:
-                before = by_name[action.name.casefold()]
-                after = replace(definitions[id(action.column)], primary_key=before.primary_key)
-                self._insert(_Column(after, before), action.after)
+                self._insert(self._declared(action.column, by_name[action.name.casefold()]), action.after)
+
+    def _declared(self, clause: ColumnClause, before: ColumnDefinition | None) -> _Column:
+        """A column as the statement declares it; it keeps its place in the primary key."""
+        definition = define_column(clause, self._session, self._collation)
+        if before is not None:
+            definition = replace(definition, primary_key=before.primary_key)
+        return _Column(definition, before, clause)
 
     def _known(self, name: str) -> str:
         """The case-folded name of a column that the table has. Raises `UncertainError`."""
@@ -240,6 +259,14 @@ class _Alteration:
                 return index
         raise UncertainError(f"the definition has no column {name}")
 
+    def _set_current_time(self) -> None:
+        """Without explicit_defaults_for_timestamp, for the table's first TIMESTAMP column."""
+        for column in self._columns:
+            if column.definition.data_type == "timestamp":
+                if column.clause is not None and takes_current_time(column.clause, self._session):
+                    column.definition = with_current_time(column.definition)
+                return
+
     def _set_attributes(self) -> None:
         for action in self._actions:
             if isinstance(action, SetDefault):
@@ -266,15 +293,22 @@ class _Alteration:
         if column.data_type not in TEXT_TYPES or column.charset in (None, BINARY):
             return column
         if collation == BINARY:
-            return replace(column, column_type=to_binary(column.column_type), charset=None, collation=None)
+            return self._binary(column)
         old, new = WIDTH[canonical(column.charset or "")], WIDTH[charset_of_collation(collation) or ""]
         column_type = converted_type(column.column_type, old, new)
         return with_collation(replace(column, column_type=column_type), collation, self._session)
+
+    def _binary(self, column: ColumnDefinition) -> ColumnDefinition:
+        column_type = to_binary(column.column_type)
+        shown = shows_binary(column_type, self._session)
+        charset = BINARY if shown else None
+        return replace(column, column_type=column_type, charset=charset, collation=charset)
 
     def _set_primary_key(self, clauses: Sequence[ColumnClause]) -> None:
         keyed = [column for column in self._columns if column.before and column.before.primary_key]
         keyed.sort(key=lambda column: (column.before and column.before.primary_key) or 0)
         names = [column.definition.name for column in keyed]
+        end = self._row_end(clauses, names)
         for action in self._actions:
             if isinstance(action, DropKey) and action.of_primary:
                 names = []
@@ -284,9 +318,27 @@ class _Alteration:
         for action in self._actions:
             if isinstance(action, AddKey) and action.key.primary:
                 names = [part.column for part in action.key.parts]
-        definitions = with_primary_key([column.definition for column in self._columns], names)
+                if (
+                    self._session.mariadb
+                    and end is None
+                    and any(may_be_row_end(column) for column in self._before)
+                ):
+                    raise UncertainError("whether the primary key contains a ROW END is not known")
+        definitions = with_primary_key(
+            [column.definition for column in self._columns], with_row_end(names, end), self._session
+        )
         for column, definition in zip(self._columns, definitions, strict=True):
             column.definition = definition
+
+    def _row_end(self, clauses: Sequence[ColumnClause], primary_key: Sequence[str]) -> str | None:
+        """MariaDB: the declared ROW END that belongs to the primary key, as far as it is known."""
+        if not self._session.mariadb:
+            return None
+        if primary_key:
+            last = self._columns[self._index(primary_key[-1])]
+            if last.before is not None and may_be_row_end(last.before):
+                return primary_key[-1]
+        return row_end(clauses)
 
     def _set_periods(self) -> None:
         ends = [
@@ -301,32 +353,26 @@ class _Alteration:
 
     def _hidden_columns(self, clauses: Sequence[ColumnClause]) -> list[_Column]:
         """The columns that MariaDB adds at the end. Raises `UncertainError`."""
-        hashes = hash_columns(self._hidden)
-        versions = self._hidden[: len(self._hidden) - len(hashes)]
-        engine = None
-        keys: list[Key] = column_keys(clauses)
+        if any(map(is_hash, self._hidden)) and not self._only_renames:
+            raise UncertainError("which unique keys need a hash afterwards is not known")
+        versions, engine = self._hidden, None
+        keys = column_keys(clauses)
         for action in self._actions:
             if isinstance(action, SetVersioning):
-                declared = any(clause.row_version for clause in clauses)
-                versions = version_columns() if action.versioned and not declared else []
+                versions = version_columns() if action.versioned and row_end(clauses) is None else []
             elif isinstance(action, AddKey):
                 keys.append(action.key)
             elif isinstance(action, SetOptions):
                 engine = action.options.engine
-            if hashes and _may_drop_hash(action):
-                raise UncertainError("which unique keys have hashes is not known")
         by_name = {column.definition.name.casefold(): column.definition for column in self._columns}
-        hashes += new_hash_columns(keys, by_name, hashes, engine, self._session)
+        hashes = hash_columns(keys, by_name, engine, self._session)
         kept = {column.name: column for column in self._hidden}
         return [_Column(column, kept.get(column.name)) for column in (*versions, *hashes)]
 
-
-def _may_drop_hash(action: object) -> bool:
-    if isinstance(action, SetOptions):
-        return action.options.engine is not None
-    if isinstance(action, DropKey):
-        return not action.of_primary
-    return isinstance(action, DropColumn | ChangeColumn | ConvertCharset)
+    @property
+    def _only_renames(self) -> bool:
+        """Whether nothing but the table's name changes."""
+        return bool(self._actions) and all(isinstance(action, RenameTo) for action in self._actions)
 
 
 def _filled(column: _Column, session: StatementSession) -> str | None:

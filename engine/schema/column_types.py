@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from engine.errors import EngineError
-from engine.schema.collations import BINARY, WIDTH, binary_collation, charset_of_collation
+from engine.schema.collations import (
+    BINARY,
+    DEFAULT,
+    WIDTH,
+    binary_collation,
+    charset_of_collation,
+    default_collation,
+)
 from engine.schema.session import StatementSession
 from engine.schema.statements import TypeClause
 
@@ -70,32 +77,55 @@ def resolve_type(
     text = name if form is None else form(clause, session, name, _width(collation))
     if clause.compressed:
         text += " /*M!100301 COMPRESSED*/"
-    if collation == BINARY and not session.mariadb and session.version >= _BINARY_IS_HIDDEN_SINCE:
+    if collation == BINARY and not shows_binary(name, session):
         collation = None
     return text, collation
 
 
+def shows_binary(column_type: str, session: StatementSession) -> bool:
+    """Whether the character set `binary` of a column of this type is shown."""
+    hidden = not session.mariadb and session.version >= _BINARY_IS_HIDDEN_SINCE
+    return not hidden and column_type.startswith(("enum", "set"))
+
+
 def resolve_collation(
-    charset: str | None, collation: str | None, session: StatementSession, default: str | None
+    charset: str | None,
+    collation: str | None,
+    session: StatementSession,
+    inherited: str | None,
+    container: str | None = None,
 ) -> str | None:
     """The canonical collation that a character set, a collation, or neither of them stand for.
 
-    `default`: the collation of what contains it. Raises `UncertainError` for unknown names.
+    `inherited`: the collation without another; `container`: of the database, or of the server for a database,
+    to which the word DEFAULT refers. Raises `UncertainError` for unknown names.
     """
+    if charset == DEFAULT:
+        charset, inherited = None, container
+        if session.mariadb:
+            inherited = default_collation(_charset(container), session.flavor, session.version)
+    if collation == DEFAULT:
+        if not session.mariadb:
+            return container
+        return session.default_collation(charset or _charset(inherited))
     if collation is not None:
         if charset_of_collation(collation) is not None:
             return collation
         # MariaDB: a collation without a character set, which is that of the context.
-        context = charset or (None if default is None else charset_of_collation(default))
-        if context is None:
-            raise UncertainError(f"the character set of the collation {collation} is not known")
-        return f"{context}_{collation}"
+        return f"{charset or _charset(inherited)}_{collation}"
     if charset is None:
-        return default
+        return inherited
     named = session.default_collation(charset)
     if named is None:
         raise UncertainError(f"the character set {charset} is not known")
     return named
+
+
+def _charset(collation: str | None) -> str:
+    charset = None if collation is None else charset_of_collation(collation)
+    if charset is None:
+        raise UncertainError("the default character set is not known")
+    return charset
 
 
 def _collation(clause: TypeClause, session: StatementSession, table_collation: str | None) -> str:
@@ -142,6 +172,8 @@ def _serial(clause: TypeClause, session: StatementSession, name: str, width: int
 
 def _decimal(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
     precision, scale = (*clause.lengths, 0, 0)[:2]
+    if session.oracle and clause.number and not clause.lengths:
+        return "double"
     return _signed(clause, f"decimal({precision or max(10, scale)},{scale})")
 
 
@@ -185,6 +217,8 @@ def _variable_length(clause: TypeClause, session: StatementSession, name: str, w
 
 
 def _blob(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    if session.oracle and name == "blob":
+        name = "longblob"
     if not clause.lengths or name not in ("text", "blob"):
         return name
     if not clause.lengths[0] and (session.mariadb or session.version < _EMPTY_TEXT_IS_TINY_SINCE):

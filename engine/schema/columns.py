@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from engine.binlog.table_definition import ColumnDefinition
@@ -15,26 +14,15 @@ from engine.schema.statements import ColumnClause, Default
 _ZERO_TIME = Default("string", "0000-00-00 00:00:00")
 
 
-def define_columns(
-    clauses: Iterable[ColumnClause], session: StatementSession, table_collation: str | None
-) -> list[ColumnDefinition]:
-    """The definitions of the columns that one statement declares. Raises `UncertainError`."""
-    columns = []
-    first_timestamp = True
-    for clause in clauses:
-        is_timestamp = clause.type.name == "timestamp" and not session.explicit_timestamp
-        if is_timestamp:
-            columns.append(_implicit_timestamp(clause, session, first=first_timestamp))
-            first_timestamp = False
-        else:
-            columns.append(_define(clause, session, table_collation))
-    return columns
-
-
-def _define(clause: ColumnClause, session: StatementSession, table_collation: str | None) -> ColumnDefinition:
+def define_column(
+    clause: ColumnClause, session: StatementSession, table_collation: str | None
+) -> ColumnDefinition:
+    """The definition of a declared column. Raises `UncertainError`."""
+    if _is_implicit_timestamp(clause, session):
+        clause = replace(clause, nullable=False, default=clause.default or _ZERO_TIME)
     column_type, collation = resolve_type(clause.type, session, table_collation)
     default, computed = _default(clause, column_type, session)
-    not_null = clause.auto_increment or clause.primary or clause.row_version
+    not_null = clause.auto_increment or clause.primary or clause.row_version is not None
     column = ColumnDefinition(
         name=clause.name,
         column_type=column_type,
@@ -47,6 +35,26 @@ def _define(clause: ColumnClause, session: StatementSession, table_collation: st
     return column if collation is None else with_collation(column, collation, session)
 
 
+def takes_current_time(clause: ColumnClause, session: StatementSession) -> bool:
+    """Whether the column, if it is the table's first TIMESTAMP, has the current time as its default."""
+    return _is_implicit_timestamp(clause, session) and clause.default is None and not clause.on_update
+
+
+def with_current_time(column: ColumnDefinition) -> ColumnDefinition:
+    """The column with the current time as its default."""
+    return replace(column, default=None, computed_default=True)
+
+
+def _is_implicit_timestamp(clause: ColumnClause, session: StatementSession) -> bool:
+    """Without explicit_defaults_for_timestamp, a TIMESTAMP column is NOT NULL and has a default."""
+    return (
+        not session.explicit_timestamp
+        and clause.type.name == "timestamp"
+        and not clause.nullable
+        and clause.generated is None
+    )
+
+
 def _default(clause: ColumnClause, column_type: str, session: StatementSession) -> tuple[str | None, bool]:
     if clause.generated is not None:
         return None, False
@@ -55,18 +63,6 @@ def _default(clause: ColumnClause, column_type: str, session: StatementSession) 
     if clause.default is None:
         return None, False
     return constant_text(clause.default, column_type, session), clause.default.kind == "computed"
-
-
-def _implicit_timestamp(clause: ColumnClause, session: StatementSession, *, first: bool) -> ColumnDefinition:
-    """Without explicit_defaults_for_timestamp: NOT NULL, and the first one has the current time."""
-    if clause.nullable or clause.generated is not None:
-        return _define(clause, session, None)
-    column = _define(replace(clause, nullable=False), session, None)
-    if clause.default is None and not clause.row_version:
-        if first and not clause.on_update:
-            return replace(column, computed_default=True)
-        return replace(column, default=constant_text(_ZERO_TIME, column.column_type, session))
-    return column
 
 
 def with_collation(column: ColumnDefinition, collation: str, session: StatementSession) -> ColumnDefinition:
