@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from engine.binlog.table_definition import ColumnDefinition
 from engine.records import Misfit, RecordReader, plain
-from engine.schema.changes import SchemaChange, TableChange
+from engine.schema.changes import DatabaseChange, SchemaChange, TableChange
 
 FORMAT = 1
 """Version of the log's layout; a reader refuses any other."""
@@ -22,7 +22,7 @@ _Record = TypeVar("_Record")
 _READER = RecordReader(base64_bytes=True, exact=False)
 _DEFAULTS: dict[type, list[tuple[str, Any]]] = {
     record: [(field.name, field.default) for field in fields(record)]
-    for record in (SchemaChange, TableChange, ColumnDefinition)
+    for record in (SchemaChange, TableChange, DatabaseChange, ColumnDefinition)
 }
 """Records that are written without the fields that have their default value: names and defaults."""
 
