@@ -172,8 +172,8 @@ REWRITE = statement("ALTER TABLE orders MODIFY price INT", defined(ORDERS, 2, "p
 )
 def test_a_table_changed_by_statement_is_marked_until_it_is_emptied(later, marked):
     for added in (summary(REWRITE, *later), Summary.from_json(summary(REWRITE, *later).to_json())):
-        assert {name.table: mark.commit for name, mark in added.rewritten.items()} == marked
-        for name, mark in added.rewritten.items():
+        assert {name.table: mark.commit for name, mark in added.schema_state.rewritten().items()} == marked
+        for name, mark in added.schema_state.rewritten().items():
             assert mark.change.rewritten == (name,)
             assert mark.change.statement is not None
 
@@ -181,7 +181,7 @@ def test_a_table_changed_by_statement_is_marked_until_it_is_emptied(later, marke
 def test_a_summary_without_changes_has_no_state():
     assert Summary().to_json() == b'{"schemas":[],"tables":[],"counters":{},"format":1}'
     assert Summary.from_json(Summary().to_json()).schema_state.changes() == ()
-    assert Summary.from_json(Summary().to_json()).rewritten == {}
+    assert Summary.from_json(Summary().to_json()).schema_state.rewritten() == {}
 
 
 def test_fields_with_default_values_are_not_written():
