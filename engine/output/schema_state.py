@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from engine.output.log_json import from_json, to_json
+from engine.output.log_json import from_sparse_text, sparse_text
 from engine.schema.changes import SchemaChange, TableName
 
 STATEMENT_LENGTH = 200
@@ -40,6 +40,16 @@ class CommittedChange:
     seq: int
     """As in `LoggedChange`."""
     change: SchemaChange
+
+
+def rewritten_names(change: SchemaChange) -> tuple[TableName, ...]:
+    """The tables of `rewritten` under the names that they have after the change.
+
+    A statement that changes rows and renames their table names it as it was before.
+    """
+    new_names = {table.renamed_from: table.name for table in change.tables if table.renamed_from}
+    taken = set(new_names.values())
+    return tuple(name if name in taken else new_names.get(name, name) for name in change.rewritten)
 
 
 class SchemaState:
@@ -94,7 +104,7 @@ class SchemaState:
         changes = list(self.changes())
         if not changes:
             return line
-        return line[:-1] + _KEY + to_json(changes)[1:] + b"}"
+        return line[:-1] + _KEY + sparse_text(changes)[1:] + b"}"
 
     @classmethod
     def split(cls, line: bytes) -> tuple[bytes, SchemaState]:
@@ -106,7 +116,7 @@ class SchemaState:
     def parse(self) -> None:
         """Parse the text, which the other methods do on first use."""
         if self._text:
-            self._later[:0] = from_json(list[CommittedChange], b"[" + self._text.removesuffix(b"}"))
+            self._later[:0] = from_sparse_text(CommittedChange, b"[" + self._text.removesuffix(b"}"))
             self._text = b""
         for change in self._later:
             self._apply(change)
@@ -127,9 +137,8 @@ class SchemaState:
             _put(self._tables, table.name, _part(entry, tables=(present,)))
         for database in change.databases:
             _put(self._databases, database.database, _part(entry, databases=(database,)))
-        for name in change.rewritten:
-            present_name = new_names.get(name, name)
-            _put(self._rewritten, present_name, _part(entry, rewritten=(present_name,)))
+        for name in rewritten_names(change):
+            _put(self._rewritten, name, _part(entry, rewritten=(name,)))
 
     def _clear(self, name: TableName) -> None:
         """A table, or all tables of a database, are not *changed by statement* any more."""
