@@ -47,8 +47,8 @@ def feed_batch(
         try:
             event = decode_event(events.event(index).tobytes(), description)
             change = changes.find(int(events.positions[index]), getattr(event.body, "statement", None))
-            tables = {} if change is None else {"tables": concerned_tables(change)}
-            entries.append(feed_entry(event, **tables))
+            tables = [] if change is None else concerned_tables(change)
+            entries.append(feed_entry(event, tables=tables) if tables else feed_entry(event))
         except EventError as error:
             raise events.error(int(index), str(error), error.corrupt) from error
     inside = transactions >= 0

@@ -120,6 +120,8 @@ def test_the_entry_has_the_tables_that_the_statement_concerns():
         {"database": "shop", "table": "more"},
     ]
     assert data["statement"] == "TRUNCATE orders"
+    (entry,) = decode(TRUNCATE, change(positions(TRUNCATE)[0], emptied=())).rows[""]
+    assert "tables" not in json.loads(entry["data"])
 
 
 def test_changes_after_a_broken_event_are_left_out():
