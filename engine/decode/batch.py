@@ -30,6 +30,7 @@ from engine.decode.arrow.arena import Arena, ArenaFull, Built, in_own_arena
 from engine.decode.arrow.codec import Counters, Options
 from engine.decode.feed.dropped import dropped_entry
 from engine.decode.feed.events_feed import closing_statement, event_times, feed_batch, feed_message
+from engine.decode.feed.statement_tables import StatementChanges
 from engine.decode.rows.event_groups import EventGroups, feed_table, group_events, rows_by_slot
 from engine.decode.rows.expand import expand_compressed
 from engine.decode.rows.rollbacks import drop_rolled_back_rows
@@ -200,9 +201,9 @@ class BatchDecoder:
         ]
         statement = None
         if len(groups.feed_events):
-            changes = batch.status.schema_changes
+            changes = StatementChanges(batch.status.schema_changes)
             entries = feed_batch(events, groups, before, description, tagged.split, changes)
-            statement = closing_statement(entries, int(events.positions[-1]), changes)
+            statement = closing_statement(entries, events, groups, changes)
             times = entries.column("_commit_timestamp").cast(pa.int64()).to_numpy()
             message = partial(feed_message, entries, int(times.min()), int(times.max()))
             tables.append(_placed(message, arena))

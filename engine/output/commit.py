@@ -13,7 +13,6 @@ from engine.binlog.position import SourcePosition
 from engine.output.files import table_folder
 from engine.output.log_json import Malformed, from_line, to_line
 from engine.output.schema_state import CommittedChange, LoggedChange, SchemaState
-from engine.schema.changes import TableName
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -127,11 +126,6 @@ class Summary:
     totals: dict[TableKey, TableTotals] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     schema_state: SchemaState = field(default_factory=SchemaState)
-
-    @property
-    def rewritten(self) -> dict[TableName, CommittedChange]:
-        """For each table that is *changed by statement*, the last such change. Raises `Malformed`."""
-        return self.schema_state.rewritten()
 
     def add(self, commit: Commit) -> None:
         """Add the next commit."""

@@ -292,9 +292,9 @@ class CommitLog:
                 version += 1
                 continue
             segment_start, segment_end = _segment_of(version)
+            lines, path = self._segment(version), self._segment_path_of(version)
             for number in range(version, min(last, segment_end) + 1):
-                line = self._segment(number)[number - segment_start + 1]
-                yield number, line, self._segment_path_of(number)
+                yield number, lines[number - segment_start + 1], path
             version = segment_end + 1
 
     def _entry_line(self, version: int) -> tuple[bytes, Path] | None:

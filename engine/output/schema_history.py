@@ -12,7 +12,7 @@ from pathlib import Path
 
 from engine.output.commit_log import CommitLog
 from engine.output.files import opening
-from engine.output.schema_state import CommittedChange
+from engine.output.schema_state import CommittedChange, rewritten_names
 from engine.schema.changes import SchemaChange, TableName
 
 
@@ -77,7 +77,7 @@ def _about(change: SchemaChange, name: TableName) -> SchemaChange | None:
     tables = tuple(table for table in change.tables if table.name == name)
     whole_database = TableName(name.database, "")
     emptied = (name,) if name in change.emptied or whole_database in change.emptied else ()
-    rewritten = (name,) if name in change.rewritten else ()
+    rewritten = (name,) if name in rewritten_names(change) else ()
     if not (tables or emptied or rewritten):
         return None
     return replace(change, tables=tables, databases=(), emptied=emptied, rewritten=rewritten)

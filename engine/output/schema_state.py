@@ -42,6 +42,16 @@ class CommittedChange:
     change: SchemaChange
 
 
+def rewritten_names(change: SchemaChange) -> tuple[TableName, ...]:
+    """The tables of `rewritten` under the names that they have after the change.
+
+    A statement that changes rows and renames their table names it as it was before.
+    """
+    new_names = {table.renamed_from: table.name for table in change.tables if table.renamed_from}
+    taken = set(new_names.values())
+    return tuple(name if name in taken else new_names.get(name, name) for name in change.rewritten)
+
+
 class SchemaState:
     """What the schema changes so far leave in force.
 
@@ -122,14 +132,13 @@ class SchemaState:
         for name, mark in moved.items():
             _put(self._rewritten, name, _part(mark, rewritten=(name,)))
         for table in change.tables:
-            # How it came to be is not in force any more.
+            # How the definition came about is of no use without the rows before it.
             present = replace(table, renamed_from=None, previous_names=None, filled=None)
             _put(self._tables, table.name, _part(entry, tables=(present,)))
         for database in change.databases:
             _put(self._databases, database.database, _part(entry, databases=(database,)))
-        for name in change.rewritten:
-            present_name = new_names.get(name, name)
-            _put(self._rewritten, present_name, _part(entry, rewritten=(present_name,)))
+        for name in rewritten_names(change):
+            _put(self._rewritten, name, _part(entry, rewritten=(name,)))
 
     def _clear(self, name: TableName) -> None:
         """A table, or all tables of a database, are not *changed by statement* any more."""

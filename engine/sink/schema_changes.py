@@ -47,16 +47,16 @@ class SchemaChanges:
 def divided(result: Result) -> tuple[tuple[SchemaChange, ...], tuple[SchemaChange, ...]]:
     """The batch's changes that take effect before its rows, and those that do after them.
 
-    Raises `EngineError` if a statement that changes rows is not the batch's last event.
+    Raises `EngineError` if a statement that empties tables is not the batch's last event.
     """
     changes = result.status.schema_changes
     statements = [number for number, change in enumerate(changes) if change.source == "statement"]
     first_after = len(changes) if result.statement is None else statements[-1]
     before, after = changes[:first_after], changes[first_after:]
     for change in before:
-        if change.changes_rows:
+        if change.emptied:
             raise EngineError(
-                f"the statement at {change.position} changes rows and is not the last event of batch "
+                f"the statement at {change.position} empties tables and is not the last event of batch "
                 f"{result.sequence}: this is a bug, please report it"
             )
     return before, after

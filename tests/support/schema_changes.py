@@ -56,14 +56,19 @@ table_changes = st.builds(
     doubt=st.none() | texts,
     renamed_from=st.none() | table_names,
     previous_names=st.none() | st.lists(st.none() | texts, max_size=3).map(tuple),
+    filled=st.none() | st.lists(st.none() | texts, max_size=3).map(tuple),
+    collation=st.none() | texts,
 )
+database_changes = st.builds(DatabaseChange, few_names, st.none() | texts, complete=st.booleans())
 schema_changes = st.builds(
     SchemaChange,
     st.sampled_from(["statement", "table map", "server", "schema file"]),
     st.builds(BinlogPosition, texts, st.integers(4, 1 << 40)),
     statement=st.none() | texts,
     tables=st.lists(table_changes, max_size=3, unique_by=lambda change: change.name).map(tuple),
-    databases=st.lists(st.builds(DatabaseChange, few_names, st.none() | texts), max_size=2).map(tuple),
+    databases=st.lists(
+        st.builds(DatabaseChange, few_names, st.none() | texts, complete=st.booleans()), max_size=2
+    ).map(tuple),
     emptied=st.lists(st.builds(TableName, few_names, few_names | st.just("")), max_size=2).map(tuple),
     rewritten=st.lists(table_names, max_size=2).map(tuple),
 )

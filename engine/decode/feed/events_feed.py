@@ -5,8 +5,6 @@ The readable decoders of `engine.binlog.events` turn each event into a row, one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import pyarrow as pa
 
@@ -16,7 +14,7 @@ from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_events import SplitTaggedGtid
 from engine.decode.arrow.arena import Arena
 from engine.decode.arrow.record_message import MessageTemplate, write_batch
-from engine.decode.feed.statement_tables import concerned_tables, statements_by_position
+from engine.decode.feed.statement_tables import StatementChanges, concerned_tables
 from engine.decode.rows.event_groups import EventGroups
 from engine.decode.tables.assemble import TableMessage
 from engine.decode.tables.gtid_texts import gtid_texts
@@ -24,7 +22,6 @@ from engine.errors import EventError
 from engine.kernels.kernel import Int64s
 from engine.output.change_schema import EVENT_FEED_SCHEMA, UTC_MICROSECONDS
 from engine.pipeline.messages import StatementFacts
-from engine.schema.changes import SchemaChange
 
 _SCHEMA_BYTES = EVENT_FEED_SCHEMA.serialize().to_pybytes()
 _TEMPLATE = MessageTemplate(EVENT_FEED_SCHEMA)
@@ -37,21 +34,21 @@ def feed_batch(
     before: Int64s,
     description: FormatDescription,
     tagged: SplitTaggedGtid,
-    schema_changes: Iterable[SchemaChange],
+    changes: StatementChanges,
 ) -> pa.RecordBatch:
     """One entry per event of `groups.feed_events`. Raises `EventTableError` for a malformed event.
 
     `before`: per event the number of rows and feed entries of the batch before it. The entries of statements
-    among the `schema_changes` have the tables that they concern.
+    among the `changes` have the tables that they concern.
     """
     indexes, transactions = groups.feed_events, groups.feed_transactions
-    changes = statements_by_position(schema_changes)
     entries = []
     for index in indexes:
-        change = changes.get(int(events.positions[index]))
-        tables = {} if change is None else {"tables": concerned_tables(change)}
         try:
-            entries.append(feed_entry(decode_event(events.event(index).tobytes(), description), **tables))
+            event = decode_event(events.event(index).tobytes(), description)
+            change = changes.find(int(events.positions[index]), getattr(event.body, "statement", None))
+            tables = [] if change is None else concerned_tables(change)
+            entries.append(feed_entry(event, tables=tables) if tables else feed_entry(event))
         except EventError as error:
             raise events.error(int(index), str(error), error.corrupt) from error
     inside = transactions >= 0
@@ -84,13 +81,15 @@ def feed_message(batch: pa.RecordBatch, first_time: int, last_time: int, arena: 
 
 
 def closing_statement(
-    entries: pa.RecordBatch, last_position: int, schema_changes: Iterable[SchemaChange]
+    entries: pa.RecordBatch, events: EventTable, groups: EventGroups, changes: StatementChanges
 ) -> StatementFacts | None:
-    """The facts of the batch's last event, at `last_position`, if that is one of the statements."""
-    if last_position not in statements_by_position(schema_changes):
+    """The facts of the batch's last event, if that is one of the statements among the `changes`."""
+    if groups.feed_events[-1] != len(events) - 1:
         return None
-    position, gtid, time = (entries.column(name)[-1] for name in ("_pos", "_gtid", "_commit_timestamp"))
-    return StatementFacts(gtid.as_py(), time.value) if position.as_py() == last_position else None
+    last = {name: entries.column(name)[-1] for name in ("_pos", "_gtid", "_commit_timestamp", "statement")}
+    if changes.find(last["_pos"].as_py(), last["statement"].as_py()) is None:
+        return None
+    return StatementFacts(last["_gtid"].as_py(), last["_commit_timestamp"].value)
 
 
 def event_times(events: EventTable, indexes: Int64s, commit_times: Int64s) -> Int64s:

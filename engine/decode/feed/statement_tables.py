@@ -9,12 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from engine.schema.changes import SchemaChange
+from engine.schema.changes import LONGEST_STATEMENT, SchemaChange
 
 
-def statements_by_position(changes: Iterable[SchemaChange]) -> dict[int, SchemaChange]:
-    """The changes that are statements of one binlog file, by the position of their event."""
-    return {change.position.position: change for change in changes if change.source == "statement"}
+class StatementChanges:
+    """The changes that are statements of a batch, to be found by their events."""
+
+    def __init__(self, changes: Iterable[SchemaChange]) -> None:
+        self._changes = {
+            (change.position.position, change.statement): change
+            for change in changes
+            if change.source == "statement"
+        }
+
+    def find(self, position: int, statement: str | None) -> SchemaChange | None:
+        """The change of the event at this position with this statement; None if there is none.
+
+        The position is not enough: all events of a compressed transaction have the same.
+        """
+        if not self._changes or statement is None:
+            return None
+        return self._changes.get((position, statement[:LONGEST_STATEMENT]))
 
 
 def concerned_tables(change: SchemaChange) -> list[dict[str, Any]]:

@@ -182,10 +182,10 @@ def test_a_table_without_rows_in_the_output_is_not_emptied(tmp_path):
     assert latest(tmp_path).last_seq == 0
 
 
-def test_a_statement_that_changes_rows_must_be_the_last_event(tmp_path):
+def test_a_statement_that_empties_tables_must_be_the_last_event(tmp_path):
     writer = open_writer(tmp_path)
     with pytest.raises(
-        EngineError, match=r"binlog\.000001:600 changes rows and is not the last event of batch 4"
+        EngineError, match=r"binlog\.000001:600 empties tables and is not the last event of batch 4"
     ):
         writer.take(*result(4, [orders([1])], schema_changes=(TRUNCATE,)), now=0.0)
 
