@@ -40,6 +40,8 @@ class Options:
     """Patterns for `database.table` as in `config.table_filter`, or only the name of the events feed."""
     columns: tuple[str, ...] | None
     """The columns to read, in this order; None for all."""
+    current_columns: bool
+    """Read the rows that the present rows of the only table come from, with its present columns."""
     starting_commit: Bound
     """The first commit to read; `LATEST` reads only commits that are added later."""
     ending_commit: Bound
@@ -77,10 +79,11 @@ class Options:
             except ValueError as error:
                 raise OptionError(f"the option `{name}` is `{value}`, but it takes {error}") from None
 
-        return cls(
+        options = cls(
             path=_folder(values.get("path", "")),
             tables=option("tables", _patterns, ("*.*",)),
             columns=option("columns", _names, None),
+            current_columns=option("currentColumns", _truth, False),
             starting_commit=option("startingCommit", _bound, EARLIEST),
             ending_commit=option("endingCommit", _bound, LATEST),
             starting_timestamp_us=option("startingTimestamp", _timestamp_us, None),
@@ -89,12 +92,18 @@ class Options:
             max_bytes_per_trigger=option("maxBytesPerTrigger", _positive, None),
             min_partitions=option("minPartitions", _positive, None),
         )
+        if options.current_columns and (len(options.tables) != 1 or options.events):
+            raise OptionError(
+                "`currentColumns` needs the name of one table in `tables`, such as `shop.orders`"
+            )
+        return options
 
 
 _KNOWN = (
     "path",
     "tables",
     "columns",
+    "currentColumns",
     "startingCommit",
     "endingCommit",
     "startingTimestamp",
@@ -144,6 +153,12 @@ def _bound(value: str) -> Bound:
     if not value.isascii() or not value.isdigit():
         raise ValueError(f"`{EARLIEST}`, `{LATEST}` or the number of a commit")
     return int(value)
+
+
+def _truth(value: str) -> bool:
+    if value.lower() not in ("true", "false"):
+        raise ValueError("`true` or `false`")
+    return value.lower() == "true"
 
 
 def _positive(value: str) -> int:

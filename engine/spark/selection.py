@@ -15,6 +15,7 @@ from engine.errors import EngineError
 from engine.output.commit_log import CommitLog, DataFile, MissingCommitError, SchemaKey, TableKey
 from engine.spark.options import EARLIEST, LATEST, Options
 from engine.spark.schema import check_readable, query_schema
+from engine.spark.table_rows import TableRows
 
 
 class Selection:
@@ -96,8 +97,14 @@ class Selection:
             self._checked |= unchecked
         return files
 
+    def table_rows(self, last: int) -> TableRows:
+        """What a read with `currentColumns` reads up to the commit `last`."""
+        return TableRows(self._log, self._options.tables[0], last)
+
     def schema(self, first: int, last: int) -> pa.Schema:
         """The schema for all selected rows of the commits `first` to `last`."""
+        if self._options.current_columns:
+            return self.table_rows(last).schema(self._options.columns)
         versions = self._versions_in_use(first, last)
         if not versions:
             raise EngineError(self._no_table(last))
