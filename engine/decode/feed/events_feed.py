@@ -5,6 +5,8 @@ The readable decoders of `engine.binlog.events` turn each event into a row, one 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 
@@ -14,12 +16,15 @@ from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_events import SplitTaggedGtid
 from engine.decode.arrow.arena import Arena
 from engine.decode.arrow.record_message import MessageTemplate, write_batch
+from engine.decode.feed.statement_tables import concerned_tables, statements_by_position
 from engine.decode.rows.event_groups import EventGroups
 from engine.decode.tables.assemble import TableMessage
 from engine.decode.tables.gtid_texts import gtid_texts
 from engine.errors import EventError
 from engine.kernels.kernel import Int64s
 from engine.output.change_schema import EVENT_FEED_SCHEMA, UTC_MICROSECONDS
+from engine.pipeline.messages import StatementFacts
+from engine.schema.changes import SchemaChange
 
 _SCHEMA_BYTES = EVENT_FEED_SCHEMA.serialize().to_pybytes()
 _TEMPLATE = MessageTemplate(EVENT_FEED_SCHEMA)
@@ -32,16 +37,21 @@ def feed_batch(
     before: Int64s,
     description: FormatDescription,
     tagged: SplitTaggedGtid,
+    schema_changes: Iterable[SchemaChange],
 ) -> pa.RecordBatch:
     """One entry per event of `groups.feed_events`. Raises `EventTableError` for a malformed event.
 
-    `before`: per event the number of rows and feed entries of the batch before it.
+    `before`: per event the number of rows and feed entries of the batch before it. The entries of statements
+    among the `schema_changes` have the tables that they concern.
     """
     indexes, transactions = groups.feed_events, groups.feed_transactions
+    changes = statements_by_position(schema_changes)
     entries = []
     for index in indexes:
+        change = changes.get(int(events.positions[index]))
+        tables = {} if change is None else {"tables": concerned_tables(change)}
         try:
-            entries.append(feed_entry(decode_event(events.event(index).tobytes(), description)))
+            entries.append(feed_entry(decode_event(events.event(index).tobytes(), description), **tables))
         except EventError as error:
             raise events.error(int(index), str(error), error.corrupt) from error
     inside = transactions >= 0
@@ -71,6 +81,16 @@ def feed_message(batch: pa.RecordBatch, first_time: int, last_time: int, arena: 
     message, offsets = write_batch(arena, _TEMPLATE, batch)
     sequence = offsets[_SEQUENCE]
     return TableMessage("", "", _SCHEMA_BYTES, message, sequence, first_time, last_time)
+
+
+def closing_statement(
+    entries: pa.RecordBatch, last_position: int, schema_changes: Iterable[SchemaChange]
+) -> StatementFacts | None:
+    """The facts of the batch's last event, at `last_position`, if that is one of the statements."""
+    if last_position not in statements_by_position(schema_changes):
+        return None
+    position, gtid, time = (entries.column(name)[-1] for name in ("_pos", "_gtid", "_commit_timestamp"))
+    return StatementFacts(gtid.as_py(), time.value) if position.as_py() == last_position else None
 
 
 def event_times(events: EventTable, indexes: Int64s, commit_times: Int64s) -> Int64s:
