@@ -86,7 +86,7 @@ def _definition(name: TableName, history: Sequence[CommittedChange]) -> TableDef
             "`replay` with the change rows and the key"
         )
     table = newest.change.tables[0]
-    if table.definition is not None:
+    if table.definition is not None and table.doubt is None:
         return table.definition
     if table.doubt is not None:
         raise EngineError(
@@ -152,11 +152,11 @@ class _Walk:
         )
 
     def _enter(self, entry: CommittedChange) -> None:
-        columns = entry.change.tables[0].columns
-        if columns is None:
+        table = entry.change.tables[0]
+        if table.columns is None or table.doubt is not None:
             self._unlink(entry)
         else:
-            self.columns = columns
+            self.columns = table.columns
 
     def _leave(self, entry: CommittedChange, before: CommittedChange | None) -> bool:
         """Back to the names before the change; returns whether the change created the table."""
@@ -177,17 +177,27 @@ class _Walk:
     ) -> None:
         if self.names is None:
             return
-        numbers = {column.name: number for number, column in enumerate(table.columns or ())}
+        columns = table.columns or ()
+        numbers = {column.name: number for number, column in enumerate(columns)}
         for index, name in enumerate(self.names):
             if name is None:
                 continue
             number = numbers[name]
             self.names[index] = previous_names[number]
             if previous_names[number] is None:
-                self.filled[index] = (table.columns or ())[number].default
-                if entry.change.source != "statement" and entry not in self.rewritten:
-                    # Without the statement that added the column its values in older rows are not known.
-                    self.rewritten.append(entry)
+                self._fill(
+                    entry, index, columns[number], None if table.filled is None else table.filled[number]
+                )
+
+    def _fill(self, entry: CommittedChange, index: int, column: ColumnDefinition, filled: str | None) -> None:
+        """A column is new with this change: rows from before it have `filled`."""
+        if entry.change.source != "statement":
+            filled = column.default
+        self.filled[index] = filled
+        # Not known without the statement, nor is the time zone in which it gives the time.
+        is_known = entry.change.source == "statement" and (filled is None or column.data_type != "timestamp")
+        if not is_known and entry not in self.rewritten:
+            self.rewritten.append(entry)
 
     def _unlink(self, entry: CommittedChange) -> None:
         self.names = None

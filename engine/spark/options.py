@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from engine.errors import EngineError
+from engine.output.commit_times import parse_time_us
 from engine.output.files import EVENTS_FOLDER
 
 EARLIEST, LATEST = "earliest", "latest"
 
 Bound = str | int
 """A commit number, or `EARLIEST`, or `LATEST`."""
-
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 _T = TypeVar("_T")
 
@@ -86,8 +84,8 @@ class Options:
             current_columns=option("currentColumns", _truth, False),
             starting_commit=option("startingCommit", _bound, EARLIEST),
             ending_commit=option("endingCommit", _bound, LATEST),
-            starting_timestamp_us=option("startingTimestamp", _timestamp_us, None),
-            ending_timestamp_us=option("endingTimestamp", _timestamp_us, None),
+            starting_timestamp_us=option("startingTimestamp", parse_time_us, None),
+            ending_timestamp_us=option("endingTimestamp", parse_time_us, None),
             max_files_per_trigger=option("maxFilesPerTrigger", _positive, None),
             max_bytes_per_trigger=option("maxBytesPerTrigger", _positive, None),
             min_partitions=option("minPartitions", _positive, None),
@@ -165,13 +163,3 @@ def _positive(value: str) -> int:
     if not value.isascii() or not value.isdigit() or int(value) == 0:
         raise ValueError("a whole number from 1 on")
     return int(value)
-
-
-def _timestamp_us(value: str) -> int:
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise ValueError("a time such as `2026-01-31T12:00:00Z`, in UTC if it has no offset") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // timedelta(microseconds=1)

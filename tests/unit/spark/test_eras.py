@@ -41,7 +41,11 @@ def learned(seq: int, *names: str, version: int = 1, **parts: object) -> Committ
 def altered(
     seq: int, names: tuple[str, ...], previous: tuple[str | None, ...], **options: object
 ) -> CommittedChange:
-    change = TableChange(ORDERS, seq, columns(*names, **options), previous_names=previous)
+    altered = columns(*names, **options)
+    filled = tuple(
+        column.default if name is None else None for column, name in zip(altered, previous, strict=True)
+    )
+    change = TableChange(ORDERS, seq, altered, previous_names=previous, filled=filled)
     return entry(seq, "ALTER TABLE orders …", change)
 
 
