@@ -9,7 +9,7 @@ import pytest
 
 from engine.binlog import event_types as types
 from engine.binlog.position import BinlogPosition
-from engine.binlog.table_changes import ANY_TABLE
+from engine.schema.altered_tables import ANY_TABLE
 from engine.errors import BinlogError, ConnectionFailed, EngineError
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.outgoing_batch import OutgoingBatch
