@@ -64,6 +64,8 @@ class DatabaseChange:
     database: str
     collation: str | None
     """None if it was dropped, or is not known."""
+    complete: bool = False
+    """All its tables are known, since it was created or dropped by a statement of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
