@@ -26,7 +26,7 @@ def known_tables(log: CommitLog, commit: int) -> list[TableName]:
 
 
 def find_table(log: CommitLog, commit: int, given: str) -> TableName:
-    """The table `database.table`. Raises `EngineError` if there is none; it contains similar names."""
+    """The table `database.table`. Raises `EngineError` if there is none, with the most similar name."""
     names = known_tables(log, commit)
     for name in names:
         if str(name) == given:
@@ -40,7 +40,6 @@ def _instead(given: str, names: Iterable[TableName]) -> str:
     shown = [str(name) for name in names]
     # Names of other case are near, too.
     folded = {name.lower(): name for name in shown}
-    near = [folded[name] for name in get_close_matches(given.lower(), folded, n=3)]
-    if near:
-        return f"did you mean {' or '.join(near)}?"
+    for near in get_close_matches(given.lower(), folded, n=1):
+        return f"did you mean {folded[near]}?"
     return f"it has {', '.join(shown[:_SHOWN]) + (' and more' if len(shown) > _SHOWN else '') or 'none'}"
