@@ -13,7 +13,6 @@ from engine.binlog.position import SourcePosition
 from engine.output.files import table_folder
 from engine.output.log_json import Malformed, from_line, to_line
 from engine.output.schema_state import CommittedChange, LoggedChange, SchemaState
-from engine.records import plain
 from engine.schema.changes import TableName
 
 if TYPE_CHECKING:
@@ -85,17 +84,14 @@ class Commit:
     """The largest `_seq` so far; 0 before the first."""
     source_timestamp: int
     """Server clock of the last event, seconds since the epoch; 0 if not known."""
-    counters: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int]
     """What was counted in this commit, such as invalid dates."""
     schema_changes: tuple[LoggedChange, ...] = ()
     """In order."""
 
     def to_json(self) -> bytes:
         """The commit as one line, without the line break."""
-        values = plain(self)
-        if not self.schema_changes:
-            del values["schema_changes"]
-        return to_line(values)
+        return to_line(self, sparse_field="schema_changes")
 
     @classmethod
     def from_json(cls, line: bytes) -> Self:
@@ -160,7 +156,7 @@ class Summary:
             _TableLine(database, table, totals.files, totals.rows, totals.bytes)
             for (database, table), totals in self.totals.items()
         ]
-        line = to_line(plain(_SummaryLine(list(self.schemas.values()), tables, self.counters)))
+        line = to_line(_SummaryLine(list(self.schemas.values()), tables, self.counters))
         return self.schema_state.appended_to(line)
 
     @classmethod

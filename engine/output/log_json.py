@@ -6,76 +6,73 @@ never a wrong file name. Definitions are many and their fields are mostly defaul
 
 from __future__ import annotations
 
-import json
-from dataclasses import fields
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeVar
 
-from engine.binlog.table_definition import ColumnDefinition
-from engine.records import Misfit, RecordReader, plain
-from engine.schema.changes import SchemaChange, TableChange
+from engine.records import Misfit, from_json, json_text, to_json
 
 FORMAT = 1
 """Version of the log's layout; a reader refuses any other."""
 
 _Record = TypeVar("_Record")
 
-_READER = RecordReader(base64_bytes=True, exact=False)
-_DEFAULTS: dict[type, list[tuple[str, Any]]] = {
-    record: [(field.name, field.default) for field in fields(record)]
-    for record in (SchemaChange, TableChange, ColumnDefinition)
-}
-"""Records that are written without the fields that have their default value: names and defaults."""
-
 
 class Malformed(ValueError):
     """JSON that is not a valid log record; says what is wrong with it, not where it is."""
 
 
-def to_line(values: dict[str, Any]) -> bytes:
-    """These values of a record as one line, without the line break."""
-    return to_json({**values, "format": FORMAT})
+@dataclass(frozen=True, slots=True)
+class _Format:
+    format: Any = None
+
+
+def to_line(record: object, *, sparse_field: str | None = None) -> bytes:
+    """A record as one line, without the line break.
+
+    `sparse_field`: a list of records that is left out if it is empty, as are their fields' default values.
+    """
+    further: dict[str, Any] = {"format": FORMAT}
+    if sparse_field is not None and (records := getattr(record, sparse_field)):
+        further = {sparse_field: _sparse(records), **further}
+    return to_json(record, further, without=sparse_field)
 
 
 def from_line(record: type[_Record], line: bytes) -> _Record:
     """The record of a line that `to_line` made. Raises `Malformed`."""
-    value = _parsed(line)
-    if not isinstance(value, dict):
-        raise Malformed("it is not a JSON object")
-    if value.get("format") != FORMAT:
+    written = _read(_Format, line).format
+    if written != FORMAT:
         raise Malformed(
-            f"its format is {value.get('format')!r} and this version of binlog-engine reads format {FORMAT}; "
+            f"its format is {written!r} and this version of binlog-engine reads format {FORMAT}; "
             "use the version that wrote it, or a newer one"
         )
-    return _checked(record, value)
+    return _read(record, line)
 
 
-def to_json(value: Any) -> bytes:
-    """Part of a line: a list or map that contains records."""
-    return json.dumps(value, default=_values, separators=(",", ":"), ensure_ascii=False).encode()
+def sparse_text(records: Iterable[object]) -> bytes:
+    """A list of records as part of a line: without the fields that have their default value."""
+    return json_text([_sparse(record) for record in records])
 
 
-def from_json(declared: type[_Record], text: bytes) -> _Record:
-    """The value of a text that `to_json` made, of this type. Raises `Malformed`."""
-    return _checked(declared, _parsed(text))
+def from_sparse_text(record: type[_Record], text: bytes) -> list[_Record]:
+    """The records of a text that `sparse_text` made. Raises `Malformed`."""
+    # mypy cannot know that a list of a class given at run time is a type.
+    return _read(list[record], text)  # type: ignore[valid-type]
 
 
-def _values(record: Any) -> Any:
-    defaults = _DEFAULTS.get(type(record))
-    if defaults is None:
-        return plain(record)
-    # A field without a default has `MISSING` here, which is no value of any field.
-    return {name: value for name, default in defaults if (value := getattr(record, name)) != default}
+def _sparse(value: Any) -> Any:
+    if is_dataclass(value):
+        # A field without a default has `MISSING` here, which is no value of any field.
+        return {
+            field.name: _sparse(item)
+            for field in fields(value)
+            if (item := getattr(value, field.name)) != field.default
+        }
+    return [_sparse(item) for item in value] if isinstance(value, tuple | list) else value
 
 
-def _parsed(text: bytes) -> Any:
+def _read(record: type[_Record], text: bytes) -> _Record:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise Malformed(f"it is not valid JSON ({error})") from error
-
-
-def _checked(declared: type[_Record], value: Any) -> _Record:
-    try:
-        return _READER.read(declared, value)
+        return from_json(record, text)
     except Misfit as error:
         raise Malformed(str(error)) from error

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from engine.output.log_json import from_json, to_json
+from engine.output.log_json import from_sparse_text, sparse_text
 from engine.schema.changes import SchemaChange, TableChange, TableName
 
 STATEMENT_LENGTH = 200
@@ -94,7 +94,7 @@ class SchemaState:
         changes = list(self.changes())
         if not changes:
             return line
-        return line[:-1] + _KEY + to_json(changes)[1:] + b"}"
+        return line[:-1] + _KEY + sparse_text(changes)[1:] + b"}"
 
     @classmethod
     def split(cls, line: bytes) -> tuple[bytes, SchemaState]:
@@ -106,7 +106,7 @@ class SchemaState:
     def parse(self) -> None:
         """Parse the text, which the other methods do on first use."""
         if self._text:
-            self._later[:0] = from_json(list[CommittedChange], b"[" + self._text.removesuffix(b"}"))
+            self._later[:0] = from_sparse_text(CommittedChange, b"[" + self._text.removesuffix(b"}"))
             self._text = b""
         for change in self._later:
             self._apply(change)

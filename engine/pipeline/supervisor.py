@@ -291,8 +291,11 @@ class Supervisor:
 
 
 def _totals(progress: SinkProgress) -> dict[str, Any]:
-    fields = asdict(progress)
-    return fields["totals"] | {name: fields[name] for name in ("commit", "position", "last_timestamp")}
+    return asdict(progress.totals) | {
+        "commit": progress.commit,
+        "position": None if progress.position is None else asdict(progress.position),
+        "last_timestamp": progress.last_timestamp,
+    }
 
 
 def _exit_sentence(name: str, exitcode: int) -> str:

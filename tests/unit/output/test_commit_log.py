@@ -332,14 +332,14 @@ def entry_path(out: Path, version: int) -> Path:
     [
         (b'"format":1', b'"format":2', "format is 2"),
         (b'"version":1', b'"version":7', "holds commit 7"),
-        (b'"rows":10', b'"rows":"10"', "`rows` of DataFile is not of type int"),
-        (b'"rows":10,', b"", "`rows` of DataFile is missing"),
+        (b'"rows":10', b'"rows":"10"', r"Expected `int`, got `str` - at `\$.files\[0\].rows`"),
+        (b'"rows":10,', b"", r"missing required field `rows` - at `\$.files\[0\]`"),
         (b"shop.orders/0", b"../../etc/0", "not a data file of shop.orders"),
         (b"-0.arrow", b"-0.arrow/../../x", "not a data file of shop.orders"),
-        (b'"files":[', b'"files":{', "not valid JSON"),
-        (b'"position":{', b'"position":{"file":null,"x":{', "not valid JSON"),
-        (b'"gtid_set":null', b'"gtid_set":5', "`gtid_set` of SourcePosition"),
-        (b'"zero_dates":1', b'"zero_dates":null', "`counters`"),
+        (b'"files":[', b'"files":{', "JSON is malformed"),
+        (b'"position":{', b'"position":{"file":null,"x":{', "Input data was truncated"),
+        (b'"gtid_set":null', b'"gtid_set":5', r"at `\$.position.gtid_set`"),
+        (b'"zero_dates":1', b'"zero_dates":null', r"at `\$.counters\[...\]`"),
         (b'"last_seq"', b'"lost_seq"', "missing"),
     ],
 )
@@ -421,7 +421,7 @@ def test_fields_of_other_versions(old, new):
 
 
 def test_counters_are_not_optional():
-    with pytest.raises(Malformed, match="`counters` of Commit is missing"):
+    with pytest.raises(Malformed, match="missing required field `counters`"):
         Commit.from_json(ENTRY.replace(b'"counters"', b'"amounts"'))
 
 

@@ -204,7 +204,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_doubled(out, tmp_path):
 
 
 def test_killed_at_any_moment_each_table_is_emptied_once(out, tmp_path):
-    """Each transaction is two batches, and the first one of them ends with a statement that empties a table."""
+    """Each transaction is two batches; the first one ends with a statement that empties a table."""
     total = 40
 
     def batch(number: int, first: int) -> tuple[Result, list[bytes]]:
