@@ -67,6 +67,8 @@ class TableDefinition:
     database: str
     table: str
     columns: tuple[ColumnDefinition, ...]
+    collation: str | None = None
+    """The default collation of new columns; None if not known."""
 
 
 def pack(columns: Iterable[ColumnDefinition]) -> bytes:

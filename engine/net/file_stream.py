@@ -25,7 +25,7 @@ def follow_files(
     flavor: str,
 ) -> None:
     """Stream the files into `sender`; an error is the last batch, after all transactions before it."""
-    schema = open_schema(schema_options, flavor, 0, None, lambda: batcher.stream_position.event)
+    schema = open_schema(schema_options, flavor, lambda: batcher.stream_position.event)
     batcher = Batcher(
         schema.describe,
         marker=None,

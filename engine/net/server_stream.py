@@ -78,9 +78,10 @@ def follow_server(
         schema = open_schema(
             schema_options,
             facts.flavor,
-            origin.lower_case_table_names,
-            proofs,
             lambda: batcher.stream_position.event,
+            lower_case_table_names=origin.lower_case_table_names,
+            proofs=proofs,
+            names_are_missing=facts.lacks_names,
         )
         if origin.definitions_since is not None:
             wants = decode.tables.wants

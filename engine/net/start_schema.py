@@ -10,15 +10,22 @@ from engine.schema.schema_file import read_schema_file
 
 
 def open_schema(
-    options: SchemaOptions, flavor: str, lower_case_table_names: int, proofs: Proofs | None, here: Here
+    options: SchemaOptions,
+    flavor: str,
+    here: Here,
+    *,
+    lower_case_table_names: int = 0,
+    proofs: Proofs | None = None,
+    names_are_missing: bool = True,
 ) -> SchemaFollower:
     """A follower whose model has the definitions of the output's last commit, if there is one.
 
-    `here` returns the stream's position. Raises `EngineError` for a schema file or a commit log that cannot
+    `here` returns the stream's position; see `Definitions` for `proofs` and `names_are_missing`. Raises `EngineError` for a schema file or a commit log that cannot
     be read.
     """
     model = SchemaModel(flavor, lower_case_table_names)
     if options.out is not None:
         model.restore(stored_schema(options.out, options.commit))
     given = None if options.schema_file is None else read_schema_file(options.schema_file, flavor)
-    return SchemaFollower(model, flavor, Definitions(proofs, given, options.numbers_unknown), here)
+    sources = Definitions(proofs, given, names_are_missing, options.numbers_unknown)
+    return SchemaFollower(model, flavor, sources, here)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from engine.output.log_json import from_sparse_text, sparse_text
-from engine.schema.changes import SchemaChange, TableChange, TableName
+from engine.schema.changes import SchemaChange, TableName
 
 STATEMENT_LENGTH = 200
 """Characters of a statement that the state keeps."""
@@ -122,7 +122,8 @@ class SchemaState:
         for name, mark in moved.items():
             _put(self._rewritten, name, _part(mark, rewritten=(name,)))
         for table in change.tables:
-            present = TableChange(table.name, table.version, table.columns, table.doubt)
+            # How it came to be is not in force any more.
+            present = replace(table, renamed_from=None, previous_names=None, filled=None)
             _put(self._tables, table.name, _part(entry, tables=(present,)))
         for database in change.databases:
             _put(self._databases, database.database, _part(entry, databases=(database,)))

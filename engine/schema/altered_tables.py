@@ -29,6 +29,7 @@ from engine.schema.statements import (
     RenameTables,
     RenameTo,
     SetDefault,
+    SetOptions,
     Statement,
     TableToPartition,
 )
@@ -39,8 +40,10 @@ ANY_TABLE: Name = (None, None)
 _NO_WORD: Name = (None, "")
 """Any table whose name, or whose database's name, is not a word in ASCII."""
 _WORD = re.compile(r"[\w$]+", re.ASCII)
-_OTHER_TABLE = (RenameTo, PartitionToTable, TableToPartition)
-"""Clauses of ALTER TABLE that name a second table, which appears or disappears."""
+_FILE_NAME = "#mysql50#"
+"""A name with this prefix is the name of a table's file, in which characters are encoded."""
+_OTHER_TABLE = (RenameTo, ExchangePartition, PartitionToTable, TableToPartition)
+"""Clauses of ALTER TABLE that name a second table."""
 
 
 def altered_tables(query: Query, server_version: str, flavor: str) -> frozenset[Name]:
@@ -63,8 +66,15 @@ def _names(statement: Statement) -> frozenset[Name]:
     if isinstance(statement, DropDatabase):
         return frozenset([(statement.database.casefold(), None)])
     if isinstance(statement, DefineDatabase):
-        return frozenset([(statement.database.casefold(), None)] if statement.replace else [])
-    return frozenset((name.database.casefold(), name.table.casefold()) for name in _tables(statement))
+        # The empty name stands for the database's defaults.
+        return frozenset([(statement.database.casefold(), None if statement.replace else "")])
+    return frozenset(map(_name, _tables(statement)))
+
+
+def _name(table: TableName) -> Name:
+    if table.table.casefold().startswith(_FILE_NAME):
+        return table.database.casefold(), None
+    return table.database.casefold(), table.table.casefold()
 
 
 def _tables(statement: Statement) -> list[TableName]:
@@ -83,8 +93,11 @@ def _tables(statement: Statement) -> list[TableName]:
 
 
 def _alters(action: Action) -> bool:
-    """Whether a clause changes names, types or the order of columns."""
-    return not isinstance(action, SetDefault | LoseRows | ExchangePartition | AddKey | DropKey)
+    """Whether a clause changes names, types or the order of columns, or the default for new ones."""
+    if isinstance(action, SetOptions):
+        options = action.options
+        return options.versioned or options.charset is not None or options.collation is not None
+    return not isinstance(action, SetDefault | LoseRows | AddKey | DropKey)
 
 
 def _mentioned(statement: NotUnderstood) -> frozenset[Name]:

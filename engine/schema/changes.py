@@ -54,7 +54,7 @@ class TableChange:
         """The certain definition, if there is one."""
         if self.columns is None:
             return None
-        return TableDefinition(self.name.database, self.name.table, self.columns)
+        return TableDefinition(self.name.database, self.name.table, self.columns, self.collation)
 
 
 @dataclass(frozen=True, slots=True)

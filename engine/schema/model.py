@@ -78,13 +78,12 @@ class SchemaModel:
         source: Source,
         position: BinlogPosition,
         definition: TableDefinition,
-        collation: str | None = None,
     ) -> SchemaChange | None:
         """Take a definition that is certain; None if it is known already.
 
-        `collation`: the table's default. Columns count as the same by their names, if the definition before
-        was certain.
+        Columns count as the same by their names, if the definition before was certain.
         """
+        collation = definition.collation
         name = TableName(definition.database, definition.table)
         known = self._tables.get(self._names.compared(name))
         before = None if known is None or known.doubt is not None else known.columns
@@ -101,6 +100,10 @@ class SchemaModel:
                 collation=collation if collation is not None or known is None else known.collation,
             ),
         )
+
+    def knows_database(self, database: str) -> bool:
+        """Whether statements have defined or dropped the database."""
+        return self._names.compared_database(database) in self._databases
 
     def learn_database(
         self, source: Source, position: BinlogPosition, database: str, collation: str | None

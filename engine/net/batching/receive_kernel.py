@@ -51,6 +51,7 @@ from engine.net.batching.stream_state import (
     GTID_ROW,
     IDLE_CURSOR,
     INDEXED_POSITION,
+    JOINED_CURSOR,
     KEEP_CLOSED,
     NEEDED,
     PAYLOAD_CURSOR,
@@ -156,17 +157,20 @@ def _locate_packet(data: Bytes, filled: int, state: Int64s, marker: int) -> int:
     state[NEEDED] = whole
     if filled - cursor < whole:
         return MORE
-    left = size + marker - _MAX_PACKET
-    target = cursor + 4 + _MAX_PACKET
-    source = target
-    for _ in range(continuations):
-        part = min(left, _MAX_PACKET)
-        if read_u24(data, source) != part:
-            return BAD_PACKET
-        copy_within(data, source + 4, target, part)
-        source += 4 + part
-        target += part
-        left -= part
+    if continuations and state[JOINED_CURSOR] != cursor:
+        left = size + marker - _MAX_PACKET
+        target = cursor + 4 + _MAX_PACKET
+        source = target
+        for _ in range(continuations):
+            part = min(left, _MAX_PACKET)
+            if read_u24(data, source) != part:
+                return BAD_PACKET
+            copy_within(data, source + 4, target, part)
+            source += 4 + part
+            target += part
+            left -= part
+        # The kernel may return to Python now, and come to the same event again.
+        state[JOINED_CURSOR] = cursor
     state[EVENT_START] = start
     state[EVENT_SIZE] = size
     state[EVENT_NEXT] = cursor + whole

@@ -18,7 +18,7 @@ from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import TableDefinition, pack
 from engine.binlog.table_map import TableMap
 from engine.errors import EngineError
-from engine.schema.changes import SchemaChange, TableName
+from engine.schema.changes import SchemaChange, Source, TableName
 from engine.schema.from_table_map import definition_of
 from engine.schema.model import SchemaModel
 
@@ -35,6 +35,9 @@ class Proofs(Protocol):
     def prove_ahead(self, table_maps: Mapping[int, TableMap]) -> Mapping[int, TableDefinition]:
         """The same with one question for many tables; the result lacks those that are not proven."""
 
+    def databases(self) -> Mapping[str, str]:
+        """Database → its default collation, for those whose default is proven. Raises `EngineError`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
@@ -44,6 +47,8 @@ class Definitions:
     """None where no server can be asked."""
     schema_file: Mapping[TableName, TableDefinition] | None = None
     """The user's definitions; None without any."""
+    names_are_missing: bool = True
+    """The binlog does not contain everything about columns, so that statements must be followed exactly."""
     numbers_unknown: bool = False
     """Columns without certain names are numbered; otherwise the stream stops."""
 
@@ -57,9 +62,11 @@ class SchemaFollower:
         self._sources = sources
         self._here = here
         self._changes: list[SchemaChange] = []
+        self._asks_databases = sources.proofs is not None and sources.names_are_missing
 
     def execute(self, query: Query, server_version: str, position: BinlogPosition) -> SchemaChange | None:
         """Change the model by a statement; returns what it changed, for `note`, None without a change."""
+        self._read_databases()
         return self._model.execute(query, server_version, position)
 
     def note(self, change: SchemaChange | None) -> None:
@@ -117,6 +124,15 @@ class SchemaFollower:
                     described[key] = self._learned("server", proven)
         return described
 
+    def _read_databases(self) -> None:
+        """Before the first statement: the defaults of databases decide what new tables and columns are."""
+        proofs = self._sources.proofs
+        if self._asks_databases and proofs is not None:
+            self._asks_databases = False
+            for database, collation in proofs.databases().items():
+                if not self._model.knows_database(database):
+                    self.note(self._model.learn_database("server", self._here(), database, collation))
+
     def _settle(self, table_map: TableMap, doubt: str | None) -> bytes | None:
         proofs, name = self._sources.proofs, TableName(table_map.database, table_map.table)
         reason = doubt or "the stream has not defined it"
@@ -141,7 +157,7 @@ class SchemaFollower:
             return None
         raise EngineError(_sentence(table_map, reason))
 
-    def _learned(self, source: str, definition: TableDefinition) -> bytes:
+    def _learned(self, source: Source, definition: TableDefinition) -> bytes:
         self.note(self._model.learn(source, self._here(), definition))
         return pack(definition.columns)
 

@@ -28,7 +28,10 @@ from engine.schema.changes import SchemaChange
 
 
 class StatementTracker:
-    """Has `schema` execute the statements, and cuts batches after them; without it they have no effect."""
+    """Has `schema` execute the statements, and cuts batches after them.
+
+    Without it every statement may have changed every table.
+    """
 
     def __init__(
         self,
@@ -64,6 +67,8 @@ class StatementTracker:
     def indexed(self) -> Iterator[OutgoingBatch]:
         """The statement that was read is the last event in the index."""
         change, self._change = self._change, None
+        if self._schema is None:
+            self._book.forget_all()
         if change is None or self._schema is None:
             return
         if self._state.boundary.rows != self._state.count:

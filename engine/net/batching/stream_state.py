@@ -55,6 +55,8 @@ class Field(IntEnum):
     """Position from which on every event stops the kernel; or NO_STOP."""
     STATEMENT_CURSOR = 17
     """CURSOR of the statement that Python has read; -1 before one."""
+    JOINED_CURSOR = 18
+    """CURSOR of the event whose packets were joined in the buffer; -1 before one."""
 
 
 (
@@ -76,6 +78,7 @@ class Field(IntEnum):
     PAYLOAD_CURSOR,
     STOP_POSITION,
     STATEMENT_CURSOR,
+    JOINED_CURSOR,
 ) = map(int, Field)
 """The same as plain integers, since numba indexes arrays by nothing else."""
 
@@ -106,7 +109,7 @@ class StreamState:
         self._state[GTID_ROW] = self._state[IDLE_CURSOR] = -1
         self._state[PAYLOAD_CURSOR] = -1 if opens_payloads else KEEP_CLOSED
         self._state[STOP_POSITION] = NO_STOP
-        self._state[STATEMENT_CURSOR] = -1
+        self._state[STATEMENT_CURSOR] = self._state[JOINED_CURSOR] = -1
 
     @property
     def array(self) -> Int64s:
@@ -278,7 +281,9 @@ class StreamState:
         those from `first` on. Offsets of the bytes that moved grew by `shift`.
         """
         self._state[COUNT] = context + kept
+        joined = self._state[JOINED_CURSOR] == self._state[CURSOR]
         self._state[CURSOR] += shift
+        self._state[JOINED_CURSOR] = self._state[CURSOR] if joined else -1
         self._state[STATEMENT_CURSOR] = -1
         self.end_idle()
         if self._state[PAYLOAD_CURSOR] != KEEP_CLOSED:

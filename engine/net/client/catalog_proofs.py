@@ -27,7 +27,12 @@ from engine.net.batching.stream_position import StreamPosition
 from engine.net.client import server_queries
 from engine.net.client.side_connection import SideConnection
 from engine.net.client.statements_ahead import StatementsAhead
-from engine.net.client.table_columns import describe_table, describe_tables, user_tables
+from engine.net.client.table_columns import (
+    database_collations,
+    describe_table,
+    describe_tables,
+    user_tables,
+)
 from engine.pipeline.process_settings import ServerSource
 
 _TABLES_PER_QUERY = 500
@@ -99,6 +104,16 @@ class CatalogProofs:
         here = StreamPosition(position.file, position.position, position.position)
         self._ahead.read(here, self._end())
         return [each for each in found if self._change(each.database, each.table, here) is None]
+
+    def databases(self) -> dict[str, str]:
+        """The default collation of each database that no statement may have changed since the stream's place.
+
+        Raises `EngineError` if the server is lost.
+        """
+        here = self._here()
+        found = self._side.ask(database_collations)
+        self._ahead.read(here, self._end())
+        return {name: each for name, each in found.items() if self._change(name, "", here) is None}
 
     def _tables(self, database: str, tables: Collection[str]) -> dict[str, TableDefinition]:
         """The definitions by table name, for the tables that the server shows."""

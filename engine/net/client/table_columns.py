@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition, unquoted
 from engine.net.client.connection import Connection
 from engine.net.client.server_queries import explained
+from engine.schema.collations import canonical
 
 _THE_TABLE = "TABLE_SCHEMA = {database} AND TABLE_NAME = {table}"
 _THE_TABLES = "TABLE_SCHEMA = {database} AND TABLE_NAME {condition}"
@@ -25,6 +26,8 @@ _PRIMARY_KEYS = (
     "SELECT {label}, COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS "
     f"WHERE {_THE_TABLES} AND INDEX_NAME = 'PRIMARY'"
 )
+_COLLATIONS = f"SELECT {{label}}, TABLE_COLLATION FROM information_schema.TABLES WHERE {_THE_TABLES}"
+_DATABASES = "SELECT SCHEMA_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA"
 _USER_TABLES = (
     "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES "
     "WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') "
@@ -57,6 +60,13 @@ def user_tables(connection: Connection) -> dict[str, list[str]]:
         for database, table in connection.query(_USER_TABLES):
             tables[database or ""].append(table or "")
     return tables
+
+
+def database_collations(connection: Connection) -> dict[str, str]:
+    """The default collation of each database that the user sees, by its canonical name. Raises `Refusal`."""
+    with explained(connection):
+        rows = connection.query(_DATABASES)
+    return {name: canonical(collation) for name, collation in rows if name and collation}
 
 
 def describe_table(connection: Connection, database: str, table: str) -> TableDefinition | None:
@@ -110,7 +120,17 @@ def _describe(
             )
             for table, *counts in connection.query(" UNION ALL ".join(questions)):
                 described[table or ""] += _hidden(counts)
-    return {table: TableDefinition(database, table, tuple(columns)) for table, columns in described.items()}
+        collations = dict(
+            connection.query(_COLLATIONS.format(label=label, database=schema, condition=condition))
+        )
+    return {
+        table: TableDefinition(database, table, tuple(columns), _canonical(collations.get(table)))
+        for table, columns in described.items()
+    }
+
+
+def _canonical(collation: str | None) -> str | None:
+    return canonical(collation) if collation else None
 
 
 def _column(
