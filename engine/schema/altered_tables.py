@@ -96,7 +96,7 @@ def _alters(action: Action) -> bool:
     """Whether a clause changes names, types or the order of columns, or the default for new ones."""
     if isinstance(action, SetOptions):
         options = action.options
-        return options.versioned or options.charset is not None or options.collation is not None
+        return options.charset is not None or options.collation is not None
     return not isinstance(action, SetDefault | LoseRows | AddKey | DropKey)
 
 
