@@ -148,12 +148,12 @@ class _Alteration:
         return Altered(
             TableState(tuple(column.definition for column in self._columns), self._collation),
             tuple(None if column.before is None else column.before.name for column in self._columns),
-            tuple(_filled(column) for column in self._columns),
+            tuple(_filled(column, self._session) for column in self._columns),
             self._rewritten,
         )
 
     def _is_skipped(self, action: object) -> bool:
-        """Whether IF [NOT] EXISTS makes the clause nothing; of two equal ADD COLUMN, the second is nothing."""
+        """Whether IF [NOT] EXISTS cancels the clause; of two equal ADD COLUMN it cancels the second."""
         if isinstance(action, AddColumn) and action.if_not_exists:
             name = action.column.name.casefold()
             exists = name in self._names
@@ -247,7 +247,7 @@ class _Alteration:
                 default = action.default or Default("null")
                 column.definition = replace(
                     column.definition,
-                    default=constant_text(default, column.definition.column_type),
+                    default=constant_text(default, column.definition.column_type, self._session),
                     computed_default=default.kind == "computed",
                 )
             elif isinstance(action, SetVisibility):
@@ -329,11 +329,11 @@ def _may_drop_hash(action: object) -> bool:
     return isinstance(action, DropColumn | ChangeColumn | ConvertCharset)
 
 
-def _filled(column: _Column) -> str | None:
+def _filled(column: _Column, session: StatementSession) -> str | None:
     """What rows that existed got in a new column."""
     definition = column.definition
     if column.before is not None or definition.computed_default or definition.generated:
         return None
     if definition.default is not None:
         return definition.default
-    return None if definition.nullable else implicit_text(definition)
+    return None if definition.nullable else implicit_text(definition, session)

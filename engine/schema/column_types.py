@@ -33,6 +33,10 @@ _INTEGER_WIDTHS = {
 """Integer type → default display width, signed and unsigned."""
 _WIDTHS_HIDDEN_SINCE = (8, 0, 19)
 _GEOMCOLLECTION_SINCE = (8, 0, 11)
+_BINARY_IS_HIDDEN_SINCE = (8, 0, 0)
+"""MySQL shows no character set for ENUM and SET columns with the character set `binary`."""
+_EMPTY_TEXT_IS_TINY_SINCE = (8, 0, 0)
+"""MySQL makes TINYTEXT of TEXT(0)."""
 _BLOB_SIZES = ((0xFF, "tiny"), (0xFFFF, ""), (0xFFFFFF, "medium"), (0xFFFFFFFF, "long"))
 """Bytes that fit → the prefix of the type's name."""
 _LONGEST_VARCHAR = 0xFFFF
@@ -66,7 +70,9 @@ def resolve_type(
     text = name if form is None else form(clause, session, name, _width(collation))
     if clause.compressed:
         text += " /*M!100301 COMPRESSED*/"
-    return text, collation if text.partition("(")[0].partition(" ")[0] in TEXT_TYPES else None
+    if collation == BINARY and not session.mariadb and session.version >= _BINARY_IS_HIDDEN_SINCE:
+        collation = None
+    return text, collation
 
 
 def resolve_collation(
@@ -179,7 +185,9 @@ def _variable_length(clause: TypeClause, session: StatementSession, name: str, w
 
 
 def _blob(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
-    if not clause.lengths or not clause.lengths[0] or name not in ("text", "blob"):
+    if not clause.lengths or name not in ("text", "blob"):
+        return name
+    if not clause.lengths[0] and (session.mariadb or session.version < _EMPTY_TEXT_IS_TINY_SINCE):
         return name
     return _blob_name(clause.lengths[0] * width, name)
 

@@ -33,7 +33,7 @@ def define_columns(
 
 def _define(clause: ColumnClause, session: StatementSession, table_collation: str | None) -> ColumnDefinition:
     column_type, collation = resolve_type(clause.type, session, table_collation)
-    default, computed = _default(clause, column_type)
+    default, computed = _default(clause, column_type, session)
     not_null = clause.auto_increment or clause.primary or clause.row_version
     column = ColumnDefinition(
         name=clause.name,
@@ -47,14 +47,14 @@ def _define(clause: ColumnClause, session: StatementSession, table_collation: st
     return column if collation is None else with_collation(column, collation, session)
 
 
-def _default(clause: ColumnClause, column_type: str) -> tuple[str | None, bool]:
+def _default(clause: ColumnClause, column_type: str, session: StatementSession) -> tuple[str | None, bool]:
     if clause.generated is not None:
         return None, False
     if clause.auto_increment:
         return None, True
     if clause.default is None:
         return None, False
-    return constant_text(clause.default, column_type), clause.default.kind == "computed"
+    return constant_text(clause.default, column_type, session), clause.default.kind == "computed"
 
 
 def _implicit_timestamp(clause: ColumnClause, session: StatementSession, *, first: bool) -> ColumnDefinition:
@@ -65,7 +65,7 @@ def _implicit_timestamp(clause: ColumnClause, session: StatementSession, *, firs
     if clause.default is None and not clause.row_version:
         if first and not clause.on_update:
             return replace(column, computed_default=True)
-        return replace(column, default=constant_text(_ZERO_TIME, column.column_type))
+        return replace(column, default=constant_text(_ZERO_TIME, column.column_type, session))
     return column
 
 

@@ -18,7 +18,7 @@ from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import TableDefinition, pack
 from engine.binlog.table_map import TableMap
 from engine.errors import EngineError
-from engine.schema.changes import SchemaChange, TableName
+from engine.schema.changes import SchemaChange, Source, TableName
 from engine.schema.from_table_map import definition_of
 from engine.schema.model import SchemaModel
 
@@ -141,7 +141,7 @@ class SchemaFollower:
             return None
         raise EngineError(_sentence(table_map, reason))
 
-    def _learned(self, source: str, definition: TableDefinition) -> bytes:
+    def _learned(self, source: Source, definition: TableDefinition) -> bytes:
         self.note(self._model.learn(source, self._here(), definition))
         return pack(definition.columns)
 
