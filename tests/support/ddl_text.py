@@ -143,19 +143,22 @@ class Spelling:
         return words
 
     def in_comment(self, words: Words) -> Words:
-        """The words in an executable comment."""
+        """The words in an executable comment, unless they contain a comment."""
+        if any("/*" in word or "*/" in word for word in words):
+            return words
         maker = "M" if self.mariadb and self.rng.random() < 0.3 else ""
         return [Verbatim(f"/*{maker}!{self.rng.choice(self.versions)}"), *words, Verbatim("*/")]
 
     def statement(self, words: Words) -> str:
         """The text of a statement."""
         rng = self.rng
-        lower, gaps = rng.random() < 0.4, rng.random() < 0.25
+        lower, gaps, inside = rng.random() < 0.4, rng.random() < 0.25, False
         text: list[str] = []
         for word in words:
             for part in [word] if isinstance(word, Verbatim) else word.split():
                 if text:
-                    text.append(self._gap() if gaps else " ")
+                    text.append(self._gap(inside) if gaps else " ")
+                inside = part.startswith(("/*!", "/*M!")) or (inside and part != "*/")
                 text.append(part.lower() if lower and not isinstance(part, Verbatim) else part)
         if rng.random() < 0.05:
             text.insert(0, rng.choice(_COMMENTS) + " ")
@@ -163,9 +166,10 @@ class Spelling:
             text.append(" " + rng.choice(_COMMENTS))
         return "".join(text)
 
-    def _gap(self) -> str:
+    def _gap(self, inside: bool) -> str:
+        """Space; `inside` an executable comment rarely with a comment, which servers log in a broken form."""
         gap = self.rng.choice(_SPACES)
-        if self.rng.random() < 0.15:
+        if self.rng.random() < (0.003 if inside else 0.15):
             gap += self.rng.choice(_COMMENTS) + self.rng.choice(_SPACES)
         return gap
 
