@@ -43,6 +43,11 @@ class TableChange:
     previous_names: tuple[str | None, ...] | None = None
     """For each column its name before the change, None for a new column. None if the table is new, or if it
     is not known from which columns these come."""
+    filled: tuple[str | None, ...] | None = None
+    """For each new column the value, as text, that existing rows got; None for NULL and for other columns.
+    None if no column is new, or together with `previous_names`."""
+    collation: str | None = None
+    """The default collation of new columns; None if not known."""
 
     @property
     def definition(self) -> TableDefinition | None:
@@ -59,6 +64,8 @@ class DatabaseChange:
     database: str
     collation: str | None
     """None if it was dropped, or is not known."""
+    complete: bool = False
+    """All its tables are known, since it was created or dropped by a statement of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
