@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 from engine.binlog.table_definition import ColumnDefinition, parse_members
 from engine.schema.statements import Default
 
+_EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
 _NUMBERS = re.compile(r"\(([0-9,]+)\)")
 _DIGIT_GROUPS = re.compile(r"\d+")
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
@@ -62,7 +63,7 @@ def _integer(text: str, column_type: str) -> str:
     number = _decimal(text)
     if number is None:
         return text
-    shown = str(number.quantize(Decimal(1), ROUND_HALF_UP))
+    shown = str(number.quantize(Decimal(1), context=_EXACT))
     width = numbers(column_type)
     return shown.zfill(width[0]) if "zerofill" in column_type and width else shown
 
@@ -72,7 +73,7 @@ def _fixed(text: str, column_type: str) -> str:
     if number is None:
         return text
     precision, scale = (*numbers(column_type), 0)[:2]
-    shown = f"{number.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP):f}"
+    shown = f"{number.quantize(Decimal(1).scaleb(-scale), context=_EXACT):f}"
     return shown.zfill(precision + bool(scale)) if "zerofill" in column_type else shown
 
 
@@ -82,16 +83,17 @@ def _floating(text: str, column_type: str) -> str:
     if number is None:
         return text
     if len(digits) == 2:
-        return f"{number.quantize(Decimal(1).scaleb(-digits[1]), ROUND_HALF_UP):f}"
+        return f"{number.quantize(Decimal(1).scaleb(-digits[1]), context=_EXACT):f}"
     value = float(number)
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
 def _decimal(text: str) -> Decimal | None:
     try:
-        return Decimal(text.strip())
+        number = Decimal(text.strip())
     except InvalidOperation:
         return None
+    return number if number.is_finite() and abs(number.adjusted()) < _EXACT.prec // 2 else None
 
 
 def _bit(text: str, column_type: str) -> str:

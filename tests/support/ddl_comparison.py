@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 import pymysql
+from engine.schema.collations import canonical
 from engine.schema.model import SchemaModel
 
 from engine.binlog.event_types import HEADER_LENGTH
@@ -234,7 +235,16 @@ class Comparer:
         else:
             return
         if columns is not None:
-            self.model.learn("server", self._last, TableDefinition(name.database, name.table, columns))
+            definition = TableDefinition(name.database, name.table, columns)
+            self.model.learn("server", self._last, definition, self._collation(name))
+
+    def _collation(self, name: TableName) -> str | None:
+        database, table = self._catalog.quote(name.database), self._catalog.quote(name.table)
+        rows = self._catalog.query(
+            "SELECT TABLE_COLLATION FROM information_schema.TABLES "
+            f"WHERE TABLE_SCHEMA = {database} AND TABLE_NAME = {table}"
+        )
+        return canonical(rows[0][0]) if rows and rows[0][0] else None
 
     def _differ(self, kind: str, name: TableName, step: Step, logged: tuple[str, ...], reason: str) -> None:
         self.result.differences.append(Difference(kind, name, step, logged, reason))
