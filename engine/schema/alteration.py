@@ -45,6 +45,7 @@ from engine.schema.table_state import (
     TableState,
     column_keys,
     hash_columns,
+    is_generated_key,
     new_hash_columns,
     split_hidden,
     version_columns,
@@ -193,26 +194,34 @@ class _Alteration:
             for action in self._actions
             if isinstance(action, RenameColumn)
         }
+        changed: dict[int, _Column] = {}
         for before in self._before:
             key = before.name.casefold()
             if key in dropped:
                 continue
             change = changes.get(key)
             if change is not None:
-                if change.after is None:
-                    after = replace(definitions[id(change.column)], primary_key=before.primary_key)
-                    self._columns.append(_Column(after, before))
+                after = replace(definitions[id(change.column)], primary_key=before.primary_key)
+                changed[id(change)] = _Column(after, before)
+                self._columns.append(changed[id(change)])
             else:
                 name = renames.get(key, before.name)
                 self._columns.append(_Column(replace(before, name=name), before))
-        by_name = {column.name.casefold(): column for column in self._before}
         for action in self._actions:
             if isinstance(action, AddColumn):
                 self._insert(_Column(definitions[id(action.column)], None), action.after)
             elif isinstance(action, ChangeColumn) and action.after is not None:
-                before = by_name[action.name.casefold()]
-                after = replace(definitions[id(action.column)], primary_key=before.primary_key)
-                self._insert(_Column(after, before), action.after)
+                self._columns = [column for column in self._columns if column is not changed[id(action)]]
+                self._insert(changed[id(action)], action.after)
+        self._place_generated_key()
+
+    def _place_generated_key(self) -> None:
+        """MySQL keeps a primary key that it generated in the first place."""
+        for column in self._columns:
+            if column.before is not None and is_generated_key(column.before, self._session):
+                self._columns.remove(column)
+                self._columns.insert(0, column)
+                return
 
     def _known(self, name: str) -> str:
         """The case-folded name of a column that the table has. Raises `UncertainError`."""

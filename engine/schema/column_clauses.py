@@ -226,9 +226,7 @@ def _long(reader: TokenReader, fields: Fields) -> None:
     fields["name"] = "mediumtext"
     if reader.take("VARBINARY"):
         fields["name"] = "mediumblob"
-    elif reader.take_one_of(frozenset({"CHAR", "CHARACTER"})):
-        reader.expect("VARYING")
-    else:
+    elif not (reader.take("CHAR", "VARYING") or reader.take("CHARACTER", "VARYING")):
         reader.take_one_of(_VARYING)
 
 

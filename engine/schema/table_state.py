@@ -15,6 +15,7 @@ from engine.schema.statements import ColumnClause, Key, KeyPart
 
 _HASH = re.compile(r"DB_ROW_HASH_(\d+)")
 _PERIOD_NAMES = ("row_start", "row_end")
+_GENERATED_KEY = "my_row_id"
 _LONGEST_KEY = 3072
 """Bytes of an InnoDB key."""
 _LONGEST_KEY_ANY_ENGINE = 1000
@@ -41,6 +42,17 @@ def is_hidden(column: ColumnDefinition) -> bool:
     if column.name in _PERIOD_NAMES:
         return column.generated == "stored" and column.column_type == "timestamp(6)"
     return bool(_HASH.fullmatch(column.name)) and column.generated == "virtual"
+
+
+def is_generated_key(column: ColumnDefinition, session: StatementSession) -> bool:
+    """Whether MySQL added the column by itself, with `sql_generate_invisible_primary_key`."""
+    return (
+        not session.mariadb
+        and column.name == _GENERATED_KEY
+        and column.primary_key == 1
+        and column.column_type == "bigint unsigned"
+        and column.computed_default
+    )
 
 
 def split_hidden(
