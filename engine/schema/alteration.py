@@ -10,17 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.binlog.table_definition import ColumnDefinition
-from engine.schema.collations import BINARY, WIDTH, canonical, charset_of_collation
+from engine.schema.collations import BINARY, WIDTH, binary_collation, canonical, charset_of_collation
 from engine.schema.column_types import (
     TEXT_TYPES,
     UncertainError,
     converted_type,
+    hides_binary,
+    members_type,
     resolve_collation,
     to_binary,
 )
-from engine.schema.columns import define_columns, with_collation
+from engine.schema.columns import define_columns, with_collation, with_implicit_times
 from engine.schema.constants import constant_text, implicit_text
 from engine.schema.conversions import keeps_values
+from engine.schema.member_texts import MemberError, converted_members
 from engine.schema.session import StatementSession
 from engine.schema.statements import (
     AddColumn,
@@ -135,7 +138,8 @@ class _Alteration:
         definitions = define_columns(clauses, self._session, self._collation)
         self._place(dict(zip(map(id, clauses), definitions, strict=True)))
         self._set_attributes()
-        self._convert()
+        self._set_implicit_times(clauses)
+        self._convert(clauses)
         self._set_primary_key(clauses)
         self._set_periods()
         hidden = self._hidden_columns(clauses)
@@ -149,12 +153,12 @@ class _Alteration:
         return Altered(
             TableState(tuple(column.definition for column in self._columns), self._collation),
             tuple(None if column.before is None else column.before.name for column in self._columns),
-            tuple(_filled(column) for column in self._columns),
+            tuple(_filled(column, self._session) for column in self._columns),
             self._rewritten,
         )
 
     def _is_skipped(self, action: object) -> bool:
-        """Whether IF [NOT] EXISTS makes the clause nothing; of two equal ADD COLUMN, the second is nothing."""
+        """Whether IF [NOT] EXISTS cancels the clause; of two equal ADD COLUMN it cancels the second."""
         if isinstance(action, AddColumn) and action.if_not_exists:
             name = action.column.name.casefold()
             exists = name in self._names
@@ -256,29 +260,60 @@ class _Alteration:
                 default = action.default or Default("null")
                 column.definition = replace(
                     column.definition,
-                    default=constant_text(default, column.definition.column_type),
+                    default=constant_text(default, column.definition.column_type, self._session),
                     computed_default=default.kind == "computed",
                 )
             elif isinstance(action, SetVisibility):
                 column = self._columns[self._index(action.name)]
                 column.definition = replace(column.definition, visible=action.visible)
 
-    def _convert(self) -> None:
+    def _set_implicit_times(self, clauses: Sequence[ColumnClause]) -> None:
+        definitions = [column.definition for column in self._columns]
+        for column, definition in zip(
+            self._columns, with_implicit_times(definitions, clauses, self._session), strict=True
+        ):
+            column.definition = definition
+
+    def _convert(self, clauses: Sequence[ColumnClause]) -> None:
         """CONVERT TO CHARACTER SET: all text columns."""
+        binary = {clause.name.casefold() for clause in clauses if clause.type.binary}
         for action in self._actions:
             if isinstance(action, ConvertCharset):
                 collation = self._conversion(action)
+                charset = charset_of_collation(collation) or BINARY
                 for column in self._columns:
-                    column.definition = self._converted(column.definition, collation)
+                    own = column.definition.name.casefold() in binary
+                    column.definition = self._converted(
+                        column, binary_collation(charset) if own else collation, charset
+                    )
 
-    def _converted(self, column: ColumnDefinition, collation: str) -> ColumnDefinition:
+    def _converted(self, converted: _Column, collation: str, charset: str) -> ColumnDefinition:
+        column = converted.definition
         if column.data_type not in TEXT_TYPES or column.charset in (None, BINARY):
             return column
-        if collation == BINARY:
+        old = canonical(column.charset or "")
+        if column.members is not None:
+            column = replace(column, column_type=self._converted_members(converted, column, old, charset))
+        elif collation == BINARY:
             return replace(column, column_type=to_binary(column.column_type), charset=None, collation=None)
-        old, new = WIDTH[canonical(column.charset or "")], WIDTH[charset_of_collation(collation) or ""]
-        column_type = converted_type(column.column_type, old, new)
-        return with_collation(replace(column, column_type=column_type), collation, self._session)
+        else:
+            column_type = converted_type(column.column_type, WIDTH[old], WIDTH[charset])
+            column = replace(column, column_type=column_type)
+        if collation == BINARY and hides_binary(self._session):
+            return replace(column, charset=None, collation=None)
+        return with_collation(column, collation, self._session)
+
+    def _converted_members(self, converted: _Column, column: ColumnDefinition, old: str, new: str) -> str:
+        """The full type of ENUM or SET; a column that the statement declares has the members as written."""
+        members = column.members or ()
+        if converted.before is None or converted.before.column_type != column.column_type:
+            if all(member.isascii() for member in members):
+                return column.column_type
+            raise UncertainError("members of ENUM or SET are declared and converted by one statement")
+        try:
+            return members_type(column.data_type, converted_members(members, old, new))
+        except MemberError as error:
+            raise UncertainError(str(error)) from None
 
     def _set_primary_key(self, clauses: Sequence[ColumnClause]) -> None:
         keyed = [column for column in self._columns if column.before and column.before.primary_key]
@@ -338,11 +373,11 @@ def _may_drop_hash(action: object) -> bool:
     return isinstance(action, DropColumn | ChangeColumn | ConvertCharset)
 
 
-def _filled(column: _Column) -> str | None:
+def _filled(column: _Column, session: StatementSession) -> str | None:
     """What rows that existed got in a new column."""
     definition = column.definition
     if column.before is not None or definition.computed_default or definition.generated:
         return None
     if definition.default is not None:
         return definition.default
-    return None if definition.nullable else implicit_text(definition)
+    return None if definition.nullable else implicit_text(definition, session)

@@ -66,14 +66,15 @@ _IRREGULAR = {
     " 578 thai_520_w2, 579 general1400_as_ci",
     "utf8mb4": "45 general_ci, 46 bin, 609 myanmar_ci, 610 thai_520_w2, 611 general1400_as_ci",
 }
-"""Character set → ids and names of its collations without the character set; its first default comes first."""
+"""Character set → ids and names of its collations without the character set; the default comes first."""
 
 _UCA4_FIRST = {"utf16": 101, "ucs2": 128, "utf32": 160, "utf8mb3": 192, "utf8mb4": 224}
-_LANGUAGES = (
-    "unicode icelandic latvian romanian slovenian polish estonian spanish swedish turkish czech danish"
-    " lithuanian slovak spanish2 roman persian esperanto hungarian sinhala german2 croatian unicode_520"
-    " vietnamese"
-).split()
+_LANGUAGE_NAMES = """
+    unicode icelandic latvian romanian slovenian polish estonian spanish swedish turkish czech danish
+    lithuanian slovak spanish2 roman persian esperanto hungarian sinhala german2 croatian unicode_520
+    vietnamese
+"""
+_LANGUAGES = _LANGUAGE_NAMES.split()
 """In the order of the ids of the older Unicode collations, which start at `_UCA4_FIRST`."""
 _MARIADB_CROATIAN = {576: "utf8mb3", 608: "utf8mb4", 640: "ucs2", 672: "utf16", 736: "utf32"}
 
@@ -93,7 +94,10 @@ _UCA9_OTHERS = {
 
 _UCA14_FIRST = {"utf8mb3": 2048, "utf8mb4": 2304, "ucs2": 2560, "utf16": 2816, "utf32": 3072}
 _UCA14_LANGUAGES = [*_LANGUAGES[:21], None, None, "vietnamese", "croatian"]
-_UCA14_FORMS = "ai_ci ai_cs as_ci as_cs nopad_ai_ci nopad_ai_cs nopad_as_ci nopad_as_cs".split()
+_UCA14_FORMS = (
+    *("ai_ci", "ai_cs", "as_ci", "as_cs"),
+    *("nopad_ai_ci", "nopad_ai_cs", "nopad_as_ci", "nopad_as_cs"),
+)
 _NO_PAD = 1024
 """MariaDB: added to an id, the same collation without padding."""
 

@@ -45,8 +45,12 @@ _TYPES: Mapping[str, str] = {name.upper(): name for name in _SAME_NAME.split()} 
 """A type's word → the type; types of several words have their own readers, `_TYPE_READERS`."""
 _NATIONAL_CHARSET = "utf8mb3"
 _VARYING = frozenset({"VARYING", "VARCHAR", "VARCHARACTER"})
-_MARIADB_DIALECTS = frozenset({"MARIADB_SCHEMA", "ORACLE_SCHEMA", "MAXDB_SCHEMA"})
-"""MariaDB: a type's name may be qualified with the dialect that it comes from."""
+_DIALECT_TYPES: Mapping[str, Mapping[str, str]] = {
+    "MARIADB_SCHEMA": {},
+    "ORACLE_SCHEMA": {"date": "datetime"},
+    "MAXDB_SCHEMA": {"timestamp": "datetime"},
+}
+"""MariaDB: a type's name may be qualified with the dialect that it comes from → types with other meanings."""
 _CURRENT_TIME = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
 _TIME_LITERALS = frozenset({"DATE", "TIME", "TIMESTAMP"})
 _CONSTANTS = {"NULL": Default("null"), "TRUE": Default("number", "1"), "FALSE": Default("number", "0")}
@@ -144,8 +148,12 @@ def _skip_expression(reader: TokenReader) -> None:
 
 def _read_type(reader: TokenReader) -> Fields:
     fields: Fields = {}
-    if reader.take_one_of(_MARIADB_DIALECTS):
+    dialect = _DIALECT_TYPES.get(reader.upper, {})
+    if reader.upper in _DIALECT_TYPES and reader.following().upper == ".":
+        reader.step()
         reader.expect(".")
+    elif reader.session.oracle:
+        dialect = _DIALECT_TYPES["ORACLE_SCHEMA"]
     word = reader.upper
     special = _TYPE_READERS.get(word)
     if special is not None:
@@ -153,7 +161,8 @@ def _read_type(reader: TokenReader) -> Fields:
         special(reader, fields)
     elif word in _TYPES:
         reader.step()
-        fields["name"] = _TYPES[word]
+        name = _TYPES[word]
+        fields["name"] = dialect.get(name, name)
     else:
         raise reader.unexpected("a type")
     if reader.upper == "(":

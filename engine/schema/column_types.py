@@ -6,10 +6,12 @@ each rule here is one of the servers' (`Create_field::init` and `Field::sql_type
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from engine.errors import EngineError
 from engine.schema.collations import BINARY, WIDTH, binary_collation, charset_of_collation
+from engine.schema.member_texts import MemberError, stored_members
 from engine.schema.session import StatementSession
 from engine.schema.statements import TypeClause
 
@@ -23,6 +25,8 @@ _BINARY_FORMS = {
     "longtext": "longblob",
 }
 """Text type → its type with the character set `binary`."""
+_TEXT_FORMS = {binary: text for text, binary in _BINARY_FORMS.items() if binary.endswith("blob")}
+"""MariaDB: BLOB type → what a COLLATE clause makes of it."""
 _INTEGER_WIDTHS = {
     "tinyint": (4, 3),
     "smallint": (6, 5),
@@ -31,8 +35,14 @@ _INTEGER_WIDTHS = {
     "bigint": (20, 20),
 }
 """Integer type → default display width, signed and unsigned."""
+_COLLATE_BEFORE_BINARY_SINCE = (8, 0, 0)
+"""MySQL: COLLATE is stronger than BINARY in a column that has a CHARACTER SET; MariaDB refuses both."""
 _WIDTHS_HIDDEN_SINCE = (8, 0, 19)
 _GEOMCOLLECTION_SINCE = (8, 0, 11)
+_BINARY_IS_HIDDEN_SINCE = (8, 0, 0)
+"""MySQL shows no character set for ENUM and SET columns with the character set `binary`."""
+_EMPTY_TEXT_IS_TINY_SINCE = (8, 0, 0)
+"""MySQL makes TINYTEXT of TEXT(0)."""
 _BLOB_SIZES = ((0xFF, "tiny"), (0xFFFF, ""), (0xFFFFFF, "medium"), (0xFFFFFFFF, "long"))
 """Bytes that fit → the prefix of the type's name."""
 _LONGEST_VARCHAR = 0xFFFF
@@ -58,15 +68,24 @@ def resolve_type(
     if name == "json" and session.mariadb:
         clause = TypeClause("longtext", charset=clause.charset, collation=clause.collation or "utf8mb4_bin")
         name = "longtext"
+    if session.mariadb and clause.collation not in (None, BINARY) and name in _TEXT_FORMS:
+        name = _TEXT_FORMS[name]
     if name in TEXT_TYPES:
         collation = _collation(clause, session, table_collation)
         if collation == BINARY and name in _BINARY_FORMS:
             name, collation = _BINARY_FORMS[name], None
+    if clause.members and collation is not None:
+        clause = replace(clause, members=_stored_members(clause, charset_of_collation(collation) or BINARY))
     form = _FORMS.get(name)
     text = name if form is None else form(clause, session, name, _width(collation))
     if clause.compressed:
         text += " /*M!100301 COMPRESSED*/"
-    return text, collation if text.partition("(")[0].partition(" ")[0] in TEXT_TYPES else None
+    return text, None if collation == BINARY and hides_binary(session) else collation
+
+
+def hides_binary(session: StatementSession) -> bool:
+    """Whether the server shows no character set for ENUM and SET with the character set `binary`."""
+    return not session.mariadb and session.version >= _BINARY_IS_HIDDEN_SINCE
 
 
 def resolve_collation(
@@ -96,9 +115,17 @@ def _collation(clause: TypeClause, session: StatementSession, table_collation: s
     collation = resolve_collation(clause.charset, clause.collation, session, table_collation)
     if collation is None:
         raise UncertainError("the table's default character set is not known")
-    if clause.binary and clause.collation is None:
+    collates = clause.collation is not None and clause.charset is not None
+    if clause.binary and not (collates and session.version >= _COLLATE_BEFORE_BINARY_SINCE):
         return binary_collation(charset_of_collation(collation) or BINARY)
     return collation
+
+
+def _stored_members(clause: TypeClause, charset: str) -> tuple[str, ...]:
+    try:
+        return stored_members(clause.members, charset)
+    except MemberError as error:
+        raise UncertainError(str(error)) from None
 
 
 def _width(collation: str | None) -> int:
@@ -179,7 +206,9 @@ def _variable_length(clause: TypeClause, session: StatementSession, name: str, w
 
 
 def _blob(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
-    if not clause.lengths or not clause.lengths[0] or name not in ("text", "blob"):
+    if not clause.lengths or name not in ("text", "blob"):
+        return name
+    if not clause.lengths[0] and (session.mariadb or session.version < _EMPTY_TEXT_IS_TINY_SINCE):
         return name
     return _blob_name(clause.lengths[0] * width, name)
 
@@ -189,8 +218,12 @@ def _blob_name(size: int, kind: str) -> str:
 
 
 def _members(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
-    members = (member.rstrip(" ") for member in clause.members)
-    return f"{name}({','.join(quote_member(member) for member in members)})"
+    return members_type(name, clause.members)
+
+
+def members_type(name: str, members: Iterable[str]) -> str:
+    """The full type of ENUM or SET; servers remove spaces at the end of members."""
+    return f"{name}({','.join(quote_member(member.rstrip(' ')) for member in members)})"
 
 
 def quote_member(member: str) -> str:

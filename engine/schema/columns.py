@@ -19,22 +19,18 @@ def define_columns(
     clauses: Iterable[ColumnClause], session: StatementSession, table_collation: str | None
 ) -> list[ColumnDefinition]:
     """The definitions of the columns that one statement declares. Raises `UncertainError`."""
-    columns = []
-    first_timestamp = True
-    for clause in clauses:
-        is_timestamp = clause.type.name == "timestamp" and not session.explicit_timestamp
-        if is_timestamp:
-            columns.append(_implicit_timestamp(clause, session, first=first_timestamp))
-            first_timestamp = False
-        else:
-            columns.append(_define(clause, session, table_collation))
-    return columns
+    return [
+        _implicit_timestamp(clause, session)
+        if clause.type.name == "timestamp" and not session.explicit_timestamp
+        else _define(clause, session, table_collation)
+        for clause in clauses
+    ]
 
 
 def _define(clause: ColumnClause, session: StatementSession, table_collation: str | None) -> ColumnDefinition:
     column_type, collation = resolve_type(clause.type, session, table_collation)
-    default, computed = _default(clause, column_type)
-    not_null = clause.auto_increment or clause.primary or clause.row_version
+    default, computed = _default(clause, column_type, session)
+    not_null = (clause.auto_increment and not clause.nullable) or clause.primary or clause.row_version
     column = ColumnDefinition(
         name=clause.name,
         column_type=column_type,
@@ -47,26 +43,49 @@ def _define(clause: ColumnClause, session: StatementSession, table_collation: st
     return column if collation is None else with_collation(column, collation, session)
 
 
-def _default(clause: ColumnClause, column_type: str) -> tuple[str | None, bool]:
+def _default(clause: ColumnClause, column_type: str, session: StatementSession) -> tuple[str | None, bool]:
     if clause.generated is not None:
         return None, False
     if clause.auto_increment:
         return None, True
     if clause.default is None:
         return None, False
-    return constant_text(clause.default, column_type), clause.default.kind == "computed"
+    return constant_text(clause.default, column_type, session), clause.default.kind == "computed"
 
 
-def _implicit_timestamp(clause: ColumnClause, session: StatementSession, *, first: bool) -> ColumnDefinition:
-    """Without explicit_defaults_for_timestamp: NOT NULL, and the first one has the current time."""
-    if clause.nullable or clause.generated is not None:
+def _implicit_timestamp(clause: ColumnClause, session: StatementSession) -> ColumnDefinition:
+    """Without explicit_defaults_for_timestamp: NOT NULL; `with_implicit_times` adds the defaults."""
+    if clause.nullable or (clause.generated is not None and session.mariadb):
         return _define(clause, session, None)
     column = _define(replace(clause, nullable=False), session, None)
-    if clause.default is None and not clause.row_version:
-        if first and not clause.on_update:
-            return replace(column, computed_default=True)
-        return replace(column, default=constant_text(_ZERO_TIME, column.column_type))
+    if clause.generated is not None or (clause.on_update and clause.default is None):
+        return replace(column, default=constant_text(_ZERO_TIME, column.column_type, session))
     return column
+
+
+def with_implicit_times(
+    columns: Iterable[ColumnDefinition], declared: Iterable[ColumnClause], session: StatementSession
+) -> list[ColumnDefinition]:
+    """Without explicit_defaults_for_timestamp: the table's first TIMESTAMP has the current time as its default,
+    others that the statement declares have zero, if they have neither NULL nor a default.
+    """
+    if session.explicit_timestamp:
+        return list(columns)
+    new = {clause.name.casefold() for clause in declared if not clause.row_version}
+    first = True
+    defined = []
+    for column in columns:
+        if column.data_type == "timestamp":
+            constant = column.default is not None or column.computed_default or column.generated is not None
+            if not column.nullable and not constant:
+                if first:
+                    column = replace(column, computed_default=True)
+                elif column.name.casefold() in new:
+                    zero = constant_text(_ZERO_TIME, column.column_type, session)
+                    column = replace(column, default=zero)
+            first = False
+        defined.append(column)
+    return defined
 
 
 def with_collation(column: ColumnDefinition, collation: str, session: StatementSession) -> ColumnDefinition:

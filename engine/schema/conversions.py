@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from engine.binlog.table_definition import ColumnDefinition
 from engine.schema.collations import WIDTH, canonical
-from engine.schema.constants import numbers
+from engine.schema.type_numbers import numbers
 
 _INTEGER_BYTES = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
 _TEXT_SIZES = {"tinytext": 0xFF, "text": 0xFFFF, "mediumtext": 0xFFFFFF, "longtext": 0xFFFFFFFF}

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from engine.schema.column_clauses import read_column, skip_reference
 from engine.schema.statements import ColumnClause, CreateTable, Key, KeyPart, Period
 from engine.schema.table_options import OptionFields, query_follows, read_option, skip_partitions
 from engine.schema.token_reader import TokenReader
-from engine.schema.tokens import MARK, WORD
+from engine.schema.tokens import WORD
+
+_KEY_FLAGS = frozenset({"VISIBLE", "INVISIBLE", "IGNORED"})
 
 
 def read_create_table(reader: TokenReader, *, replace: bool, temporary: bool) -> CreateTable:
     """The statement from after TABLE. Raises `UnexpectedTokenError`."""
     if_not_exists = reader.take("IF", "NOT", "EXISTS")
     table = reader.table()
-    fields = {"replace": replace, "temporary": temporary, "if_not_exists": if_not_exists}
+    start = CreateTable(table, if_not_exists=if_not_exists, replace=replace, temporary=temporary)
     if reader.take("LIKE"):
         like = reader.table()
         _expect_end(reader)
-        return CreateTable(table, like=like, **fields)
+        return dataclasses.replace(start, like=like)
     if reader.take("(", "LIKE"):
         like = reader.table()
         reader.expect(")")
         _expect_end(reader)
-        return CreateTable(table, like=like, **fields)
+        return dataclasses.replace(start, like=like)
     body = _Body(reader)
     if reader.upper == "(" and reader.following().upper not in ("SELECT", "WITH", "("):
         body.read()
@@ -34,14 +38,13 @@ def read_create_table(reader: TokenReader, *, replace: bool, temporary: bool) ->
             break
         elif not (reader.take(",") or read_option(reader, options)):
             raise reader.unexpected("a table option")
-    return CreateTable(
-        table,
+    return dataclasses.replace(
+        start,
         columns=tuple(body.columns),
         keys=tuple(body.keys),
         options=options.frozen(),
         periods=tuple(body.periods),
         select=not reader.at_end,
-        **fields,
     )
 
 
@@ -198,19 +201,12 @@ def _skip_key_options(reader: TokenReader) -> None:
     while reader.token.kind == WORD and not _after_key(reader):
         if reader.take("WITH", "PARSER"):
             reader.name()
-        elif reader.take("VISIBLE") or reader.take("INVISIBLE") or reader.take("IGNORED"):
-            pass
-        elif reader.take("NOT", "IGNORED"):
-            pass
-        elif reader.take("CLUSTERING") and reader.upper != "=":
-            pass
-        else:
+        elif reader.take("NOT"):
+            reader.expect("IGNORED")
+        elif not reader.take_one_of(_KEY_FLAGS):
             reader.step()
             reader.take("=")
-            if reader.token.kind != MARK:
-                reader.step()
-            else:
-                reader.skip_value()
+            reader.skip_value()
 
 
 def _after_key(reader: TokenReader) -> bool:

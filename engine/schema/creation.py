@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.schema.column_types import UncertainError, resolve_collation
-from engine.schema.columns import define_columns
+from engine.schema.columns import define_columns, with_implicit_times
 from engine.schema.session import StatementSession
 from engine.schema.statements import CreateTable
 from engine.schema.table_state import (
@@ -25,6 +25,7 @@ def create_table(
     options = statement.options
     collation = resolve_collation(options.charset, options.collation, session, database_collation)
     columns = define_columns(statement.columns, session, collation)
+    columns = with_implicit_times(columns, statement.columns, session)
     primary = [clause.name for clause in statement.columns if clause.primary]
     for key in statement.keys:
         if key.primary:

@@ -219,9 +219,7 @@ class Execution:
         for table in statement.tables:
             name = self._name(table)
             key = (self._thread, self._names.compared(name))
-            if statement.temporary:
-                self._temporary.discard(key)
-            elif self._is_shadowed(name):
+            if statement.temporary or self._is_shadowed(name):
                 self._temporary.discard(key)
             else:
                 self._emptied[name] = None

@@ -22,10 +22,13 @@ _NO_BACKSLASH_ESCAPES = 1 << 20
 _STRICT_TRANS_TABLES = 1 << 21
 _STRICT_ALL_TABLES = 1 << 22
 _ORACLE = 1 << 9
-"""Bits of sql_mode, the same in both flavors: MySQL's `system_variables.h`, MariaDB's `sql_class.h`."""
+_MYSQL_TRUNCATE_FRACTIONS = 1 << 32
+_MARIADB_ROUND_FRACTIONS = 1 << 34
+"""Bits of sql_mode: those without a flavor are the same in both (`system_variables.h`, `sql_class.h`)."""
 
-_MARIADB_EXPLICIT_TIMESTAMP = 1 << 12
+_MARIADB_EXPLICIT_TIMESTAMP = 1 << 24
 """In `flags2`, MariaDB's `OPTION_EXPLICIT_DEF_TIMESTAMP`."""
+_MARIADB_EXPLICIT_TIMESTAMP_SINCE = (10, 8, 4)
 _EXPLICIT_TIMESTAMP_SINCE = {"mysql": (8, 0, 2), "mariadb": (10, 10, 0)}
 """`explicit_defaults_for_timestamp` is on by default."""
 
@@ -76,6 +79,13 @@ class StatementSession:
     def oracle(self) -> bool:
         """Whether the statement is in MariaDB's Oracle dialect."""
         return self.mariadb and bool(self.sql_mode & _ORACLE)
+
+    @property
+    def rounds_fractions(self) -> bool:
+        """Whether fractions of seconds are rounded to a column's digits, and not cut."""
+        if self.mariadb:
+            return bool(self.sql_mode & _MARIADB_ROUND_FRACTIONS)
+        return not self.sql_mode & _MYSQL_TRUNCATE_FRACTIONS
 
     def default_collation(self, charset: str) -> str | None:
         """The collation of a canonical character set named without one; None if there is no such set."""
@@ -130,6 +140,6 @@ def _explicit_timestamp(query: Query, version: tuple[int, ...], flavor: str) -> 
     status = query.status
     if flavor == "mysql" and "explicit_defaults_for_timestamp" in status:
         return bool(status["explicit_defaults_for_timestamp"])
-    if flavor == "mariadb" and version >= (10, 10) and "flags2" in status:
+    if flavor == "mariadb" and version >= _MARIADB_EXPLICIT_TIMESTAMP_SINCE and "flags2" in status:
         return bool(status["flags2"] & _MARIADB_EXPLICIT_TIMESTAMP)
     return version >= _EXPLICIT_TIMESTAMP_SINCE[flavor]

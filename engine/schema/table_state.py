@@ -1,4 +1,4 @@
-"""A table as a statement leaves it: its columns with their default collation, and the columns MariaDB hides."""
+"""A table as a statement leaves it: columns, default collation, and the columns that MariaDB hides."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from engine.binlog.table_definition import ColumnDefinition
 from engine.schema.collations import WIDTH, canonical
 from engine.schema.column_types import UncertainError
-from engine.schema.constants import numbers
 from engine.schema.session import StatementSession
 from engine.schema.statements import ColumnClause, Key, KeyPart
+from engine.schema.type_numbers import numbers
 
 _HASH = re.compile(r"DB_ROW_HASH_(\d+)")
 _PERIOD_NAMES = ("row_start", "row_end")

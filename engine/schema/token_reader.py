@@ -9,7 +9,7 @@ from engine.errors import EngineError
 from engine.schema.changes import TableName
 from engine.schema.collations import canonical
 from engine.schema.session import StatementSession
-from engine.schema.tokens import BITS, MARK, NUMBER, QUOTED, STRING, WORD, Token
+from engine.schema.tokens import BITS, NUMBER, QUOTED, STRING, WORD, Token
 
 _END = Token("end", "", "", 0)
 
@@ -163,12 +163,11 @@ class TokenReader:
         """Step over an option's value: a name, a number, a string or a list in parentheses."""
         if self.upper == "(":
             self.skip_parentheses()
-        elif self.token.kind in (WORD, QUOTED, STRING, NUMBER, BITS):
-            self.step()
-        elif self.token.kind == MARK and self.take("-"):
-            self.step()
-        else:
+            return
+        self.take("-")
+        if self.token.kind not in (WORD, QUOTED, STRING, NUMBER, BITS):
             raise self.unexpected("a value")
+        self.step()
 
     def words(self) -> frozenset[str]:
         """All words and identifiers of the statement, case-folded."""

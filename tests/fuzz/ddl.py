@@ -43,7 +43,9 @@ def main() -> int:
     print(f"refused most often: {result.reasons.most_common(25)}")
     print(f"table maps compared: {result.table_maps}")
     print(f"unsure by kind: {Counter(difference.step.kind for difference in result.unsure)}")
-    print(f"{options.server} seed {options.seed}: {len(result.wrong)} wrong, {len(result.unsure)} unsure")
+    defaults = len(result.differences) - len(result.wrong) - len(result.unsure)
+    counts = f"{len(result.wrong)} wrong, {len(result.unsure)} unsure, {defaults} with other defaults"
+    print(f"{options.server} seed {options.seed}: {counts}")
     return 1 if result.wrong else 0
 
 

@@ -248,7 +248,7 @@ class Columns(Phrases):
         literals: Words = []
         for member in members:
             literal = self.spelling.text(member)
-            if self.rng.random() < 0.03:
+            if self.rng.random() < 0.003:
                 literal = Verbatim("x'" + member.encode("latin1", "replace").hex() + "'")
             literals += [",", literal]
         if self.rng.random() < 0.02:

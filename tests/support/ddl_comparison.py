@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -46,7 +46,7 @@ class Difference:
     """A table about which model and server do not agree."""
 
     kind: str
-    """`wrong`: the model was certain; `unsure`: it was not."""
+    """`wrong`: the model was certain; `unsure`: it was not; `default`: only defaults are not the same."""
     table: TableName
     step: Step
     logged: tuple[str, ...]
@@ -231,7 +231,10 @@ class Comparer:
             reason = difference_of(definition.columns, columns)
             if reason is None:
                 return
-            self._differ("wrong", name, step, logged, reason)
+            without = (_without_defaults(definition.columns), _without_defaults(columns))
+            self._differ(
+                "default" if difference_of(*without) is None else "wrong", name, step, logged, reason
+            )
         else:
             return
         if columns is not None:
@@ -262,6 +265,10 @@ def difference_of(model: Columns, server: Columns) -> str | None:
         if getattr(ours, field.name) != getattr(theirs, field.name)
     ]
     return "; ".join(found) or None
+
+
+def _without_defaults(columns: Columns) -> Columns:
+    return tuple(replace(column, default=None, computed_default=False) for column in columns)
 
 
 def _tables_of(change: SchemaChange | None) -> set[TableName]:
