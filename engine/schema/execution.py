@@ -271,6 +271,10 @@ class Execution:
         if isinstance(statement, DropTables) and error == _UNKNOWN_TABLE:
             self._drop_tables(statement)
             return
+        if isinstance(statement, CreateTable) and statement.replace and not statement.temporary:
+            # MariaDB logs it because the table that it replaces is dropped.
+            self._drop_tables(DropTables((statement.table,)))
+            return
         for name in self._concerned(statement):
             self._make_unsure(name, f"a statement ended with error {error}")
 

@@ -90,7 +90,10 @@ def new_hash_columns(
         return []
     added = [key for key in keys if not key.primary and _is_long(key, columns, engine)]
     first = len(existing) + 1
-    return [_hidden(f"DB_ROW_HASH_{first + index}", "bigint(20)", "virtual") for index in range(len(added))]
+    return [
+        _hidden(f"DB_ROW_HASH_{first + index}", "bigint(20) unsigned", "virtual")
+        for index in range(len(added))
+    ]
 
 
 def _hidden(name: str, column_type: str, generated: str) -> ColumnDefinition:

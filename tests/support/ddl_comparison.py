@@ -16,8 +16,6 @@ from random import Random
 from typing import Any
 
 import pymysql
-from engine.schema.collations import canonical
-from engine.schema.model import SchemaModel
 
 from engine.binlog.event_types import HEADER_LENGTH
 from engine.binlog.events.decoding import decode_event
@@ -30,6 +28,8 @@ from engine.binlog.table_map import TableMap
 from engine.net.client.connection import Connection
 from engine.net.client.table_columns import describe_tables
 from engine.schema.changes import SchemaChange, TableName
+from engine.schema.collations import canonical
+from engine.schema.model import SchemaModel
 from tests.servers import Server
 from tests.support.ddl_generator import DATABASES, Generator, Step
 from tests.support.ddl_text import Dialect

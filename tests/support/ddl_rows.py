@@ -19,8 +19,10 @@ from engine.schema.changes import SchemaChange, TableChange, TableName
 from tests.servers import Server
 
 _MOST_ROWS = 50
-_NUMBERS = frozenset("tinyint smallint mediumint int bigint decimal float double year".split())
-_TIMES = frozenset("time datetime timestamp".split())
+_NUMBERS = frozenset(
+    ["tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year"]
+)
+_TIMES = frozenset(["time", "datetime", "timestamp"])
 _SKIPPED = re.compile(r"DB_ROW_HASH_|row_start\Z|row_end\Z|rs\Z|re\Z")
 
 Row = dict[str, str | None]
@@ -68,9 +70,7 @@ class Rows:
         rewritten = set(change.rewritten)
         for table in change.tables:
             source = table.renamed_from or table.name
-            if source in rewritten or table.name in rewritten:
-                self._tables.pop(table.name, None)
-            elif table.columns is None:
+            if source in rewritten or table.name in rewritten or table.columns is None:
                 self._tables.pop(table.name, None)
             elif source in before and table.previous_names is not None:
                 rows = self._tables.get(source, []) if table.renamed_from is None else before[source]
