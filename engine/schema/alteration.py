@@ -123,6 +123,8 @@ class _Alteration:
         declared, self._hidden = split_hidden(table.columns)
         self._before = declared
         self._names = {column.name.casefold() for column in declared}
+        self._declared_names: set[str] = set()
+        """Of columns that clauses before the current one declare."""
         self._primary = [
             column.name
             for column in sorted(declared, key=lambda column: column.primary_key or 0)
@@ -159,11 +161,12 @@ class _Alteration:
 
     def _is_skipped(self, action: object) -> bool:
         """Whether IF [NOT] EXISTS cancels the clause; of two equal ADD COLUMN it cancels the second."""
-        if isinstance(action, AddColumn) and action.if_not_exists:
+        if isinstance(action, AddColumn | ChangeColumn):
             name = action.column.name.casefold()
-            exists = name in self._names
-            self._names.add(name)
-            return exists
+            exists = name in self._declared_names or (isinstance(action, AddColumn) and name in self._names)
+            if isinstance(action, AddColumn) and action.if_not_exists and exists:
+                return True
+            self._declared_names.add(name)
         if isinstance(action, ChangeColumn | RenameColumn | DropColumn | SetDefault) and action.if_exists:
             return action.name.casefold() not in self._names
         if isinstance(action, AddKey) and action.key.primary and action.key.if_not_exists:

@@ -310,6 +310,11 @@ def _on(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
     column["on_update"] = True
 
 
+def _auto_increment(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
+    """Implies NOT NULL, but a NULL after it counts."""
+    column |= {"nullable": False, "auto_increment": True}
+
+
 def _serial(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
     reader.expect("DEFAULT", "VALUE")
     column |= {"nullable": False, "auto_increment": True, "unique": True}
@@ -405,7 +410,7 @@ _ATTRIBUTES: Mapping[str, AttributeReader] = {
     "NOT": _not,
     "DEFAULT": _default,
     "ON": _on,
-    "AUTO_INCREMENT": _column_field("auto_increment", True),
+    "AUTO_INCREMENT": _auto_increment,
     "SERIAL": _serial,
     "PRIMARY": _primary,
     "KEY": _column_field("primary", True),

@@ -25,8 +25,8 @@ _BINARY_FORMS = {
     "longtext": "longblob",
 }
 """Text type → its type with the character set `binary`."""
-_TEXT_FORMS = {binary: text for text, binary in _BINARY_FORMS.items() if binary.endswith("blob")}
-"""MariaDB: BLOB type → what a COLLATE clause makes of it."""
+_TEXT_FORMS = {binary: text for text, binary in _BINARY_FORMS.items()}
+"""MariaDB: binary type → what a COLLATE clause makes of it."""
 _INTEGER_WIDTHS = {
     "tinyint": (4, 3),
     "smallint": (6, 5),
@@ -116,6 +116,7 @@ def _collation(clause: TypeClause, session: StatementSession, table_collation: s
     if collation is None:
         raise UncertainError("the table's default character set is not known")
     collates = clause.collation is not None and clause.charset is not None
+    collates = collates or (session.mariadb and clause.collation is not None)
     if clause.binary and not (collates and session.version >= _COLLATE_BEFORE_BINARY_SINCE):
         return binary_collation(charset_of_collation(collation) or BINARY)
     return collation

@@ -30,7 +30,7 @@ def define_columns(
 def _define(clause: ColumnClause, session: StatementSession, table_collation: str | None) -> ColumnDefinition:
     column_type, collation = resolve_type(clause.type, session, table_collation)
     default, computed = _default(clause, column_type, session)
-    not_null = (clause.auto_increment and not clause.nullable) or clause.primary or clause.row_version
+    not_null = clause.primary or clause.row_version
     column = ColumnDefinition(
         name=clause.name,
         column_type=column_type,

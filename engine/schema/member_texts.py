@@ -44,9 +44,6 @@ def _stored(member: str, charset: str) -> str:
 
 
 def _converted(member: str, old: str, new: str) -> str:
-    if old == new or (member.isascii() and not {old, new} & _WIDE):
+    if old == new or (member.isascii() and "\\" not in member and not {old, new} & _WIDE):
         return member
-    text = decode_charset(encode_text(member, old), new)
-    if text is None or not text.isprintable():
-        raise MemberError(f"the member {member!r}, converted from {old} to {new}")
-    return text
+    raise MemberError(f"what becomes of the member {member!r} from {old} in {new}")

@@ -109,19 +109,18 @@ class Clauses(Phrases):
         texts = [name for name in types if types[name].endswith(("text", "char"))]
         if texts and kind in ("INDEX", "KEY") and self.rng.random() < 0.05:
             return ["FULLTEXT", kind, *named, "(", self.column(self.rng.choice(texts)), ")"]
-        return [*constraint, kind, *named, *self.key_parts(types, unique="UNIQUE" in kind)]
+        return [*constraint, kind, *named, *self.key_parts(types)]
 
-    def key_parts(self, types: Mapping[str, str], *, unique: bool = False) -> Words:
-        """Columns of a key. Long columns need a length, but for MariaDB's unique keys, which hash them."""
+    def key_parts(self, types: Mapping[str, str]) -> Words:
+        """Columns of a key. Long columns need a length, but for MariaDB's unique keys, which may hash them."""
         chosen = self.rng.sample(list(types), min(len(types), self.rng.choice((1, 1, 2, 3))))
         if self.rng.random() < 0.06 and self.dialect.mysql_since(8, 0, 13):
             return ["(", self._functional_part(chosen[0], types), ")"]
-        shortened = 0.4 if unique and self.dialect.mariadb_since(10, 4) else 0.9
         parts: Words = []
         for name in chosen:
             parts += [","] if parts else []
             long = types[name].endswith(("blob", "text")) or types[name] == "long"
-            probability = shortened if long else 0.2 if "char" in types[name] else 0.01
+            probability = 0.93 if long else 0.2 if "char" in types[name] else 0.01
             parts += [self.column(name), *self.maybe(probability, [self.one_of("( 1 )", "( 10 )")])]
             parts += self.maybe(0.15, [self.one_of("ASC", "DESC")])
         return ["(", *parts, ")"]
@@ -297,7 +296,7 @@ class Clauses(Phrases):
             (
                 ["COMMENT =", self.spelling.text(self.one_of("ADD z INT", "it's"))],
                 ["FORCE"],
-                ["ENGINE", self.one_of("=", ""), self._engine()],
+                ["ENGINE", self.one_of("=", ""), "InnoDB" if "my_row_id" in draft.names else self._engine()],
                 ["AUTO_INCREMENT = 9"],
                 ["ROW_FORMAT = DYNAMIC"],
                 [self.one_of("DISABLE KEYS", "ENABLE KEYS")],

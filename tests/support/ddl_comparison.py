@@ -27,6 +27,7 @@ from engine.binlog.table_definition import ColumnDefinition, TableDefinition, un
 from engine.binlog.table_map import TableMap
 from engine.net.client.connection import Connection
 from engine.net.client.table_columns import describe_tables
+from engine.net.protocol.packets import ServerError
 from engine.schema.changes import SchemaChange, TableName
 from engine.schema.collations import canonical
 from engine.schema.model import SchemaModel
@@ -222,6 +223,9 @@ class Comparer:
         definition = self.model.find(name.database, name.table)
         doubt = self.model.doubt(name.database, name.table)
         if definition is None and doubt is None and columns is not None:
+            if not self._exists(name):
+                self.generator.saw(name, None)
+                return
             self._differ("wrong", name, step, logged, "the model has no such table")
         elif definition is None and doubt is not None:
             self._differ("unsure", name, step, logged, doubt)
@@ -240,6 +244,15 @@ class Comparer:
         if columns is not None:
             definition = TableDefinition(name.database, name.table, columns)
             self.model.learn("server", self._last, definition, self._collation(name))
+
+    def _exists(self, name: TableName) -> bool:
+        """MariaDB may list a table under its old name after ALTER TABLE … RENAME, although it is not there."""
+        shown = ".".join(f"`{part.replace('`', '``')}`" for part in (name.database, name.table))
+        try:
+            self._catalog.execute(f"SELECT 1 FROM {shown} LIMIT 0")
+        except ServerError:
+            return False
+        return True
 
     def _collation(self, name: TableName) -> str | None:
         database, table = self._catalog.quote(name.database), self._catalog.quote(name.table)

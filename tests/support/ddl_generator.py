@@ -317,7 +317,7 @@ class Generator(Phrases):
         kind = self.one_of("", "", "UNIQUE", "UNIQUE")
         exists = self.if_mariadb(10, 1, words=["IF NOT EXISTS"])
         words = ["CREATE", kind, "INDEX", *exists, self.name(index), *self.maybe(0.1, ["USING BTREE"]), "ON"]
-        words += [*self.table(name), *self.clauses.key_parts(table.types, unique=kind == "UNIQUE")]
+        words += [*self.table(name), *self.clauses.key_parts(table.types)]
         return self._step("CREATE INDEX", words, (name,), lambda: self.tables[name].indexes.append(index))
 
     def _drop_index(self) -> Step:
