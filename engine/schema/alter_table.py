@@ -7,8 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from engine.schema.column_clauses import read_charset, read_column, read_default
-from engine.schema.create_table import read_key, read_key_columns, read_period, starts_key
+from engine.schema.column_clauses import read_column, read_default
+from engine.schema.create_table import (
+    read_key,
+    read_key_algorithm,
+    read_key_columns,
+    read_period,
+    starts_key,
+)
 from engine.schema.statements import (
     Action,
     AddColumn,
@@ -52,16 +58,15 @@ def read_alter_table(reader: TokenReader, *, ignore: bool) -> AlterTable:
     return AlterTable(table, tuple(actions), if_exists, ignore)
 
 
-def read_create_index(reader: TokenReader, *, unique: bool, replace: bool) -> AlterTable:
-    """CREATE INDEX from after INDEX. Raises `UnexpectedTokenError`."""
+def read_create_index(reader: TokenReader, kind: str, *, replace: bool) -> AlterTable:
+    """CREATE INDEX from after INDEX; `kind`: the word before it, if any. Raises `UnexpectedTokenError`."""
     if_not_exists = reader.take("IF", "NOT", "EXISTS")
     name = reader.name()
-    while reader.take("USING") or reader.take("TYPE"):
-        reader.step()
+    hashed = read_key_algorithm(reader)
     reader.expect("ON")
     table = reader.table()
     skip_wait(reader)
-    key = read_key_columns(reader, unique=unique, name=name, if_not_exists=if_not_exists)
+    key = read_key_columns(reader, kind, hashed=hashed, if_not_exists=if_not_exists)
     _expect_execution_options(reader)
     actions: list[Action] = [DropKey(name, if_exists=True)] if replace else []
     if key is not None:
@@ -264,7 +269,7 @@ def _convert(reader: TokenReader) -> Actions:
         if not reader.take("CHARACTER"):
             reader.expect("CHAR")
         reader.expect("SET")
-    charset = read_charset(reader)
+    charset = reader.charset()
     collation = None
     if reader.take("COLLATE"):
         reader.take("=")

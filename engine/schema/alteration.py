@@ -10,19 +10,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.binlog.table_definition import ColumnDefinition
-from engine.schema.collations import BINARY, WIDTH, binary_collation, canonical, charset_of_collation
+from engine.schema.collations import BINARY, WIDTH, canonical, charset_of_collation
 from engine.schema.column_types import (
     TEXT_TYPES,
     UncertainError,
     converted_type,
-    hides_binary,
     members_type,
     resolve_collation,
+    shows_binary,
     to_binary,
 )
-from engine.schema.columns import define_columns, with_collation, with_implicit_times
+from engine.schema.columns import (
+    define_column,
+    takes_current_time,
+    with_collation,
+    with_current_time,
+)
 from engine.schema.constants import constant_text, implicit_text
 from engine.schema.conversions import keeps_values
+from engine.schema.hidden_columns import (
+    column_keys,
+    hash_columns,
+    is_hash,
+    split_hidden,
+    version_columns,
+)
 from engine.schema.member_texts import MemberError, converted_members
 from engine.schema.session import StatementSession
 from engine.schema.statements import (
@@ -36,9 +48,9 @@ from engine.schema.statements import (
     Default,
     DropColumn,
     DropKey,
-    Key,
     LoseRows,
     RenameColumn,
+    RenameTo,
     SetDefault,
     SetOptions,
     SetVersioning,
@@ -46,14 +58,12 @@ from engine.schema.statements import (
 )
 from engine.schema.table_state import (
     TableState,
-    column_keys,
-    hash_columns,
     is_generated_key,
-    new_hash_columns,
-    split_hidden,
-    version_columns,
+    may_be_row_end,
+    row_end,
     with_not_null,
     with_primary_key,
+    with_row_end,
 )
 
 
@@ -77,6 +87,8 @@ class _Column:
     definition: ColumnDefinition
     before: ColumnDefinition | None
     """As it was, None for a new column."""
+    clause: ColumnClause | None = None
+    """Its declaration in the statement."""
 
 
 def alter_table(
@@ -132,16 +144,16 @@ class _Alteration:
         ]
         self._actions = [action for action in statement.actions if not self._is_skipped(action)]
         self._collation = self._table_collation(table.collation)
+        self._converts = any(isinstance(action, ConvertCharset) for action in self._actions)
         self._rewritten = loses_rows(statement)
         self._columns: list[_Column] = []
 
     def result(self) -> Altered:
         clauses = [action.column for action in self._actions if isinstance(action, AddColumn | ChangeColumn)]
-        definitions = define_columns(clauses, self._session, self._collation)
-        self._place(dict(zip(map(id, clauses), definitions, strict=True)))
+        self._place()
+        self._set_current_time()
         self._set_attributes()
-        self._set_implicit_times(clauses)
-        self._convert(clauses)
+        self._convert()
         self._set_primary_key(clauses)
         self._set_periods()
         hidden = self._hidden_columns(clauses)
@@ -177,20 +189,22 @@ class _Alteration:
         for action in self._actions:
             if isinstance(action, SetOptions):
                 options = action.options
-                collation = resolve_collation(options.charset, options.collation, self._session, collation)
+                collation = resolve_collation(
+                    options.charset, options.collation, self._session, collation, self._database_collation
+                )
             elif isinstance(action, ConvertCharset):
                 collation = self._conversion(action)
         return collation
 
     def _conversion(self, action: ConvertCharset) -> str:
         collation = resolve_collation(
-            action.charset, action.collation, self._session, self._database_collation
+            action.charset, action.collation, self._session, None, self._database_collation
         )
         if collation is None:
             raise UncertainError("the database's default character set is not known")
         return collation
 
-    def _place(self, definitions: dict[int, ColumnDefinition]) -> None:
+    def _place(self) -> None:
         """Drop, change, rename and add columns."""
         dropped = {self._known(action.name) for action in self._actions if isinstance(action, DropColumn)}
         changes = {
@@ -208,15 +222,14 @@ class _Alteration:
                 continue
             change = changes.get(key)
             if change is not None:
-                after = replace(definitions[id(change.column)], primary_key=before.primary_key)
-                changed[id(change)] = _Column(after, before)
+                changed[id(change)] = self._declared(change.column, before)
                 self._columns.append(changed[id(change)])
             else:
                 name = renames.get(key, before.name)
                 self._columns.append(_Column(replace(before, name=name), before))
         for action in self._actions:
             if isinstance(action, AddColumn):
-                self._insert(_Column(definitions[id(action.column)], None), action.after)
+                self._insert(self._declared(action.column, None), action.after)
             elif isinstance(action, ChangeColumn) and action.after is not None:
                 self._columns = [column for column in self._columns if column is not changed[id(action)]]
                 self._insert(changed[id(action)], action.after)
@@ -229,6 +242,21 @@ class _Alteration:
                 self._columns.remove(column)
                 self._columns.insert(0, column)
                 return
+
+    def _declared(self, clause: ColumnClause, before: ColumnDefinition | None) -> _Column:
+        """A column as the statement declares it; it keeps its place in the primary key."""
+        kind = clause.type
+        if (
+            self._converts
+            and BINARY not in (kind.charset, kind.collation)
+            and (kind.charset or kind.collation)
+        ):
+            # CONVERT TO CHARACTER SET counts for columns that the statement declares, too.
+            clause = replace(clause, type=replace(kind, charset=None, collation=None, binary=False))
+        definition = define_column(clause, self._session, self._collation)
+        if before is not None:
+            definition = replace(definition, primary_key=before.primary_key)
+        return _Column(definition, before, clause)
 
     def _known(self, name: str) -> str:
         """The case-folded name of a column that the table has. Raises `UncertainError`."""
@@ -256,6 +284,23 @@ class _Alteration:
                 return index
         raise UncertainError(f"the definition has no column {name}")
 
+    def _set_current_time(self) -> None:
+        """Without explicit_defaults_for_timestamp, for the table's first TIMESTAMP column."""
+        for column in self._columns:
+            if column.definition.data_type == "timestamp":
+                if column.clause is None:
+                    takes = self._is_undefined(column.definition)
+                else:
+                    takes = takes_current_time(column.clause, self._session)
+                if takes:
+                    column.definition = with_current_time(column.definition)
+                return
+
+    def _is_undefined(self, column: ColumnDefinition) -> bool:
+        """Whether it was declared NOT NULL and without a default where these were not implicit."""
+        has_default = column.default is not None or column.computed_default or column.generated is not None
+        return not self._session.explicit_timestamp and not column.nullable and not has_default
+
     def _set_attributes(self) -> None:
         for action in self._actions:
             if isinstance(action, SetDefault):
@@ -270,58 +315,40 @@ class _Alteration:
                 column = self._columns[self._index(action.name)]
                 column.definition = replace(column.definition, visible=action.visible)
 
-    def _set_implicit_times(self, clauses: Sequence[ColumnClause]) -> None:
-        definitions = [column.definition for column in self._columns]
-        for column, definition in zip(
-            self._columns, with_implicit_times(definitions, clauses, self._session), strict=True
-        ):
-            column.definition = definition
-
-    def _convert(self, clauses: Sequence[ColumnClause]) -> None:
+    def _convert(self) -> None:
         """CONVERT TO CHARACTER SET: all text columns."""
-        binary = {clause.name.casefold() for clause in clauses if clause.type.binary}
         for action in self._actions:
             if isinstance(action, ConvertCharset):
                 collation = self._conversion(action)
-                charset = charset_of_collation(collation) or BINARY
                 for column in self._columns:
-                    own = column.definition.name.casefold() in binary
-                    column.definition = self._converted(
-                        column, binary_collation(charset) if own else collation, charset
-                    )
+                    if column.clause is None:
+                        column.definition = self._converted(column.definition, collation)
 
-    def _converted(self, converted: _Column, collation: str, charset: str) -> ColumnDefinition:
-        column = converted.definition
+    def _converted(self, column: ColumnDefinition, collation: str) -> ColumnDefinition:
         if column.data_type not in TEXT_TYPES or column.charset in (None, BINARY):
             return column
-        old = canonical(column.charset or "")
+        old, new = canonical(column.charset or ""), charset_of_collation(collation) or BINARY
+        column_type = column.column_type
         if column.members is not None:
-            column = replace(column, column_type=self._converted_members(converted, column, old, charset))
-        elif collation == BINARY:
-            return replace(column, column_type=to_binary(column.column_type), charset=None, collation=None)
-        else:
-            column_type = converted_type(column.column_type, WIDTH[old], WIDTH[charset])
-            column = replace(column, column_type=column_type)
-        if collation == BINARY and hides_binary(self._session):
-            return replace(column, charset=None, collation=None)
-        return with_collation(column, collation, self._session)
+            column_type = members_type(column.data_type, _converted_members(column.members, old, new))
+        elif collation != BINARY:
+            column_type = converted_type(column_type, WIDTH[old], WIDTH[new])
+        column = replace(column, column_type=column_type)
+        return (
+            self._binary(column) if collation == BINARY else with_collation(column, collation, self._session)
+        )
 
-    def _converted_members(self, converted: _Column, column: ColumnDefinition, old: str, new: str) -> str:
-        """The full type of ENUM or SET; a column that the statement declares has the members as written."""
-        members = column.members or ()
-        if converted.before is None or converted.before.column_type != column.column_type:
-            if all(member.isascii() for member in members):
-                return column.column_type
-            raise UncertainError("members of ENUM or SET are declared and converted by one statement")
-        try:
-            return members_type(column.data_type, converted_members(members, old, new))
-        except MemberError as error:
-            raise UncertainError(str(error)) from None
+    def _binary(self, column: ColumnDefinition) -> ColumnDefinition:
+        column_type = to_binary(column.column_type)
+        shown = shows_binary(column_type, self._session)
+        charset = BINARY if shown else None
+        return replace(column, column_type=column_type, charset=charset, collation=charset)
 
     def _set_primary_key(self, clauses: Sequence[ColumnClause]) -> None:
         keyed = [column for column in self._columns if column.before and column.before.primary_key]
         keyed.sort(key=lambda column: (column.before and column.before.primary_key) or 0)
         names = [column.definition.name for column in keyed]
+        end = self._row_end(clauses, names)
         for action in self._actions:
             if isinstance(action, DropKey) and action.of_primary:
                 names = []
@@ -331,9 +358,27 @@ class _Alteration:
         for action in self._actions:
             if isinstance(action, AddKey) and action.key.primary:
                 names = [part.column for part in action.key.parts]
-        definitions = with_primary_key([column.definition for column in self._columns], names)
+                if (
+                    self._session.mariadb
+                    and end is None
+                    and any(may_be_row_end(column) for column in self._before)
+                ):
+                    raise UncertainError("whether the primary key contains a ROW END is not known")
+        definitions = with_primary_key(
+            [column.definition for column in self._columns], with_row_end(names, end), self._session
+        )
         for column, definition in zip(self._columns, definitions, strict=True):
             column.definition = definition
+
+    def _row_end(self, clauses: Sequence[ColumnClause], primary_key: Sequence[str]) -> str | None:
+        """MariaDB: the declared ROW END that belongs to the primary key, as far as it is known."""
+        if not self._session.mariadb:
+            return None
+        if primary_key:
+            last = self._columns[self._index(primary_key[-1])]
+            if last.before is not None and may_be_row_end(last.before):
+                return primary_key[-1]
+        return row_end(clauses)
 
     def _set_periods(self) -> None:
         ends = [
@@ -348,32 +393,33 @@ class _Alteration:
 
     def _hidden_columns(self, clauses: Sequence[ColumnClause]) -> list[_Column]:
         """The columns that MariaDB adds at the end. Raises `UncertainError`."""
-        hashes = hash_columns(self._hidden)
-        versions = self._hidden[: len(self._hidden) - len(hashes)]
-        engine = None
-        keys: list[Key] = column_keys(clauses)
+        if any(map(is_hash, self._hidden)) and not self._only_renames:
+            raise UncertainError("which unique keys need a hash afterwards is not known")
+        versions, engine = self._hidden, None
+        keys = column_keys(clauses)
         for action in self._actions:
             if isinstance(action, SetVersioning):
-                declared = any(clause.row_version for clause in clauses)
-                versions = version_columns() if action.versioned and not declared else []
+                versions = version_columns() if action.versioned and row_end(clauses) is None else []
             elif isinstance(action, AddKey):
                 keys.append(action.key)
             elif isinstance(action, SetOptions):
                 engine = action.options.engine
-            if hashes and _may_drop_hash(action):
-                raise UncertainError("which unique keys have hashes is not known")
         by_name = {column.definition.name.casefold(): column.definition for column in self._columns}
-        hashes += new_hash_columns(keys, by_name, hashes, engine, self._session)
+        hashes = hash_columns(keys, by_name, engine, self._session)
         kept = {column.name: column for column in self._hidden}
         return [_Column(column, kept.get(column.name)) for column in (*versions, *hashes)]
 
+    @property
+    def _only_renames(self) -> bool:
+        """Whether nothing but the table's name changes."""
+        return bool(self._actions) and all(isinstance(action, RenameTo) for action in self._actions)
 
-def _may_drop_hash(action: object) -> bool:
-    if isinstance(action, SetOptions):
-        return action.options.engine is not None
-    if isinstance(action, DropKey):
-        return not action.of_primary
-    return isinstance(action, DropColumn | ChangeColumn | ConvertCharset)
+
+def _converted_members(members: tuple[str, ...], old: str, new: str) -> tuple[str, ...]:
+    try:
+        return converted_members(members, old, new)
+    except MemberError as error:
+        raise UncertainError(str(error)) from None
 
 
 def _filled(column: _Column, session: StatementSession) -> str | None:

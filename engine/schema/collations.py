@@ -8,6 +8,8 @@ server of a certain version shows.
 from __future__ import annotations
 
 BINARY = "binary"
+DEFAULT = "default"
+"""The word DEFAULT in place of a name."""
 
 _WIDTHS = {
     1: (

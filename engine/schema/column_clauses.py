@@ -96,11 +96,6 @@ def read_default(reader: TokenReader) -> Default:
     return _literal(reader)
 
 
-def read_charset(reader: TokenReader) -> str | None:
-    """The character set after CHARACTER SET or CHARSET; None for DEFAULT. Raises `UnexpectedTokenError`."""
-    return None if reader.take("DEFAULT") else reader.charset()
-
-
 def _parenthesized_default(reader: TokenReader) -> Default:
     """MySQL computes a default in parentheses for each row; for MariaDB a literal in them is a literal."""
     start = reader.position
@@ -163,6 +158,7 @@ def _read_type(reader: TokenReader) -> Fields:
         reader.step()
         name = _TYPES[word]
         fields["name"] = dialect.get(name, name)
+        fields["number"] = word == "NUMBER"
     else:
         raise reader.unexpected("a type")
     if reader.upper == "(":
@@ -277,7 +273,7 @@ def _skip_value(reader: TokenReader, type_fields: Fields, column: Fields) -> Non
 
 
 def _charset(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
-    type_fields["charset"] = read_charset(reader)
+    type_fields["charset"] = reader.charset()
 
 
 def _character_set(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
@@ -287,8 +283,7 @@ def _character_set(reader: TokenReader, type_fields: Fields, column: Fields) -> 
 
 def _collate(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
     reader.take("=")
-    if not reader.take("DEFAULT"):
-        type_fields["collation"] = reader.charset()
+    type_fields["collation"] = reader.charset()
 
 
 def _not(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
@@ -337,9 +332,10 @@ def _generated(reader: TokenReader, type_fields: Fields, column: Fields) -> None
 
 def _as(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
     if reader.take("ROW"):
-        if not reader.take("START"):
+        version = "start" if reader.take("START") else "end"
+        if version == "end":
             reader.expect("END")
-        column |= {"row_version": True, "generated": "stored"}
+        column |= {"row_version": version, "generated": "stored"}
         return
     reader.skip_parentheses()
     column.setdefault("generated", "virtual")

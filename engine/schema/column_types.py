@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from engine.errors import EngineError
-from engine.schema.collations import BINARY, WIDTH, binary_collation, charset_of_collation
+from engine.schema.collations import (
+    BINARY,
+    DEFAULT,
+    WIDTH,
+    binary_collation,
+    charset_of_collation,
+    default_collation,
+)
 from engine.schema.member_texts import MemberError, stored_members
 from engine.schema.session import StatementSession
 from engine.schema.statements import TypeClause
@@ -36,7 +43,7 @@ _INTEGER_WIDTHS = {
 }
 """Integer type → default display width, signed and unsigned."""
 _COLLATE_BEFORE_BINARY_SINCE = (8, 0, 0)
-"""MySQL: COLLATE is stronger than BINARY in a column that has a CHARACTER SET; MariaDB refuses both."""
+"""COLLATE is stronger than BINARY, in MySQL for columns that have a CHARACTER SET only."""
 _WIDTHS_HIDDEN_SINCE = (8, 0, 19)
 _GEOMCOLLECTION_SINCE = (8, 0, 11)
 _BINARY_IS_HIDDEN_SINCE = (8, 0, 0)
@@ -68,55 +75,74 @@ def resolve_type(
     if name == "json" and session.mariadb:
         clause = TypeClause("longtext", charset=clause.charset, collation=clause.collation or "utf8mb4_bin")
         name = "longtext"
-    if session.mariadb and clause.collation not in (None, BINARY) and name in _TEXT_FORMS:
+    if session.mariadb and clause.collation not in (None, BINARY, DEFAULT) and name in _TEXT_FORMS:
         name = _TEXT_FORMS[name]
     if name in TEXT_TYPES:
         collation = _collation(clause, session, table_collation)
         if collation == BINARY and name in _BINARY_FORMS:
             name, collation = _BINARY_FORMS[name], None
     if clause.members and collation is not None:
-        clause = replace(clause, members=_stored_members(clause, charset_of_collation(collation) or BINARY))
+        clause = replace(clause, members=_stored_members(clause, _charset(collation)))
     form = _FORMS.get(name)
     text = name if form is None else form(clause, session, name, _width(collation))
     if clause.compressed:
         text += " /*M!100301 COMPRESSED*/"
-    return text, None if collation == BINARY and hides_binary(session) else collation
+    if collation == BINARY and not shows_binary(name, session):
+        collation = None
+    return text, collation
 
 
-def hides_binary(session: StatementSession) -> bool:
-    """Whether the server shows no character set for ENUM and SET with the character set `binary`."""
-    return not session.mariadb and session.version >= _BINARY_IS_HIDDEN_SINCE
+def shows_binary(column_type: str, session: StatementSession) -> bool:
+    """Whether the character set `binary` of a column of this type is shown."""
+    hidden = not session.mariadb and session.version >= _BINARY_IS_HIDDEN_SINCE
+    return not hidden and column_type.startswith(("enum", "set"))
 
 
 def resolve_collation(
-    charset: str | None, collation: str | None, session: StatementSession, default: str | None
+    charset: str | None,
+    collation: str | None,
+    session: StatementSession,
+    inherited: str | None,
+    container: str | None = None,
 ) -> str | None:
     """The canonical collation that a character set, a collation, or neither of them stand for.
 
-    `default`: the collation of what contains it. Raises `UncertainError` for unknown names.
+    `inherited`: the collation without another; `container`: of the database, or of the server for a database,
+    to which the word DEFAULT refers. Raises `UncertainError` for unknown names.
     """
+    if charset == DEFAULT:
+        charset, inherited = None, container
+        if session.mariadb:
+            inherited = default_collation(_charset(container), session.flavor, session.version)
+    if collation == DEFAULT:
+        if not session.mariadb:
+            return container
+        return session.default_collation(charset or _charset(inherited))
     if collation is not None:
         if charset_of_collation(collation) is not None:
             return collation
         # MariaDB: a collation without a character set, which is that of the context.
-        context = charset or (None if default is None else charset_of_collation(default))
-        if context is None:
-            raise UncertainError(f"the character set of the collation {collation} is not known")
-        return f"{context}_{collation}"
+        return f"{charset or _charset(inherited)}_{collation}"
     if charset is None:
-        return default
+        return inherited
     named = session.default_collation(charset)
     if named is None:
         raise UncertainError(f"the character set {charset} is not known")
     return named
 
 
+def _charset(collation: str | None) -> str:
+    charset = None if collation is None else charset_of_collation(collation)
+    if charset is None:
+        raise UncertainError("the default character set is not known")
+    return charset
+
+
 def _collation(clause: TypeClause, session: StatementSession, table_collation: str | None) -> str:
     collation = resolve_collation(clause.charset, clause.collation, session, table_collation)
     if collation is None:
         raise UncertainError("the table's default character set is not known")
-    collates = clause.collation is not None and clause.charset is not None
-    collates = collates or (session.mariadb and clause.collation is not None)
+    collates = clause.collation is not None and (clause.charset is not None or session.mariadb)
     if clause.binary and not (collates and session.version >= _COLLATE_BEFORE_BINARY_SINCE):
         return binary_collation(charset_of_collation(collation) or BINARY)
     return collation
@@ -164,6 +190,8 @@ def _serial(clause: TypeClause, session: StatementSession, name: str, width: int
 
 def _decimal(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
     precision, scale = (*clause.lengths, 0, 0)[:2]
+    if session.oracle and clause.number and not clause.lengths:
+        return "double"
     return _signed(clause, f"decimal({precision or max(10, scale)},{scale})")
 
 
@@ -207,6 +235,8 @@ def _variable_length(clause: TypeClause, session: StatementSession, name: str, w
 
 
 def _blob(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    if session.oracle and name == "blob":
+        name = "longblob"
     if not clause.lengths or name not in ("text", "blob"):
         return name
     if not clause.lengths[0] and (session.mariadb or session.version < _EMPTY_TEXT_IS_TINY_SINCE):

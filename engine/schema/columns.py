@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from engine.binlog.table_definition import ColumnDefinition
@@ -15,22 +14,16 @@ from engine.schema.statements import ColumnClause, Default
 _ZERO_TIME = Default("string", "0000-00-00 00:00:00")
 
 
-def define_columns(
-    clauses: Iterable[ColumnClause], session: StatementSession, table_collation: str | None
-) -> list[ColumnDefinition]:
-    """The definitions of the columns that one statement declares. Raises `UncertainError`."""
-    return [
-        _implicit_timestamp(clause, session)
-        if clause.type.name == "timestamp" and not session.explicit_timestamp
-        else _define(clause, session, table_collation)
-        for clause in clauses
-    ]
-
-
-def _define(clause: ColumnClause, session: StatementSession, table_collation: str | None) -> ColumnDefinition:
+def define_column(
+    clause: ColumnClause, session: StatementSession, table_collation: str | None
+) -> ColumnDefinition:
+    """The definition of a declared column. Raises `UncertainError`."""
+    if _is_implicit_timestamp(clause, session):
+        implicit = clause.default if clause.generated else clause.default or _ZERO_TIME
+        clause = replace(clause, nullable=False, default=implicit)
     column_type, collation = resolve_type(clause.type, session, table_collation)
     default, computed = _default(clause, column_type, session)
-    not_null = clause.primary or clause.row_version
+    not_null = clause.primary or clause.row_version is not None
     column = ColumnDefinition(
         name=clause.name,
         column_type=column_type,
@@ -43,6 +36,28 @@ def _define(clause: ColumnClause, session: StatementSession, table_collation: st
     return column if collation is None else with_collation(column, collation, session)
 
 
+def takes_current_time(clause: ColumnClause, session: StatementSession) -> bool:
+    """Whether the column, if it is the table's first TIMESTAMP, has the current time as its default."""
+    plain = clause.default is None and not clause.on_update and clause.generated is None
+    return plain and _is_implicit_timestamp(clause, session)
+
+
+def with_current_time(column: ColumnDefinition) -> ColumnDefinition:
+    """The column with the current time as its default."""
+    return replace(column, default=None, computed_default=True)
+
+
+def _is_implicit_timestamp(clause: ColumnClause, session: StatementSession) -> bool:
+    """Without explicit_defaults_for_timestamp, a TIMESTAMP column is NOT NULL and has a default."""
+    return (
+        not session.explicit_timestamp
+        and clause.type.name == "timestamp"
+        and not clause.nullable
+        and (clause.generated is None or not session.mariadb)
+        and clause.row_version is None
+    )
+
+
 def _default(clause: ColumnClause, column_type: str, session: StatementSession) -> tuple[str | None, bool]:
     if clause.generated is not None:
         return None, False
@@ -51,41 +66,6 @@ def _default(clause: ColumnClause, column_type: str, session: StatementSession) 
     if clause.default is None:
         return None, False
     return constant_text(clause.default, column_type, session), clause.default.kind == "computed"
-
-
-def _implicit_timestamp(clause: ColumnClause, session: StatementSession) -> ColumnDefinition:
-    """Without explicit_defaults_for_timestamp: NOT NULL; `with_implicit_times` adds the defaults."""
-    if clause.nullable or (clause.generated is not None and session.mariadb):
-        return _define(clause, session, None)
-    column = _define(replace(clause, nullable=False), session, None)
-    if clause.generated is not None or (clause.on_update and clause.default is None):
-        return replace(column, default=constant_text(_ZERO_TIME, column.column_type, session))
-    return column
-
-
-def with_implicit_times(
-    columns: Iterable[ColumnDefinition], declared: Iterable[ColumnClause], session: StatementSession
-) -> list[ColumnDefinition]:
-    """Without explicit_defaults_for_timestamp: the table's first TIMESTAMP has the current time as its default,
-    others that the statement declares have zero, if they have neither NULL nor a default.
-    """
-    if session.explicit_timestamp:
-        return list(columns)
-    new = {clause.name.casefold() for clause in declared if not clause.row_version}
-    first = True
-    defined = []
-    for column in columns:
-        if column.data_type == "timestamp":
-            constant = column.default is not None or column.computed_default or column.generated is not None
-            if not column.nullable and not constant:
-                if first:
-                    column = replace(column, computed_default=True)
-                elif column.name.casefold() in new:
-                    zero = constant_text(_ZERO_TIME, column.column_type, session)
-                    column = replace(column, default=zero)
-            first = False
-        defined.append(column)
-    return defined
 
 
 def with_collation(column: ColumnDefinition, collation: str, session: StatementSession) -> ColumnDefinition:

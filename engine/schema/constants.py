@@ -113,7 +113,7 @@ def _floating(text: str, column_type: str, session: StatementSession) -> str:
 
 
 def _without_exponent(number: Decimal) -> str:
-    """As the servers' `my_gcvt`: an exponent only where 15 digits before or after the point do not suffice."""
+    """As the servers' `my_gcvt`: an exponent only if 15 digits before or after the point do not suffice."""
     point = number.adjusted() + 1
     if number == 0 or -_DOUBLE_DIGITS < point <= _DOUBLE_DIGITS:
         return f"{number:f}"

@@ -10,7 +10,12 @@ from engine.schema.table_options import OptionFields, query_follows, read_option
 from engine.schema.token_reader import TokenReader
 from engine.schema.tokens import WORD
 
+_KEY_KINDS = frozenset({"PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"})
+_KEY_STARTS = frozenset({"CONSTRAINT", "CHECK", "FOREIGN", "INDEX", "KEY"}) | _KEY_KINDS - {"VECTOR"}
 _KEY_FLAGS = frozenset({"VISIBLE", "INVISIBLE", "IGNORED"})
+_ALGORITHM = frozenset({"USING", "TYPE"})
+_EXECUTION_OPTIONS = frozenset({"ALGORITHM", "LOCK", "WAIT", "NOWAIT"})
+"""Options of CREATE INDEX that are not the key's."""
 
 
 def read_create_table(reader: TokenReader, *, replace: bool, temporary: bool) -> CreateTable:
@@ -31,9 +36,12 @@ def read_create_table(reader: TokenReader, *, replace: bool, temporary: bool) ->
     if reader.upper == "(" and reader.following().upper not in ("SELECT", "WITH", "("):
         body.read()
     options = OptionFields()
+    versioned = False
     while not reader.at_end:
         if reader.take("PARTITION"):
             skip_partitions(reader)
+        elif reader.take("WITH", "SYSTEM", "VERSIONING"):
+            versioned = True
         elif query_follows(reader):
             break
         elif not (reader.take(",") or read_option(reader, options)):
@@ -43,6 +51,7 @@ def read_create_table(reader: TokenReader, *, replace: bool, temporary: bool) ->
         columns=tuple(body.columns),
         keys=tuple(body.keys),
         options=options.frozen(),
+        versioned=versioned,
         periods=tuple(body.periods),
         select=not reader.at_end,
     )
@@ -88,13 +97,10 @@ class _Body:
 
 
 def starts_key(reader: TokenReader) -> bool:
-    """Whether a key or constraint comes next, and not a column."""
-    word = reader.upper
-    if word in ("CONSTRAINT", "CHECK", "FOREIGN", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL"):
-        return True
-    if word == "VECTOR":
+    """Whether a key or constraint comes next, and not a column; a column may be named `vector`."""
+    if reader.upper == "VECTOR":
         return reader.following().upper in ("INDEX", "KEY", "(")
-    return False
+    return reader.upper in _KEY_STARTS
 
 
 def read_period(reader: TokenReader) -> Period:
@@ -112,51 +118,42 @@ def read_period(reader: TokenReader) -> Period:
 
 def read_key(reader: TokenReader) -> Key | None:
     """A key or constraint; None unless it is a primary or unique key. Raises `UnexpectedTokenError`."""
-    name = None
     if_not_exists = False
     if reader.take("CONSTRAINT"):
         if_not_exists = reader.take("IF", "NOT", "EXISTS")
-        name = reader.optional_name("PRIMARY", "UNIQUE", "FOREIGN", "CHECK")
+        reader.optional_name("PRIMARY", "UNIQUE", "FOREIGN", "CHECK")
     if reader.take("CHECK"):
         reader.skip_parentheses()
         if not reader.take("NOT", "ENFORCED"):
             reader.take("ENFORCED")
         return None
-    if reader.take("FOREIGN"):
-        reader.expect("KEY")
-        reader.take("IF", "NOT", "EXISTS")
-        if reader.upper != "(":
-            reader.name()
-        reader.skip_parentheses()
-        reader.expect("REFERENCES")
-        skip_reference(reader)
+    if reader.take("FOREIGN", "KEY"):
+        _skip_foreign_key(reader)
         return None
-    primary = unique = False
-    if reader.take("PRIMARY"):
+    kind = reader.take_one_of(_KEY_KINDS)
+    if kind == "PRIMARY":
         reader.expect("KEY")
-        primary = True
-    elif reader.take("UNIQUE"):
-        unique = True
-        reader.take("INDEX") or reader.take("KEY")
-    elif reader.take("FULLTEXT") or reader.take("SPATIAL") or reader.take("VECTOR"):
-        reader.take("INDEX") or reader.take("KEY")
-    elif not (reader.take("INDEX") or reader.take("KEY")):
+    elif not (reader.take("INDEX") or reader.take("KEY") or kind):
         raise reader.unexpected("a key")
     if_not_exists = reader.take("IF", "NOT", "EXISTS") or if_not_exists
-    if reader.upper not in ("(", "USING", "TYPE"):
-        name = reader.name()
-    return _key_columns(reader, primary=primary, unique=unique, name=name, if_not_exists=if_not_exists)
+    if reader.upper not in ("(", *_ALGORITHM):
+        reader.name()
+    return read_key_columns(reader, kind, hashed=read_key_algorithm(reader), if_not_exists=if_not_exists)
 
 
-def _key_columns(
-    reader: TokenReader, *, primary: bool, unique: bool, name: str | None, if_not_exists: bool
+def read_key_algorithm(reader: TokenReader) -> bool:
+    """USING and TYPE with the algorithm of a key; whether it is HASH. Raises `UnexpectedTokenError`."""
+    hashed = False
+    while reader.take_one_of(_ALGORITHM):
+        hashed = reader.step().upper == "HASH"
+    return hashed
+
+
+def read_key_columns(
+    reader: TokenReader, kind: str, *, hashed: bool, if_not_exists: bool = False
 ) -> Key | None:
-    """A key from its algorithm on. Raises `UnexpectedTokenError`."""
-    while reader.upper != "(":
-        if not (reader.take("USING") or reader.take("TYPE")):
-            raise reader.unexpected("the columns of a key")
-        reader.step()
-    if not primary and not unique:
+    """The columns and options of a key of a kind, as in `read_key`. Raises `UnexpectedTokenError`."""
+    if kind not in ("PRIMARY", "UNIQUE"):
         reader.skip_parentheses()
         _skip_key_options(reader)
         return None
@@ -169,37 +166,43 @@ def _key_columns(
         if not reader.take(","):
             break
     reader.expect(")")
-    _skip_key_options(reader)
-    return Key(primary, tuple(parts), name, if_not_exists)
+    hashed = _skip_key_options(reader) or hashed
+    return Key(kind == "PRIMARY", tuple(parts), hashed, if_not_exists)
 
 
-def read_key_columns(reader: TokenReader, *, unique: bool, name: str, if_not_exists: bool) -> Key | None:
-    """The columns and options of CREATE INDEX; None unless it is unique. Raises `UnexpectedTokenError`."""
-    return _key_columns(reader, primary=False, unique=unique, name=name, if_not_exists=if_not_exists)
+def _skip_foreign_key(reader: TokenReader) -> None:
+    reader.take("IF", "NOT", "EXISTS")
+    if reader.upper != "(":
+        reader.name()
+    reader.skip_parentheses()
+    reader.expect("REFERENCES")
+    skip_reference(reader)
 
 
 def _key_part(reader: TokenReader) -> KeyPart | None:
     """A column of a key; None for an expression."""
+    part = None
     if reader.upper == "(":
         reader.skip_parentheses()
-        length = None
-        column = None
     else:
-        column = reader.column()
-        length = None
+        column, length = reader.column(), None
         if reader.take("("):
             length = reader.number()
             reader.expect(")")
+        part = KeyPart(column, length)
     if not reader.take("ASC"):
         reader.take("DESC")
     reader.take("WITHOUT", "OVERLAPS")
-    return None if column is None else KeyPart(column, length)
+    return part
 
 
-def _skip_key_options(reader: TokenReader) -> None:
-    """Options of a key: KEY_BLOCK_SIZE, USING, WITH PARSER, COMMENT, VISIBLE, and those of engines."""
-    while reader.token.kind == WORD and not _after_key(reader):
-        if reader.take("WITH", "PARSER"):
+def _skip_key_options(reader: TokenReader) -> bool:
+    """Step over options of a key, those of storage engines included; whether one is USING HASH."""
+    hashed = False
+    while reader.token.kind == WORD and reader.upper not in _EXECUTION_OPTIONS:
+        if reader.upper in _ALGORITHM:
+            hashed = read_key_algorithm(reader)
+        elif reader.take("WITH", "PARSER"):
             reader.name()
         elif reader.take("NOT"):
             reader.expect("IGNORED")
@@ -207,8 +210,4 @@ def _skip_key_options(reader: TokenReader) -> None:
             reader.step()
             reader.take("=")
             reader.skip_value()
-
-
-def _after_key(reader: TokenReader) -> bool:
-    """Whether the options of a CREATE INDEX that concern its execution come next."""
-    return reader.upper in ("ALGORITHM", "LOCK", "WAIT", "NOWAIT")
+    return hashed

@@ -247,7 +247,11 @@ class Execution:
         default = self._session.server_collation if statement.create else known and known.collation
         try:
             collation = resolve_collation(
-                statement.charset, statement.collation, self._session, default or None
+                statement.charset,
+                statement.collation,
+                self._session,
+                default or None,
+                self._session.server_collation,
             )
         except UncertainError:
             collation = None

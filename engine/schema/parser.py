@@ -41,6 +41,7 @@ _OTHER_OBJECTS_WORDS = """
 """
 _OTHER_OBJECTS = frozenset(_OTHER_OBJECTS_WORDS.split())
 """What CREATE, ALTER and DROP are about otherwise."""
+_INDEX_KINDS = frozenset({"UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"})
 _DATABASE = frozenset({"DATABASE", "SCHEMA"})
 _ASCII_WORDS = re.compile(r"[\w$]+", re.ASCII)
 _EXECUTABLE_VERSION = re.compile(r"/\*M?!\d*")
@@ -115,12 +116,11 @@ def _create(reader: TokenReader) -> Statement:
     if temporary and reader.ahead("SEQUENCE"):
         return Harmless()
     reader.take("ONLINE") or reader.take("OFFLINE")
-    if reader.take("UNIQUE", "INDEX"):
-        return read_create_index(reader, unique=True, replace=replace)
-    if reader.take("INDEX") or (
-        reader.take_one_of(frozenset({"FULLTEXT", "SPATIAL", "VECTOR"})) and reader.take("INDEX")
-    ):
-        return read_create_index(reader, unique=False, replace=replace)
+    start = reader.position
+    kind = reader.take_one_of(_INDEX_KINDS)
+    if reader.take("INDEX"):
+        return read_create_index(reader, kind, replace=replace)
+    reader.position = start
     return _other_object(reader)
 
 

@@ -30,11 +30,13 @@ class TypeClause:
     unsigned: bool = False
     zerofill: bool = False
     charset: str | None = None
-    """Canonical name (`engine.schema.collations`)."""
+    """Canonical name (`engine.schema.collations`), or its `DEFAULT`, as everywhere in this module."""
     collation: str | None = None
     binary: bool = False
     """The attribute BINARY: the binary collation of the column's character set."""
     compressed: bool = False
+    number: bool = False
+    """Written as NUMBER, which without lengths is DOUBLE in MariaDB's Oracle mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class ColumnClause:
     unique: bool = False
     visible: bool = True
     generated: Literal["virtual", "stored"] | None = None
-    row_version: bool = False
+    row_version: Literal["start", "end"] | None = None
     """GENERATED ALWAYS AS ROW START or ROW END."""
     versioned: bool = False
     """WITH SYSTEM VERSIONING."""
@@ -72,7 +74,8 @@ class Key:
 
     primary: bool
     parts: tuple[KeyPart, ...]
-    name: str | None = None
+    hashed: bool = False
+    """USING HASH."""
     if_not_exists: bool = False
 
 
@@ -94,7 +97,6 @@ class TableOptions:
     collation: str | None = None
     engine: str | None = None
     """In lower case."""
-    versioned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,8 @@ class CreateTable:
     options: TableOptions = TableOptions()
     periods: tuple[Period, ...] = ()
     like: TableName | None = None
+    versioned: bool = False
+    """WITH SYSTEM VERSIONING."""
     select: bool = False
     """Rows and further columns come from a query."""
     if_not_exists: bool = False
@@ -189,9 +193,9 @@ class DropKey:
 
 @dataclass(frozen=True, slots=True)
 class ConvertCharset:
-    """CONVERT TO CHARACTER SET; the database's default without a character set."""
+    """CONVERT TO CHARACTER SET."""
 
-    charset: str | None
+    charset: str
     collation: str | None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from engine.schema.column_clauses import read_charset
 from engine.schema.statements import TableOptions
 from engine.schema.token_reader import TokenReader
 from engine.schema.tokens import NUMBER, QUOTED, STRING, WORD
@@ -22,19 +21,15 @@ class OptionFields:
         self.charset: str | None = None
         self.collation: str | None = None
         self.engine: str | None = None
-        self.versioned = False
 
     def frozen(self) -> TableOptions:
         """The options as a value."""
-        return TableOptions(self.charset, self.collation, self.engine, self.versioned)
+        return TableOptions(self.charset, self.collation, self.engine)
 
 
 def read_option(reader: TokenReader, fields: OptionFields) -> bool:
     """Read one table option into `fields`; returns whether there is one. Raises `UnexpectedTokenError`."""
     if read_charset_option(reader, fields):
-        return True
-    if reader.take("WITH", "SYSTEM", "VERSIONING"):
-        fields.versioned = True
         return True
     if reader.take("START", "TRANSACTION"):
         return True
@@ -73,12 +68,11 @@ def read_charset_option(reader: TokenReader, fields: OptionFields) -> bool:
     reader.take("DEFAULT")
     if reader.take("CHARACTER", "SET") or reader.take("CHAR", "SET") or reader.take("CHARSET"):
         reader.take("=")
-        fields.charset = read_charset(reader)
+        fields.charset = reader.charset()
         return True
     if reader.take("COLLATE"):
         reader.take("=")
-        if not reader.take("DEFAULT"):
-            fields.collation = reader.charset()
+        fields.collation = reader.charset()
         return True
     reader.position = start
     return False

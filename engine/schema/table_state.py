@@ -1,28 +1,17 @@
-"""A table as a statement leaves it: columns, default collation, and the columns that MariaDB hides."""
+"""A table as a statement leaves it, and what keys and periods do to its columns."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from engine.binlog.table_definition import ColumnDefinition
-from engine.schema.collations import WIDTH, canonical
-from engine.schema.column_types import UncertainError
+from engine.schema.constants import implicit_text
 from engine.schema.session import StatementSession
-from engine.schema.statements import ColumnClause, Key, KeyPart
-from engine.schema.type_numbers import numbers
+from engine.schema.statements import ColumnClause
 
-_HASH = re.compile(r"DB_ROW_HASH_(\d+)")
-_PERIOD_NAMES = ("row_start", "row_end")
-_GENERATED_KEY = "my_row_id"
-_LONGEST_KEY = 3072
-"""Bytes of an InnoDB key."""
-_LONGEST_KEY_ANY_ENGINE = 1000
-"""Bytes that every engine's keys may have."""
-_ENGINES_WITH_HASH_KEYS = frozenset({"memory", "heap"})
-_INNODB = frozenset({"innodb", None})
-_UNBOUNDED = re.compile(r"(tiny|medium|long)?(text|blob)|json|geometry|point")
+_KEY_WITHOUT_DEFAULT_SINCE = (5, 7, 0)
+"""Before, columns that a primary key makes NOT NULL get an implicit default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,106 +24,31 @@ class TableState:
     """Canonical name of the default for new columns; None if not known."""
 
 
-def is_hidden(column: ColumnDefinition) -> bool:
-    """Whether MariaDB added the column by itself: a row version without a declaration, a hash of a key."""
-    if column.visible or not column.nullable:
-        return False
-    if column.name in _PERIOD_NAMES:
-        return column.generated == "stored" and column.column_type == "timestamp(6)"
-    return bool(_HASH.fullmatch(column.name)) and column.generated == "virtual"
-
-
 def is_generated_key(column: ColumnDefinition, session: StatementSession) -> bool:
     """Whether MySQL added the column by itself, with `sql_generate_invisible_primary_key`."""
     return (
         not session.mariadb
-        and column.name == _GENERATED_KEY
+        and column.name == "my_row_id"
         and column.primary_key == 1
         and column.column_type == "bigint unsigned"
         and column.computed_default
     )
 
 
-def split_hidden(
-    columns: Sequence[ColumnDefinition],
-) -> tuple[list[ColumnDefinition], list[ColumnDefinition]]:
-    """The declared columns and the hidden ones after them."""
-    end = len(columns)
-    while end and is_hidden(columns[end - 1]):
-        end -= 1
-    return list(columns[:end]), list(columns[end:])
-
-
-def version_columns() -> list[ColumnDefinition]:
-    """The hidden columns of a table WITH SYSTEM VERSIONING that declares none."""
-    return [_hidden(name, "timestamp(6)", "stored") for name in _PERIOD_NAMES]
-
-
-def hash_columns(hidden: Iterable[ColumnDefinition]) -> list[ColumnDefinition]:
-    """Those of the hidden columns that are hashes of long unique keys."""
-    return [column for column in hidden if _HASH.fullmatch(column.name)]
-
-
-def new_hash_columns(
-    keys: Iterable[Key],
-    columns: Mapping[str, ColumnDefinition],
-    existing: Sequence[ColumnDefinition],
-    engine: str | None,
-    session: StatementSession,
+def with_primary_key(
+    columns: Sequence[ColumnDefinition], names: Sequence[str], session: StatementSession
 ) -> list[ColumnDefinition]:
-    """The hidden columns that new unique keys lead to. Raises `UncertainError`.
-
-    `columns`: by case-folded name; `existing`: hash columns that the table already has.
-    """
-    if not session.mariadb or session.version < (10, 4) or engine in _ENGINES_WITH_HASH_KEYS:
-        return []
-    added = [key for key in keys if not key.primary and _is_long(key, columns, engine)]
-    first = len(existing) + 1
-    return [
-        _hidden(f"DB_ROW_HASH_{first + index}", "bigint(20) unsigned", "virtual")
-        for index in range(len(added))
-    ]
-
-
-def _hidden(name: str, column_type: str, generated: str) -> ColumnDefinition:
-    return ColumnDefinition(name, column_type, visible=False, generated=generated)
-
-
-def _is_long(key: Key, columns: Mapping[str, ColumnDefinition], engine: str | None) -> bool:
-    sizes = [_key_bytes(part, columns.get(part.column.casefold())) for part in key.parts]
-    if None in sizes:
-        return True
-    size = sum(size or 0 for size in sizes)
-    if size > _LONGEST_KEY:
-        return True
-    if size > _LONGEST_KEY_ANY_ENGINE and engine not in _INNODB:
-        raise UncertainError(f"whether the engine {engine} needs a hash for a unique key of {size} bytes")
-    return False
-
-
-def _key_bytes(part: KeyPart, column: ColumnDefinition | None) -> int | None:
-    """The bytes of a key's part; None without a limit."""
-    if column is None:
-        return 0
-    width = WIDTH.get(canonical(column.charset), 4) if column.charset else 1
-    if part.length is not None:
-        return part.length * width
-    if _UNBOUNDED.match(column.column_type):
-        return None
-    if column.data_type in ("char", "varchar", "binary", "varbinary"):
-        return (*numbers(column.column_type), 1)[0] * width
-    return 8
-
-
-def with_primary_key(columns: Sequence[ColumnDefinition], names: Sequence[str]) -> list[ColumnDefinition]:
     """The columns with this primary key, whose columns cannot be NULL."""
+    gives_default = not session.mariadb and session.version < _KEY_WITHOUT_DEFAULT_SINCE
     numbered = {name.casefold(): number for number, name in enumerate(names, 1)}
     keyed = []
     for column in columns:
         number = numbered.get(column.name.casefold())
         if number != column.primary_key or (number is not None and column.nullable):
-            nullable = column.nullable and number is None
-            column = replace(column, primary_key=number, nullable=nullable)
+            implicit = column.nullable and number is not None
+            if implicit and gives_default and column.default is None and not column.computed_default:
+                column = replace(column, default=implicit_text(column, session))
+            column = replace(column, primary_key=number, nullable=column.nullable and number is None)
         keyed.append(column)
     return keyed
 
@@ -148,6 +62,20 @@ def with_not_null(columns: Sequence[ColumnDefinition], names: Iterable[str]) -> 
     ]
 
 
-def column_keys(clauses: Iterable[ColumnClause]) -> list[Key]:
-    """The unique keys that declarations of columns contain."""
-    return [Key(False, (KeyPart(clause.name),)) for clause in clauses if clause.unique]
+def row_end(clauses: Iterable[ColumnClause]) -> str | None:
+    """The name of the column declared AS ROW END."""
+    return next((clause.name for clause in clauses if clause.row_version == "end"), None)
+
+
+def with_row_end(primary_key: Sequence[str], end: str | None) -> list[str]:
+    """The primary key's columns; MariaDB adds a versioned table's declared ROW END to them."""
+    names = {name.casefold() for name in primary_key}
+    if end is None or not names or end.casefold() in names:
+        return list(primary_key)
+    return [*primary_key, end]
+
+
+def may_be_row_end(column: ColumnDefinition) -> bool:
+    """Whether the column looks like a declared ROW START or ROW END."""
+    is_version = column.column_type in ("timestamp(6)", "bigint(20) unsigned")
+    return column.generated == "stored" and not column.nullable and is_version

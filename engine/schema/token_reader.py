@@ -123,7 +123,7 @@ class TokenReader:
         return int(self.step().text)
 
     def charset(self) -> str:
-        """A character set's canonical name. Raises `UnexpectedTokenError`."""
+        """The canonical name of a character set or collation, or `default`. Raises `UnexpectedTokenError`."""
         return canonical(self.name_or_string())
 
     def table(self) -> TableName:

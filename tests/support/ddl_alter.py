@@ -112,7 +112,7 @@ class Clauses(Phrases):
         return [*constraint, kind, *named, *self.key_parts(types)]
 
     def key_parts(self, types: Mapping[str, str]) -> Words:
-        """Columns of a key. Long columns need a length, but for MariaDB's unique keys, which may hash them."""
+        """Columns of a key. Long columns need a length, except in unique keys of MariaDB, which hashes them."""
         chosen = self.rng.sample(list(types), min(len(types), self.rng.choice((1, 1, 2, 3))))
         if self.rng.random() < 0.06 and self.dialect.mysql_since(8, 0, 13):
             return ["(", self._functional_part(chosen[0], types), ")"]
