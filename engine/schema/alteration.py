@@ -66,6 +66,9 @@ from engine.schema.table_state import (
     with_row_end,
 )
 
+_COLLATION_STAYS_SINCE = (8, 0, 0)
+"""DEFAULT CHARACTER SET after DEFAULT COLLATE keeps the collation if it belongs to the character set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Altered:
@@ -186,15 +189,47 @@ class _Alteration:
         return False
 
     def _table_collation(self, collation: str | None) -> str | None:
+        """The table's default after the statement."""
+        named = None
         for action in self._actions:
-            if isinstance(action, SetOptions):
-                options = action.options
+            if isinstance(action, SetOptions) and (action.options.charset or action.options.collation):
+                charset, named_now = action.options.charset, action.options.collation
+                # A character set after a collation that belongs to it changes nothing.
+                if (
+                    named
+                    and not named_now
+                    and charset == charset_of_collation(named)
+                    and self._keeps_collation
+                ):
+                    continue
+                named = named_now
                 collation = resolve_collation(
-                    options.charset, options.collation, self._session, collation, self._database_collation
+                    charset, named_now, self._session, collation, self._database_collation
                 )
-            elif isinstance(action, ConvertCharset):
+            elif isinstance(action, ConvertCharset) and not (
+                self._session.mariadb and self._has_charset_option
+            ):
                 collation = self._conversion(action)
         return collation
+
+    @property
+    def _keeps_collation(self) -> bool:
+        return self._session.version >= _COLLATION_STAYS_SINCE
+
+    @property
+    def _has_charset_option(self) -> bool:
+        """MariaDB: then CONVERT TO counts for columns, and the option for the table's default."""
+        return any(
+            isinstance(action, SetOptions) and (action.options.charset or action.options.collation)
+            for action in self._actions
+        )
+
+    def _columns_collation(self) -> str | None:
+        """The default of columns that the statement declares."""
+        for action in self._actions:
+            if isinstance(action, ConvertCharset):
+                return self._conversion(action)
+        return self._collation
 
     def _conversion(self, action: ConvertCharset) -> str:
         collation = resolve_collation(
@@ -253,7 +288,7 @@ class _Alteration:
         ):
             # CONVERT TO CHARACTER SET counts for columns that the statement declares, too.
             clause = replace(clause, type=replace(kind, charset=None, collation=None, binary=False))
-        definition = define_column(clause, self._session, self._collation)
+        definition = define_column(clause, self._session, self._columns_collation())
         if before is not None:
             definition = replace(definition, primary_key=before.primary_key)
         return _Column(definition, before, clause)
