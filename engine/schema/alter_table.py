@@ -330,7 +330,7 @@ def _order_by(reader: TokenReader) -> Actions:
         reader.step()
 
 
-def _remove(reader: TokenReader) -> Actions:
+def _partitioning(reader: TokenReader) -> Actions:
     reader.expect("PARTITIONING")
     return []
 
@@ -375,7 +375,8 @@ _CLAUSES: Mapping[str, Callable[[TokenReader], Actions]] = {
     "IMPORT": _tablespace,
     "PARTITION": _partition_by,
     "ORDER": _order_by,
-    "REMOVE": _remove,
+    "REMOVE": _partitioning,
+    "UPGRADE": _partitioning,
     "ENABLE": _keys,
     "DISABLE": _keys,
     "FORCE": _nothing,

@@ -13,6 +13,8 @@ from engine.schema.tokens import WORD
 _KEY_KINDS = frozenset({"PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"})
 _KEY_STARTS = frozenset({"CONSTRAINT", "CHECK", "FOREIGN", "INDEX", "KEY"}) | _KEY_KINDS - {"VECTOR"}
 _KEY_FLAGS = frozenset({"VISIBLE", "INVISIBLE", "IGNORED"})
+_KEY_OPTIONS = frozenset({"KEY_BLOCK_SIZE", "COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"})
+"""Options whose value may follow without an equals sign."""
 _ALGORITHM = frozenset({"USING", "TYPE"})
 _EXECUTION_OPTIONS = frozenset({"ALGORITHM", "LOCK", "WAIT", "NOWAIT"})
 """Options of CREATE INDEX that are not the key's."""
@@ -207,6 +209,8 @@ def _skip_key_options(reader: TokenReader) -> bool:
         elif reader.take("NOT"):
             reader.expect("IGNORED")
         elif not reader.take_one_of(_KEY_FLAGS):
+            if reader.upper not in _KEY_OPTIONS and reader.following().upper != "=":
+                return hashed
             reader.step()
             reader.take("=")
             reader.skip_value()
