@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.binlog.table_definition import ColumnDefinition
+from engine.schema.changes import UniqueKey
 from engine.schema.collations import BINARY, WIDTH, canonical, charset_of_collation
 from engine.schema.column_types import (
     TEXT_TYPES,
@@ -32,6 +33,7 @@ from engine.schema.hidden_columns import (
     column_keys,
     hash_columns,
     is_hash,
+    may_need_hash,
     split_hidden,
     version_columns,
 )
@@ -50,6 +52,7 @@ from engine.schema.statements import (
     DropKey,
     LoseRows,
     RenameColumn,
+    RenameKey,
     RenameTo,
     SetDefault,
     SetOptions,
@@ -65,6 +68,7 @@ from engine.schema.table_state import (
     with_primary_key,
     with_row_end,
 )
+from engine.schema.unique_keys import renamed_key, with_columns, with_keys, without_key
 
 _COLLATION_STAYS_SINCE = (8, 0, 0)
 """DEFAULT CHARACTER SET after DEFAULT COLLATE keeps the collation if it belongs to the character set."""
@@ -147,6 +151,9 @@ class _Alteration:
         ]
         self._actions = [action for action in statement.actions if not self._is_skipped(action)]
         self._collation = self._table_collation(table.collation)
+        self._engine = table.engine
+        self._keys = table.unique_keys
+        self._keys_are_known = table.unique_keys is not None
         self._converts = any(isinstance(action, ConvertCharset) for action in self._actions)
         self._rewritten = loses_rows(statement)
         self._columns: list[_Column] = []
@@ -168,7 +175,12 @@ class _Alteration:
             if before is None and column not in hidden and (after.computed_default or after.generated):
                 self._rewritten = True
         return Altered(
-            TableState(tuple(column.definition for column in self._columns), self._collation),
+            TableState(
+                tuple(column.definition for column in self._columns),
+                self._collation,
+                self._engine,
+                self._keys if self._keys_are_known else None,
+            ),
             tuple(None if column.before is None else column.before.name for column in self._columns),
             tuple(_filled(column, self._session) for column in self._columns),
             self._rewritten,
@@ -428,21 +440,49 @@ class _Alteration:
 
     def _hidden_columns(self, clauses: Sequence[ColumnClause]) -> list[_Column]:
         """The columns that MariaDB adds at the end. Raises `UncertainError`."""
-        if any(map(is_hash, self._hidden)) and not self._only_renames:
-            raise UncertainError("which unique keys need a hash afterwards is not known")
-        versions, engine = self._hidden, None
-        keys = column_keys(clauses)
+        if not self._session.mariadb:
+            return []
+        versions = [column for column in self._hidden if not is_hash(column)]
         for action in self._actions:
             if isinstance(action, SetVersioning):
                 versions = version_columns() if action.versioned and row_end(clauses) is None else []
-            elif isinstance(action, AddKey):
-                keys.append(action.key)
             elif isinstance(action, SetOptions):
-                engine = action.options.engine
+                self._engine = action.options.engine or self._engine
         by_name = {column.definition.name.casefold(): column.definition for column in self._columns}
-        hashes = hash_columns(keys, by_name, engine, self._session)
+        if self._keys is None:
+            self._refuse_unknown_keys()
+        self._keys = self._altered_keys(self._keys or (), clauses, certain=self._keys is not None)
+        hashes = hash_columns(self._keys or (), by_name, self._engine, self._session)
         kept = {column.name: column for column in self._hidden}
         return [_Column(column, kept.get(column.name)) for column in (*versions, *hashes)]
+
+    def _refuse_unknown_keys(self) -> None:
+        """Without the table's keys, hashes are certain only where none is and none may become necessary."""
+        long = any(
+            column.before is not None
+            and may_need_hash(column.definition)
+            and not may_need_hash(column.before)
+            for column in self._columns
+        )
+        if (long or any(map(is_hash, self._hidden))) and not self._only_renames:
+            raise UncertainError("which unique keys need a hash afterwards is not known")
+
+    def _altered_keys(
+        self, keys: tuple[UniqueKey, ...], clauses: Sequence[ColumnClause], *, certain: bool
+    ) -> tuple[UniqueKey, ...]:
+        if certain:
+            for action in self._actions:
+                if isinstance(action, DropKey) and action.name is not None and not action.of_primary:
+                    keys = without_key(keys, action.name)
+                elif isinstance(action, RenameKey):
+                    keys = renamed_key(keys, action.name, action.new_name)
+            names: dict[str, str | None] = {column.name.casefold(): None for column in self._before}
+            for column in self._columns:
+                if column.before is not None:
+                    names[column.before.name.casefold()] = column.definition.name
+            keys = with_columns(keys, names)
+        added = [action.key for action in self._actions if isinstance(action, AddKey)]
+        return with_keys(keys, [*column_keys(clauses), *added])
 
     @property
     def _only_renames(self) -> bool:

@@ -318,7 +318,9 @@ class Execution:
             return None
         if known.columns is None or known.doubt is not None:
             return _Table(None, known.doubt, known.name)
-        return _Table(TableState(known.columns, known.collation), None, known.name)
+        return _Table(
+            TableState(known.columns, known.collation, known.engine, known.unique_keys), None, known.name
+        )
 
     def _is_absent(self, name: TableName) -> bool:
         """Whether it is certain that there is no such table."""
@@ -383,6 +385,8 @@ class Execution:
             previous_names=previous,
             filled=table.filled,
             collation=table.state.collation,
+            engine=table.state.engine,
+            unique_keys=table.state.unique_keys,
         )
 
 
