@@ -154,7 +154,10 @@ class _Alteration:
         self._engine = table.engine
         self._keys = table.unique_keys
         self._keys_are_known = table.unique_keys is not None
-        self._converts = any(isinstance(action, ConvertCharset) for action in self._actions)
+        conversions = [action for action in self._actions if isinstance(action, ConvertCharset)]
+        if len(conversions) > 1:
+            raise UncertainError("which of several CONVERT TO counts")
+        self._converts = bool(conversions)
         self._rewritten = loses_rows(statement)
         self._columns: list[_Column] = []
 
@@ -293,6 +296,8 @@ class _Alteration:
     def _declared(self, clause: ColumnClause, before: ColumnDefinition | None) -> _Column:
         """A column as the statement declares it; it keeps its place in the primary key."""
         kind = clause.type
+        if self._converts and self._session.mariadb and kind.name == "json":
+            clause = replace(clause, type=replace(kind, name="longtext"))
         if (
             self._converts
             and BINARY not in (kind.charset, kind.collation)

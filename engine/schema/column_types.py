@@ -144,7 +144,8 @@ def _collation(clause: TypeClause, session: StatementSession, table_collation: s
         raise UncertainError("the table's default character set is not known")
     collates = clause.collation is not None and (clause.charset is not None or session.mariadb)
     if clause.binary and not (collates and session.version >= _COLLATE_BEFORE_BINARY_SINCE):
-        return binary_collation(charset_of_collation(collation) or BINARY)
+        padded = binary_collation(charset_of_collation(collation) or BINARY)
+        return padded.replace("_bin", "_nopad_bin") if "_nopad_" in collation else padded
     return collation
 
 

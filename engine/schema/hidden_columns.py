@@ -24,7 +24,7 @@ _ENGINES_WITH_HASH_INDEXES = frozenset({"memory", "heap"})
 _LONGEST_KEYS = {"innodb": 3072, "myisam": 1000, "aria": 2300}
 """Engine → bytes of its longest key."""
 _DEFAULT_ENGINE = "innodb"
-_UNBOUNDED = re.compile(r"(tiny|medium|long)?(text|blob)|json|geometry|point")
+_UNBOUNDED = re.compile(r"(tiny|medium|long)?(text|blob)|json|geom|(multi)?(point|linestring|polygon)")
 _KEY_BYTES = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "double": 8}
 _UP_TO = 32
 """Bytes that a key's part of any other type has at most."""

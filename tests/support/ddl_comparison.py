@@ -27,7 +27,6 @@ from engine.binlog.table_definition import ColumnDefinition, TableDefinition, un
 from engine.binlog.table_map import TableMap
 from engine.net.client.connection import Connection
 from engine.net.client.table_columns import describe_tables
-from engine.net.protocol.packets import ServerError
 from engine.schema.changes import SchemaChange, TableName
 from engine.schema.collations import canonical
 from engine.schema.model import SchemaModel
@@ -124,6 +123,7 @@ class Comparer:
         self._catalog = Connection.open(server.host, server.port, server.user, server.password)
         self._tail = BinlogTail(server)
         self._last = BinlogPosition("", 0)
+        self._left_behind: set[TableName] = set()
 
     def __enter__(self) -> Comparer:
         return self
@@ -221,9 +221,12 @@ class Comparer:
         self, step: Step, name: TableName, columns: Columns | None, logged: tuple[str, ...]
     ) -> None:
         definition = self.model.find(name.database, name.table)
+        if definition is not None:
+            self._left_behind.discard(name)
         doubt = self.model.doubt(name.database, name.table)
         if definition is None and doubt is None and columns is not None:
-            if not self._exists(name):
+            if name in self._left_behind or self._is_left_behind(step, name):
+                self._left_behind.add(name)
                 self.generator.saw(name, None)
                 return
             self._differ("wrong", name, step, logged, "the model has no such table")
@@ -244,15 +247,12 @@ class Comparer:
         if columns is not None:
             definition = TableDefinition(name.database, name.table, columns)
             self.model.learn("server", self._last, definition, self._collation(name))
+            if step.kind != "TEMPORARY":
+                self.generator.give_up(name)
 
-    def _exists(self, name: TableName) -> bool:
-        """MariaDB may list a table under its old name after ALTER TABLE … RENAME, although it is not there."""
-        shown = ".".join(f"`{part.replace('`', '``')}`" for part in (name.database, name.table))
-        try:
-            self._catalog.execute(f"SELECT 1 FROM {shown} LIMIT 0")
-        except ServerError:
-            return False
-        return True
+    def _is_left_behind(self, step: Step, name: TableName) -> bool:
+        """MariaDB may list a table under its old name after ALTER TABLE … RENAME, but it is not there."""
+        return step.kind == "ALTER TABLE" and len(step.tables) > 1 and name == step.tables[0]
 
     def _collation(self, name: TableName) -> str | None:
         database, table = self._catalog.quote(name.database), self._catalog.quote(name.table)

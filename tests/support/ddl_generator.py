@@ -64,6 +64,11 @@ class Generator(Phrases):
         kinds, weights = zip(*self._statements.items(), strict=True)
         return self.rng.choices(kinds, weights)[0](self)
 
+    def give_up(self, name: TableName) -> None:
+        """Drop a table before anything else is done with it."""
+        words = ["DROP TABLE IF EXISTS", *self.table(name)]
+        self._pending.append(self._step("DROP TABLE", words, (name,)))
+
     def saw(self, name: TableName, columns: tuple[ColumnDefinition, ...] | None) -> None:
         """The columns that a table has now; None if there is no such table."""
         if columns is None:

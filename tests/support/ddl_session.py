@@ -14,14 +14,11 @@ _MODES = (
     *("ANSI_QUOTES,NO_BACKSLASH_ESCAPES", "ANSI", "REAL_AS_FLOAT", "PAD_CHAR_TO_FULL_LENGTH", "IGNORE_SPACE"),
     *("STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE", "NO_UNSIGNED_SUBTRACTION", "TRADITIONAL"),
 )
-_OLD_MODES = ("MAXDB", "MSSQL", "POSTGRESQL", "DB2", "MYSQL40", "NO_FIELD_OPTIONS")
-_COMBINED_WITH_ANSI_QUOTES = ("ANSI", "MAXDB", "MSSQL", "POSTGRESQL", "DB2")
 
 
 def new_session(rng: Random, dialect: Dialect, columns: Columns, database: str) -> tuple[Session, list[str]]:
     """A session, and the statements that begin it."""
-    modes = _MODES if dialect.mysql_since(8) else (*_MODES, rng.choice(_OLD_MODES))
-    mode, charset = rng.choice(modes), rng.choice(list(_ENCODINGS))
+    mode, charset = rng.choice(_MODES), rng.choice(list(_ENCODINGS))
     collation = " COLLATE utf8mb4_bin" if charset == "utf8mb4" and rng.random() < 0.3 else ""
     settings = [
         f"SET NAMES {charset}{collation}",
@@ -44,5 +41,5 @@ def new_session(rng: Random, dialect: Dialect, columns: Columns, database: str) 
         pairs = rng.choice(("", "utf8mb4=utf8mb4_general_ci", "latin1=latin1_bin,utf8mb3=utf8mb3_bin"))
         settings.append(f"SET character_set_collations = '{pairs}'")
     settings.append("USE `" + database.replace("`", "``") + "`")
-    quotes = "ANSI_QUOTES" in mode or mode in _COMBINED_WITH_ANSI_QUOTES
+    quotes = "ANSI_QUOTES" in mode or mode == "ANSI"
     return Session(database, quotes, "NO_BACKSLASH" in mode, _ENCODINGS[charset]), settings
