@@ -70,6 +70,8 @@ from engine.schema.table_state import (
 )
 from engine.schema.unique_keys import renamed_key, with_columns, with_keys, without_key
 
+_CONVERT_COUNTS_SINCE = (5, 7, 0)
+"""Before, MySQL may leave the table's default as it is if CONVERT TO changes no column."""
 _COLLATION_STAYS_SINCE = (8, 0, 0)
 """DEFAULT CHARACTER SET after DEFAULT COLLATE keeps the collation if it belongs to the character set."""
 
@@ -169,6 +171,9 @@ class _Alteration:
         self._convert()
         self._set_primary_key(clauses)
         self._set_periods()
+        if self._converts and not self._session.mariadb and self._session.version < _CONVERT_COUNTS_SINCE:
+            if all(column.before == column.definition for column in self._columns):
+                self._collation = None
         hidden = self._hidden_columns(clauses)
         self._columns += hidden
         for column in self._columns:
@@ -458,6 +463,8 @@ class _Alteration:
             self._refuse_unknown_keys()
         self._keys = self._altered_keys(self._keys or (), clauses, certain=self._keys is not None)
         hashes = hash_columns(self._keys or (), by_name, self._engine, self._session)
+        if len(hashes) != sum(map(is_hash, self._hidden)):
+            raise UncertainError("whether unique keys need other hashes than before is not certain")
         kept = {column.name: column for column in self._hidden}
         return [_Column(column, kept.get(column.name)) for column in (*versions, *hashes)]
 

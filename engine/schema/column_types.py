@@ -150,8 +150,10 @@ def _collation(clause: TypeClause, session: StatementSession, table_collation: s
 
 
 def _stored_members(clause: TypeClause, charset: str) -> tuple[str, ...]:
+    """The members as servers store them: without spaces at the end, unless they are bytes."""
+    members = (member if charset == BINARY else member.rstrip(" ") for member in clause.members)
     try:
-        return stored_members(clause.members, charset)
+        return stored_members(members, charset)
     except MemberError as error:
         raise UncertainError(str(error)) from None
 
@@ -254,8 +256,8 @@ def _members(clause: TypeClause, session: StatementSession, name: str, width: in
 
 
 def members_type(name: str, members: Iterable[str]) -> str:
-    """The full type of ENUM or SET; servers remove spaces at the end of members."""
-    return f"{name}({','.join(quote_member(member.rstrip(' ')) for member in members)})"
+    """The full type of ENUM or SET."""
+    return f"{name}({','.join(quote_member(member) for member in members)})"
 
 
 def quote_member(member: str) -> str:

@@ -24,7 +24,7 @@ from engine.schema.execution import Execution, Outcome
 from engine.schema.names import NameRules
 from engine.schema.parser import not_decoded, parse
 from engine.schema.session import session_of
-from engine.schema.statement_text import statement_text
+from engine.schema.statement_text import has_server_escapes, statement_text
 
 START_OF_STREAM = BinlogPosition("", 0)
 """Position of the records of `SchemaModel.state`."""
@@ -125,7 +125,8 @@ class SchemaModel:
             return None
         session = session_of(query, server_version, self._flavor, self._names.lower_case_table_names)
         text = statement_text(query)
-        statement = not_decoded(query.statement) if text is None else parse(text, session)
+        readable = text is not None and (session.backslash_escapes or not has_server_escapes(text))
+        statement = parse(text, session) if text is not None and readable else not_decoded(query.statement)
         execution = Execution(
             session, self._names, self._tables, self._databases, self._temporary, query.thread_id
         )

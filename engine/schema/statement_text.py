@@ -32,6 +32,11 @@ def statement_text(query: Query) -> str | None:
     return query.statement if query.statement_bytes is None else None
 
 
+def has_server_escapes(text: str) -> bool:
+    """Whether the server may have written it with backslashes as escapes, which it does in every sql_mode."""
+    return "\\" in text and _WRITTEN_BY_SERVER.match(text) is not None
+
+
 def _statement_bytes(query: Query) -> bytes:
     if query.statement_bytes is not None:
         return query.statement_bytes

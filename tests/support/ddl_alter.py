@@ -112,7 +112,7 @@ class Clauses(Phrases):
         return [*constraint, kind, *named, *self.key_parts(types)]
 
     def key_parts(self, types: Mapping[str, str]) -> Words:
-        """Columns of a key. Long columns need a length, except in unique keys of MariaDB, which hashes them."""
+        """Columns of a key. Long ones need a length, except in unique keys of MariaDB, which hashes them."""
         chosen = self.rng.sample(list(types), min(len(types), self.rng.choice((1, 1, 2, 3))))
         if self.rng.random() < 0.06 and self.dialect.mysql_since(8, 0, 13):
             return ["(", self._functional_part(chosen[0], types), ")"]
@@ -120,7 +120,7 @@ class Clauses(Phrases):
         for name in chosen:
             parts += [","] if parts else []
             long = types[name].endswith(("blob", "text")) or types[name] == "long"
-            probability = 0.93 if long else 0.2 if "char" in types[name] else 0.01
+            probability = 0.97 if long else 0.2 if "char" in types[name] else 0.01
             parts += [self.column(name), *self.maybe(probability, [self.one_of("( 1 )", "( 10 )")])]
             parts += self.maybe(0.15, [self.one_of("ASC", "DESC")])
         return ["(", *parts, ")"]
