@@ -171,9 +171,10 @@ class _Alteration:
         self._convert()
         self._set_primary_key(clauses)
         self._set_periods()
-        if self._converts and not self._session.mariadb and self._session.version < _CONVERT_COUNTS_SINCE:
-            if all(column.before == column.definition for column in self._columns):
-                self._collation = None
+        if self._may_ignore_conversion and all(
+            column.before == column.definition for column in self._columns
+        ):
+            self._collation = None
         hidden = self._hidden_columns(clauses)
         self._columns += hidden
         for column in self._columns:
@@ -231,6 +232,11 @@ class _Alteration:
             ):
                 collation = self._conversion(action)
         return collation
+
+    @property
+    def _may_ignore_conversion(self) -> bool:
+        old = not self._session.mariadb and self._session.version < _CONVERT_COUNTS_SINCE
+        return self._converts and old
 
     @property
     def _keeps_collation(self) -> bool:
@@ -463,8 +469,6 @@ class _Alteration:
             self._refuse_unknown_keys()
         self._keys = self._altered_keys(self._keys or (), clauses, certain=self._keys is not None)
         hashes = hash_columns(self._keys or (), by_name, self._engine, self._session)
-        if len(hashes) != sum(map(is_hash, self._hidden)):
-            raise UncertainError("whether unique keys need other hashes than before is not certain")
         kept = {column.name: column for column in self._hidden}
         return [_Column(column, kept.get(column.name)) for column in (*versions, *hashes)]
 
@@ -493,6 +497,10 @@ class _Alteration:
                 if column.before is not None:
                     names[column.before.name.casefold()] = column.definition.name
             keys = with_columns(keys, names)
+        by_name = {column.definition.name.casefold(): column.definition for column in self._columns}
+        kept = hash_columns(keys, by_name, self._engine, self._session)
+        if len(kept) != sum(map(is_hash, self._hidden)):
+            raise UncertainError("whether the unique keys need other hashes than before is not certain")
         added = [action.key for action in self._actions if isinstance(action, AddKey)]
         return with_keys(keys, [*column_keys(clauses), *added])
 
