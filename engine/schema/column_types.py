@@ -6,7 +6,8 @@ each rule here is one of the servers' (`Create_field::init` and `Field::sql_type
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from engine.errors import EngineError
 from engine.schema.collations import (
@@ -17,6 +18,7 @@ from engine.schema.collations import (
     charset_of_collation,
     default_collation,
 )
+from engine.schema.member_texts import MemberError, stored_members
 from engine.schema.session import StatementSession
 from engine.schema.statements import TypeClause
 
@@ -30,6 +32,8 @@ _BINARY_FORMS = {
     "longtext": "longblob",
 }
 """Text type → its type with the character set `binary`."""
+_TEXT_FORMS = {binary: text for text, binary in _BINARY_FORMS.items()}
+"""MariaDB: binary type → what a COLLATE clause makes of it."""
 _INTEGER_WIDTHS = {
     "tinyint": (4, 3),
     "smallint": (6, 5),
@@ -38,6 +42,8 @@ _INTEGER_WIDTHS = {
     "bigint": (20, 20),
 }
 """Integer type → default display width, signed and unsigned."""
+_COLLATE_BEFORE_BINARY_SINCE = (8, 0, 0)
+"""COLLATE is stronger than BINARY, in MySQL for columns that have a CHARACTER SET only."""
 _WIDTHS_HIDDEN_SINCE = (8, 0, 19)
 _GEOMCOLLECTION_SINCE = (8, 0, 11)
 _BINARY_IS_HIDDEN_SINCE = (8, 0, 0)
@@ -69,10 +75,14 @@ def resolve_type(
     if name == "json" and session.mariadb:
         clause = TypeClause("longtext", charset=clause.charset, collation=clause.collation or "utf8mb4_bin")
         name = "longtext"
+    if session.mariadb and clause.collation not in (None, BINARY, DEFAULT) and name in _TEXT_FORMS:
+        name = _TEXT_FORMS[name]
     if name in TEXT_TYPES:
         collation = _collation(clause, session, table_collation)
         if collation == BINARY and name in _BINARY_FORMS:
             name, collation = _BINARY_FORMS[name], None
+    if clause.members and collation is not None:
+        clause = replace(clause, members=_stored_members(clause, _charset(collation)))
     form = _FORMS.get(name)
     text = name if form is None else form(clause, session, name, _width(collation))
     if clause.compressed:
@@ -132,9 +142,20 @@ def _collation(clause: TypeClause, session: StatementSession, table_collation: s
     collation = resolve_collation(clause.charset, clause.collation, session, table_collation)
     if collation is None:
         raise UncertainError("the table's default character set is not known")
-    if clause.binary and clause.collation is None:
-        return binary_collation(charset_of_collation(collation) or BINARY)
+    collates = clause.collation is not None and (clause.charset is not None or session.mariadb)
+    if clause.binary and not (collates and session.version >= _COLLATE_BEFORE_BINARY_SINCE):
+        padded = binary_collation(charset_of_collation(collation) or BINARY)
+        return padded.replace("_bin", "_nopad_bin") if "_nopad_" in collation else padded
     return collation
+
+
+def _stored_members(clause: TypeClause, charset: str) -> tuple[str, ...]:
+    """The members as servers store them: without spaces at the end, unless they are bytes."""
+    members = (member if charset == BINARY else member.rstrip(" ") for member in clause.members)
+    try:
+        return stored_members(members, charset)
+    except MemberError as error:
+        raise UncertainError(str(error)) from None
 
 
 def _width(collation: str | None) -> int:
@@ -231,7 +252,11 @@ def _blob_name(size: int, kind: str) -> str:
 
 
 def _members(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
-    members = (member.rstrip(" ") for member in clause.members)
+    return members_type(name, clause.members)
+
+
+def members_type(name: str, members: Iterable[str]) -> str:
+    """The full type of ENUM or SET."""
     return f"{name}({','.join(quote_member(member) for member in members)})"
 
 

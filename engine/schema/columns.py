@@ -19,10 +19,11 @@ def define_column(
 ) -> ColumnDefinition:
     """The definition of a declared column. Raises `UncertainError`."""
     if _is_implicit_timestamp(clause, session):
-        clause = replace(clause, nullable=False, default=clause.default or _ZERO_TIME)
+        implicit = clause.default if clause.generated else clause.default or _ZERO_TIME
+        clause = replace(clause, nullable=False, default=implicit)
     column_type, collation = resolve_type(clause.type, session, table_collation)
     default, computed = _default(clause, column_type, session)
-    not_null = clause.auto_increment or clause.primary or clause.row_version is not None
+    not_null = clause.primary or clause.row_version is not None
     column = ColumnDefinition(
         name=clause.name,
         column_type=column_type,
@@ -37,7 +38,8 @@ def define_column(
 
 def takes_current_time(clause: ColumnClause, session: StatementSession) -> bool:
     """Whether the column, if it is the table's first TIMESTAMP, has the current time as its default."""
-    return _is_implicit_timestamp(clause, session) and clause.default is None and not clause.on_update
+    plain = clause.default is None and not clause.on_update and clause.generated is None
+    return plain and _is_implicit_timestamp(clause, session)
 
 
 def with_current_time(column: ColumnDefinition) -> ColumnDefinition:
@@ -51,7 +53,8 @@ def _is_implicit_timestamp(clause: ColumnClause, session: StatementSession) -> b
         not session.explicit_timestamp
         and clause.type.name == "timestamp"
         and not clause.nullable
-        and clause.generated is None
+        and (clause.generated is None or not session.mariadb)
+        and clause.row_version is None
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 from engine.binlog.table_definition import ColumnDefinition, parse_members
 from engine.schema.session import StatementSession
@@ -16,6 +16,7 @@ from engine.schema.statements import Default
 from engine.schema.temporal_constants import date_text, datetime_text, time_text, year_text
 from engine.schema.type_numbers import numbers
 
+_EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
 _FLOAT_DIGITS, _DOUBLE_DIGITS = 6, 15
 _MYSQL_HEXADECIMAL_SINCE = (8, 0, 0)
 _MARIADB_HEXADECIMAL_SINCE = (11, 0, 0)
@@ -86,7 +87,7 @@ def _integer(text: str, column_type: str, session: StatementSession) -> str:
     number = _decimal(text)
     if number is None:
         return text
-    shown = str(number.quantize(Decimal(1), ROUND_HALF_UP))
+    shown = str(number.quantize(Decimal(1), context=_EXACT))
     width = numbers(column_type)
     return shown.zfill(width[0]) if "zerofill" in column_type and width else shown
 
@@ -96,7 +97,7 @@ def _fixed(text: str, column_type: str, session: StatementSession) -> str:
     if number is None:
         return text
     precision, scale = (*numbers(column_type), 0)[:2]
-    shown = f"{number.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP):f}"
+    shown = f"{number.quantize(Decimal(1).scaleb(-scale), context=_EXACT):f}"
     return shown.zfill(precision + bool(scale)) if "zerofill" in column_type else shown
 
 
@@ -106,7 +107,7 @@ def _floating(text: str, column_type: str, session: StatementSession) -> str:
     if number is None:
         return text
     if len(digits) == 2:
-        return f"{number.quantize(Decimal(1).scaleb(-digits[1]), ROUND_HALF_UP):f}"
+        return f"{number.quantize(Decimal(1).scaleb(-digits[1]), context=_EXACT):f}"
     shortest = repr(float(number)) if column_type.startswith("double") else f"{number:.{_FLOAT_DIGITS}g}"
     return _without_exponent(Decimal(shortest).normalize())
 
@@ -122,9 +123,10 @@ def _without_exponent(number: Decimal) -> str:
 
 def _decimal(text: str) -> Decimal | None:
     try:
-        return Decimal(text.strip())
+        number = Decimal(text.strip())
     except InvalidOperation:
         return None
+    return number if number.is_finite() and abs(number.adjusted()) < _EXACT.prec // 2 else None
 
 
 def _bit(text: str, column_type: str, session: StatementSession) -> str:

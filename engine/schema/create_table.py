@@ -13,6 +13,8 @@ from engine.schema.tokens import WORD
 _KEY_KINDS = frozenset({"PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"})
 _KEY_STARTS = frozenset({"CONSTRAINT", "CHECK", "FOREIGN", "INDEX", "KEY"}) | _KEY_KINDS - {"VECTOR"}
 _KEY_FLAGS = frozenset({"VISIBLE", "INVISIBLE", "IGNORED"})
+_KEY_OPTIONS = frozenset({"KEY_BLOCK_SIZE", "COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"})
+"""Options whose value may follow without an equals sign."""
 _ALGORITHM = frozenset({"USING", "TYPE"})
 _EXECUTION_OPTIONS = frozenset({"ALGORITHM", "LOCK", "WAIT", "NOWAIT"})
 """Options of CREATE INDEX that are not the key's."""
@@ -118,10 +120,10 @@ def read_period(reader: TokenReader) -> Period:
 
 def read_key(reader: TokenReader) -> Key | None:
     """A key or constraint; None unless it is a primary or unique key. Raises `UnexpectedTokenError`."""
-    if_not_exists = False
+    if_not_exists, name = False, None
     if reader.take("CONSTRAINT"):
         if_not_exists = reader.take("IF", "NOT", "EXISTS")
-        reader.optional_name("PRIMARY", "UNIQUE", "FOREIGN", "CHECK")
+        name = reader.optional_name("PRIMARY", "UNIQUE", "FOREIGN", "CHECK")
     if reader.take("CHECK"):
         reader.skip_parentheses()
         if not reader.take("NOT", "ENFORCED"):
@@ -137,8 +139,9 @@ def read_key(reader: TokenReader) -> Key | None:
         raise reader.unexpected("a key")
     if_not_exists = reader.take("IF", "NOT", "EXISTS") or if_not_exists
     if reader.upper not in ("(", *_ALGORITHM):
-        reader.name()
-    return read_key_columns(reader, kind, hashed=read_key_algorithm(reader), if_not_exists=if_not_exists)
+        name = reader.name()
+    hashed = read_key_algorithm(reader)
+    return read_key_columns(reader, kind, hashed=hashed, if_not_exists=if_not_exists, name=name)
 
 
 def read_key_algorithm(reader: TokenReader) -> bool:
@@ -150,7 +153,7 @@ def read_key_algorithm(reader: TokenReader) -> bool:
 
 
 def read_key_columns(
-    reader: TokenReader, kind: str, *, hashed: bool, if_not_exists: bool = False
+    reader: TokenReader, kind: str, *, hashed: bool, if_not_exists: bool, name: str | None
 ) -> Key | None:
     """The columns and options of a key of a kind, as in `read_key`. Raises `UnexpectedTokenError`."""
     if kind not in ("PRIMARY", "UNIQUE"):
@@ -167,7 +170,7 @@ def read_key_columns(
             break
     reader.expect(")")
     hashed = _skip_key_options(reader) or hashed
-    return Key(kind == "PRIMARY", tuple(parts), hashed, if_not_exists)
+    return Key(kind == "PRIMARY", tuple(parts), hashed, if_not_exists, name)
 
 
 def _skip_foreign_key(reader: TokenReader) -> None:
@@ -207,6 +210,8 @@ def _skip_key_options(reader: TokenReader) -> bool:
         elif reader.take("NOT"):
             reader.expect("IGNORED")
         elif not reader.take_one_of(_KEY_FLAGS):
+            if reader.upper not in _KEY_OPTIONS and reader.following().upper != "=":
+                return hashed
             reader.step()
             reader.take("=")
             reader.skip_value()

@@ -24,6 +24,7 @@ from engine.schema.execution import Execution, Outcome
 from engine.schema.names import NameRules
 from engine.schema.parser import not_decoded, parse
 from engine.schema.session import session_of
+from engine.schema.statement_text import has_server_escapes, statement_text
 
 START_OF_STREAM = BinlogPosition("", 0)
 """Position of the records of `SchemaModel.state`."""
@@ -126,10 +127,9 @@ class SchemaModel:
         if query.status.get("gtid_flags_extra", 0) & (_START_ALTER | _ROLLBACK_ALTER):
             return None
         session = session_of(query, server_version, self._flavor, self._names.lower_case_table_names)
-        if query.statement_bytes is None:
-            statement = parse(query.statement, session)
-        else:
-            statement = not_decoded(query.statement)
+        text = statement_text(query)
+        readable = text is not None and (session.backslash_escapes or not has_server_escapes(text))
+        statement = parse(text, session) if text is not None and readable else not_decoded(query.statement)
         execution = Execution(
             session, self._names, self._tables, self._databases, self._temporary, query.thread_id
         )

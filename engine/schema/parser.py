@@ -224,7 +224,7 @@ def _database(
 
 
 def _other_object(reader: TokenReader) -> Statement:
-    if reader.upper in _OTHER_OBJECTS or reader.take("OR") or reader.ahead("IF"):
+    if reader.upper in _OTHER_OBJECTS:
         return Harmless()
     raise reader.unexpected("what is defined")
 

@@ -19,17 +19,23 @@ hexadecimal or binary digits; a punctuation mark."""
 
 _TOKEN = re.compile(
     r"""
-      (?P<space> [\s\x00-\x20]+ | \#[^\n]* | --(?=[\x00-\x20\x7f]|\Z)[^\n]* )
-    | (?P<bits> (?:x'(?:[0-9a-f]{2})*' | b'[01]*' | 0x[0-9a-f]+ | 0b[01]+) (?![\w$]|[^\x00-\x7f]) )
-    | (?P<number> (?:[0-9]+\.[0-9]*|\.[0-9]+) (?:e[+-]?[0-9]+)? | [0-9]+ (?:e[+-][0-9]+ | e[0-9]+
-                  (?![\w$]|[^\x00-\x7f]))? (?![\w$]|[^\x00-\x7f]) )
-    | (?P<word> (?:[\w$]|[^\x00-\x7f])+ )
-    | (?P<quote> ['"`] )
-    | (?P<comment> /\* )
-    | (?P<mark> . )
+      [\s\x00-\x20]*
+      (?:
+        (?P<bits> (?:x'(?:[0-9a-f]{2})*' | b'[01]*' | 0x[0-9a-f]+ | 0b[01]+) (?![\w$]|[^\x00-\x7f]) )
+      | (?P<number> (?:[0-9]+\.[0-9]*|\.[0-9]+) (?:e[+-]?[0-9]+)?
+                  | [0-9]+ (?:e[+-][0-9]+ | e[0-9]+ (?![\w$]|[^\x00-\x7f]))? (?![\w$]|[^\x00-\x7f]) )
+      | (?P<word> (?:[\w$]|[^\x00-\x7f])+ )
+      | (?P<plain> '[^'\\]*'(?!') | `[^`]*`(?!`) )
+      | (?P<quote> ['"`] )
+      | (?P<line> \#[^\n]* | --(?=[\x00-\x20\x7f]|\Z)[^\n]* )
+      | (?P<comment> /\* )
+      | (?P<mark> . )
+      | (?P<end> \Z )
+      )
     """,
     re.VERBOSE | re.DOTALL | re.ASCII | re.IGNORECASE,
 )
+"""`plain`: in quotes without escapes. `line`: a comment up to the end of the line."""
 _AFTER_DOT = re.compile(r"(?:[\w$]|[^\x00-\x7f])+", re.ASCII)
 _EXECUTABLE = re.compile(r"/\*(?P<mariadb>M?)!(?P<version>[0-9]{5,6})?", re.ASCII)
 _PLAIN = {quote: re.compile(rf"[^{quote}\\]*") for quote in "'\"`"}
@@ -61,55 +67,60 @@ def tokenize(statement: str, session: StatementSession) -> list[Token]:
     match_token = _TOKEN.match
     while offset < size:
         match = match_token(statement, offset)
-        assert match is not None, "the pattern's last form matches any character"
-        kind, start, offset = match.lastgroup, offset, match.end()
-        if kind == "space":
-            continue
+        assert match is not None, "the pattern matches any character, and the end"
+        kind, offset = match.lastgroup, match.end()
+        text = match[kind or 0]
         if kind == "word":
-            word = match[0]
-            if word in ("N", "n") and statement[offset : offset + 1] == "'":
+            if text in ("N", "n") and statement.startswith("'", offset):
                 continue
-            tokens.append(Token(WORD, word, word.upper(), offset))
+            tokens.append(Token(WORD, text, text.upper(), offset))
+        elif kind == "plain":
+            tokens.append(Token(STRING if text[0] == "'" else QUOTED, text[1:-1], "", offset))
         elif kind == "mark":
-            mark = match[0]
-            if mark == "*" and inside_executable and statement[offset : offset + 1] == "/":
+            if text == "*" and inside_executable and statement.startswith("/", offset):
                 inside_executable = False
                 offset += 1
                 continue
-            tokens.append(Token(MARK, mark, mark, offset))
-            if mark == "." and (name := _AFTER_DOT.match(statement, offset)):
-                offset = name.end()
-                tokens.append(Token(WORD, name[0], name[0].upper(), offset))
+            tokens.append(Token(MARK, text, text, offset))
+            if text == ".":
+                offset = _name_after_dot(statement, offset, tokens)
         elif kind == "quote":
-            quote = match[0]
-            text, offset = _quoted(statement, offset, quote, session)
-            identifier = quote == "`" or (quote == '"' and session.ansi_quotes)
-            tokens.append(Token(QUOTED if identifier else STRING, text, "", offset))
+            quoted, offset = _quoted(statement, offset, text, session)
+            identifier = text == "`" or (text == '"' and session.ansi_quotes)
+            tokens.append(Token(QUOTED if identifier else STRING, quoted, "", offset))
         elif kind == "comment":
-            executed = _executed(statement, start, session)
-            if executed is None or inside_executable:
-                offset = _comment_end(statement, start)
+            start = offset - len(text)
+            executed = None if inside_executable else _executed(statement, start, session)
+            offset = _comment_end(statement, start) if executed is None else executed
+            inside_executable = inside_executable or executed is not None
+        elif kind == "bits":
+            tokens.append(Token(BITS, text, "", offset))
+        elif kind == "number":
+            start = offset - len(text)
+            if _identifier_follows(text, tokens, statement, start):
+                tokens.append(Token(MARK, ".", ".", start + 1))
+                offset = _name_after_dot(statement, start + 1, tokens)
             else:
-                offset, inside_executable = executed, True
-        else:
-            if kind == "number" and tokens and _identifier_follows(match[0], tokens[-1], statement, start):
-                offset = start + 1
-                tokens.append(Token(MARK, ".", ".", offset))
-                name = _AFTER_DOT.match(statement, offset)
-                assert name is not None
-                offset = name.end()
-                tokens.append(Token(WORD, name[0], name[0].upper(), offset))
-            else:
-                tokens.append(Token(kind or MARK, match[0], "", offset))
+                tokens.append(Token(NUMBER, text, "", offset))
     if inside_executable:
         raise TokenError("an executable comment has no end")
     return tokens
 
 
-def _identifier_follows(number: str, before: Token, statement: str, start: int) -> bool:
+def _name_after_dot(statement: str, offset: int, tokens: list[Token]) -> int:
+    """Read an identifier that directly follows a dot, which may begin with a digit; returns where it ends."""
+    name = _AFTER_DOT.match(statement, offset)
+    if name is None:
+        return offset
+    tokens.append(Token(WORD, name[0], name[0].upper(), name.end()))
+    return name.end()
+
+
+def _identifier_follows(number: str, tokens: list[Token], statement: str, start: int) -> bool:
     """Whether a number that starts with a dot is a dot and an identifier, as in `shop.1st`."""
-    adjacent = before.end == start and before.kind in (WORD, QUOTED)
-    return adjacent and number.startswith(".") and bool(_AFTER_DOT.match(statement, start + 1))
+    if not number.startswith(".") or not tokens or tokens[-1].end != start:
+        return False
+    return tokens[-1].kind in (WORD, QUOTED) and _AFTER_DOT.match(statement, start + 1) is not None
 
 
 def _quoted(statement: str, offset: int, quote: str, session: StatementSession) -> tuple[str, int]:

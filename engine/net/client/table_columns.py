@@ -138,7 +138,7 @@ def _column(
 ) -> ColumnDefinition:
     """`quotes`: the server shows constant defaults as literals, and NULL as a word."""
     name, column_type, charset, collation, nullable, extra = (cell or "" for cell in row[:-1])
-    words = extra.upper().split()
+    words = extra.upper().replace(",", " ").split()
     default, computed = (None, True) if not _COMPUTED.isdisjoint(words) else _default(row[-1], quotes)
     return ColumnDefinition(
         name=name,
@@ -173,7 +173,7 @@ def _hidden(counts: Sequence[str | None]) -> list[ColumnDefinition]:
         hidden += (_hidden_column(name, "timestamp(6)", "stored") for name in ("row_start", "row_end"))
     if not in_memory:
         hidden += (
-            _hidden_column(f"DB_ROW_HASH_{number}", "bigint(20)", "virtual")
+            _hidden_column(f"DB_ROW_HASH_{number}", "bigint(20) unsigned", "virtual")
             for number in range(1, hashes + 1)
         )
     return hidden

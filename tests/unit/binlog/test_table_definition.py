@@ -46,6 +46,10 @@ def test_members_round_trip(kind, members):
     assert table_definition.parse_members(column_type) == tuple(members)
 
 
+def test_members_that_are_not_valid_in_utf8_are_shown_as_bytes():
+    assert table_definition.parse_members("enum('x',x'a7e9','y')") == ("x", "\\xa7\\xe9", "y")
+
+
 @pytest.mark.parametrize("column_type", ["int(10) unsigned", "varchar(20)", "text", "decimal(10,2)", "enum"])
 def test_other_types_have_no_members(column_type):
     assert table_definition.parse_members(column_type) is None

@@ -1,0 +1,137 @@
+"""Every form of ALTER TABLE: the columns that it leaves, as two real servers show them."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.binlog.table_definition import ColumnDefinition
+from tests.support.ddl import MARIADB_11, MYSQL_9, REFUSED, Followed, table_of
+
+TABLE = (
+    "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a INT, b VARCHAR(10), c DECIMAL(10,2) NOT NULL DEFAULT 1,"
+    " d TEXT, e ENUM('x','y')) DEFAULT CHARSET latin1"
+)
+CASES = [
+    (version, clauses, shown)
+    for clauses, *results in table_of("ddl_alters.txt")
+    for version, shown in zip((MYSQL_9, MARIADB_11), results, strict=True)
+    if shown != REFUSED
+]
+
+
+def shown_column(column: ColumnDefinition, before: dict[str, ColumnDefinition]) -> str:
+    if before.get(column.name) == column:
+        return column.name
+    parts = [column.name, column.column_type]
+    parts += filter(None, (column.collation, column.generated))
+    parts += [] if column.nullable else ["not null"]
+    parts += [f"key{column.primary_key}"] if column.primary_key else []
+    parts += [] if column.visible else ["invisible"]
+    parts += ["computed"] if column.computed_default else []
+    parts += [] if column.default is None else [f"default {column.default}"]
+    return " ".join(parts)
+
+
+@pytest.mark.parametrize(("version", "clauses", "shown"), CASES)
+def test_columns_after(version, clauses, shown):
+    followed = Followed(version)
+    followed.run("CREATE DATABASE dd")
+    followed.run(TABLE)
+    before = {column.name: column for column in followed.columns()}
+    followed.run(f"ALTER TABLE t {clauses}")
+    places = (("t", "shop"), ("u", "shop"), ("u", "dd"))
+    columns = next(filter(None, (followed.model.find(database, table) for table, database in places)))
+    assert "; ".join(shown_column(column, before) for column in columns.columns) == shown
+
+
+@pytest.mark.parametrize("version", [MYSQL_9, MARIADB_11])
+@pytest.mark.parametrize(
+    ("clauses", "previous"),
+    [
+        ("ADD n INT FIRST", (None, "id", "a", "b", "c", "d", "e")),
+        ("DROP a, ADD a INT", ("id", "b", "c", "d", "e", None)),
+        ("CHANGE a q INT AFTER c, RENAME COLUMN b TO a", ("id", "b", "c", "a", "d", "e")),
+        ("CHANGE a b INT, CHANGE b a VARCHAR(10)", ("id", "a", "b", "c", "d", "e")),
+    ],
+)
+def test_previous_names(version, clauses, previous):
+    followed = Followed(version)
+    followed.run(TABLE)
+    change = followed.changed(f"ALTER TABLE t {clauses}")
+    assert change.tables[0].previous_names == previous
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "ADD INDEX (a)",
+        "ENGINE=InnoDB",
+        "ADD UNIQUE (b)",
+        "DROP INDEX i",
+        "COMMENT 'DROP a'",
+        "FORCE",
+        "ADD CHECK (a>1)",
+    ],
+)
+def test_clauses_without_effect_on_columns(clauses):
+    followed = Followed()
+    followed.run(TABLE)
+    assert followed.run(f"ALTER TABLE t {clauses}") is None
+
+
+@pytest.mark.parametrize(
+    ("column", "filled"),
+    [
+        ("n INT", None),
+        ("n INT NOT NULL", "0"),
+        ("n INT DEFAULT 5", "5"),
+        ("n VARCHAR(5) NOT NULL", ""),
+        ("n VARCHAR(5) DEFAULT 'x'", "x"),
+        ("n DECIMAL(10,2) NOT NULL", "0.00"),
+        ("n DATE NOT NULL", "0000-00-00"),
+        ("n DATETIME(3) NOT NULL", "0000-00-00 00:00:00.000"),
+        ("n TIME(1) NOT NULL", "00:00:00.0"),
+        ("n YEAR NOT NULL", "0000"),
+        ("n ENUM('x','y') NOT NULL", "x"),
+        ("n SET('x','y') NOT NULL", ""),
+        ("n BIT(4) NOT NULL", "b'0'"),
+        ("n DOUBLE NOT NULL", "0"),
+    ],
+)
+def test_values_that_rows_got(column, filled):
+    followed = Followed()
+    followed.run("CREATE TABLE t (a INT)")
+    change = followed.changed(f"ALTER TABLE t ADD {column}")
+    expected = None if filled is None else (None, filled)
+    assert (change.tables[0].filled, change.rewritten) == (expected, ())
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "ADD n DATETIME DEFAULT CURRENT_TIMESTAMP",
+        "ADD n VARCHAR(36) DEFAULT (uuid())",
+        "ADD n INT AUTO_INCREMENT UNIQUE",
+        "ADD n INT AS (a + 1)",
+        "ADD n INT AS (a + 1) STORED",
+        "MODIFY b VARCHAR(5)",
+        "MODIFY b INT",
+        "MODIFY d VARBINARY(10)",
+        "MODIFY e ENUM('y','x')",
+        "CONVERT TO CHARACTER SET ascii",
+        "DROP PARTITION p0",
+        "TRUNCATE PARTITION ALL",
+        "IMPORT TABLESPACE",
+    ],
+)
+def test_rows_change_without_events(clause):
+    followed = Followed()
+    followed.run(TABLE)
+    assert [str(name) for name in followed.changed(f"ALTER TABLE t {clause}").rewritten] == ["shop.t"]
+
+
+def test_not_null_may_change_values_unless_the_mode_is_strict():
+    followed = Followed()
+    followed.run(TABLE)
+    assert not followed.changed("ALTER TABLE t MODIFY a INT NOT NULL").rewritten
+    assert followed.changed("ALTER TABLE t MODIFY d TEXT NOT NULL", sql_mode=0).rewritten

@@ -1,0 +1,97 @@
+"""Declared types, defaults and character sets as three real servers show them."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.binlog.table_definition import ColumnDefinition
+from engine.schema.column_types import converted_type
+from tests.support.ddl import MARIADB_11, MYSQL_9, MYSQL_56, REFUSED, Followed, table_of
+
+VERSIONS = (MYSQL_9, MYSQL_56, MARIADB_11)
+
+
+def cases(name: str) -> list[tuple[str, str, str]]:
+    return [
+        (version, declared, shown)
+        for declared, *results in table_of(name)
+        for version, shown in zip(VERSIONS, results, strict=True)
+        if shown != REFUSED
+    ]
+
+
+def created(version: str, declared: str) -> ColumnDefinition:
+    followed = Followed(version)
+    followed.run(f"CREATE TABLE t (x {declared}, z INT)")
+    return followed.columns()[0]
+
+
+@pytest.mark.parametrize(("version", "declared", "shown"), cases("ddl_types.txt"))
+def test_a_declared_type(version, declared, shown):
+    column = created(version, declared)
+    text = " ".join(filter(None, (column.column_type, column.collation)))
+    assert text + ("" if column.nullable else " not null") == shown
+    assert (column.charset is None) == (column.collation is None)
+
+
+@pytest.mark.parametrize(("version", "declared", "shown"), cases("ddl_defaults.txt"))
+def test_a_default(version, declared, shown):
+    column = created(version, declared)
+    text = "NULL" if column.default is None else column.default or "''"
+    assert ("computed" if column.computed_default else text) == shown
+
+
+@pytest.mark.parametrize(
+    ("options", "column", "collation"),
+    [
+        ("", "CHAR", "utf8mb4_0900_ai_ci"),
+        ("CHARSET latin1", "CHAR", "latin1_swedish_ci"),
+        ("CHARSET latin1 COLLATE latin1_bin", "CHAR", "latin1_bin"),
+        ("COLLATE = 'latin1_bin'", "CHAR", "latin1_bin"),
+        ("CHARSET latin1 COLLATE latin1_bin", "CHAR CHARSET latin1", "latin1_swedish_ci"),
+        ("CHARSET latin1", "CHAR BINARY", "latin1_bin"),
+        ("CHARSET latin1", "CHAR BINARY CHARSET utf8mb4", "utf8mb4_bin"),
+        ("DEFAULT CHARACTER SET = utf8", "CHAR", "utf8mb3_general_ci"),
+        ("CHARSET binary", "ENUM('a')", None),
+    ],
+)
+def test_character_sets_come_from_column_table_and_database(options, column, collation):
+    followed = Followed()
+    followed.run(f"CREATE TABLE t (x {column}) {options}")
+    assert followed.columns()[0].collation == collation
+
+
+def test_a_database_gives_its_character_set():
+    followed = Followed()
+    followed.run("ALTER DATABASE shop CHARSET latin1")
+    followed.run("CREATE TABLE t (x CHAR)")
+    followed.run("CREATE DATABASE b COLLATE utf8mb4_bin")
+    followed.run("CREATE TABLE b.t (x CHAR)")
+    assert followed.columns()[0].collation == "latin1_swedish_ci"
+    assert followed.columns(database="b")[0].collation == "utf8mb4_bin"
+
+
+def test_a_database_that_is_not_known_gives_none():
+    followed = Followed()
+    followed.run("CREATE TABLE elsewhere.t (x INT)")
+    followed.run("CREATE TABLE elsewhere.u (x CHAR)")
+    assert followed.columns(database="elsewhere")
+    assert "character set" in (followed.model.doubt("elsewhere", "u") or "")
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        ("tinytext", 1, 4, "text"),
+        ("text", 1, 4, "mediumtext"),
+        ("text", 4, 1, "text"),
+        ("mediumtext", 1, 3, "longtext"),
+        ("longtext", 1, 4, "longtext"),
+        ("varchar(10)", 1, 4, "varchar(10)"),
+        ("varchar(30000)", 1, 4, "mediumtext"),
+        ("char(10)", 1, 4, "char(10)"),
+        ("enum('a','text')", 1, 4, "enum('a','text')"),
+    ],
+)
+def test_a_conversion_keeps_the_length_in_characters(before, old, new, after):
+    assert converted_type(before, old, new) == after
