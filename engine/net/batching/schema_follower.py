@@ -62,6 +62,8 @@ class SchemaFollower:
         self._sources = sources
         self._here = here
         self._changes: list[SchemaChange] = []
+        self.numbered: set[str] = set()
+        """`database.table` of the tables whose columns are numbered; a statement may make them certain."""
         self._asks_databases = sources.proofs is not None and sources.names_are_missing
 
     def execute(self, query: Query, server_version: str, position: BinlogPosition) -> SchemaChange | None:
@@ -154,6 +156,7 @@ class SchemaFollower:
         if self._sources.numbers_unknown:
             if doubt is None or self._model.find(name.database, name.table) is not None:
                 self.note(self._model.mark_unsure(name.database, name.table, reason, self._here()))
+            self.numbered.add(str(name))
             return None
         raise EngineError(_sentence(table_map, reason))
 

@@ -69,7 +69,11 @@ class StatementTracker:
         change, self._change = self._change, None
         if self._schema is None:
             self._book.forget_all()
-        if change is None or self._schema is None:
+            return
+        # The server may be able to prove after the statement what it could not prove before.
+        self._book.forget(self._schema.numbered)
+        self._schema.numbered.clear()
+        if change is None:
             return
         if self._state.boundary.rows != self._state.count:
             # The transactions before this one are not concerned.

@@ -101,6 +101,8 @@ class TableBook:
 
     def forget(self, names: Collection[str]) -> None:
         """The definitions of these tables are unknown again: a statement may have changed them."""
+        if not names:
+            return
         for slot in self._occupied().tolist():
             if self._descriptions[int(self.definitions[slot, 1])][0] in names:
                 # The search for a slot after this one may end here: that definition is then added again.

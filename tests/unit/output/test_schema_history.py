@@ -221,7 +221,7 @@ def test_fields_with_default_values_are_not_written():
         (b'"version":2', b'"version":"2"', r"Expected `int`, got `str` - at `.*tables\[0\]\.version`"),
         (b'"source":"statement"', b'"source":"rumour"', r"Invalid enum value .rumour. - at `.*\.source`"),
         (b'"column_type":"int"', b'"type":"int"', "missing required field `column_type`"),
-        (b'"columns":[', b'"columns":{', r"malformed|Expected `array . null`, got `object`"),
+        (b'"columns":[', b'"columns":{', "got `object`|malformed"),
         (b'"seq":0', b'"seq":null', r"Expected `int`, got `null` - at `.*\.seq`"),
     ],
 )
