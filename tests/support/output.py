@@ -96,6 +96,7 @@ class Output:
                 position=SourcePosition("binlog.000001", 4, None, "", "mysql"),
                 last_seq=self.seq,
                 source_timestamp=FIRST_COMMIT_US // SECOND_US,
+                counters={},
                 schema_changes=tuple(self._schema_changes),
             )
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from engine.binlog.position import BinlogPosition
@@ -93,12 +94,12 @@ class Table:
         ]
 
     def truncate(self) -> None:
-        self._log("TRUNCATE TABLE …", emptied=(self.name,))
         self._emptied()
+        self._log("TRUNCATE TABLE …", emptied=(self.name,))
 
     def drop(self) -> None:
-        self._log("DROP TABLE …", TableChange(self.name, self._next()), emptied=(self.name,))
         self._emptied()
+        self._log("DROP TABLE …", TableChange(self.name, self._next()), emptied=(self.name,))
 
     def rename(self, new: str) -> None:
         self.commit()
@@ -372,13 +373,38 @@ def test_a_table_whose_first_rows_were_removed_is_refused(
     table.commit()
     rows = TableRows(log, "shop.orders", log.latest_version())
     rows.check_complete(allow_rewritten=False)
-    assert [file.first_seq for file in rows.files(0)[0]] == [6]
+    assert [file.first_seq for file in rows.files(0)[0]] == []
 
 
 def test_a_table_without_rows_has_its_columns(table: Table, replayed: Callable[..., DataFrame]) -> None:
     rows = replayed()
     assert rows.collect() == []
     assert [field.dataType.simpleString() for field in rows.schema] == ["int", "string", "int"]
+
+
+def test_a_read_with_present_columns(table: Table, spark: SparkSession) -> None:
+    table.insert(id=1, name="one", amount=1)
+    table.truncate()
+    table.insert(id=2, name="two", amount=2)
+    label = replace(NAME, name="label")
+    table.alter((ID, label), "id", "name")
+    table.delete(table.rows[0])
+    table.commit()
+    options = {"tables": "shop.orders", "currentColumns": "true"}
+    rows = spark.read.format("binlog").options(**options).load(str(table.output.path))
+    assert rows.columns[:3] == ["id", "label", "_change_type"] and "name" not in rows.columns
+    assert [(row.label, row._change_type, row._seq) for row in rows.orderBy("_seq").collect()] == [
+        ("two", "insert", 3),
+        ("two", "delete", 4),
+    ]
+    columns = {**options, "columns": "_seq,label"}
+    assert spark.read.format("binlog").options(**columns).load(str(table.output.path)).columns == [
+        "_seq",
+        "label",
+    ]
+    stream = spark.readStream.format("binlog").options(**options).load(str(table.output.path))
+    with pytest.raises(StreamingQueryException, match="a stream cannot have the option `currentColumns`"):
+        stream.writeStream.format("noop").start().awaitTermination()
 
 
 def test_a_table_that_is_not_there(table: Table, spark: SparkSession) -> None:
