@@ -41,7 +41,6 @@ def full_authentications(monkeypatch):
 def test_every_server_logs_in_and_answers(server):
     server.create_replication_user("wire", PASSWORD)
     with log_in(server, "wire", attributes={"engine": "test"}) as connection:
-        connection.ping()
         rows = connection.query("SELECT 1 AS one, NULL AS nothing, 'ä😀' AS text")
         assert rows == [("1", None, "ä😀")]
         assert rows.columns == ("one", "nothing", "text")
@@ -185,12 +184,12 @@ def test_what_follows_the_last_answer_is_handed_over():
         received,
     ):
         connection = Connection.open("127.0.0.1", port, "u")
-        connection.ping()
+        connection.execute("DO 1")
         taken, pending = connection.take_over()
         with taken:
             assert pending == dump
             with pytest.raises(ConnectionFailed, match="closed"):
-                connection.ping()
+                connection.execute("DO 1")
     joiner = PacketJoiner()
     joiner.sequence = 1
     joiner.feed(received[0])
