@@ -66,7 +66,7 @@ TESTS = {
     "b": "test_columns_integers.py::test_bits",
     "y": "test_columns_integers.py::test_years",
     "d": "test_columns_decimals.py::test_decimals_of_every_precision",
-    "o": "test_values_beyond.py::test_columns_whose_size_nobody_tells",
+    "o": "test_values_beyond.py::test_columns_of_unknown_size",
     "t": "test_columns_temporal.py::test_dates",
     "t2": "test_columns_temporal.py::test_datetimes",
     "t3": "test_columns_temporal.py::test_timestamps",
@@ -204,7 +204,7 @@ class Form:
 
     name: str
     code: F | None
-    """What table maps call it; null for what concerns all types."""
+    """What table maps call it; None for what concerns all types."""
     made: str
     """Tests of bytes."""
     declared: str = ""
@@ -303,7 +303,7 @@ FUZZING = (
     "| --- | --: | --: | --: | --- | --- |",
     "| at random, 1st | not counted | | ends at a finding | an `IndexError` in the batcher: after a gap that "
     "no header contains, a transaction of several batches used the gap's row as its GTID | fixed; "
-    "`test_batching.py::test_a_transaction_behind_a_gap_that_its_gtid_does_not_tell` |",
+    "`test_batching.py::test_a_transaction_after_a_gap_that_its_gtid_does_not_show` |",
     "| at random, 2nd, same seed | 8,500 | 3,149 | 150 | none | |",
     "| coverage-guided, 1st | not counted | | ends at a finding | it kept a binlog with only a format "
     "description, in which there was nothing to damage | fixed in `guided.py` |",

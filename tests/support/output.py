@@ -1,4 +1,4 @@
-"""Writes output folders the way the engine does, for the tests of whoever reads them."""
+"""Writes output folders the way the engine does, for the tests of readers."""
 
 from __future__ import annotations
 

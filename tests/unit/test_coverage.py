@@ -23,7 +23,7 @@ from tests.support.historic_events import UNREADABLE, headers
 from tests.support.shown_rows import shown_rows
 
 FIRST_ROWS = 500
-"""Of a file; none of them comes to anything new behind that."""
+"""Of a file; none of them has anything new after that."""
 TABLES = {"events": coverage.event_rows(), "columns": coverage.column_rows()}
 
 

@@ -191,7 +191,7 @@ def servers(own_server: Callable[..., Server]) -> tuple[Server, Server]:
 
 
 class TestAnotherServer:
-    """Two servers take turns at one address, which a proxy stands for."""
+    """Two servers take turns at one address, which is a proxy's."""
 
     @pytest.fixture
     def proxy(self, servers: tuple[Server, Server]) -> Iterator[Proxy]:

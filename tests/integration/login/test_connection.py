@@ -138,7 +138,7 @@ def test_denied_logins_are_explained_without_the_password(server, user, password
         ({"host": "", "unix_socket": "/no/such.sock"}, "nothing listens on /no/such.sock"),
     ],
 )
-def test_nobody_there(where, says):
+def test_no_server_there(where, says):
     with pytest.raises(ConnectionFailed, match=says):
         Connection.open(**where)
 
@@ -241,7 +241,7 @@ def test_bytes_before_tls_are_refused():
         Connection.open("127.0.0.1", port, tls=Tls(TlsMode.REQUIRED))
 
 
-def test_an_answer_that_is_no_result_ends_the_connection():
+def test_an_answer_that_is_not_a_result_ends_the_connection():
     answers = packet(build_greeting(GREETING), 0), packet(OK, 2), packet(b"\xfb/etc/passwd", 1)
     with scripted(*answers) as (port, _):
         connection = Connection.open("127.0.0.1", port)

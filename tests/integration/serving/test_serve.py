@@ -287,7 +287,7 @@ def test_an_idle_client_gets_heartbeats(small):
     assert set(heartbeats) == {paths[1].stat().st_size}
 
 
-def test_leaving_hangs_up_on_everybody(small):
+def test_the_end_closes_all_connections(small):
     with ReplicationSource(small[0]) as archive:
         idle = Connection.open("127.0.0.1", archive.port)
         waiting = Connection.open("127.0.0.1", archive.port)

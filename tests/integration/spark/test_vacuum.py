@@ -105,7 +105,7 @@ def test_queries_begin_with_the_oldest_commit(output: Output) -> None:
 def test_a_vacuum_that_was_broken_off_is_finished(
     output: Output, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At any step what the log lists is there, and the next vacuum leaves nothing behind."""
+    """At any step what the log lists is there, and the next vacuum removes the rest."""
     left = iter(range(steps))
 
     class Crash(BaseException):

@@ -14,7 +14,7 @@ from tests.support.skipped_events import FILE, NEXT_FILE
 
 
 def test_a_place_is_skipped_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """The same one again would go on for ever; so would one that nobody asked to skip."""
+    """Skipping the same event again would never end; without --on-corrupt skip nothing is skipped."""
     met = Corruption(FILE, 120, "torn", "abc")
     skips = CorruptEventSkips(True, Display(sys.stderr))
     assert skips.take(Outcome(error=f"{FILE} at position 120: torn", corruption=met))
@@ -29,7 +29,7 @@ def test_a_place_is_skipped_once(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_place_is_read_again_once() -> None:
     rereads = CorruptEventRereads()
-    framing = Corruption(FILE, 200, "the packet is no part of a binlog stream", "", skippable=False)
+    framing = Corruption(FILE, 200, "the packet is not part of a binlog stream", "", skippable=False)
     for met in (Corruption(FILE, 120, "torn", "abc"), framing, Corruption(NEXT_FILE, 120, "torn", "abc")):
         assert rereads.take(Outcome(error="", corruption=met))
         assert not rereads.take(Outcome(error="", corruption=met))

@@ -8,7 +8,7 @@ from engine.commands.retries import FIRST_PAUSE, LONGEST_PAUSE, Retries
 
 
 class Clock:
-    """A clock that moves when it is told to."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -52,5 +52,5 @@ def test_success_begins_anew() -> None:
     assert any(earlier < later for earlier, later in pairwise(before))
 
 
-def test_a_limit_of_zero_is_no_second_try() -> None:
+def test_a_limit_of_zero_means_no_second_try() -> None:
     assert Retries(0.0, Clock()).next_pause() is None

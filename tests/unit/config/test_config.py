@@ -167,7 +167,7 @@ def test_arguments_come_from_the_command_line_only(tmp_path):
 
 
 @pytest.mark.parametrize("flag", [f"-p{SECRET}", f"--password={SECRET}"])
-def test_a_password_is_no_argument_and_does_not_show(capsys, flag):
+def test_a_password_is_not_an_argument_and_is_not_shown(capsys, flag):
     with pytest.raises(SystemExit) as left:
         main(["run", "--out", "x", "--user", "repl", flag])
     assert left.value.code == 2

@@ -51,7 +51,7 @@ def test_what_goes_out_first():
     assert not response.capabilities & (Capability.SSL | Capability.COMPRESS)
 
 
-def test_before_tls_nothing_is_told_of_the_user():
+def test_before_tls_nothing_about_the_user_is_sent():
     request = ssl_request(GREETING, CAPABILITIES | Capability.SSL)
     assert len(request) == 32
     assert int.from_bytes(request[:4], "little") == CAPABILITIES | Capability.SSL

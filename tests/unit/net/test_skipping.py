@@ -86,7 +86,7 @@ def test_any_event_with_a_wrong_checksum(name: str, at: int, batch_bytes: int, p
         if first < number:
             assert data["gtid"] == record["_gtid"] and emitted.gtids == whole.gtids and not emitted.hidden
             continue
-        # Its GTID is not sure; MariaDB's set does without.
+        # Its GTID is not certain; MariaDB's set does not need it.
         assert data["gtid"] is record["_gtid"] is None
         assert emitted.hidden == (name == "MySQL" and at == 4 and not alone)
         if name == "MySQL" and at == 13 and not alone:
@@ -157,8 +157,8 @@ def without_positions(raw: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("packets", [True, False], ids=["packets", "file"])
-def test_beside_tables_that_nobody_wants(packets: bool) -> None:
-    """What is left out before a corrupt event moves it to no other place, even where headers tell none."""
+def test_beside_unwanted_tables(packets: bool) -> None:
+    """What is left out before a corrupt event does not change its position, even if headers have none."""
     other = table_map(8, [SIGNED_INT], table="other")
     noise = (other, rows(types.WRITE_ROWS_EVENT_V1, 8, 1, [image([integer(0)])] * 20))
     events = [
@@ -203,7 +203,7 @@ def test_damage_does_not_make_an_event_an_unwanted_one(packets: bool) -> None:
 
 
 def test_a_second_corrupt_event_does_not_end_what_is_dropped() -> None:
-    """Its type says that the transaction is over, its checksum that this means nothing."""
+    """Its type is that of a transaction end, but its checksum is wrong."""
     rows_events = [n for n, event in enumerate(MYSQL_EVENTS) if event[4] == types.WRITE_ROWS_EVENT]
     second = bytearray(MYSQL_EVENTS[rows_events[3]])
     second[4] = types.XID_EVENT
@@ -224,8 +224,8 @@ def test_bytes_that_were_only_damaged_on_the_way_are_not_skipped() -> None:
     assert emitted.numbers == list(range(1, 11))
 
 
-def test_a_size_that_lies_gives_up_the_rest_of_the_file() -> None:
-    """Nobody knows where the next event starts; the next file is sure."""
+def test_a_wrong_size_drops_the_rest_of_the_file() -> None:
+    """The start of the next event is not known; that of the next file is."""
     following = binlog([gtid(7), BEGIN, TABLE, insert(11), xid()])
     number = [n for n, event in enumerate(MYSQL_EVENTS) if event[4] == types.WRITE_ROWS_EVENT][2]
     for at, value in ((9, 0x02), (9, 0xFF), (11, 0x70), (12, 0xF0)):
@@ -243,11 +243,11 @@ def test_a_size_that_lies_gives_up_the_rest_of_the_file() -> None:
                 place_of(events, transaction_of(events, number)[0]),
                 place_of(events, len(events)),
             )
-            # From a server it is an error: nobody can go on with what it sends.
+            # From a server it is an error: the rest of what it sends cannot be read.
             assert skipping(events, following, packets=True).error is not None
 
 
-def test_a_format_description_that_is_damaged_gives_up_its_file() -> None:
+def test_a_damaged_format_description_drops_its_file() -> None:
     following = flipped(binlog([gtid(7), BEGIN, TABLE, insert(11), xid()]), 0, 40)
     emitted = skipping(MYSQL_EVENTS, following)
     assert emitted.error is None
@@ -257,7 +257,7 @@ def test_a_format_description_that_is_damaged_gives_up_its_file() -> None:
     assert skipping(following, packets=True).error is not None
 
 
-def test_what_is_sound_but_cannot_be_read_is_not_skipped() -> None:
+def test_valid_but_unsupported_events_are_not_skipped() -> None:
     old_rows = rows(types.PRE_GA_WRITE_ROWS_EVENT, 7, 1, [image([integer(1)])])
     strange = (types.TRANSACTION_PAYLOAD_EVENT, bytes([2, 1, 9, 1, 1, 1, 0]) + b"x")
     for part in (old_rows, strange):
@@ -295,7 +295,7 @@ def test_a_server_that_has_nothing_more_ends_what_is_dropped() -> None:
     assert waiting.gtids == ["1"] and not waiting.numbers
 
 
-def test_statements_that_nothing_announces() -> None:
+def test_statements_without_a_gtid_event() -> None:
     """Before MySQL 5.7: a BEGIN ends what is dropped, other statements may belong to it."""
     begin_and_rows = (BEGIN, TABLE, insert(1, version=1), xid())
     events = binlog(
@@ -313,7 +313,7 @@ def test_statements_that_nothing_announces() -> None:
     assert [row["statement"] for row in emitted.rows] == ["CREATE TABLE a (b int)", "DROP TABLE a"]
 
 
-def test_columns_without_names_are_no_corruption() -> None:
+def test_columns_without_names_are_not_corruption() -> None:
     events = binlog([gtid(1), BEGIN, TABLE, insert(1), xid()])
     batches = stream([events], (), packets=True, batch_bytes=1 << 16, chunk=1 << 20)
     results = decode_all(batches, DecodeOptions(names_needed=True)).results

@@ -1,6 +1,6 @@
 """Where transactions begin and end, for the ways in which MySQL and MariaDB write them.
 
-Each stream is made by hand and put through batcher and decoder; `|` in its picture stands for an end.
+Each stream is made by hand and put through batcher and decoder; `|` in its picture marks an end.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def feed_without_end(reader: Batcher, stream: bytes):
     return reader.received(len(stream))
 
 
-def test_a_gtid_alone_is_no_transaction_yet():
-    """The connection is lost right behind a GTID: counting it as executed would lose its transaction."""
+def test_a_gtid_alone_is_not_a_transaction():
+    """The connection is lost right after a GTID: counting it as executed would lose its transaction."""
     events = binlog([gtid(1), BEGIN, TABLE, INSERT, xid(), gtid(2)])
     reader = batcher(gtid_set="")
     batches = list(feed_without_end(reader, packets_of(events)))

@@ -312,7 +312,7 @@ def test_the_state_to_resume_from_waits_for_a_sink_that_is_going_down(out, tmp_p
         assert settled_output(out).commit == 0
 
 
-def test_a_second_writer_is_told_who_has_the_output(out, tmp_path):
+def test_a_second_writer_gets_the_name_of_the_first(out, tmp_path):
     with running(out, tmp_path) as sink:
         sink.report(SinkReady)
         with pytest.raises(OutputError) as error, output_lock(out, patience=0.2):
@@ -325,7 +325,7 @@ def test_a_second_writer_is_told_who_has_the_output(out, tmp_path):
 
 
 def test_memory_does_not_grow_with_a_transaction(out, tmp_path):
-    """300 MB in one transaction; the window of 16 batches stands for the network process's."""
+    """300 MB in one transaction; the window of 16 batches is in place of the network process's."""
     ids = range(60_000)
     header, frames = result(0, [Rows("shop", "orders", ids, range(1, 60_001))])
     size = sum(map(len, frames))

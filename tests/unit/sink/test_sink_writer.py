@@ -214,7 +214,7 @@ def test_gtids_grow_with_transactions_that_end(tmp_path):
 
 
 def test_gtids_of_what_was_dropped(tmp_path):
-    """One that nobody is sure of counts if it is the next one; else the set is not known for a while."""
+    """A doubtful one counts if it is the next one; else the set is not known for a while."""
     loaded = UUID.replace("3", "4")
     writer = open_writer(tmp_path)
     writer.take(*result(0, gtid_set=f"{UUID}:1-4,{loaded}:1-3"), now=0.0)
