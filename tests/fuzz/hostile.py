@@ -56,7 +56,7 @@ MOST_CORRUPT = 40
 """Events of a case are fewer."""
 STATE = Path(tempfile.gettempdir()) / "binlog-engine-hostile.case"
 SPARE_MEMORY = 4 << 30
-"""Bytes that one case may ask for beyond what the process has: sizes that lie must not be believed."""
+"""Bytes that one case may ask for beyond what the process has: wrong sizes must not be trusted."""
 
 _SIZE_AT, _TYPE_AT = 9, 4
 _PLAIN = FormatDescription.assumed()

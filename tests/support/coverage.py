@@ -76,7 +76,7 @@ TESTS = {
     "t7": "test_columns_temporal.py::test_datetimes_of_old_mariadb",
     "t8": "test_columns_temporal.py::test_timestamps_of_old_mariadb",
     "t9": "test_columns_temporal.py::test_times_of_old_mariadb",
-    "z": "test_columns_temporal.py::test_dates_that_no_calendar_has",
+    "z": "test_columns_temporal.py::test_impossible_dates_of_every_type",
     "s": "test_columns_strings.py::test_length_prefixes",
     "s2": "test_columns_strings.py::test_utf8_text",
     "s3": "test_columns_strings.py::test_bytes",
@@ -126,7 +126,7 @@ HISTORIC_EVENTS: Mapping[str, Sequence[str]] = {
         *("BINLOG_CHECKPOINT_EVENT", "GTID_EVENT", "GTID_LIST_EVENT", "START_ENCRYPTION_EVENT"),
     ),
 }
-"""What the files at hand hold; `test_coverage` compares."""
+"""What the files of the test data have; `test_coverage` compares."""
 HISTORIC_FORMS: Mapping[str, Sequence[str]] = {
     "MySQL 5.1": ("INT", "BIGINT", "CHAR", "VARCHAR"),
     "MySQL 5.7, 8.0": ("INT", "VARCHAR", "JSON of MySQL", "JSON differences"),

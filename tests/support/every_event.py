@@ -1,4 +1,4 @@
-"""A sound body of every type of event, the shortest that says something, and binlogs that know them all."""
+"""A short valid body of every type of event, and binlogs whose format description has all types."""
 
 from __future__ import annotations
 

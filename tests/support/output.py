@@ -78,7 +78,7 @@ class Output:
         return self.commit_files(files)
 
     def commit_files(self, files: Sequence[DataFile]) -> int:
-        """Commit files that lie in place already."""
+        """Commit files that are in place already."""
         number = self.log.latest_version() + 1
         self.log.append(
             Commit(

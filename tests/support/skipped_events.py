@@ -50,12 +50,12 @@ TRUNCATED = rows(types.WRITE_ROWS_EVENT, 7, 1, [image([integer(99)])[:-2]])
 """A row image that ends in the middle of its cell."""
 
 TOO_MANY_COLUMNS = rows(types.WRITE_ROWS_EVENT, 7, 200, [image([integer(99)])])
-"""A rows event that speaks of more columns than its table has."""
+"""A rows event with more columns than its table has."""
 
 
 @dataclass
 class Emitted:
-    """What emitted out in the end, as a sink would have committed it."""
+    """What all runs emitted, as a sink would have committed it."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""`docs/coverage.md` is complete, names tests that there are, and says what the files at hand hold."""
+"""`docs/coverage.md` is complete, names existing tests, and says what the files of the test data have."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ VALUES = {
     "bug40482-bin.000001": 0,
     "trunc_binlog.000001": 0,
     "mariadb-5.5-binlog.000001": 0,
-    # … and the others that are at hand.
+    # … and the other files of the test data.
     "binlog-header.binlog": 0,
     "binlog_before_20574.bin": 0,
     "binlog_savepoint.000001": 0,
@@ -206,7 +206,7 @@ NOT_FOR_THE_PIPELINE = {
 ONLY_SHOWN = {EVENT_NAMES[code] for code in ROWS_EVENTS} | {
     *("FORMAT_DESCRIPTION_EVENT", "START_EVENT_V3", "TRANSACTION_PAYLOAD_EVENT"),
 }
-"""What begins files, what is replaced by what it holds, and what comes out as rows."""
+"""Types that begin files, types that are replaced by their content, and types that are rows."""
 
 
 @every_file

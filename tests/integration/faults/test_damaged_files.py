@@ -160,7 +160,7 @@ def test_transactions_with_a_corrupt_event_are_skipped(binlog, path: Path, tmp_p
     assert state["counters"]["skipped_corrupt_events"] == 2
 
 
-def test_the_rest_of_a_file_is_given_up_for_the_next_one(binlog, path: Path, out: Path) -> None:
+def test_the_rest_of_a_file_is_dropped_and_the_next_one_read(binlog, path: Path, out: Path) -> None:
     """If an event's size is damaged, the start of the next event is not known."""
     data, listed = binlog
     damaged = bytearray(data)
@@ -182,7 +182,7 @@ def test_the_rest_of_a_file_is_given_up_for_the_next_one(binlog, path: Path, out
     assert ids(another) == [*range(3 * ROWS_EACH), *range(4 * ROWS_EACH)]
 
 
-def test_files_that_are_no_binlogs(path: Path, out: Path) -> None:
+def test_files_that_are_not_binlogs(path: Path, out: Path) -> None:
     for content in (b"", b"\xfe", b"-- MySQL dump 10.13", b"\xfdbin" + bytes(500), b"\xfebin" + bytes(500)):
         path.write_bytes(content)
         failed(decode(path, out), str(path) if content[1:4] != b"bin" else path.name)

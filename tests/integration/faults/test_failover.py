@@ -1,4 +1,4 @@
-"""The server is gone, the engine goes on from its replica: with GTIDs nothing is lost, and nothing twice."""
+"""The server is gone, the engine continues from its replica: with GTIDs nothing is lost or duplicated."""
 
 from __future__ import annotations
 

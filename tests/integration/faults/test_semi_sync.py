@@ -43,7 +43,7 @@ SWITCHED_ON = {
         "SET GLOBAL rpl_semi_sync_master_enabled = ON",
     ),
 }
-"""A server that waits for ever rather than do without us."""
+"""A server that waits for our acknowledgement without a time limit."""
 CLIENTS_OF_SERVER = "SHOW GLOBAL STATUS LIKE 'Rpl\\_semi\\_sync\\_%%\\_clients'"
 CLIENTS = 4
 KILLS = 4

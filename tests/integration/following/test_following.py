@@ -1,4 +1,4 @@
-"""An engine that follows a server: how soon a change shows, how it stops, how it goes on."""
+"""An engine that follows a server: how soon a change is committed, how it stops, how it resumes."""
 
 from __future__ import annotations
 

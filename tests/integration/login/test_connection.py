@@ -219,7 +219,7 @@ def test_servers_that_misbehave(answers, error, says):
         Connection.open("127.0.0.1", port, "u", PASSWORD, connect_timeout=5)
 
 
-def test_a_password_may_hold_bytes_that_are_no_text():
+def test_a_password_may_have_bytes_that_are_not_text():
     answers = packet(build_greeting(GREETING), 0), packet(OK, 2)
     with scripted(*answers) as (port, received):
         Connection.open("127.0.0.1", port, "u", b"\xff".decode("utf-8", "surrogateescape")).close()

@@ -1,4 +1,4 @@
-"""Old commits leave an output with their files, and whatever is left reads as before."""
+"""Old commits are removed from an output with their files, and the rest reads as before."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_heartbeats():
         (t.ROTATE_EVENT, bytes(8), "names no file"),
     ],
 )
-def test_what_cannot_be(type_code, body, reason):
+def test_invalid_bodies(type_code, body, reason):
     with pytest.raises(EventError, match=reason):
         body_of(type_code, body)
 
@@ -162,7 +162,7 @@ def test_feed_entries():
 
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 4, b"\0" * 19, make_event(3, b"") + b"\0"])
-def test_sizes_that_lie(data):
+def test_wrong_sizes(data):
     with pytest.raises(EventError):
         decode_event(data, PLAIN)
 

@@ -98,7 +98,7 @@ def test_lengths_beyond_the_event_are_noticed(post_header: int):
             assert statement_start(data, 0, size, post_header) == -1
 
 
-def test_a_status_that_lies_is_noticed():
+def test_a_wrong_status_is_noticed():
     whole = bytearray(bytes(19) + query("COMMIT")[1])
     whole[19 + 11 : 19 + 13] = b"\xff\xff"
     data = np.frombuffer(bytes(whole), np.uint8)

@@ -13,7 +13,7 @@ from engine.pipeline.supervisor import Outcome
 from tests.support.skipped_events import FILE, NEXT_FILE
 
 
-def test_a_place_is_skipped_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_event_is_skipped_once(capsys: pytest.CaptureFixture[str]) -> None:
     """Skipping the same event again would never end; without --on-corrupt skip nothing is skipped."""
     met = Corruption(FILE, 120, "torn", "abc")
     skips = CorruptEventSkips(True, Display(sys.stderr))
@@ -27,7 +27,7 @@ def test_a_place_is_skipped_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert not CorruptEventSkips(False, Display(sys.stderr)).take(Outcome(error="", corruption=met))
 
 
-def test_a_place_is_read_again_once() -> None:
+def test_a_position_is_read_again_once() -> None:
     rereads = CorruptEventRereads()
     framing = Corruption(FILE, 200, "the packet is not part of a binlog stream", "", skippable=False)
     for met in (Corruption(FILE, 120, "torn", "abc"), framing, Corruption(NEXT_FILE, 120, "torn", "abc")):

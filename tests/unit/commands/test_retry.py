@@ -37,7 +37,7 @@ def test_pauses_grow_up_to_the_longest_until_the_limit() -> None:
     assert taken[-1] >= LONGEST_PAUSE / 2
 
 
-def test_no_two_engines_come_back_in_step() -> None:
+def test_engines_do_not_retry_at_the_same_times() -> None:
     clocks = [Clock() for _ in range(5)]
     assert len({pauses(Retries(60.0, clock), clock)[0] for clock in clocks}) == 5
 

@@ -1,4 +1,4 @@
-"""Settings from flags, variables and a TOML file: which one counts, and what makes no sense."""
+"""Settings from flags, variables and a TOML file: which one counts, and which are refused."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_flags_win_over_variables_and_variables_over_the_file(tmp_path):
     assert (values["workers"], values["port"], values["commit_bytes"]) == (1, 2, 3)
 
 
-def test_false_in_a_nearer_place_counts(tmp_path):
+def test_false_in_a_nearer_source_counts(tmp_path):
     assert (
         resolve({}, {"BINLOG_ENGINE_STOP_AT_END": "0"}, "stop_at_end = true", tmp_path)["stop_at_end"]
         is False

@@ -103,7 +103,7 @@ def test_passwords_that_are_not_there(tmp_path):
         login({"password_file": str(tmp_path / "nowhere")})
 
 
-def test_bytes_that_are_no_text_stay_what_they_are(tmp_path):
+def test_bytes_that_are_not_text_stay_the_same(tmp_path):
     in_file = tmp_path / "password"
     in_file.write_bytes(b"\xff\xfe")
     (password,) = revealed(login({"password_file": str(in_file)}))

@@ -165,7 +165,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("reason", LIES)
-def test_compressed_events_that_lie_are_refused(reason):
+def test_compressed_events_with_wrong_sizes_are_refused(reason):
     decoded = decode([*_packed(1), gtid(2), TABLE, LIES[reason], xid()])
     assert decoded.error is not None and reason in decoded.error
     assert decoded.error.startswith(f"{FILE} at position ")

@@ -1,4 +1,4 @@
-"""The row walk over rows events made by hand: every version, bitmap and length prefix, and lies."""
+"""The row walk over hand-made rows events: every version, bitmap and length prefix, and wrong lengths."""
 
 from __future__ import annotations
 

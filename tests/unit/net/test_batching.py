@@ -1,4 +1,4 @@
-"""The receive kernel and the batcher: the same changes come out however the stream is cut."""
+"""The receive kernel and the batcher: the same changes are decoded however the stream is cut."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_an_eof_packet_ends_the_stream():
 
 
 @pytest.mark.parametrize("packet", [b"\x01\0\0\x05\x42", b"\0\0\0\x05\0", b"\x10\0\0\x05\0" + bytes(15)])
-def test_bytes_that_are_no_packet_are_refused_with_their_place(packet: bytes):
+def test_bytes_that_are_not_a_packet_are_refused_with_their_position(packet: bytes):
     reader = batcher()
     with pytest.raises(BinlogError) as refused:
         list(feed(reader, STREAM + packet, []))

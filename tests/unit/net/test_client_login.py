@@ -125,7 +125,7 @@ def test_no_server_draws_a_password_out_of_an_open_connection(answers):
 
 
 @given(st.lists(payloads, max_size=6))
-def test_nothing_but_an_ok_lets_us_in(answers):
+def test_only_an_ok_ends_the_login(answers):
     login = log_in(GREETING, CAPABILITIES, ACCOUNT)
     next(login)
     with contextlib.suppress(EngineError):

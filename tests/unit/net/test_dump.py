@@ -139,7 +139,7 @@ def test_memory_stays_small_whatever_the_event(folder):
         ("binlog.7", 5, "truncated in the middle of event|bogus data"),
     ],
 )
-def test_places_that_are_not_there(folder, file, position, says):
+def test_positions_that_do_not_exist(folder, file, position, says):
     path = folder / "binlog.7"
     write_binlog(path, [(INTVAR, b"a")])
     with pytest.raises(ServerError, match=says) as caught:
@@ -148,7 +148,7 @@ def test_places_that_are_not_there(folder, file, position, says):
 
 
 @given(bodies.filter(bool), st.data())
-def test_all_that_is_sound_comes_before_the_damage(folder, contents, data):
+def test_all_valid_events_come_before_the_damage(folder, contents, data):
     path = folder / "binlog.8"
     written = write_binlog(path, contents)
     whole = path.read_bytes()

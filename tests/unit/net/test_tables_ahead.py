@@ -119,7 +119,7 @@ def test_not_beyond_a_statement_that_may_alter_a_table(batch_bytes):
 
 @pytest.mark.parametrize("batch_bytes", SIZES)
 def test_a_table_that_a_batch_has_otherwise(batch_bytes):
-    """The answer is of no use while the batch has rows with the other columns; it is asked for once more."""
+    """The answer cannot be used while the batch has rows with the other columns; it is asked for again."""
     parts = [
         *(*transaction(1, "a"), *transaction(2, "b"), *renaming(3, "b")),
         *(*transaction(4, "a"), *transaction(5, "b"), *transaction(6, "a")),

@@ -1,4 +1,4 @@
-"""TLS as a stream: records come in bunches, and its ends and failures where they belong."""
+"""TLS as a stream: several records at once, and its end and failures in order."""
 
 from __future__ import annotations
 

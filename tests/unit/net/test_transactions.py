@@ -112,7 +112,7 @@ def test_a_damaged_table_map_is_not_asked_about():
         list(feed(Batcher(catalog, file=FILE, checksum_algorithm=1), bytes(stream), []))
 
 
-def test_a_size_that_lies_takes_no_memory():
+def test_a_wrong_size_takes_no_memory():
     reader = batcher()
     events = binlog([gtid(1)])
     lying = bytearray(packets_of([make_event(types.QUERY_EVENT, bytes(1000), 0, checksum=True)]))

@@ -1,4 +1,4 @@
-"""Slots of shared memory: lent, handed on, and given back once; frames wherever there is none."""
+"""Slots of shared memory: lent, passed on, and returned once; frames where there is none."""
 
 from __future__ import annotations
 

@@ -43,12 +43,12 @@ def _begin(config: SinkConfig) -> None:
 
 
 def exits(config: DecoderConfig) -> None:
-    """Ends without a word."""
+    """Ends without a report."""
     os._exit(3)
 
 
 def killed(config: DecoderConfig) -> None:
-    """Has no time for a word."""
+    """Is killed before it can report."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -25,7 +25,7 @@ def let_go(monkeypatch) -> list[str]:
     return names
 
 
-def test_the_oldest_large_files_leave(tmp_path, let_go):
+def test_the_oldest_large_files_are_dropped_from_the_cache(tmp_path, let_go):
     files = CachedFiles()
     for number, size in enumerate((40, 9, 50, 10, 9, 60, 200)):
         path = tmp_path / str(number)

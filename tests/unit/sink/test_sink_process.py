@@ -1,4 +1,4 @@
-"""The sink as a real process, fed by hand over its sockets, and stopped in every way there is."""
+"""The sink as a real process, with results that the test sends, and stopped in every way."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ FAILURES = (
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.message)
-def test_a_failure_in_the_stream_ends_it_after_what_is_good(out, tmp_path, failure):
+def test_a_failure_in_the_stream_ends_it_after_the_valid_results(out, tmp_path, failure):
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1])]), result(1, ends=False, failure=failure)])
         assert sink.failure() == failure
@@ -229,7 +229,7 @@ def test_a_failure_in_the_stream_ends_it_after_what_is_good(out, tmp_path, failu
     assert rows_of(out) == [(1, 1)]
 
 
-def test_a_bug_is_reported_and_leaves_nothing_half_written(out, tmp_path):
+def test_a_bug_is_reported_and_leaves_no_partial_output(out, tmp_path):
     header, _ = result(1, [orders([2])])
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1])]), (header, [b"no record batch"])])

@@ -1,4 +1,4 @@
-"""The writer against a model: whatever comes and wherever it stops, whole transactions are there, once."""
+"""The writer against a model: after any results and any stop, each complete transaction is there once."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_commit_is_due_after_the_interval_or_the_bytes(tmp_path):
 def test_a_position_without_rows_is_committed_now_and_then(tmp_path):
     writer = open_writer(tmp_path)
     writer.take(*result(0), now=0.0)
-    assert writer.due_in(0.0) == 1.0  # The very first position, from which a restart goes on.
+    assert writer.due_in(0.0) == 1.0  # The very first position, from which a restart continues.
     writer.finish()
     writer.take(*result(1), now=20.0)
     writer.take(*result(2), now=25.0)
