@@ -48,13 +48,23 @@ def unpack(record: type[_Record], frame: bytes | bytearray | memoryview) -> _Rec
     return found
 
 
-def to_json(record: object, further: Mapping[str, Any]) -> bytes:
-    """A dataclass as JSON in one line, with `further` entries at its end; bytes as base64 text."""
-    return msgspec.json.encode({**_fields_of(record), **further})
+def to_json(record: object, further: Mapping[str, Any], without: str | None = None) -> bytes:
+    """A dataclass as JSON in one line, with `further` entries at its end; bytes as base64 text.
+
+    `without`: a field to leave out.
+    """
+    values = _fields_of(record)
+    values.pop(without or "", None)
+    return msgspec.json.encode({**values, **further})
+
+
+def json_text(value: object) -> bytes:
+    """Plain values as JSON."""
+    return msgspec.json.encode(value)
 
 
 def from_json(record: type[_Record], line: bytes) -> _Record:
-    """The record of a JSON object. Raises `Misfit`.
+    """The record of a JSON object, or the list of them. Raises `Misfit`.
 
     Unknown fields are ignored, and those with a default may be missing.
     """

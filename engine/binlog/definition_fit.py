@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from engine.binlog.charsets import widest_character
 from engine.binlog.field_types import FieldType as F
 from engine.binlog.table_definition import ColumnDefinition
 
@@ -93,7 +94,8 @@ def _characters(info: ColumnDefinition) -> set[int]:
     if info.data_type == "vector":
         return {length * 4}
     if info.data_type in ("char", "varchar"):
-        return {length * width for width in (1, 2, 3, 4)}
+        widths = (1, 2, 3, 4) if info.charset is None else (widest_character(info.charset),)
+        return {length * width for width in widths}
     return {length}
 
 

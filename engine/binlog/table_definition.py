@@ -16,6 +16,7 @@ import msgpack
 from engine.errors import EngineError
 
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
+_ESCAPED = {"\\": "\\\\", "\0": "\\0", "\n": "\\n", "\r": "\\r", "'": "''"}
 _DATA_TYPE = re.compile(r"\w+")
 _ATTRIBUTES = re.compile(r"[^)]*\Z")
 
@@ -66,6 +67,8 @@ class TableDefinition:
     database: str
     table: str
     columns: tuple[ColumnDefinition, ...]
+    collation: str | None = None
+    """The default collation of new columns; None if not known."""
 
 
 def pack(columns: Iterable[ColumnDefinition]) -> bytes:
@@ -99,6 +102,11 @@ def parse_members(column_type: str) -> tuple[str, ...] | None:
     if not rest.startswith(")", offset):
         raise EngineError(f"the column type {column_type!r} is not a list of members")
     return tuple(members)
+
+
+def quoted(text: str) -> str:
+    """The literal of a string as information_schema shows it in a column's type."""
+    return "'" + "".join(_ESCAPED.get(character, character) for character in text) + "'"
 
 
 def unquoted(literal: str) -> str:

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-CHANGE_TYPES = ("insert", "update_preimage", "update_postimage", "delete", "snapshot")
-"""The values of `_change_type`, indexed by transit code."""
-INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE, SNAPSHOT = range(5)
+CHANGE_TYPES = ("insert", "update_preimage", "update_postimage", "delete", "snapshot", "truncate")
+"""The values of `_change_type`, indexed by transit code. New ones come last."""
+INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE, SNAPSHOT, TRUNCATE = range(len(CHANGE_TYPES))
 
 UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
 

@@ -218,7 +218,7 @@ class Result(Message):
     doubtful_gtids: list[GtidRange] = field(default_factory=list)
     """What a corrupt GTID event says; accepted only if it continues the executed set."""
     statement: StatementFacts | None = None
-    """Of the batch's last statement, if `status.schema_changes` contains one that changes rows."""
+    """Of the batch's last event, if that is a statement of `status.schema_changes`; else None."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,13 +43,18 @@ class TableChange:
     previous_names: tuple[str | None, ...] | None = None
     """For each column its name before the change, None for a new column. None if the table is new, or if it
     is not known from which columns these come."""
+    filled: tuple[str | None, ...] | None = None
+    """For each new column the value, as text, that existing rows got; None for NULL and for other columns.
+    None if no column is new, or together with `previous_names`."""
+    collation: str | None = None
+    """The default collation of new columns; None if not known."""
 
     @property
     def definition(self) -> TableDefinition | None:
         """The certain definition, if there is one."""
         if self.columns is None:
             return None
-        return TableDefinition(self.name.database, self.name.table, self.columns)
+        return TableDefinition(self.name.database, self.name.table, self.columns, self.collation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,8 @@ class DatabaseChange:
     database: str
     collation: str | None
     """None if it was dropped, or is not known."""
+    complete: bool = False
+    """All its tables are known, since it was created or dropped by a statement of the stream."""
 
 
 @dataclass(frozen=True, slots=True)

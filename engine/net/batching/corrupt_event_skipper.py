@@ -26,9 +26,9 @@ from engine.net.batching.dropping import (
 )
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.receive_buffer import ReceiveBuffer
+from engine.net.batching.statement_tracker import StatementTracker
 from engine.net.batching.stream_format import FORMAT_EVENTS, StreamFormat
 from engine.net.batching.stream_state import StreamState
-from engine.net.batching.table_book import TableBook
 from engine.pipeline.messages import Corruption
 
 
@@ -38,7 +38,7 @@ class CorruptEventSkipper:
     def __init__(
         self,
         skips: Sequence[Corruption],
-        book: TableBook,
+        statements: StatementTracker,
         cutter: Cutter,
         buffer: ReceiveBuffer,
         state: StreamState,
@@ -50,7 +50,7 @@ class CorruptEventSkipper:
         self._cutter = cutter
         self._buffer = buffer
         self._state = state
-        self._book = book
+        self._statements = statements
         self._format = stream_format
         self._is_file = is_file
         self._unsure: Corruption | None = None
@@ -117,8 +117,7 @@ class CorruptEventSkipper:
         record = self._drop.record(self._state.position, rest_of_file)
         yield self._cutter.dropped(record, self._drop.gtid_event, following)
         self._drop = None
-        # A dropped statement may have altered any table.
-        self._book.forget_definitions()
+        self._statements.lose(record)
         self._cutter.restart()
         self.set_stop()
 

@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from engine.binlog.table_definition import ColumnDefinition, unpack
+from engine.binlog.table_definition import ColumnDefinition
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
@@ -204,7 +204,7 @@ def test_members_are_what_select_gives(server, connection, mode):
         owner.execute(f"CREATE TABLE described.members (e ENUM({listed}), s SET('x','y'''))")
         owner.execute("INSERT INTO described.members (e) VALUES (1),(2),(3),(4),(5),(6),(7)")
         selected = tuple(row[0] for row in owner.query("SELECT e FROM described.members ORDER BY e + 0"))
-    enum, set_ = unpack(describe_table(connection, "described", "members"))
+    enum, set_ = describe_table(connection, "described", "members").columns
     assert enum.members == selected == MEMBERS
     assert set_.members == ("x", "y'")
 
@@ -219,7 +219,7 @@ def test_columns(server, connection):
         "CREATE TABLE described.`it's` (amount INT UNSIGNED NOT NULL, name VARCHAR(10) CHARACTER SET latin1, "
         f"`bin` VARBINARY(3), id BIGINT, d DOUBLE UNSIGNED, PRIMARY KEY (id, amount){virtual})",
     )
-    columns = {column.name: column for column in unpack(describe_table(connection, "described", "it's"))}
+    columns = {column.name: column for column in describe_table(connection, "described", "it's").columns}
     assert list(columns)[:5] == ["amount", "name", "bin", "id", "d"]
     assert columns["name"] == ColumnDefinition(
         name="name",
@@ -278,7 +278,7 @@ def test_the_columns_are_those_of_the_binlog(shared_server, flavor):
             server.flush_binlog()
             server.execute(f"INSERT INTO hidden.{table} (a, b) VALUES (1, 2)")
             logged = columns_logged(server)
-            described = unpack(describe_table(connection, "hidden", table))
+            described = describe_table(connection, "hidden", table).columns
             assert len(described) == logged, (table, [column.name for column in described])
         tables = [table for (table,) in server.query("SHOW TABLES FROM hidden")]
         assert describe_tables(connection, "hidden", tables) == {

@@ -9,7 +9,6 @@ import pytest
 
 from engine.binlog import event_types as types
 from engine.binlog.position import BinlogPosition
-from engine.binlog.table_changes import ANY_TABLE
 from engine.errors import BinlogError, ConnectionFailed, EngineError
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.outgoing_batch import OutgoingBatch
@@ -17,6 +16,7 @@ from engine.net.batching.stream_position import StreamPosition
 from engine.net.client import statements_ahead
 from engine.net.client.server_queries import SourceFacts
 from engine.net.client.statements_ahead import StatementsAhead, changes_in
+from engine.schema.altered_tables import ANY_TABLE
 from tests.support.batches import feed, packets_of
 from tests.support.binlog_builder import Part, binlog
 from tests.support.made_events import SIGNED_INT, gtid, image, integer, query, rows, table_map, xid

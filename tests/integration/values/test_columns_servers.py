@@ -10,7 +10,7 @@ import pytest
 from engine.binlog.event_types import TABLE_MAP_EVENT
 from engine.binlog.files import read_events
 from engine.binlog.format_description import FormatDescription
-from engine.binlog.table_definition import ColumnDefinition, unpack
+from engine.binlog.table_definition import ColumnDefinition
 from engine.binlog.table_map import TableMap
 from engine.decode.arrow.codec import Options
 from engine.decode.inspect.single_event import decode_rows
@@ -62,7 +62,7 @@ def assert_same_values(server: Server, all_cases: list[Case], *, full_metadata: 
             wants[table] = [value for (value,) in cursor.fetchall()]
     binlog = server.flush_binlog()
     with Connection.open(server.host, server.port, server.user, server.password) as connection:
-        catalog = {table: unpack(describe_table(connection, DATABASE, table)) for table in cases}
+        catalog = {table: describe_table(connection, DATABASE, table).columns for table in cases}
     logged = logged_values(binlog, declared_only(catalog) if full_metadata else catalog)
     assert logged.keys() == wants.keys()
     for table, case in cases.items():

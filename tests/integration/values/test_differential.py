@@ -18,7 +18,6 @@ import pytest
 
 from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
 from engine.binlog.column import Column
-from engine.binlog.table_definition import unpack
 from engine.net.client.connection import Connection
 from engine.net.client.table_columns import describe_table
 from engine.output.reader import Changes
@@ -104,7 +103,7 @@ def play(server: Server, played: Played) -> None:
 
 def catalog_of(server: Server, tables: list[str]) -> Catalog:
     with Connection.open(server.host, server.port, server.user, server.password) as connection:
-        return {table: unpack(describe_table(connection, DATABASE, table)) for table in tables}
+        return {table: describe_table(connection, DATABASE, table).columns for table in tables}
 
 
 @pytest.fixture(scope="module", params=FLAVORS)

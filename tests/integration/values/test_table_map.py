@@ -17,7 +17,7 @@ from engine.binlog.definition_fit import declared_type, mismatch
 from engine.binlog.field_types import FieldType as F
 from engine.binlog.files import read_events
 from engine.binlog.format_description import FormatDescription
-from engine.binlog.table_definition import ColumnDefinition, unpack
+from engine.binlog.table_definition import ColumnDefinition
 from engine.binlog.table_map import CatalogMismatch, TableMap
 from engine.decode.arrow.codec import Options
 from engine.decode.tables.table_decoder import make_decoder
@@ -269,8 +269,8 @@ def test_types_of_plugins_are_taken_as_they_come():
 def test_columns_by_the_catalog():
     event = table_map_event([F.LONG, F.STRING], b"\xf7\x01")
     catalog = (
-        info("int unsigned", name="number"),
-        info("enum('x','y')", name="kind", charset="latin1", visible=False),
+        info("int unsigned", name="number", nullable=False),
+        info("enum('x','y')", name="kind", charset="latin1", visible=False, nullable=False),
     )
     table_map = TableMap.parse(event, PLAIN)
     number, kind = table_map.columns(catalog)
@@ -341,7 +341,7 @@ def test_catalogs_of_real_servers_fit(full_server):
     table_map = written_table_map(full_server.flush_binlog(), "all_types")
     connection = Connection.open(full_server.host, full_server.port, full_server.user, full_server.password)
     with connection:
-        catalog = unpack(describe_table(connection, "maps", "all_types"))
+        catalog = describe_table(connection, "maps", "all_types").columns
     assert table_map.mismatch(catalog) is None
     named = {column.name: column for column in table_map.columns(catalog)}
     assert list(named) == [column.name for column in catalog]
@@ -391,7 +391,7 @@ def test_an_altered_table_is_noticed(full_server):
     full_server.execute("ALTER TABLE altered MODIFY b VARCHAR(50)")
     connection = Connection.open(full_server.host, full_server.port, full_server.user, full_server.password)
     with connection:
-        catalog = unpack(describe_table(connection, "maps", "altered"))
+        catalog = describe_table(connection, "maps", "altered").columns
     assert table_map.mismatch(catalog).startswith("column b: varchar(50) in the catalog, varchar(")
 
 

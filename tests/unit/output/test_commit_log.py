@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.binlog.position import SourcePosition
 from engine.output import commit_log
-from engine.output.commit import Malformed, Summary
+from engine.output.commit import Summary
 from engine.output.commit_log import (
     Commit,
     CommitLog,
@@ -23,6 +23,9 @@ from engine.output.commit_log import (
     SchemaVersion,
 )
 from engine.output.files import table_folder
+from engine.output.log_json import Malformed
+from engine.output.schema_state import LoggedChange
+from tests.support.schema_changes import ORDERS, defined, learned
 
 SCHEMAS = [pa.schema([(f"column{n}", pa.int32())]) for n in range(1, 4)]
 
@@ -33,7 +36,7 @@ def short_segments(monkeypatch):
 
 
 def commit(version: int) -> Commit:
-    """A commit of one file; every fourth one changes the schema."""
+    """A commit of one file; every fourth one changes the schema, every third one the table's definition."""
     schema_version = version // 4 + 1
     arrow = SCHEMAS[schema_version % 3].serialize().to_pybytes()
     file = DataFile(
@@ -57,6 +60,9 @@ def commit(version: int) -> Commit:
         version * 10 + 10,
         1_700_000_000,
         {"zero_dates": 1},
+        (LoggedChange(version * 10, learned(defined(ORDERS, version // 3 + 1, "id"))),)
+        if version % 3 == 0
+        else (),
     )
 
 
@@ -80,6 +86,8 @@ def check(out: Path, last: int) -> None:
         summary = log.summary_at(last)
         assert summary.totals["shop", "orders"].rows == 10 * (last + 1)
         assert summary.counters == {"zero_dates": last + 1}
+        (definition,) = log.schema_state_at(last).changes()
+        assert definition.change.tables == (defined(ORDERS, last // 3 + 1, "id"),)
 
 
 def test_an_output_that_is_not_there_is_empty(tmp_path):

@@ -1,0 +1,389 @@
+"""Reads ALTER TABLE, CREATE INDEX and DROP INDEX into the actions that change columns or rows.
+
+A table gives the reader of each clause by its first words; clauses without effect are stepped over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from engine.schema.column_clauses import read_column, read_default
+from engine.schema.create_table import (
+    read_key,
+    read_key_algorithm,
+    read_key_columns,
+    read_period,
+    starts_key,
+)
+from engine.schema.statements import (
+    Action,
+    AddColumn,
+    AddKey,
+    AddPeriod,
+    AlterTable,
+    ChangeColumn,
+    ConvertCharset,
+    DropColumn,
+    DropKey,
+    ExchangePartition,
+    LoseRows,
+    PartitionToTable,
+    RenameColumn,
+    RenameTo,
+    SetDefault,
+    SetOptions,
+    SetVersioning,
+    SetVisibility,
+    TableToPartition,
+)
+from engine.schema.table_options import OptionFields, read_option, skip_partitions
+from engine.schema.token_reader import TokenReader
+
+_EXECUTION = frozenset({"ALGORITHM", "LOCK"})
+_PARTITION_VERBS_WITHOUT_LOSS = frozenset(
+    {"ANALYZE", "CHECK", "COALESCE", "OPTIMIZE", "REBUILD", "REORGANIZE", "REPAIR"}
+)
+
+
+def read_alter_table(reader: TokenReader, *, ignore: bool) -> AlterTable:
+    """The statement from after TABLE. Raises `UnexpectedTokenError`."""
+    if_exists = reader.take("IF", "EXISTS")
+    table = reader.table()
+    skip_wait(reader)
+    actions: list[Action] = []
+    while not reader.at_end:
+        actions.extend(_clause(reader))
+        if not reader.take(",") and not reader.at_end and not reader.ahead("PARTITION"):
+            raise reader.unexpected("a comma")
+    return AlterTable(table, tuple(actions), if_exists, ignore)
+
+
+def read_create_index(reader: TokenReader, kind: str, *, replace: bool) -> AlterTable:
+    """CREATE INDEX from after INDEX; `kind`: the word before it, if any. Raises `UnexpectedTokenError`."""
+    if_not_exists = reader.take("IF", "NOT", "EXISTS")
+    name = reader.name()
+    hashed = read_key_algorithm(reader)
+    reader.expect("ON")
+    table = reader.table()
+    skip_wait(reader)
+    key = read_key_columns(reader, kind, hashed=hashed, if_not_exists=if_not_exists)
+    _expect_execution_options(reader)
+    actions: list[Action] = [DropKey(name, if_exists=True)] if replace else []
+    if key is not None:
+        actions.append(AddKey(key))
+    return AlterTable(table, tuple(actions))
+
+
+def read_drop_index(reader: TokenReader) -> AlterTable:
+    """DROP INDEX from after INDEX. Raises `UnexpectedTokenError`."""
+    if_exists = reader.take("IF", "EXISTS")
+    name = reader.name()
+    reader.expect("ON")
+    table = reader.table()
+    skip_wait(reader)
+    _expect_execution_options(reader)
+    return AlterTable(table, (DropKey(name, if_exists),))
+
+
+def skip_wait(reader: TokenReader) -> None:
+    """Step over MariaDB's WAIT n and NOWAIT."""
+    if reader.take("WAIT"):
+        reader.number()
+    else:
+        reader.take("NOWAIT")
+
+
+def _expect_execution_options(reader: TokenReader) -> None:
+    while not reader.at_end:
+        skip_wait(reader)
+        if reader.take_one_of(_EXECUTION):
+            reader.take("=")
+            reader.step()
+        elif not reader.at_end:
+            raise reader.unexpected("the end")
+
+
+def _clause(reader: TokenReader) -> Iterator[Action]:
+    read = _CLAUSES.get(reader.upper)
+    if read is not None:
+        start = reader.position
+        reader.step()
+        action = read(reader)
+        if action is not None:
+            yield from action
+            return
+        reader.position = start
+    options = OptionFields()
+    if not read_option(reader, options):
+        raise reader.unexpected("a clause of ALTER TABLE")
+    # Options may follow each other without commas.
+    while reader.upper not in _CLAUSES and read_option(reader, options):
+        pass
+    yield SetOptions(options.frozen())
+
+
+Actions = tuple[Action, ...] | list[Action] | None
+"""None: the first word is not the clause that it looked like, but an option's name."""
+
+
+def _add(reader: TokenReader) -> Actions:
+    if reader.take("SYSTEM", "VERSIONING"):
+        return [SetVersioning(True)]
+    if reader.ahead("PERIOD", "FOR"):
+        return [AddPeriod(read_period(reader))]
+    if reader.take("PARTITION"):
+        _skip_partition_clause(reader)
+        return []
+    if starts_key(reader):
+        key = read_key(reader)
+        return [AddKey(key)] if key is not None else []
+    reader.take("COLUMN")
+    if_not_exists = reader.take("IF", "NOT", "EXISTS")
+    if reader.take("("):
+        return _added_list(reader, if_not_exists)
+    column = read_column(reader)
+    return [AddColumn(column, _place(reader), if_not_exists)]
+
+
+def _added_list(reader: TokenReader, if_not_exists: bool) -> list[Action]:
+    actions: list[Action] = []
+    while True:
+        if reader.ahead("PERIOD", "FOR"):
+            actions.append(AddPeriod(read_period(reader)))
+        elif starts_key(reader):
+            key = read_key(reader)
+            if key is not None:
+                actions.append(AddKey(key))
+        else:
+            actions.append(AddColumn(read_column(reader), None, if_not_exists))
+        if not reader.take(","):
+            break
+    reader.expect(")")
+    return actions
+
+
+def _place(reader: TokenReader) -> str | None:
+    if reader.take("FIRST"):
+        return ""
+    return reader.column() if reader.take("AFTER") else None
+
+
+def _drop(reader: TokenReader) -> Actions:
+    if reader.take("SYSTEM", "VERSIONING"):
+        return [SetVersioning(False)]
+    if reader.take("PERIOD", "FOR"):
+        reader.take("IF", "EXISTS")
+        reader.name()
+        return []
+    if reader.take("PARTITION"):
+        _skip_partition_clause(reader)
+        return [LoseRows()]
+    if reader.take("PRIMARY", "KEY"):
+        return [DropKey(None)]
+    if reader.take("FOREIGN", "KEY") or reader.take("CHECK"):
+        reader.take("IF", "EXISTS")
+        reader.name()
+        return []
+    if reader.take("INDEX") or reader.take("KEY") or reader.take("CONSTRAINT"):
+        if_exists = reader.take("IF", "EXISTS")
+        return [DropKey(reader.name(), if_exists)]
+    reader.take("COLUMN")
+    if_exists = reader.take("IF", "EXISTS")
+    action = DropColumn(reader.column(), if_exists)
+    if not reader.take("RESTRICT"):
+        reader.take("CASCADE")
+    return [action]
+
+
+def _change(reader: TokenReader) -> Actions:
+    reader.take("COLUMN")
+    if_exists = reader.take("IF", "EXISTS")
+    name = reader.column()
+    column = read_column(reader)
+    return [ChangeColumn(name, column, _place(reader), if_exists)]
+
+
+def _modify(reader: TokenReader) -> Actions:
+    reader.take("COLUMN")
+    if_exists = reader.take("IF", "EXISTS")
+    column = read_column(reader)
+    return [ChangeColumn(column.name, column, _place(reader), if_exists)]
+
+
+def _rename(reader: TokenReader) -> Actions:
+    if reader.take("COLUMN"):
+        if_exists = reader.take("IF", "EXISTS")
+        name = reader.column()
+        reader.expect("TO")
+        return [RenameColumn(name, reader.column(), if_exists)]
+    if reader.take("INDEX") or reader.take("KEY"):
+        reader.take("IF", "EXISTS")
+        reader.name()
+        reader.expect("TO")
+        reader.name()
+        return []
+    if not (reader.take("TO") or reader.take("AS")):
+        reader.take("=")
+    return [RenameTo(reader.table())]
+
+
+def _alter(reader: TokenReader) -> Actions:
+    if reader.take("INDEX") or reader.take("KEY"):
+        reader.take("IF", "EXISTS")
+        reader.name()
+        reader.skip_clause()
+        return []
+    if reader.take("CHECK") or reader.take("CONSTRAINT"):
+        reader.name()
+        reader.skip_clause()
+        return []
+    reader.take("COLUMN")
+    if_exists = reader.take("IF", "EXISTS")
+    name = reader.column()
+    if reader.take("DROP"):
+        reader.expect("DEFAULT")
+        return [SetDefault(name, None, if_exists)]
+    reader.expect("SET")
+    if reader.take("DEFAULT"):
+        return [SetDefault(name, read_default(reader), if_exists)]
+    visible = reader.take("VISIBLE")
+    if not visible:
+        reader.expect("INVISIBLE")
+    return [SetVisibility(name, visible)]
+
+
+def _convert(reader: TokenReader) -> Actions:
+    if reader.take("PARTITION"):
+        reader.name()
+        reader.expect("TO", "TABLE")
+        table = reader.table()
+        reader.skip_clause()
+        return [LoseRows(), PartitionToTable(table)]
+    if reader.take("TABLE"):
+        table = reader.table()
+        reader.expect("TO")
+        reader.skip_clause()
+        return [LoseRows(), TableToPartition(table)]
+    reader.expect("TO")
+    if not reader.take("CHARSET"):
+        if not reader.take("CHARACTER"):
+            reader.expect("CHAR")
+        reader.expect("SET")
+    charset = reader.charset()
+    collation = None
+    if reader.take("COLLATE"):
+        reader.take("=")
+        collation = reader.charset()
+    return [ConvertCharset(charset, collation)]
+
+
+def _exchange(reader: TokenReader) -> Actions:
+    reader.expect("PARTITION")
+    reader.name()
+    reader.expect("WITH", "TABLE")
+    table = reader.table()
+    if reader.take("WITH") or reader.take("WITHOUT"):
+        reader.expect("VALIDATION")
+    return [ExchangePartition(table)]
+
+
+def _truncate(reader: TokenReader) -> Actions:
+    reader.expect("PARTITION")
+    _skip_partition_clause(reader)
+    return [LoseRows()]
+
+
+def _partition_without_loss(reader: TokenReader) -> Actions:
+    if not reader.take("PARTITION"):
+        return None
+    _skip_partition_clause(reader)
+    return []
+
+
+def _tablespace(reader: TokenReader) -> Actions:
+    """DISCARD and IMPORT [PARTITION …] TABLESPACE."""
+    while not reader.take("TABLESPACE"):
+        reader.step()
+    return [LoseRows()]
+
+
+def _skip_partition_clause(reader: TokenReader) -> None:
+    """Names of partitions may be separated by commas, so a partition clause goes on to the end."""
+    while not reader.at_end:
+        reader.step()
+
+
+def _partition_by(reader: TokenReader) -> Actions:
+    skip_partitions(reader)
+    return []
+
+
+def _order_by(reader: TokenReader) -> Actions:
+    reader.expect("BY")
+    while True:
+        reader.column()
+        if not reader.take("ASC"):
+            reader.take("DESC")
+        # A clause after ORDER BY would start with a word that cannot be a column's name.
+        if not (reader.upper == "," and reader.following().upper not in _CLAUSES):
+            return []
+        reader.step()
+
+
+def _remove(reader: TokenReader) -> Actions:
+    reader.expect("PARTITIONING")
+    return []
+
+
+def _keys(reader: TokenReader) -> Actions:
+    reader.expect("KEYS")
+    return []
+
+
+def _execution(reader: TokenReader) -> Actions:
+    reader.take("=")
+    reader.step()
+    return []
+
+
+def _validation(reader: TokenReader) -> Actions:
+    return [] if reader.take("VALIDATION") else None
+
+
+def _nothing(reader: TokenReader) -> Actions:
+    return []
+
+
+def _secondary(reader: TokenReader) -> Actions:
+    """SECONDARY_LOAD and SECONDARY_UNLOAD [PARTITION (…)]."""
+    reader.skip_clause()
+    return []
+
+
+_CLAUSES: Mapping[str, Callable[[TokenReader], Actions]] = {
+    "ADD": _add,
+    "DROP": _drop,
+    "CHANGE": _change,
+    "MODIFY": _modify,
+    "RENAME": _rename,
+    "ALTER": _alter,
+    "CONVERT": _convert,
+    "EXCHANGE": _exchange,
+    "TRUNCATE": _truncate,
+    **dict.fromkeys(_PARTITION_VERBS_WITHOUT_LOSS, _partition_without_loss),
+    "DISCARD": _tablespace,
+    "IMPORT": _tablespace,
+    "PARTITION": _partition_by,
+    "ORDER": _order_by,
+    "REMOVE": _remove,
+    "ENABLE": _keys,
+    "DISABLE": _keys,
+    "FORCE": _nothing,
+    "ALGORITHM": _execution,
+    "LOCK": _execution,
+    "WITH": _validation,
+    "WITHOUT": _validation,
+    "SECONDARY_LOAD": _secondary,
+    "SECONDARY_UNLOAD": _secondary,
+}
+"""First word of a clause → its reader."""

@@ -1,0 +1,385 @@
+"""ALTER TABLE: from a table and the statement to the table afterwards, and what happened to its rows.
+
+All clauses of a statement refer to the table as it was, and columns get their places in the order of the
+clauses, as in the servers' `mysql_prepare_alter_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from engine.binlog.table_definition import ColumnDefinition
+from engine.schema.collations import BINARY, WIDTH, canonical, charset_of_collation
+from engine.schema.column_types import (
+    TEXT_TYPES,
+    UncertainError,
+    converted_type,
+    resolve_collation,
+    shows_binary,
+    to_binary,
+)
+from engine.schema.columns import (
+    define_column,
+    takes_current_time,
+    with_collation,
+    with_current_time,
+)
+from engine.schema.constants import constant_text, implicit_text
+from engine.schema.conversions import keeps_values
+from engine.schema.hidden_columns import (
+    column_keys,
+    hash_columns,
+    is_hash,
+    split_hidden,
+    version_columns,
+)
+from engine.schema.session import StatementSession
+from engine.schema.statements import (
+    AddColumn,
+    AddKey,
+    AddPeriod,
+    AlterTable,
+    ChangeColumn,
+    ColumnClause,
+    ConvertCharset,
+    Default,
+    DropColumn,
+    DropKey,
+    LoseRows,
+    RenameColumn,
+    RenameTo,
+    SetDefault,
+    SetOptions,
+    SetVersioning,
+    SetVisibility,
+)
+from engine.schema.table_state import (
+    TableState,
+    may_be_row_end,
+    row_end,
+    with_not_null,
+    with_primary_key,
+    with_row_end,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """The table after the statement, and what became of its rows."""
+
+    state: TableState
+    previous_names: tuple[str | None, ...]
+    """For each column its name before; None for a new one."""
+    filled: tuple[str | None, ...]
+    """For each new column the value that rows got; None for NULL and for other columns."""
+    rewritten: bool
+    """Values changed in a way that the definitions do not contain."""
+
+
+@dataclass(slots=True)
+class _Column:
+    """A column on its way through the statement."""
+
+    definition: ColumnDefinition
+    before: ColumnDefinition | None
+    """As it was, None for a new column."""
+    clause: ColumnClause | None = None
+    """Its declaration in the statement."""
+
+
+def alter_table(
+    statement: AlterTable, table: TableState, session: StatementSession, database_collation: str | None
+) -> Altered:
+    """The effect of the statement. Raises `UncertainError` if it does not follow from what is known."""
+    return _Alteration(statement, table, session, database_collation).result()
+
+
+def loses_rows(statement: AlterTable) -> bool:
+    """Whether rows are changed or removed, as far as the statement alone shows it."""
+    loses = any(
+        isinstance(action, LoseRows) or (isinstance(action, SetVersioning) and not action.versioned)
+        for action in statement.actions
+    )
+    return loses or (
+        statement.ignore and any(isinstance(action, AddKey | ChangeColumn) for action in statement.actions)
+    )
+
+
+def fills_rows(statement: AlterTable) -> bool:
+    """Whether existing rows may get other values, whatever the table's definition is."""
+    return any(_fills(action) for action in statement.actions)
+
+
+def _fills(action: object) -> bool:
+    if isinstance(action, AddColumn):
+        column = action.column
+        null = column.default is None or column.default.kind == "null"
+        return not null or column.nullable is False or column.generated is not None or column.primary
+    return isinstance(action, ChangeColumn | ConvertCharset)
+
+
+class _Alteration:
+    def __init__(
+        self,
+        statement: AlterTable,
+        table: TableState,
+        session: StatementSession,
+        database_collation: str | None,
+    ) -> None:
+        self._session = session
+        self._database_collation = database_collation
+        declared, self._hidden = split_hidden(table.columns)
+        self._before = declared
+        self._names = {column.name.casefold() for column in declared}
+        self._primary = [
+            column.name
+            for column in sorted(declared, key=lambda column: column.primary_key or 0)
+            if column.primary_key is not None
+        ]
+        self._actions = [action for action in statement.actions if not self._is_skipped(action)]
+        self._collation = self._table_collation(table.collation)
+        self._rewritten = loses_rows(statement)
+        self._columns: list[_Column] = []
+
+    def result(self) -> Altered:
+        clauses = [action.column for action in self._actions if isinstance(action, AddColumn | ChangeColumn)]
+        self._place()
+        self._set_current_time()
+        self._set_attributes()
+        self._convert()
+        self._set_primary_key(clauses)
+        self._set_periods()
+        hidden = self._hidden_columns(clauses)
+        self._columns += hidden
+        for column in self._columns:
+            before, after = column.before, column.definition
+            if before is not None and not keeps_values(before, after, self._session.strict):
+                self._rewritten = self._rewritten or before != after
+            if before is None and column not in hidden and (after.computed_default or after.generated):
+                self._rewritten = True
+        return Altered(
+            TableState(tuple(column.definition for column in self._columns), self._collation),
+            tuple(None if column.before is None else column.before.name for column in self._columns),
+            tuple(_filled(column, self._session) for column in self._columns),
+            self._rewritten,
+        )
+
+    def _is_skipped(self, action: object) -> bool:
+        """Whether IF [NOT] EXISTS cancels the clause; of two equal ADD COLUMN it cancels the second."""
+        if isinstance(action, AddColumn) and action.if_not_exists:
+            name = action.column.name.casefold()
+            exists = name in self._names
+            self._names.add(name)
+            return exists
+        if isinstance(action, ChangeColumn | RenameColumn | DropColumn | SetDefault) and action.if_exists:
+            return action.name.casefold() not in self._names
+        if isinstance(action, AddKey) and action.key.primary and action.key.if_not_exists:
+            return bool(self._primary)
+        return False
+
+    def _table_collation(self, collation: str | None) -> str | None:
+        for action in self._actions:
+            if isinstance(action, SetOptions):
+                options = action.options
+                collation = resolve_collation(
+                    options.charset, options.collation, self._session, collation, self._database_collation
+                )
+            elif isinstance(action, ConvertCharset):
+                collation = self._conversion(action)
+        return collation
+
+    def _conversion(self, action: ConvertCharset) -> str:
+        collation = resolve_collation(
+            action.charset, action.collation, self._session, None, self._database_collation
+        )
+        if collation is None:
+            raise UncertainError("the database's default character set is not known")
+        return collation
+
+    def _place(self) -> None:
+        """Drop, change, rename and add columns."""
+        dropped = {self._known(action.name) for action in self._actions if isinstance(action, DropColumn)}
+        changes = {
+            self._known(action.name): action for action in self._actions if isinstance(action, ChangeColumn)
+        }
+        renames = {
+            self._known(action.name): action.new_name
+            for action in self._actions
+            if isinstance(action, RenameColumn)
+        }
+        for before in self._before:
+            key = before.name.casefold()
+            if key in dropped:
+                continue
+            change = changes.get(key)
+            if change is not None:
+                if change.after is None:
+                    self._columns.append(self._declared(change.column, before))
+            else:
+                name = renames.get(key, before.name)
+                self._columns.append(_Column(replace(before, name=name), before))
+        by_name = {column.name.casefold(): column for column in self._before}
+        for action in self._actions:
+            if isinstance(action, AddColumn):
+                self._insert(self._declared(action.column, None), action.after)
+            elif isinstance(action, ChangeColumn) and action.after is not None:
+                self._insert(self._declared(action.column, by_name[action.name.casefold()]), action.after)
+
+    def _declared(self, clause: ColumnClause, before: ColumnDefinition | None) -> _Column:
+        """A column as the statement declares it; it keeps its place in the primary key."""
+        definition = define_column(clause, self._session, self._collation)
+        if before is not None:
+            definition = replace(definition, primary_key=before.primary_key)
+        return _Column(definition, before, clause)
+
+    def _known(self, name: str) -> str:
+        """The case-folded name of a column that the table has. Raises `UncertainError`."""
+        key = name.casefold()
+        if key not in self._names:
+            raise UncertainError(f"the definition has no column {name}")
+        return key
+
+    def _insert(self, column: _Column, after: str | None) -> None:
+        if after is None:
+            self._columns.append(column)
+        elif after == "":
+            self._columns.insert(0, column)
+        else:
+            self._columns.insert(self._index(after) + 1, column)
+
+    def _index(self, name: str) -> int:
+        """The place of a column by its new name or, if there is none, by its old one."""
+        key = name.casefold()
+        for index, column in enumerate(self._columns):
+            if column.definition.name.casefold() == key:
+                return index
+        for index, column in enumerate(self._columns):
+            if column.before is not None and column.before.name.casefold() == key:
+                return index
+        raise UncertainError(f"the definition has no column {name}")
+
+    def _set_current_time(self) -> None:
+        """Without explicit_defaults_for_timestamp, for the table's first TIMESTAMP column."""
+        for column in self._columns:
+            if column.definition.data_type == "timestamp":
+                if column.clause is not None and takes_current_time(column.clause, self._session):
+                    column.definition = with_current_time(column.definition)
+                return
+
+    def _set_attributes(self) -> None:
+        for action in self._actions:
+            if isinstance(action, SetDefault):
+                column = self._columns[self._index(action.name)]
+                default = action.default or Default("null")
+                column.definition = replace(
+                    column.definition,
+                    default=constant_text(default, column.definition.column_type, self._session),
+                    computed_default=default.kind == "computed",
+                )
+            elif isinstance(action, SetVisibility):
+                column = self._columns[self._index(action.name)]
+                column.definition = replace(column.definition, visible=action.visible)
+
+    def _convert(self) -> None:
+        """CONVERT TO CHARACTER SET: all text columns."""
+        for action in self._actions:
+            if isinstance(action, ConvertCharset):
+                collation = self._conversion(action)
+                for column in self._columns:
+                    column.definition = self._converted(column.definition, collation)
+
+    def _converted(self, column: ColumnDefinition, collation: str) -> ColumnDefinition:
+        if column.data_type not in TEXT_TYPES or column.charset in (None, BINARY):
+            return column
+        if collation == BINARY:
+            return self._binary(column)
+        old, new = WIDTH[canonical(column.charset or "")], WIDTH[charset_of_collation(collation) or ""]
+        column_type = converted_type(column.column_type, old, new)
+        return with_collation(replace(column, column_type=column_type), collation, self._session)
+
+    def _binary(self, column: ColumnDefinition) -> ColumnDefinition:
+        column_type = to_binary(column.column_type)
+        shown = shows_binary(column_type, self._session)
+        charset = BINARY if shown else None
+        return replace(column, column_type=column_type, charset=charset, collation=charset)
+
+    def _set_primary_key(self, clauses: Sequence[ColumnClause]) -> None:
+        keyed = [column for column in self._columns if column.before and column.before.primary_key]
+        keyed.sort(key=lambda column: (column.before and column.before.primary_key) or 0)
+        names = [column.definition.name for column in keyed]
+        end = self._row_end(clauses, names)
+        for action in self._actions:
+            if isinstance(action, DropKey) and action.of_primary:
+                names = []
+        for clause in clauses:
+            if clause.primary:
+                names = [clause.name]
+        for action in self._actions:
+            if isinstance(action, AddKey) and action.key.primary:
+                names = [part.column for part in action.key.parts]
+                if (
+                    self._session.mariadb
+                    and end is None
+                    and any(may_be_row_end(column) for column in self._before)
+                ):
+                    raise UncertainError("whether the primary key contains a ROW END is not known")
+        definitions = with_primary_key(
+            [column.definition for column in self._columns], with_row_end(names, end), self._session
+        )
+        for column, definition in zip(self._columns, definitions, strict=True):
+            column.definition = definition
+
+    def _row_end(self, clauses: Sequence[ColumnClause], primary_key: Sequence[str]) -> str | None:
+        """MariaDB: the declared ROW END that belongs to the primary key, as far as it is known."""
+        if not self._session.mariadb:
+            return None
+        if primary_key:
+            last = self._columns[self._index(primary_key[-1])]
+            if last.before is not None and may_be_row_end(last.before):
+                return primary_key[-1]
+        return row_end(clauses)
+
+    def _set_periods(self) -> None:
+        ends = [
+            name
+            for action in self._actions
+            if isinstance(action, AddPeriod) and not action.period.of_system
+            for name in (action.period.start, action.period.end)
+        ]
+        definitions = with_not_null([column.definition for column in self._columns], ends)
+        for column, definition in zip(self._columns, definitions, strict=True):
+            column.definition = definition
+
+    def _hidden_columns(self, clauses: Sequence[ColumnClause]) -> list[_Column]:
+        """The columns that MariaDB adds at the end. Raises `UncertainError`."""
+        if any(map(is_hash, self._hidden)) and not self._only_renames:
+            raise UncertainError("which unique keys need a hash afterwards is not known")
+        versions, engine = self._hidden, None
+        keys = column_keys(clauses)
+        for action in self._actions:
+            if isinstance(action, SetVersioning):
+                versions = version_columns() if action.versioned and row_end(clauses) is None else []
+            elif isinstance(action, AddKey):
+                keys.append(action.key)
+            elif isinstance(action, SetOptions):
+                engine = action.options.engine
+        by_name = {column.definition.name.casefold(): column.definition for column in self._columns}
+        hashes = hash_columns(keys, by_name, engine, self._session)
+        kept = {column.name: column for column in self._hidden}
+        return [_Column(column, kept.get(column.name)) for column in (*versions, *hashes)]
+
+    @property
+    def _only_renames(self) -> bool:
+        """Whether nothing but the table's name changes."""
+        return bool(self._actions) and all(isinstance(action, RenameTo) for action in self._actions)
+
+
+def _filled(column: _Column, session: StatementSession) -> str | None:
+    """What rows that existed got in a new column."""
+    definition = column.definition
+    if column.before is not None or definition.computed_default or definition.generated:
+        return None
+    if definition.default is not None:
+        return definition.default
+    return None if definition.nullable else implicit_text(definition, session)

@@ -1,0 +1,297 @@
+"""A column's full type as information_schema shows it, from the type clause and the session.
+
+Servers differ in display widths, in the names of some types, and in what becomes of lengths that do not fit;
+each rule here is one of the servers' (`Create_field::init` and `Field::sql_type` in their sources).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from engine.errors import EngineError
+from engine.schema.collations import (
+    BINARY,
+    DEFAULT,
+    WIDTH,
+    binary_collation,
+    charset_of_collation,
+    default_collation,
+)
+from engine.schema.session import StatementSession
+from engine.schema.statements import TypeClause
+
+TEXT_TYPES = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
+_BINARY_FORMS = {
+    "char": "binary",
+    "varchar": "varbinary",
+    "tinytext": "tinyblob",
+    "text": "blob",
+    "mediumtext": "mediumblob",
+    "longtext": "longblob",
+}
+"""Text type → its type with the character set `binary`."""
+_INTEGER_WIDTHS = {
+    "tinyint": (4, 3),
+    "smallint": (6, 5),
+    "mediumint": (9, 8),
+    "int": (11, 10),
+    "bigint": (20, 20),
+}
+"""Integer type → default display width, signed and unsigned."""
+_WIDTHS_HIDDEN_SINCE = (8, 0, 19)
+_GEOMCOLLECTION_SINCE = (8, 0, 11)
+_BINARY_IS_HIDDEN_SINCE = (8, 0, 0)
+"""MySQL shows no character set for ENUM and SET columns with the character set `binary`."""
+_EMPTY_TEXT_IS_TINY_SINCE = (8, 0, 0)
+"""MySQL makes TINYTEXT of TEXT(0)."""
+_BLOB_SIZES = ((0xFF, "tiny"), (0xFFFF, ""), (0xFFFFFF, "medium"), (0xFFFFFFFF, "long"))
+"""Bytes that fit → the prefix of the type's name."""
+_LONGEST_VARCHAR = 0xFFFF
+"""Bytes."""
+_FLOAT_DIGITS = 24
+"""Binary digits of precision up to which FLOAT(p) is FLOAT."""
+_DEFAULT_VECTOR_DIMENSIONS = 2048
+_ESCAPES = str.maketrans({"\\": "\\\\", "\0": "\\0", "\n": "\\n", "\r": "\\r", "'": "''"})
+
+
+class UncertainError(EngineError):
+    """What a statement leads to does not follow from what is known."""
+
+
+def resolve_type(
+    clause: TypeClause, session: StatementSession, table_collation: str | None
+) -> tuple[str, str | None]:
+    """The full type, and the canonical collation of text. Raises `UncertainError`.
+
+    `table_collation`: the table's default, None if not known.
+    """
+    name, collation = clause.name, None
+    if name == "json" and session.mariadb:
+        clause = TypeClause("longtext", charset=clause.charset, collation=clause.collation or "utf8mb4_bin")
+        name = "longtext"
+    if name in TEXT_TYPES:
+        collation = _collation(clause, session, table_collation)
+        if collation == BINARY and name in _BINARY_FORMS:
+            name, collation = _BINARY_FORMS[name], None
+    form = _FORMS.get(name)
+    text = name if form is None else form(clause, session, name, _width(collation))
+    if clause.compressed:
+        text += " /*M!100301 COMPRESSED*/"
+    if collation == BINARY and not shows_binary(name, session):
+        collation = None
+    return text, collation
+
+
+def shows_binary(column_type: str, session: StatementSession) -> bool:
+    """Whether the character set `binary` of a column of this type is shown."""
+    hidden = not session.mariadb and session.version >= _BINARY_IS_HIDDEN_SINCE
+    return not hidden and column_type.startswith(("enum", "set"))
+
+
+def resolve_collation(
+    charset: str | None,
+    collation: str | None,
+    session: StatementSession,
+    inherited: str | None,
+    container: str | None = None,
+) -> str | None:
+    """The canonical collation that a character set, a collation, or neither of them stand for.
+
+    `inherited`: the collation without another; `container`: of the database, or of the server for a database,
+    to which the word DEFAULT refers. Raises `UncertainError` for unknown names.
+    """
+    if charset == DEFAULT:
+        charset, inherited = None, container
+        if session.mariadb:
+            inherited = default_collation(_charset(container), session.flavor, session.version)
+    if collation == DEFAULT:
+        if not session.mariadb:
+            return container
+        return session.default_collation(charset or _charset(inherited))
+    if collation is not None:
+        if charset_of_collation(collation) is not None:
+            return collation
+        # MariaDB: a collation without a character set, which is that of the context.
+        return f"{charset or _charset(inherited)}_{collation}"
+    if charset is None:
+        return inherited
+    named = session.default_collation(charset)
+    if named is None:
+        raise UncertainError(f"the character set {charset} is not known")
+    return named
+
+
+def _charset(collation: str | None) -> str:
+    charset = None if collation is None else charset_of_collation(collation)
+    if charset is None:
+        raise UncertainError("the default character set is not known")
+    return charset
+
+
+def _collation(clause: TypeClause, session: StatementSession, table_collation: str | None) -> str:
+    collation = resolve_collation(clause.charset, clause.collation, session, table_collation)
+    if collation is None:
+        raise UncertainError("the table's default character set is not known")
+    if clause.binary and clause.collation is None:
+        return binary_collation(charset_of_collation(collation) or BINARY)
+    return collation
+
+
+def _width(collation: str | None) -> int:
+    charset = None if collation is None else charset_of_collation(collation)
+    return WIDTH[charset] if charset is not None else 1
+
+
+def _hides_widths(session: StatementSession) -> bool:
+    return not session.mariadb and session.version >= _WIDTHS_HIDDEN_SINCE
+
+
+def _signed(clause: TypeClause, text: str) -> str:
+    """With the attributes of numbers; ZEROFILL implies UNSIGNED."""
+    if clause.unsigned or clause.zerofill:
+        text += " unsigned"
+    return text + " zerofill" if clause.zerofill else text
+
+
+def _integer(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    unsigned = clause.unsigned or clause.zerofill
+    shown = (clause.lengths[0] if clause.lengths else 0) or _INTEGER_WIDTHS[name][unsigned]
+    boolean = name == "tinyint" and shown == 1 and not unsigned
+    if _hides_widths(session) and not boolean and not clause.zerofill:
+        return _signed(clause, name)
+    return _signed(clause, f"{name}({shown})")
+
+
+def _boolean(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    return _integer(TypeClause("tinyint", (1,)), session, "tinyint", width)
+
+
+def _serial(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    return _integer(TypeClause("bigint", unsigned=True), session, "bigint", width)
+
+
+def _decimal(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    precision, scale = (*clause.lengths, 0, 0)[:2]
+    if session.oracle and clause.number and not clause.lengths:
+        return "double"
+    return _signed(clause, f"decimal({precision or max(10, scale)},{scale})")
+
+
+def _floating(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    if name == "real":
+        name = "float" if session.real_as_float else "double"
+    if len(clause.lengths) == 2:
+        return _signed(clause, f"{name}({clause.lengths[0]},{clause.lengths[1]})")
+    if clause.lengths and clause.lengths[0] > _FLOAT_DIGITS:
+        name = "double"
+    return _signed(clause, name)
+
+
+def _bit(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    return f"bit({(clause.lengths[0] if clause.lengths else 0) or 1})"
+
+
+def _year(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    if _hides_widths(session):
+        return name
+    return "year(2)" if clause.lengths == (2,) and session.mariadb else "year(4)"
+
+
+def _temporal(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    digits = clause.lengths[0] if clause.lengths else 0
+    return f"{name}({digits})" if digits else name
+
+
+def _fixed_length(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    return f"{name}({clause.lengths[0] if clause.lengths else 1})"
+
+
+def _variable_length(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    if not clause.lengths:
+        raise UncertainError(f"{name} without a length")
+    length = clause.lengths[0]
+    if length * width > _LONGEST_VARCHAR:
+        # Without strict mode, it becomes the smallest TEXT or BLOB that the length fits.
+        return _blob_name(length * width, "text" if name == "varchar" else "blob")
+    return f"{name}({length})"
+
+
+def _blob(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    if session.oracle and name == "blob":
+        name = "longblob"
+    if not clause.lengths or name not in ("text", "blob"):
+        return name
+    if not clause.lengths[0] and (session.mariadb or session.version < _EMPTY_TEXT_IS_TINY_SINCE):
+        return name
+    return _blob_name(clause.lengths[0] * width, name)
+
+
+def _blob_name(size: int, kind: str) -> str:
+    return next((prefix for most, prefix in _BLOB_SIZES if size <= most), "long") + kind
+
+
+def _members(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    members = (member.rstrip(" ") for member in clause.members)
+    return f"{name}({','.join(quote_member(member) for member in members)})"
+
+
+def quote_member(member: str) -> str:
+    """A member of ENUM or SET as a full type contains it."""
+    return "'" + member.translate(_ESCAPES) + "'"
+
+
+def _geometry_collection(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    short = not session.mariadb and session.version >= _GEOMCOLLECTION_SINCE
+    return "geomcollection" if short else name
+
+
+def _vector(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
+    return f"vector({clause.lengths[0] if clause.lengths else _DEFAULT_VECTOR_DIMENSIONS})"
+
+
+_FORMS: Mapping[str, Callable[[TypeClause, StatementSession, str, int], str]] = {
+    **dict.fromkeys(_INTEGER_WIDTHS, _integer),
+    "boolean": _boolean,
+    "serial": _serial,
+    "decimal": _decimal,
+    "float": _floating,
+    "double": _floating,
+    "real": _floating,
+    "bit": _bit,
+    "year": _year,
+    **dict.fromkeys(("time", "datetime", "timestamp"), _temporal),
+    "char": _fixed_length,
+    "binary": _fixed_length,
+    "varchar": _variable_length,
+    "varbinary": _variable_length,
+    "text": _blob,
+    "blob": _blob,
+    "enum": _members,
+    "set": _members,
+    "geometrycollection": _geometry_collection,
+    "vector": _vector,
+}
+"""Type → how its full type is written; the others are their names."""
+
+
+def converted_type(column_type: str, old_width: int, new_width: int) -> str:
+    """The full type of a text column after CONVERT TO CHARACTER SET, which keeps its length in characters.
+
+    Widths: bytes of the longest character of the old and the new character set.
+    """
+    kind = column_type.partition("(")[0].partition(" ")[0]
+    if kind == "varchar":
+        length = int(column_type[len("varchar(") : column_type.index(")")])
+        size = length * new_width
+        return column_type if size <= _LONGEST_VARCHAR else _blob_name(size, "text")
+    for most, prefix in _BLOB_SIZES:
+        if kind == prefix + "text":
+            size = most // old_width * new_width
+            return column_type.replace(kind, _blob_name(size, "text"), 1)
+    return column_type
+
+
+def to_binary(column_type: str) -> str:
+    """The full type of a text column after it got the character set `binary`."""
+    kind = column_type.partition("(")[0]
+    return column_type.replace(kind, _BINARY_FORMS.get(kind, kind), 1)

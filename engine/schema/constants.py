@@ -1,0 +1,168 @@
+"""The constant default of a column as text, as information_schema shows it, and implicit defaults.
+
+A default in a statement is a literal; the server stores it as a value of the column's type, so `'5'` becomes
+`5` in an integer column and `1` becomes `1.00` in a DECIMAL(10,2).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+
+from engine.binlog.table_definition import ColumnDefinition, parse_members
+from engine.schema.session import StatementSession
+from engine.schema.statements import Default
+from engine.schema.temporal_constants import date_text, datetime_text, time_text, year_text
+from engine.schema.type_numbers import numbers
+
+_FLOAT_DIGITS, _DOUBLE_DIGITS = 6, 15
+_MYSQL_HEXADECIMAL_SINCE = (8, 0, 0)
+_MARIADB_HEXADECIMAL_SINCE = (11, 0, 0)
+"""BINARY and VARBINARY constants are shown in hexadecimal."""
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+
+
+def constant_text(default: Default, column_type: str, session: StatementSession) -> str | None:
+    """The text of a constant default for a full column type; None for NULL."""
+    if default.kind in ("null", "computed"):
+        return None
+    kind = re.split(r"[ (]", column_type, maxsplit=1)[0]
+    if kind in ("binary", "varbinary"):
+        return _binary(_bytes(default), column_type, session)
+    convert = _CONVERSIONS.get(kind)
+    if convert is None:
+        return _text(_bytes(default)) if default.kind == "bits" else default.text
+    text = str(_bits_number(default.text)) if default.kind == "bits" else default.text
+    return convert(text, column_type, session)
+
+
+def implicit_text(column: ColumnDefinition, session: StatementSession) -> str:
+    """The value of a NOT NULL column without a default in rows that existed before it."""
+    kind = column.data_type
+    if kind == "enum":
+        members = parse_members(column.column_type) or ("",)
+        return members[0]
+    zero = _IMPLICIT.get(kind)
+    if zero is None:
+        return ""
+    return constant_text(Default("string", zero), column.column_type, session) or ""
+
+
+def _bytes(default: Default) -> bytes:
+    if default.kind != "bits":
+        return default.text.encode()
+    number = _bits_number(default.text)
+    return number.to_bytes((number.bit_length() + 7) // 8, "big")
+
+
+def _binary(value: bytes, column_type: str, session: StatementSession) -> str:
+    """Newer servers show bytes in hexadecimal."""
+    length = (*numbers(column_type), 1)[0]
+    fixed = column_type.startswith("binary")
+    if session.mariadb:
+        padded = value.ljust(length, b"\0") if fixed else value
+        return f"x'{padded.hex()}'" if session.version >= _MARIADB_HEXADECIMAL_SINCE else _text(padded)
+    if session.version >= _MYSQL_HEXADECIMAL_SINCE:
+        return "0x" + value.hex().upper() if value else ""
+    return _text(value.ljust(length, b"\0") if fixed else value)
+
+
+def _char(text: str, column_type: str, session: StatementSession) -> str:
+    """CHAR values have no spaces at their end."""
+    return text.rstrip(" ")
+
+
+def _text(value: bytes) -> str:
+    return value.decode(errors="replace")
+
+
+def _bits_number(literal: str) -> int:
+    digits = literal[2:].rstrip("'") or "0"
+    return int(digits, 16 if literal[0] in "xX" or literal[1] in "xX" else 2)
+
+
+def _integer(text: str, column_type: str, session: StatementSession) -> str:
+    number = _decimal(text)
+    if number is None:
+        return text
+    shown = str(number.quantize(Decimal(1), ROUND_HALF_UP))
+    width = numbers(column_type)
+    return shown.zfill(width[0]) if "zerofill" in column_type and width else shown
+
+
+def _fixed(text: str, column_type: str, session: StatementSession) -> str:
+    number = _decimal(text)
+    if number is None:
+        return text
+    precision, scale = (*numbers(column_type), 0)[:2]
+    shown = f"{number.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP):f}"
+    return shown.zfill(precision + bool(scale)) if "zerofill" in column_type else shown
+
+
+def _floating(text: str, column_type: str, session: StatementSession) -> str:
+    number = _decimal(text)
+    digits = numbers(column_type)
+    if number is None:
+        return text
+    if len(digits) == 2:
+        return f"{number.quantize(Decimal(1).scaleb(-digits[1]), ROUND_HALF_UP):f}"
+    shortest = repr(float(number)) if column_type.startswith("double") else f"{number:.{_FLOAT_DIGITS}g}"
+    return _without_exponent(Decimal(shortest).normalize())
+
+
+def _without_exponent(number: Decimal) -> str:
+    """As the servers' `my_gcvt`: an exponent only if 15 digits before or after the point do not suffice."""
+    point = number.adjusted() + 1
+    if number == 0 or -_DOUBLE_DIGITS < point <= _DOUBLE_DIGITS:
+        return f"{number:f}"
+    mantissa = number.scaleb(-number.adjusted()).normalize()
+    return f"{mantissa:f}e{number.adjusted()}"
+
+
+def _decimal(text: str) -> Decimal | None:
+    try:
+        return Decimal(text.strip())
+    except InvalidOperation:
+        return None
+
+
+def _bit(text: str, column_type: str, session: StatementSession) -> str:
+    return f"b'{int(text):b}'" if text.isdecimal() else f"b'{int.from_bytes(text.encode(), 'big'):b}'"
+
+
+def _enum(text: str, column_type: str, session: StatementSession) -> str:
+    """The member itself, which may be written in other case."""
+    members = parse_members(column_type) or ()
+    return next((member for member in members if member.casefold() == text.casefold()), text)
+
+
+def _set(text: str, column_type: str, session: StatementSession) -> str:
+    chosen = {member.casefold() for member in text.split(",")}
+    members = parse_members(column_type) or ()
+    return ",".join(member for member in members if member.casefold() in chosen)
+
+
+_CONVERSIONS: Mapping[str, Callable[[str, str, StatementSession], str]] = {
+    **dict.fromkeys(_INTEGERS, _integer),
+    "decimal": _fixed,
+    "float": _floating,
+    "double": _floating,
+    "bit": _bit,
+    "char": _char,
+    "date": date_text,
+    "datetime": datetime_text,
+    "timestamp": datetime_text,
+    "time": time_text,
+    "year": year_text,
+    "enum": _enum,
+    "set": _set,
+}
+_IMPLICIT = {
+    **dict.fromkeys((*_INTEGERS, "decimal", "float", "double", "bit", "year"), "0"),
+    **dict.fromkeys(("date", "datetime", "timestamp", "time"), "0"),
+    "uuid": "00000000-0000-0000-0000-000000000000",
+    "inet4": "0.0.0.0",
+    "inet6": "::",
+    "json": "null",
+}

@@ -1,0 +1,54 @@
+"""CREATE TABLE: from the statement to the new table."""
+
+from __future__ import annotations
+
+from engine.schema.column_types import UncertainError, resolve_collation
+from engine.schema.columns import define_column, takes_current_time, with_current_time
+from engine.schema.hidden_columns import column_keys, hash_columns, version_columns
+from engine.schema.session import StatementSession
+from engine.schema.statements import CreateTable
+from engine.schema.table_state import (
+    TableState,
+    row_end,
+    with_not_null,
+    with_primary_key,
+    with_row_end,
+)
+
+
+def create_table(
+    statement: CreateTable, session: StatementSession, database_collation: str | None
+) -> TableState:
+    """The table that the statement makes from its own columns. Raises `UncertainError`."""
+    if statement.select:
+        raise UncertainError("its columns are those of a query")
+    options = statement.options
+    collation = resolve_collation(
+        options.charset, options.collation, session, database_collation, database_collation
+    )
+    clauses = statement.columns
+    columns = [define_column(clause, session, collation) for clause in clauses]
+    first = next((index for index, clause in enumerate(clauses) if clause.type.name == "timestamp"), None)
+    if first is not None and takes_current_time(clauses[first], session):
+        columns[first] = with_current_time(columns[first])
+    versioned = statement.versioned or any(clause.versioned for clause in clauses)
+    columns = with_primary_key(columns, _primary_key(statement, versioned), session)
+    ends = [
+        name for period in statement.periods if not period.of_system for name in (period.start, period.end)
+    ]
+    columns = with_not_null(columns, ends)
+    by_name = {column.name.casefold(): column for column in columns}
+    unique = [*column_keys(clauses), *statement.keys]
+    hashes = hash_columns(unique, by_name, options.engine, session)
+    if versioned and row_end(clauses) is None:
+        columns += version_columns()
+    return TableState((*columns, *hashes), collation)
+
+
+def _primary_key(statement: CreateTable, versioned: bool) -> list[str]:
+    """The names of the primary key's columns."""
+    names = [clause.name for clause in statement.columns if clause.primary]
+    for key in statement.keys:
+        if key.primary:
+            names = [part.column for part in key.parts]
+    return with_row_end(names, row_end(statement.columns) if versioned else None)

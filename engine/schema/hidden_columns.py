@@ -1,0 +1,115 @@
+"""The columns that MariaDB adds to a table by itself, always as the last ones.
+
+They are the row's start and end in a table WITH SYSTEM VERSIONING that does not declare them, and one hash for
+each unique key that is too long for an index. Table maps contain them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from engine.binlog.table_definition import ColumnDefinition
+from engine.schema.collations import WIDTH, canonical
+from engine.schema.column_types import UncertainError
+from engine.schema.session import StatementSession
+from engine.schema.statements import ColumnClause, Key, KeyPart
+from engine.schema.type_numbers import numbers
+
+_HASH = re.compile(r"DB_ROW_HASH_[0-9]+")
+_PERIOD_NAMES = ("row_start", "row_end")
+_HASH_KEYS_SINCE = (10, 4, 0)
+_ENGINES_WITH_HASH_INDEXES = frozenset({"memory", "heap"})
+_LONGEST_KEYS = {"innodb": 3072, "myisam": 1000, "aria": 2300}
+"""Engine → bytes of its longest key."""
+_DEFAULT_ENGINE = "innodb"
+_UNBOUNDED = re.compile(r"(tiny|medium|long)?(text|blob)|json|geometry|point")
+_KEY_BYTES = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "double": 8}
+_UP_TO = 32
+"""Bytes that a key's part of any other type has at most."""
+
+
+def split_hidden(
+    columns: Sequence[ColumnDefinition],
+) -> tuple[list[ColumnDefinition], list[ColumnDefinition]]:
+    """The declared columns and the hidden ones after them."""
+    end = len(columns)
+    while end and _is_hidden(columns[end - 1]):
+        end -= 1
+    return list(columns[:end]), list(columns[end:])
+
+
+def version_columns() -> list[ColumnDefinition]:
+    """The hidden columns of a table WITH SYSTEM VERSIONING that declares none."""
+    return [_hidden(name, "timestamp(6)", "stored") for name in _PERIOD_NAMES]
+
+
+def is_hash(column: ColumnDefinition) -> bool:
+    """Whether a hidden column is the hash of a unique key."""
+    return bool(_HASH.fullmatch(column.name))
+
+
+def hash_columns(
+    keys: Iterable[Key],
+    columns: Mapping[str, ColumnDefinition],
+    engine: str | None,
+    session: StatementSession,
+) -> list[ColumnDefinition]:
+    """The hashes of those unique keys that need one; `columns` by case-folded name.
+
+    Without an engine it is InnoDB. Raises `UncertainError`.
+    """
+    if not session.mariadb or session.version < _HASH_KEYS_SINCE or engine in _ENGINES_WITH_HASH_INDEXES:
+        return []
+    count = sum(_needs_hash(key, columns, engine or _DEFAULT_ENGINE) for key in keys if not key.primary)
+    return [_hidden(f"DB_ROW_HASH_{number}", "bigint(20)", "virtual") for number in range(1, count + 1)]
+
+
+def column_keys(clauses: Iterable[ColumnClause]) -> list[Key]:
+    """The unique keys that declarations of columns contain."""
+    return [Key(False, (KeyPart(clause.name),)) for clause in clauses if clause.unique]
+
+
+def _is_hidden(column: ColumnDefinition) -> bool:
+    if column.visible or not column.nullable:
+        return False
+    if column.name in _PERIOD_NAMES:
+        return column.generated == "stored" and column.column_type == "timestamp(6)"
+    return is_hash(column) and column.generated == "virtual"
+
+
+def _hidden(name: str, column_type: str, generated: str) -> ColumnDefinition:
+    return ColumnDefinition(name, column_type, visible=False, generated=generated)
+
+
+def _needs_hash(key: Key, columns: Mapping[str, ColumnDefinition], engine: str) -> bool:
+    if key.hashed:
+        return True
+    least = most = 0
+    for part in key.parts:
+        sizes = _key_bytes(part, columns.get(part.column.casefold()))
+        if sizes is None:
+            return True
+        least, most = least + sizes[0], most + sizes[1]
+    longest = _LONGEST_KEYS.get(engine, min(_LONGEST_KEYS.values()))
+    if least > longest and engine in _LONGEST_KEYS:
+        return True
+    if most > longest:
+        raise UncertainError(f"whether a unique key of {most} bytes is too long for the engine {engine}")
+    return False
+
+
+def _key_bytes(part: KeyPart, column: ColumnDefinition | None) -> tuple[int, int] | None:
+    """The least and most bytes that a key's part may have; None without a limit."""
+    if column is None:
+        return 0, 0
+    width = WIDTH.get(canonical(column.charset), 4) if column.charset else 1
+    if part.length is not None:
+        return part.length * width, part.length * width
+    if _UNBOUNDED.match(column.column_type):
+        return None
+    if column.data_type in ("char", "varchar", "binary", "varbinary"):
+        size = (*numbers(column.column_type), 1)[0] * width
+        return size, size
+    exact = _KEY_BYTES.get(column.data_type)
+    return (1, _UP_TO) if exact is None else (exact, exact)

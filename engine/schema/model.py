@@ -1,0 +1,177 @@
+"""The definitions of tables, and the default collations of databases, at the stream's position.
+
+`SchemaModel` follows statements, and learns definitions from table maps, the server and files. Each step that
+changes something is returned as a `SchemaChange`; the newest record of each table restores the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from engine.binlog.events.statements import Query
+from engine.binlog.position import BinlogPosition
+from engine.binlog.table_definition import ColumnDefinition, TableDefinition
+from engine.schema.changes import (
+    LONGEST_STATEMENT,
+    DatabaseChange,
+    SchemaChange,
+    Source,
+    TableChange,
+    TableName,
+)
+from engine.schema.execution import Execution, Outcome
+from engine.schema.names import NameRules
+from engine.schema.parser import not_decoded, parse
+from engine.schema.session import session_of
+
+START_OF_STREAM = BinlogPosition("", 0)
+"""Position of the records of `SchemaModel.state`."""
+_START_ALTER, _ROLLBACK_ALTER = 0x02, 0x08
+"""MariaDB's flags of an ALTER in two parts, `log_event.h`: it takes effect with the event of COMMIT ALTER."""
+
+
+class SchemaModel:
+    """The definitions in force; `lower_case_table_names` as on the server."""
+
+    def __init__(self, flavor: str, lower_case_table_names: int = 0) -> None:
+        self._flavor = flavor
+        self._names = NameRules(lower_case_table_names)
+        self._tables: dict[TableName, TableChange] = {}
+        """By compared name: the newest record of every table that was ever known."""
+        self._databases: dict[str, DatabaseChange] = {}
+        self._temporary: frozenset[tuple[int, TableName]] = frozenset()
+        """Thread and compared name of temporary tables, as far as statements made them."""
+
+    def restore(self, changes: Iterable[SchemaChange]) -> None:
+        """Continue from stored records, in their order."""
+        for change in changes:
+            self._take(change)
+
+    def find(self, database: str, table: str) -> TableDefinition | None:
+        """The table's definition; None if it is not certain, or not known."""
+        known = self._tables.get(self._names.compared(TableName(database, table)))
+        return None if known is None or known.doubt is not None else known.definition
+
+    def doubt(self, database: str, table: str) -> str | None:
+        """Why the table's definition is not certain; None if it is, or if nothing is known of the table."""
+        known = self._tables.get(self._names.compared(TableName(database, table)))
+        return None if known is None else known.doubt
+
+    def tables(self) -> Iterator[TableDefinition]:
+        """All certain definitions."""
+        for known in self._tables.values():
+            if known.definition is not None and known.doubt is None:
+                yield known.definition
+
+    def state(self) -> SchemaChange:
+        """One record with all that `restore` needs."""
+        return SchemaChange(
+            "statement",
+            START_OF_STREAM,
+            tables=tuple(self._tables.values()),
+            databases=tuple(self._databases.values()),
+        )
+
+    def learn(
+        self,
+        source: Source,
+        position: BinlogPosition,
+        definition: TableDefinition,
+    ) -> SchemaChange | None:
+        """Take a definition that is certain; None if it is known already.
+
+        Columns count as the same by their names, if the definition before was certain.
+        """
+        collation = definition.collation
+        name = TableName(definition.database, definition.table)
+        known = self._tables.get(self._names.compared(name))
+        before = None if known is None or known.doubt is not None else known.columns
+        if before == definition.columns and (collation is None or (known and known.collation == collation)):
+            return None
+        return self._changed(
+            source,
+            position,
+            TableChange(
+                name,
+                self._next_version(name),
+                definition.columns,
+                previous_names=_previous_names(before, definition.columns),
+                collation=collation if collation is not None or known is None else known.collation,
+            ),
+        )
+
+    def knows_database(self, database: str) -> bool:
+        """Whether statements have defined or dropped the database."""
+        return self._names.compared_database(database) in self._databases
+
+    def learn_database(
+        self, source: Source, position: BinlogPosition, database: str, collation: str | None
+    ) -> SchemaChange | None:
+        """Take a database's default collation; None if it is known already."""
+        change = DatabaseChange(database, collation)
+        if self._databases.get(self._names.compared_database(database)) == change:
+            return None
+        step = SchemaChange(source, position, databases=(change,))
+        self._take(step)
+        return step
+
+    def mark_unsure(self, database: str, table: str, reason: str, position: BinlogPosition) -> SchemaChange:
+        """The table's definition is not certain from here on."""
+        name = TableName(database, table)
+        return self._changed("table map", position, TableChange(name, self._next_version(name), doubt=reason))
+
+    def execute(self, query: Query, server_version: str, position: BinlogPosition) -> SchemaChange | None:
+        """Follow a statement; None if it changes neither definitions nor, without row events, rows."""
+        if query.status.get("gtid_flags_extra", 0) & (_START_ALTER | _ROLLBACK_ALTER):
+            return None
+        session = session_of(query, server_version, self._flavor, self._names.lower_case_table_names)
+        if query.statement_bytes is None:
+            statement = parse(query.statement, session)
+        else:
+            statement = not_decoded(query.statement)
+        execution = Execution(
+            session, self._names, self._tables, self._databases, self._temporary, query.thread_id
+        )
+        outcome = execution.run(statement, query.error_code)
+        self._temporary = outcome.temporary
+        step = self._step(outcome, query, position)
+        if not (step.tables or step.databases or step.changes_rows):
+            return None
+        self._take(step)
+        return step
+
+    def _step(self, outcome: Outcome, query: Query, position: BinlogPosition) -> SchemaChange:
+        return SchemaChange(
+            "statement",
+            position,
+            query.statement[:LONGEST_STATEMENT],
+            tuple(replace(table, version=self._next_version(table.name)) for table in outcome.tables),
+            outcome.databases,
+            outcome.emptied,
+            outcome.rewritten,
+        )
+
+    def _next_version(self, name: TableName) -> int:
+        known = self._tables.get(self._names.compared(name))
+        return 1 if known is None else known.version + 1
+
+    def _changed(self, source: Source, position: BinlogPosition, table: TableChange) -> SchemaChange:
+        step = SchemaChange(source, position, tables=(table,))
+        self._take(step)
+        return step
+
+    def _take(self, step: SchemaChange) -> None:
+        for table in step.tables:
+            self._tables[self._names.compared(table.name)] = table
+        for database in step.databases:
+            self._databases[self._names.compared_database(database.database)] = database
+
+
+def _previous_names(
+    before: tuple[ColumnDefinition, ...] | None, columns: tuple[ColumnDefinition, ...]
+) -> tuple[str | None, ...] | None:
+    if before is None:
+        return None
+    names = {column.name.casefold(): column.name for column in before}
+    return tuple(names.get(column.name.casefold()) for column in columns)

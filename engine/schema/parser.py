@@ -1,0 +1,238 @@
+"""Reads a statement: which kind it is, and for those that define tables what they say.
+
+No general SQL parser: whatever defines neither tables nor databases is recognized by its first words, and a
+statement that is not understood is returned with all the names that it contains.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from engine.schema.alter_table import read_alter_table, read_create_index, read_drop_index, skip_wait
+from engine.schema.changes import TableName
+from engine.schema.create_table import read_create_table
+from engine.schema.session import StatementSession
+from engine.schema.statements import (
+    DefineDatabase,
+    DropDatabase,
+    DropTables,
+    Harmless,
+    NotUnderstood,
+    RenameTables,
+    Statement,
+    Truncate,
+)
+from engine.schema.table_options import OptionFields, read_charset_option
+from engine.schema.token_reader import TokenReader, UnexpectedTokenError
+from engine.schema.tokens import TokenError, tokenize
+
+_HARMLESS_WORDS = """
+    ANALYZE BEGIN BINLOG CACHE CALL CHECK CHECKSUM COMMIT DELETE DO END EXPLAIN FLUSH GRANT HANDLER
+    INSERT INSTALL KILL LOAD LOCK OPTIMIZE PURGE RELEASE REPAIR REPLACE RESET REVOKE ROLLBACK SAVEPOINT
+    SELECT SHUTDOWN START STOP UNINSTALL UNLOCK UPDATE USE VALUES WITH XA
+"""
+_HARMLESS = frozenset(_HARMLESS_WORDS.split())
+"""First words of statements that define no tables."""
+_OTHER_OBJECTS_WORDS = """
+    AGGREGATE ALGORITHM DEFINER EVENT FUNCTION INSTANCE JSON LIBRARY LOGFILE MASKING PACKAGE PREPARE
+    PROCEDURE RESOURCE ROLE SEQUENCE SERVER SPATIAL SQL TABLESPACE TRIGGER UNDO USER VIEW MATERIALIZED
+    EXTERNAL
+"""
+_OTHER_OBJECTS = frozenset(_OTHER_OBJECTS_WORDS.split())
+"""What CREATE, ALTER and DROP are about otherwise."""
+_INDEX_KINDS = frozenset({"UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"})
+_DATABASE = frozenset({"DATABASE", "SCHEMA"})
+_ASCII_WORDS = re.compile(r"[\w$]+", re.ASCII)
+_EXECUTABLE_VERSION = re.compile(r"/\*M?!\d*")
+
+
+def parse(statement: str, session: StatementSession) -> Statement:
+    """What the statement says; never raises."""
+    try:
+        tokens = tokenize(statement, session)
+    except TokenError as error:
+        words = _ASCII_WORDS.findall(_EXECUTABLE_VERSION.sub(" ", statement))
+        names = frozenset(word.casefold() for word in words)
+        return NotUnderstood(str(error), names, _may_drop_database(names), unquoted=True)
+    reader = TokenReader(tokens, session)
+    try:
+        return _statement(reader)
+    except UnexpectedTokenError as error:
+        names = reader.words()
+        return NotUnderstood(str(error), names, _may_drop_database(names), unquoted=False)
+
+
+def not_decoded(statement: str) -> NotUnderstood:
+    """The result for a statement whose text is not valid in the client's character set."""
+    names = frozenset(word.casefold() for word in _ASCII_WORDS.findall(statement))
+    return NotUnderstood(
+        "the text is not valid in its character set", names, _may_drop_database(names), unquoted=True
+    )
+
+
+def _may_drop_database(names: frozenset[str]) -> bool:
+    return "database" in names or "schema" in names
+
+
+def _statement(reader: TokenReader) -> Statement:
+    if reader.at_end:
+        return Harmless()
+    if reader.take("SET", "STATEMENT"):
+        return _set_statement(reader)
+    word = reader.take_one_of(frozenset(_VERBS))
+    if word:
+        statement = _VERBS[word](reader)
+        if not isinstance(statement, Harmless) and not reader.at_end and not _is_query(statement):
+            raise reader.unexpected("the end")
+        return statement
+    if reader.upper in _HARMLESS or reader.ahead("SET") or reader.upper == "(":
+        return Harmless()
+    raise reader.unexpected("a statement")
+
+
+def _is_query(statement: Statement) -> bool:
+    return getattr(statement, "select", False)
+
+
+def _set_statement(reader: TokenReader) -> Statement:
+    """MariaDB's SET STATEMENT variable = value, … FOR statement."""
+    while not reader.take("FOR"):
+        if reader.upper == "(":
+            reader.skip_parentheses()
+        else:
+            reader.step()
+    return _statement(reader)
+
+
+def _create(reader: TokenReader) -> Statement:
+    replace = reader.take("OR", "REPLACE")
+    if reader.take_one_of(_DATABASE):
+        if_not_exists = reader.take("IF", "NOT", "EXISTS")
+        return _database(reader, reader.name(), create=True, replace=replace, if_not_exists=if_not_exists)
+    temporary = reader.take("TEMPORARY")
+    if reader.take("TABLE"):
+        return read_create_table(reader, replace=replace, temporary=temporary)
+    if temporary and reader.ahead("SEQUENCE"):
+        return Harmless()
+    reader.take("ONLINE") or reader.take("OFFLINE")
+    start = reader.position
+    kind = reader.take_one_of(_INDEX_KINDS)
+    if reader.take("INDEX"):
+        return read_create_index(reader, kind, replace=replace)
+    reader.position = start
+    return _other_object(reader)
+
+
+def _alter(reader: TokenReader) -> Statement:
+    start = reader.position
+    ignore = False
+    while option := reader.take_one_of(frozenset({"ONLINE", "OFFLINE", "IGNORE"})):
+        ignore = ignore or option == "IGNORE"
+    if reader.take("TABLE"):
+        return read_alter_table(reader, ignore=ignore)
+    reader.position = start
+    if reader.take_one_of(_DATABASE):
+        name = None if _database_option_follows(reader) else reader.name()
+        if name is not None and reader.take("UPGRADE", "DATA", "DIRECTORY", "NAME"):
+            raise UnexpectedTokenError("the database gets another name")
+        return _database(reader, reader.session.database if name is None else name)
+    return _other_object(reader)
+
+
+def _database_option_follows(reader: TokenReader) -> bool:
+    """Whether ALTER DATABASE goes on without a name."""
+    following = reader.following().upper
+    return (
+        reader.ahead("CHARACTER", "SET")
+        or reader.ahead("CHAR", "SET")
+        or (reader.upper in ("DEFAULT", "CHARSET", "COLLATE", "ENCRYPTION") and following != "")
+        or (reader.ahead("READ", "ONLY"))
+        or (reader.upper in ("CHARSET", "COLLATE", "COMMENT"))
+    )
+
+
+def _drop(reader: TokenReader) -> Statement:
+    if reader.take_one_of(_DATABASE):
+        reader.take("IF", "EXISTS")
+        return DropDatabase(reader.name())
+    temporary = reader.take("TEMPORARY")
+    if reader.take("TABLE") or reader.take("TABLES"):
+        return _drop_tables(reader, temporary)
+    if temporary and reader.ahead("SEQUENCE"):
+        return Harmless()
+    reader.take("ONLINE") or reader.take("OFFLINE")
+    if reader.take("INDEX"):
+        return read_drop_index(reader)
+    return _other_object(reader)
+
+
+def _drop_tables(reader: TokenReader, temporary: bool) -> DropTables:
+    if_exists = reader.take("IF", "EXISTS")
+    tables = [reader.table()]
+    while reader.take(","):
+        tables.append(reader.table())
+    skip_wait(reader)
+    if not reader.take("RESTRICT"):
+        reader.take("CASCADE")
+    skip_wait(reader)
+    return DropTables(tuple(tables), if_exists, temporary)
+
+
+def _rename(reader: TokenReader) -> Statement:
+    if reader.take("USER"):
+        return Harmless()
+    if not reader.take("TABLES"):
+        reader.expect("TABLE")
+    if_exists = reader.take("IF", "EXISTS")
+    renames: list[tuple[TableName, TableName]] = []
+    while True:
+        old = reader.table()
+        skip_wait(reader)
+        reader.expect("TO")
+        renames.append((old, reader.table()))
+        if not reader.take(","):
+            return RenameTables(tuple(renames), if_exists)
+
+
+def _truncate(reader: TokenReader) -> Statement:
+    reader.take("TABLE")
+    table = reader.table()
+    skip_wait(reader)
+    return Truncate(table)
+
+
+def _database(
+    reader: TokenReader,
+    name: str,
+    *,
+    create: bool = False,
+    replace: bool = False,
+    if_not_exists: bool = False,
+) -> DefineDatabase:
+    fields = OptionFields()
+    while not reader.at_end:
+        if read_charset_option(reader, fields):
+            continue
+        reader.take("DEFAULT")
+        if reader.take("ENCRYPTION") or reader.take("COMMENT") or reader.take("READ", "ONLY"):
+            reader.take("=")
+            reader.skip_value()
+        else:
+            raise reader.unexpected("an option of a database")
+    return DefineDatabase(name, fields.charset, fields.collation, create, replace, if_not_exists)
+
+
+def _other_object(reader: TokenReader) -> Statement:
+    if reader.upper in _OTHER_OBJECTS or reader.take("OR") or reader.ahead("IF"):
+        return Harmless()
+    raise reader.unexpected("what is defined")
+
+
+_VERBS: Mapping[str, Callable[[TokenReader], Statement]] = {
+    "CREATE": _create,
+    "ALTER": _alter,
+    "DROP": _drop,
+    "RENAME": _rename,
+    "TRUNCATE": _truncate,
+}

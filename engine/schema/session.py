@@ -1,0 +1,145 @@
+"""What the meaning of a statement depends on besides its text: server, sql_mode, defaults of the session.
+
+A QUERY event contains the session's settings as status variables (`engine.binlog.events.query_status`);
+where a server does not write one, its default for that server version counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, cast
+
+from engine.binlog.events.statements import Query
+from engine.schema.collations import charset_of_collation, collation_name, default_collation
+
+Flavor = Literal["mysql", "mariadb"]
+
+_REAL_AS_FLOAT = 1 << 0
+_ANSI_QUOTES = 1 << 2
+_NO_BACKSLASH_ESCAPES = 1 << 20
+_STRICT_TRANS_TABLES = 1 << 21
+_STRICT_ALL_TABLES = 1 << 22
+_ORACLE = 1 << 9
+_MYSQL_TRUNCATE_FRACTIONS = 1 << 32
+_MARIADB_ROUND_FRACTIONS = 1 << 34
+"""Bits of sql_mode: those without a flavor are the same in both (`system_variables.h`, `sql_class.h`)."""
+
+_MARIADB_EXPLICIT_TIMESTAMP = 1 << 24
+"""In `flags2`, MariaDB's `OPTION_EXPLICIT_DEF_TIMESTAMP`."""
+_MARIADB_EXPLICIT_TIMESTAMP_SINCE = (10, 8, 4)
+_EXPLICIT_TIMESTAMP_SINCE = {"mysql": (8, 0, 2), "mariadb": (10, 10, 0)}
+"""`explicit_defaults_for_timestamp` is on by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementSession:
+    """The settings under which a server executed a statement."""
+
+    flavor: Flavor
+    version: tuple[int, ...]
+    database: str = ""
+    """The default database; empty if there was none."""
+    sql_mode: int = 0
+    server_collation: str | None = None
+    """Canonical name (`engine.schema.collations`); the default of new databases. None if not known."""
+    collations: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Character set → its default collation in this session, where it differs from the server's own."""
+    explicit_timestamp: bool = True
+    """`explicit_defaults_for_timestamp`: TIMESTAMP columns without attributes are as other columns."""
+    lower_case_table_names: int = 0
+
+    @property
+    def mariadb(self) -> bool:
+        """Whether the server is MariaDB."""
+        return self.flavor == "mariadb"
+
+    @property
+    def ansi_quotes(self) -> bool:
+        """Whether `"` quotes identifiers."""
+        return bool(self.sql_mode & _ANSI_QUOTES)
+
+    @property
+    def backslash_escapes(self) -> bool:
+        """Whether a backslash in a string escapes the character after it."""
+        return not self.sql_mode & _NO_BACKSLASH_ESCAPES
+
+    @property
+    def real_as_float(self) -> bool:
+        """Whether REAL is FLOAT."""
+        return bool(self.sql_mode & _REAL_AS_FLOAT)
+
+    @property
+    def strict(self) -> bool:
+        """Whether InnoDB refuses values that do not fit a column."""
+        return bool(self.sql_mode & (_STRICT_TRANS_TABLES | _STRICT_ALL_TABLES))
+
+    @property
+    def oracle(self) -> bool:
+        """Whether the statement is in MariaDB's Oracle dialect."""
+        return self.mariadb and bool(self.sql_mode & _ORACLE)
+
+    @property
+    def rounds_fractions(self) -> bool:
+        """Whether fractions of seconds are rounded to a column's digits, and not cut."""
+        if self.mariadb:
+            return bool(self.sql_mode & _MARIADB_ROUND_FRACTIONS)
+        return not self.sql_mode & _MYSQL_TRUNCATE_FRACTIONS
+
+    def default_collation(self, charset: str) -> str | None:
+        """The collation of a canonical character set named without one; None if there is no such set."""
+        return self.collations.get(charset) or default_collation(charset, self.flavor, self.version)
+
+
+def session_of(
+    query: Query, server_version: str, flavor: str, lower_case_table_names: int = 0
+) -> StatementSession:
+    """The session of a QUERY event; `server_version` as in the format description: `11.8.6-MariaDB-log`."""
+    status = query.status
+    version = version_of(server_version)
+    collations: dict[str, str] = {}
+    for number in (status.get("default_collation_for_utf8mb4"),):
+        _add_collation(collations, number, flavor)
+    for _, number in status.get("character_set_collations", ()):
+        _add_collation(collations, number, flavor)
+    server_collation = status.get("collation_server")
+    return StatementSession(
+        flavor=cast(Flavor, flavor),
+        version=version,
+        database=query.database,
+        sql_mode=status.get("sql_mode", 0),
+        server_collation=None if server_collation is None else collation_name(server_collation, flavor),
+        collations=MappingProxyType(collations),
+        explicit_timestamp=_explicit_timestamp(query, version, flavor),
+        lower_case_table_names=lower_case_table_names,
+    )
+
+
+def version_of(server_version: str) -> tuple[int, ...]:
+    """The numbers of a server's version: `8.0.36-28` is (8, 0, 36)."""
+    numbers = []
+    # Old MariaDB servers call themselves 5.5.5-10.x for the sake of old replicas.
+    text = server_version.removeprefix("5.5.5-") if "-10." in server_version[:9] else server_version
+    for part in text.partition("-")[0].split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers)
+
+
+def _add_collation(collations: dict[str, str], number: int | None, flavor: str) -> None:
+    name = None if number is None else collation_name(number, flavor)
+    charset = None if name is None else charset_of_collation(name)
+    if name is not None and charset is not None:
+        collations[charset] = name
+
+
+def _explicit_timestamp(query: Query, version: tuple[int, ...], flavor: str) -> bool:
+    status = query.status
+    if flavor == "mysql" and "explicit_defaults_for_timestamp" in status:
+        return bool(status["explicit_defaults_for_timestamp"])
+    if flavor == "mariadb" and version >= _MARIADB_EXPLICIT_TIMESTAMP_SINCE and "flags2" in status:
+        return bool(status["flags2"] & _MARIADB_EXPLICIT_TIMESTAMP)
+    return version >= _EXPLICIT_TIMESTAMP_SINCE[flavor]

@@ -1,0 +1,70 @@
+"""A table as a statement leaves it, and what keys and periods do to its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from engine.binlog.table_definition import ColumnDefinition
+from engine.schema.constants import implicit_text
+from engine.schema.session import StatementSession
+from engine.schema.statements import ColumnClause
+
+_KEY_WITHOUT_DEFAULT_SINCE = (5, 7, 0)
+"""Before, columns that a primary key makes NOT NULL get an implicit default."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table that is certain."""
+
+    columns: tuple[ColumnDefinition, ...]
+    """Hidden ones included, at the end."""
+    collation: str | None
+    """Canonical name of the default for new columns; None if not known."""
+
+
+def with_primary_key(
+    columns: Sequence[ColumnDefinition], names: Sequence[str], session: StatementSession
+) -> list[ColumnDefinition]:
+    """The columns with this primary key, whose columns cannot be NULL."""
+    gives_default = not session.mariadb and session.version < _KEY_WITHOUT_DEFAULT_SINCE
+    numbered = {name.casefold(): number for number, name in enumerate(names, 1)}
+    keyed = []
+    for column in columns:
+        number = numbered.get(column.name.casefold())
+        if number != column.primary_key or (number is not None and column.nullable):
+            implicit = column.nullable and number is not None
+            if implicit and gives_default and column.default is None and not column.computed_default:
+                column = replace(column, default=implicit_text(column, session))
+            column = replace(column, primary_key=number, nullable=column.nullable and number is None)
+        keyed.append(column)
+    return keyed
+
+
+def with_not_null(columns: Sequence[ColumnDefinition], names: Iterable[str]) -> list[ColumnDefinition]:
+    """The columns, of which those named are NOT NULL: the start and end of a period."""
+    not_null = {name.casefold() for name in names}
+    return [
+        replace(column, nullable=False) if column.name.casefold() in not_null else column
+        for column in columns
+    ]
+
+
+def row_end(clauses: Iterable[ColumnClause]) -> str | None:
+    """The name of the column declared AS ROW END."""
+    return next((clause.name for clause in clauses if clause.row_version == "end"), None)
+
+
+def with_row_end(primary_key: Sequence[str], end: str | None) -> list[str]:
+    """The primary key's columns; MariaDB adds a versioned table's declared ROW END to them."""
+    names = {name.casefold() for name in primary_key}
+    if end is None or not names or end.casefold() in names:
+        return list(primary_key)
+    return [*primary_key, end]
+
+
+def may_be_row_end(column: ColumnDefinition) -> bool:
+    """Whether the column looks like a declared ROW START or ROW END."""
+    is_version = column.column_type in ("timestamp(6)", "bigint(20) unsigned")
+    return column.generated == "stored" and not column.nullable and is_version

@@ -1,0 +1,13 @@
+"""The numbers in a full column type."""
+
+from __future__ import annotations
+
+import re
+
+_NUMBERS = re.compile(r"\(([0-9,]+)\)")
+
+
+def numbers(column_type: str) -> tuple[int, ...]:
+    """The numbers in parentheses: (10, 2) for `decimal(10,2) unsigned`; none for `int` and for ENUM."""
+    match = _NUMBERS.search(column_type)
+    return tuple(int(number) for number in match[1].split(",")) if match else ()
