@@ -1,7 +1,7 @@
 """The columns that MariaDB adds to a table by itself, always as the last ones.
 
-They are the row's start and end in a table WITH SYSTEM VERSIONING that does not declare them, and one hash for
-each unique key that is too long for an index. Table maps contain them.
+They are the row's start and end in a table WITH SYSTEM VERSIONING that does not declare them, and one hash
+for each unique key that is too long for an index. Table maps contain them.
 """
 
 from __future__ import annotations
