@@ -95,15 +95,3 @@ def empty_file_batch(file_schema: pa.Schema) -> pa.RecordBatch:
         _NO_CHANGE_TYPES if pa.types.is_dictionary(kind) else pa.nulls(0, kind) for kind in file_schema.types
     ]
     return pa.RecordBatch.from_arrays(columns, schema=file_schema)
-
-
-def to_file_batch(batch: pa.RecordBatch, file_schema: pa.Schema, sequence_base: int) -> pa.RecordBatch:
-    """Convert a batch in transit to one for a file: `_seq` = base + ordinal, `_change_type` a dictionary."""
-    columns = batch.columns
-    sequence = file_schema.get_field_index("_seq")
-    # numpy, because pyarrow.compute imports pandas if installed, which takes long for one addition.
-    columns[sequence] = pa.array(np.add(columns[sequence].to_numpy(), sequence_base))
-    change_type = file_schema.get_field_index("_change_type")
-    if change_type >= 0:
-        columns[change_type] = pa.DictionaryArray.from_arrays(columns[change_type], _CHANGE_TYPE_VALUES)
-    return pa.RecordBatch.from_arrays(columns, schema=file_schema)

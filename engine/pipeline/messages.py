@@ -3,8 +3,9 @@
 Batches of raw events go from the network process to a decoder, results from there to the sink. Two small
 messages go back: acknowledgements (sink to network process) and reports (every process to the supervisor).
 Each is a frozen dataclass that travels as one msgpack frame, a map of field names to values; `unpack` checks
-every value against its declared type (`engine.records`). Bulk bytes are in a slot of shared memory that the
-message names, or follow as frames of their own if they are few, or too many for a slot.
+every value against its declared type (`engine.records`). What a report says is one of several `Variant`s.
+Bulk bytes are in a slot of shared memory that the message names, or follow as frames of their own if they are
+few, or too many for a slot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes output folders the way the engine does, for the tests of whoever reads them."""
+"""Writes output folders the way the engine does, for the tests of readers."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Output:
         return self.commit_files(files)
 
     def commit_files(self, files: Sequence[DataFile]) -> int:
-        """Commit files that lie in place already."""
+        """Commit files that are in place already."""
         number = self.log.latest_version() + 1
         self.log.append(
             Commit(

@@ -81,7 +81,7 @@ CASES = {
         "DROP DATABASE ",
         ("id", "c", "d"),
     ),
-    "a name that is no word": Case(
+    "a name that is not a word": Case(
         ("ALTER TABLE `t-1` CHANGE a c INT",),
         "ALTER TABLE `t-1` CHANGE a c INT",
         ("id", "c", "b"),
@@ -315,7 +315,7 @@ def typed(
 
 
 class TestTypes:
-    """MariaDB's UUID, INET4 and INET6 are BINARY in the binlog, which with full metadata tells all else."""
+    """MariaDB's UUID, INET4 and INET6 are BINARY in the binlog, whose full metadata has all else."""
 
     def test_that_statements_define(self, typed: tuple[Server, tuple[str, str]], tmp_path: Path) -> None:
         server, (first, _) = typed

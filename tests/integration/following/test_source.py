@@ -1,4 +1,4 @@
-"""What the engine asks of a real server before a dump, and how the server's refusals come out."""
+"""What the engine asks of a real server before a dump, and how the server's refusals are reported."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_positions_need_a_privilege(server):
         ("{last}", 900_000_000, "its file is shorter"),
     ],
 )
-def test_places_that_are_not_there(server, connection, file, position, says):
+def test_positions_that_do_not_exist(server, connection, file, position, says):
     facts = server_queries.read_facts(connection)
     server_queries.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
     file = file.format(last=server_queries.current_position(connection).file)

@@ -75,7 +75,7 @@ def test_a_damaged_statement_is_an_error():
 
 
 class Binlog:
-    """Stands for `dump_batches` of a server whose binlog grows."""
+    """In place of `dump_batches` of a server whose binlog grows."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.statements: list[tuple[int, str]] = []
@@ -148,7 +148,7 @@ class TestReadingAhead:
         ahead.read(here(5000), None)
         assert binlog.asked == [(FILE, 190), (FILE, 4990)]
 
-    def test_every_time_where_nobody_says_where_the_end_is(self, binlog: Binlog):
+    def test_every_time_if_the_end_is_not_known(self, binlog: Binlog):
         ahead = binlog.ahead()
         ahead.read(here(200), None)
         ahead.read(here(200), None)
@@ -174,7 +174,7 @@ class TestReadingAhead:
         assert ahead.change_of("shop", "t", here(200)) is None
         assert ahead.change_of("shop", "u", here(200)) is not None
 
-    def test_a_lost_connection_is_no_answer(self, binlog: Binlog):
+    def test_a_lost_connection_is_not_an_answer(self, binlog: Binlog):
         binlog.error = ConnectionFailed("it was lost")
         with pytest.raises(ConnectionFailed):
             binlog.ahead().read(here(200), None)

@@ -83,9 +83,12 @@ def test_temporal_columns_as_old_mariadb_stored_them(shared_server, flavor):
 def declared_only(
     catalog: dict[str, tuple[ColumnDefinition, ...]],
 ) -> dict[str, tuple[ColumnDefinition, ...] | None]:
-    """The catalog of tables with types that only it can tell; the table maps must do for the others."""
-    told = ("uuid", "inet4", "inet6", "vector")
-    return {table: columns if columns[1].data_type in told else None for table, columns in catalog.items()}
+    """The catalog of tables with types that only it contains; for the others the table maps must suffice."""
+    only_in_catalog = ("uuid", "inet4", "inet6", "vector")
+    return {
+        table: columns if columns[1].data_type in only_in_catalog else None
+        for table, columns in catalog.items()
+    }
 
 
 def logged_values(binlog, catalog: dict[str, tuple[ColumnDefinition, ...] | None]) -> dict[str, list[Any]]:

@@ -69,7 +69,7 @@ def test_text_that_is_not_utf8_ends_both_with_its_place(name: str, tmp_path: Pat
     assert decoded.error is not None and decoded.error.startswith(error)
     # What comes before is committed.
     assert [row["@2"] for row in decoded.rows["orders"]] == ['{"sound": "ÿ\ufffd"}']
-    # Its bytes are to blame: `--on-corrupt skip` goes on behind it.
+    # Its bytes are the cause: `--on-corrupt skip` continues after it.
     assert decoded.results[0].status.failure.corruption is not None
 
     path = tmp_path / "binlog.000001"

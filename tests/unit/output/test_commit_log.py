@@ -145,7 +145,7 @@ def test_a_reader_follows_the_writer(tmp_path):
 
 
 class Crash(BaseException):
-    """Stands for the process's end: nothing but the test catches it."""
+    """In place of the process's end: only the test catches it."""
 
 
 STEPS = ("open", "fsync", "rename", "unlink", "mkdir")

@@ -143,7 +143,7 @@ def test_names_in_quotes(name):
     assert not concerns(f"DROP TABLE elsewhere.`{quoted}`", table=name)
 
 
-def test_a_statement_that_cannot_be_taken_apart():
+def test_a_statement_that_cannot_be_parsed():
     statement = "ALTER TABLE other COMMENT 'it"
     assert concerns(statement, table="other")
     assert concerns(statement, table="my-table")

@@ -1,4 +1,4 @@
-"""The sink as a real process, fed by hand over its sockets, and stopped in every way there is."""
+"""The sink as a real process, with results that the test sends, and stopped in every way."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ FAILURES = (
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.message)
-def test_a_failure_in_the_stream_ends_it_after_what_is_good(out, tmp_path, failure):
+def test_a_failure_in_the_stream_ends_it_after_the_valid_results(out, tmp_path, failure):
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1])]), result(1, ends=False, failure=failure)])
         assert sink.failure() == failure
@@ -276,7 +276,7 @@ def test_a_failure_in_the_stream_ends_it_after_what_is_good(out, tmp_path, failu
     assert rows_of(out) == [(1, 1)]
 
 
-def test_a_bug_is_reported_and_leaves_nothing_half_written(out, tmp_path):
+def test_a_bug_is_reported_and_leaves_no_partial_output(out, tmp_path):
     header, _ = result(1, [orders([2])])
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1])]), (header, [b"no record batch"])])
@@ -359,7 +359,7 @@ def test_the_state_to_resume_from_waits_for_a_sink_that_is_going_down(out, tmp_p
         assert settled_output(out).commit == 0
 
 
-def test_a_second_writer_is_told_who_has_the_output(out, tmp_path):
+def test_a_second_writer_gets_the_name_of_the_first(out, tmp_path):
     with running(out, tmp_path) as sink:
         sink.report(SinkReady)
         with pytest.raises(OutputError) as error, output_lock(out, patience=0.2):
@@ -372,7 +372,7 @@ def test_a_second_writer_is_told_who_has_the_output(out, tmp_path):
 
 
 def test_memory_does_not_grow_with_a_transaction(out, tmp_path):
-    """300 MB in one transaction; the window of 16 batches stands for the network process's."""
+    """300 MB in one transaction; the window of 16 batches is in place of the network process's."""
     ids = range(60_000)
     header, frames = result(0, [Rows("shop", "orders", ids, range(1, 60_001))])
     size = sum(map(len, frames))
