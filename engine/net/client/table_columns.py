@@ -120,9 +120,8 @@ def _describe(
             )
             for table, *counts in connection.query(" UNION ALL ".join(questions)):
                 described[table or ""] += _hidden(counts)
-        collations = dict(
-            connection.query(_COLLATIONS.format(label=label, database=schema, condition=condition))
-        )
+        answer = connection.query(_COLLATIONS.format(label=label, database=schema, condition=condition))
+        collations = {table: collation for table, collation, *_ in answer}
     return {
         table: TableDefinition(database, table, tuple(columns), _canonical(collations.get(table)))
         for table, columns in described.items()
