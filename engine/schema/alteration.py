@@ -299,7 +299,7 @@ class _Alteration:
     def _place_generated_key(self) -> None:
         """MySQL keeps a primary key that it generated in the first place."""
         for column in self._columns:
-            if column.before is not None and is_generated_key(column.before, self._session):
+            if column.before and not column.clause and is_generated_key(column.before, self._session):
                 self._columns.remove(column)
                 self._columns.insert(0, column)
                 return
