@@ -276,6 +276,8 @@ class _Alteration:
             for action in self._actions
             if isinstance(action, RenameColumn)
         }
+        if len(changes) < sum(isinstance(action, ChangeColumn) for action in self._actions):
+            raise UncertainError("a column is changed twice")
         changed: dict[int, _Column] = {}
         for before in self._before:
             key = before.name.casefold()
@@ -291,7 +293,7 @@ class _Alteration:
         for action in self._actions:
             if isinstance(action, AddColumn):
                 self._insert(self._declared(action.column, None), action.after)
-            elif isinstance(action, ChangeColumn) and action.after is not None:
+            elif isinstance(action, ChangeColumn) and action.after is not None and id(action) in changed:
                 self._columns = [column for column in self._columns if column is not changed[id(action)]]
                 self._insert(changed[id(action)], action.after)
         self._place_generated_key()
@@ -299,7 +301,7 @@ class _Alteration:
     def _place_generated_key(self) -> None:
         """MySQL keeps a primary key that it generated in the first place."""
         for column in self._columns:
-            if column.before is not None and is_generated_key(column.before, self._session):
+            if column.before and not column.clause and is_generated_key(column.before, self._session):
                 self._columns.remove(column)
                 self._columns.insert(0, column)
                 return

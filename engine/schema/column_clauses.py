@@ -100,10 +100,12 @@ def _parenthesized_default(reader: TokenReader) -> Default:
     """MySQL computes a default in parentheses for each row; for MariaDB a literal in them is a literal."""
     start = reader.position
     if reader.session.mariadb:
+        depth = 0
+        while reader.take("("):
+            depth += 1
         try:
-            reader.expect("(")
             inner = read_default(reader)
-            reader.expect(")")
+            reader.expect(*(")" * depth))
             return inner
         except UnexpectedTokenError:
             reader.position = start

@@ -52,7 +52,7 @@ _EMPTY_TEXT_IS_TINY_SINCE = (8, 0, 0)
 """MySQL makes TINYTEXT of TEXT(0)."""
 _BLOB_SIZES = ((0xFF, "tiny"), (0xFFFF, ""), (0xFFFFFF, "medium"), (0xFFFFFFFF, "long"))
 """Bytes that fit → the prefix of the type's name."""
-_LONGEST_VARCHAR = 0xFFFF
+_LONGEST_VARCHAR, _LONGEST_MARIADB_VARCHAR = 0xFFFF, 0xFFFF - 3
 """Bytes."""
 _FLOAT_DIGITS = 24
 """Binary digits of precision up to which FLOAT(p) is FLOAT."""
@@ -143,9 +143,12 @@ def _collation(clause: TypeClause, session: StatementSession, table_collation: s
     if collation is None:
         raise UncertainError("the table's default character set is not known")
     collates = clause.collation is not None and (clause.charset is not None or session.mariadb)
-    if clause.binary and not (collates and session.version >= _COLLATE_BEFORE_BINARY_SINCE):
-        padded = binary_collation(charset_of_collation(collation) or BINARY)
-        return padded.replace("_bin", "_nopad_bin") if "_nopad_" in collation else padded
+    if (
+        clause.binary
+        and not collation.endswith("_bin")
+        and not (collates and session.version >= _COLLATE_BEFORE_BINARY_SINCE)
+    ):
+        return binary_collation(charset_of_collation(collation) or BINARY)
     return collation
 
 
@@ -231,7 +234,7 @@ def _variable_length(clause: TypeClause, session: StatementSession, name: str, w
     if not clause.lengths:
         raise UncertainError(f"{name} without a length")
     length = clause.lengths[0]
-    if length * width > _LONGEST_VARCHAR:
+    if length * width > (_LONGEST_MARIADB_VARCHAR if session.mariadb else _LONGEST_VARCHAR):
         # Without strict mode, it becomes the smallest TEXT or BLOB that the length fits.
         return _blob_name(length * width, "text" if name == "varchar" else "blob")
     return f"{name}({length})"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 from engine.binlog.table_definition import ColumnDefinition, parse_members
 from engine.schema.session import StatementSession
@@ -16,11 +16,12 @@ from engine.schema.statements import Default
 from engine.schema.temporal_constants import date_text, datetime_text, time_text, year_text
 from engine.schema.type_numbers import numbers
 
-_EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
 _FLOAT_DIGITS, _DOUBLE_DIGITS = 6, 15
 _MYSQL_HEXADECIMAL_SINCE = (8, 0, 0)
 _MARIADB_HEXADECIMAL_SINCE = (11, 0, 0)
 """BINARY and VARBINARY constants are shown in hexadecimal."""
+_DIGITS = Context(prec=100, rounding=ROUND_HALF_UP)
+"""Precision beyond that of any column."""
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 
 
@@ -28,14 +29,11 @@ def constant_text(default: Default, column_type: str, session: StatementSession)
     """The text of a constant default for a full column type; None for NULL."""
     if default.kind in ("null", "computed"):
         return None
-    kind = re.split(r"[ (]", column_type, maxsplit=1)[0]
-    if kind in ("binary", "varbinary"):
-        return _binary(_bytes(default), column_type, session)
-    convert = _CONVERSIONS.get(kind)
-    if convert is None:
-        return _text(_bytes(default)) if default.kind == "bits" else default.text
-    text = str(_bits_number(default.text)) if default.kind == "bits" else default.text
-    return convert(text, column_type, session)
+    try:
+        return _text(default, column_type, session)
+    except (ValueError, ArithmeticError):
+        # The type has no such value, so a server would have refused it.
+        return default.text
 
 
 def implicit_text(column: ColumnDefinition, session: StatementSession) -> str:
@@ -47,14 +45,35 @@ def implicit_text(column: ColumnDefinition, session: StatementSession) -> str:
     zero = _IMPLICIT.get(kind)
     if zero is None:
         return ""
-    return constant_text(Default("string", zero), column.column_type, session) or ""
+    return constant_text(Default("number", zero), column.column_type, session) or ""
+
+
+def _text(default: Default, column_type: str, session: StatementSession) -> str:
+    kind = re.split(r"[ (]", column_type, maxsplit=1)[0]
+    if kind in ("binary", "varbinary"):
+        return _binary(_bytes(default), column_type, session)
+    if kind == "bit":
+        return f"b'{_bits(default):b}'"
+    convert = _CONVERSIONS.get(kind)
+    if convert is None:
+        return _decoded(_bytes(default)) if default.kind == "bits" else default.text
+    text = str(_bits(default)) if default.kind == "bits" else default.text
+    return convert(text, column_type, session)
 
 
 def _bytes(default: Default) -> bytes:
     if default.kind != "bits":
         return default.text.encode()
-    number = _bits_number(default.text)
+    digits = default.text[2:].rstrip("'") or "0"
+    number = int(digits, 16 if default.text[0] in "xX" or default.text[1] in "xX" else 2)
     return number.to_bytes((number.bit_length() + 7) // 8, "big")
+
+
+def _bits(default: Default) -> int:
+    """The number that a literal's digits, or the bytes of a string, stand for."""
+    if default.kind == "number":
+        return max(0, int(_rounded(default.text, 0)))
+    return int.from_bytes(_bytes(default), "big")
 
 
 def _binary(value: bytes, column_type: str, session: StatementSession) -> str:
@@ -63,10 +82,10 @@ def _binary(value: bytes, column_type: str, session: StatementSession) -> str:
     fixed = column_type.startswith("binary")
     if session.mariadb:
         padded = value.ljust(length, b"\0") if fixed else value
-        return f"x'{padded.hex()}'" if session.version >= _MARIADB_HEXADECIMAL_SINCE else _text(padded)
+        return f"x'{padded.hex()}'" if session.version >= _MARIADB_HEXADECIMAL_SINCE else _decoded(padded)
     if session.version >= _MYSQL_HEXADECIMAL_SINCE:
         return "0x" + value.hex().upper() if value else ""
-    return _text(value.ljust(length, b"\0") if fixed else value)
+    return _decoded(value.ljust(length, b"\0") if fixed else value)
 
 
 def _char(text: str, column_type: str, session: StatementSession) -> str:
@@ -74,40 +93,32 @@ def _char(text: str, column_type: str, session: StatementSession) -> str:
     return text.rstrip(" ")
 
 
-def _text(value: bytes) -> str:
+def _decoded(value: bytes) -> str:
     return value.decode(errors="replace")
 
 
-def _bits_number(literal: str) -> int:
-    digits = literal[2:].rstrip("'") or "0"
-    return int(digits, 16 if literal[0] in "xX" or literal[1] in "xX" else 2)
-
-
 def _integer(text: str, column_type: str, session: StatementSession) -> str:
-    number = _decimal(text)
-    if number is None:
-        return text
-    shown = str(number.quantize(Decimal(1), context=_EXACT))
+    shown = _rounded(text, 0)
     width = numbers(column_type)
     return shown.zfill(width[0]) if "zerofill" in column_type and width else shown
 
 
 def _fixed(text: str, column_type: str, session: StatementSession) -> str:
-    number = _decimal(text)
-    if number is None:
-        return text
     precision, scale = (*numbers(column_type), 0)[:2]
-    shown = f"{number.quantize(Decimal(1).scaleb(-scale), context=_EXACT):f}"
+    shown = _rounded(text, scale)
     return shown.zfill(precision + bool(scale)) if "zerofill" in column_type else shown
 
 
+def _rounded(text: str, scale: int) -> str:
+    """A number with as many digits after the point."""
+    return f"{_DIGITS.quantize(Decimal(text.strip()), Decimal(1).scaleb(-scale)):f}"
+
+
 def _floating(text: str, column_type: str, session: StatementSession) -> str:
-    number = _decimal(text)
     digits = numbers(column_type)
-    if number is None:
-        return text
     if len(digits) == 2:
-        return f"{number.quantize(Decimal(1).scaleb(-digits[1]), context=_EXACT):f}"
+        return _rounded(text, digits[1])
+    number = Decimal(text.strip())
     shortest = repr(float(number)) if column_type.startswith("double") else f"{number:.{_FLOAT_DIGITS}g}"
     return _without_exponent(Decimal(shortest).normalize())
 
@@ -119,18 +130,6 @@ def _without_exponent(number: Decimal) -> str:
         return f"{number:f}"
     mantissa = number.scaleb(-number.adjusted()).normalize()
     return f"{mantissa:f}e{number.adjusted()}"
-
-
-def _decimal(text: str) -> Decimal | None:
-    try:
-        number = Decimal(text.strip())
-    except InvalidOperation:
-        return None
-    return number if number.is_finite() and abs(number.adjusted()) < _EXACT.prec // 2 else None
-
-
-def _bit(text: str, column_type: str, session: StatementSession) -> str:
-    return f"b'{int(text):b}'" if text.isdecimal() else f"b'{int.from_bytes(text.encode(), 'big'):b}'"
 
 
 def _enum(text: str, column_type: str, session: StatementSession) -> str:
@@ -150,7 +149,6 @@ _CONVERSIONS: Mapping[str, Callable[[str, str, StatementSession], str]] = {
     "decimal": _fixed,
     "float": _floating,
     "double": _floating,
-    "bit": _bit,
     "char": _char,
     "date": date_text,
     "datetime": datetime_text,

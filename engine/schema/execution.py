@@ -363,6 +363,8 @@ class Execution:
         for key, table in self._now.items():
             before = self._before(key)
             name = self._shown[key]
+            if table is not None and table.origin and self._names.compared(table.origin) == key:
+                name = table.origin
             if table is None and before is not None:
                 yield TableChange(name, 0)
             elif table is not None and table != before:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, timedelta
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 
 from engine.schema.session import StatementSession
 from engine.schema.type_numbers import numbers
@@ -78,7 +78,9 @@ def _rounded(seconds: int, fraction: str, column_type: str, session: StatementSe
     """The second, and the fraction as the column's digits have it."""
     digits = (*numbers(column_type), 0)[0]
     rounding = ROUND_HALF_UP if session.rounds_fractions else ROUND_DOWN
-    exact = Decimal(f"{seconds}.{fraction or 0}").quantize(Decimal(1).scaleb(-digits), rounding)
+    exact = Context(prec=100, rounding=rounding).quantize(
+        Decimal(f"{seconds}.{fraction or 0}"), Decimal(1).scaleb(-digits)
+    )
     whole, point, rest = f"{exact:f}".partition(".")
     return int(whole), point + rest
 

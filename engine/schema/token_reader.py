@@ -11,6 +11,10 @@ from engine.schema.collations import canonical
 from engine.schema.session import StatementSession
 from engine.schema.tokens import BITS, NUMBER, QUOTED, STRING, WORD, Token
 
+_LONGEST_NUMBER = 20
+"""Digits."""
+_FILE_NAME = "#mysql50#"
+"""Prefix of a name that is a file's."""
 _END = Token("end", "", "", 0)
 
 
@@ -118,7 +122,8 @@ class TokenReader:
 
     def number(self) -> int:
         """An integer. Raises `UnexpectedTokenError`."""
-        if self.token.kind != NUMBER or not self.token.text.isdecimal():
+        digits = self.token.text
+        if self.token.kind != NUMBER or not digits.isdecimal() or len(digits) > _LONGEST_NUMBER:
             raise self.unexpected("a number")
         return int(self.step().text)
 
@@ -128,12 +133,14 @@ class TokenReader:
 
     def table(self) -> TableName:
         """A table's name, in the default database without another. Raises `UnexpectedTokenError`."""
-        if self.take("."):
-            return TableName(self.session.database, self.name())
-        name = self.name()
-        if self.take("."):
-            return TableName(name, self.name())
-        return TableName(self.session.database, name)
+        database, table = self.session.database, ""
+        if not self.take("."):
+            table = self.name()
+        if not table or self.take("."):
+            database, table = table or database, self.name()
+        if table.startswith(_FILE_NAME) or database.startswith(_FILE_NAME):
+            raise UnexpectedTokenError(f"the table {table} is given by its file's name")
+        return TableName(database, table)
 
     def column(self) -> str:
         """A column's name, possibly after its table's. Raises `UnexpectedTokenError`."""
@@ -171,4 +178,5 @@ class TokenReader:
 
     def words(self) -> frozenset[str]:
         """All words and identifiers of the statement, case-folded."""
-        return frozenset(token.text.casefold() for token in self._tokens if token.kind in (WORD, QUOTED))
+        names = (token.text for token in self._tokens if token.kind in (WORD, QUOTED))
+        return frozenset(name.casefold().removeprefix(_FILE_NAME) for name in names)

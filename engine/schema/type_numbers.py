@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-_NUMBERS = re.compile(r"\(([0-9,]+)\)")
+_NUMBERS = re.compile(r"[a-z]+\(([0-9,]+)\)")
 
 
 def numbers(column_type: str) -> tuple[int, ...]:
     """The numbers in parentheses: (10, 2) for `decimal(10,2) unsigned`; none for `int` and for ENUM."""
-    match = _NUMBERS.search(column_type)
+    match = _NUMBERS.match(column_type)
     return tuple(int(number) for number in match[1].split(",")) if match else ()

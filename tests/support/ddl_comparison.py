@@ -229,7 +229,7 @@ class Comparer:
                 self._left_behind.add(name)
                 self.generator.saw(name, None)
                 return
-            self._differ("wrong", name, step, logged, "the model has no such table")
+            self._differ("unsure", name, step, logged, "the model does not know the table")
         elif definition is None and doubt is not None:
             self._differ("unsure", name, step, logged, doubt)
         elif definition is not None and columns is None:

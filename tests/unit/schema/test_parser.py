@@ -102,9 +102,8 @@ TABLES = [
     ("DROP TABLE `t;`", DropTables((TableName("shop", "t;"),))),
 ]
 WHERE_PEERS_BROKE = [
-    "ALTER TABLE .`t` CHANGE COLUMN `a` `a` VARCHAR(60) CHARACTER SET 'utf8' COLLATE 'utf8_bin'"
-    " NULL DEFAULT NULL"
-    " COMMENT 'x' , ADD COLUMN `s` ENUM('md5','bcrypt') NULL DEFAULT 'md5' AFTER `a`",
+    "ALTER TABLE .`t` CHANGE COLUMN `a` `a` VARCHAR(60) CHARACTER SET 'utf8' COLLATE 'utf8_bin' NULL"
+    " DEFAULT NULL COMMENT 'x' , ADD COLUMN `s` ENUM('md5','bcrypt') NULL DEFAULT 'md5' AFTER `a`",
     "ALTER TABLE t MODIFY COLUMN t.a VARCHAR(500)",
     "ALTER TABLE t ADD COLUMN shop.t.remark VARCHAR(100) AFTER `a`",
     "ALTER TABLE t MODIFY COLUMN IF EXISTS a varchar(20) DEFAULT ''",
@@ -117,19 +116,16 @@ WHERE_PEERS_BROKE = [
     "ALTER TABLE t drop column `S`, drop index `F`, drop foreign key `F`",
     "ALTER TABLE t ADD( a TINYINT DEFAULT 0 NOT NULL COMMENT '0：否 1：是' )",
     "ALTER TABLE t ADD PRIMARY KEY IF NOT EXISTS (id)",
-    "ALTER TABLE t ADD COLUMN `remark` varchar(255) DEFAULT NULL COMMENT '备注信息' AFTER"
-    " `a`,ALGORITHM=inplace,LOCK=NONE",
+    "ALTER TABLE t ADD COLUMN `r` varchar(255) COMMENT '备注信息' AFTER `a`,ALGORITHM=inplace,LOCK=NONE",
     "ALTER TABLE t DROP COLUMN `TENANT_ID`, ROW_FORMAT=DEFAULT",
     "/* ApplicationName=DBeaver */ ALTER TABLE shop.t default character set latin1",
     "ALTER TABLE t CONVERT TO CHARSET utf8mb4",
-    "CREATE TABLE t (a date DEFAULT (curdate()), PRIMARY KEY (`a`) USING BTREE) ENGINE=InnoDB"
-    " COLLATE=utf8_bin",
+    "CREATE TABLE t (a date DEFAULT (curdate()), PRIMARY KEY (`a`) USING BTREE) COLLATE=utf8_bin",
     "CREATE TABLE t (inserted date NOT NULL DEFAULT curdate())",
     "CREATE TABLE t (is_delete TINYINT DEFAULT '0' COLLATE 'utf8_general_ci')",
     "CREATE TABLE t (`Proc_priv` set('Execute','Alter Routine') CHARACTER SET utf8 NOT NULL DEFAULT '',"
     " `Timestamp` timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)",
-    "CREATE TABLE t (table_type tinyint(4) NULL, `index` INT, visible INT, period INT, role INT)"
-    " TABLE_TYPE='x'",
+    "CREATE TABLE t (table_type tinyint(4) NULL, `index` INT, visible INT, role INT) TABLE_TYPE='x'",
     "CREATE TABLE t (a INT) ENGINE=MRG_MyISAM UNION=(`a`,`b`) INSERT_METHOD=LAST",
     "CREATE TABLE t (a INT, INDEX USING BTREE (a), INDEX (a) COMMENT 'x)' INVISIBLE, KEY `UPDATE` (a))",
     "CREATE TABLE t (a INT, v VECTOR(3) NOT NULL, VECTOR INDEX (v) M=8 DISTANCE=euclidean)",

@@ -1,0 +1,110 @@
+"""What a QUERY event tells of the session, and the servers' defaults for what it does not tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.schema.collations import (
+    canonical,
+    collation_name,
+    default_collation,
+    shown_charset,
+    shown_collation,
+)
+from engine.schema.session import session_of, version_of
+from tests.support.ddl import MARIADB_11, MYSQL_9, MYSQL_56, flavor_of, query
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("9.7.4-2", (9, 7, 4)),
+        ("8.0.36", (8, 0, 36)),
+        ("5.6.24-log", (5, 6, 24)),
+        ("5.5.5-10.1.48-MariaDB-log", (10, 1, 48)),
+        ("10.11.18-MariaDB-0+deb12u1-log", (10, 11, 18)),
+        ("5.7.20-19-log", (5, 7, 20)),
+        ("8.0.1a-x", (8, 0, 1)),
+        ("", ()),
+    ],
+)
+def test_versions(text, version):
+    assert version_of(text) == version
+
+
+def test_what_the_event_contains():
+    event = query("", version=MYSQL_9, sql_mode=1 | 4 | 1 << 20, collation_server=8)
+    session = session_of(event, MYSQL_9, "mysql")
+    assert (session.ansi_quotes, session.backslash_escapes, session.real_as_float) == (True, False, True)
+    assert (session.strict, session.server_collation, session.database) == (
+        False,
+        "latin1_swedish_ci",
+        "shop",
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "status", "explicit"),
+    [
+        (MYSQL_9, {"explicit_defaults_for_timestamp": 0}, False),
+        (MYSQL_9, {"explicit_defaults_for_timestamp": 1}, True),
+        (MYSQL_56, {}, False),
+        (MARIADB_11, {"flags2": 0}, False),
+        (MARIADB_11, {"flags2": 1 << 24}, True),
+        ("10.6.1-MariaDB", {"flags2": 0}, False),
+        ("10.10.2-MariaDB", {}, True),
+    ],
+)
+def test_explicit_defaults_for_timestamp(version, status, explicit):
+    event = query("", version=MYSQL_56, **status)
+    assert session_of(event, version, flavor_of(version)).explicit_timestamp == explicit
+
+
+def test_default_collations_of_the_session():
+    event = query("", version=MYSQL_9, default_collation_for_utf8mb4=45)
+    assert session_of(event, MYSQL_9, "mysql").default_collation("utf8mb4") == "utf8mb4_general_ci"
+    mariadb = session_of(query("", version=MARIADB_11), MARIADB_11, "mariadb")
+    assert mariadb.default_collation("utf8mb4") == "utf8mb4_uca1400_ai_ci"
+    assert mariadb.default_collation("latin1") == "latin1_swedish_ci"
+    assert mariadb.default_collation("nosuch") is None
+
+
+@pytest.mark.parametrize(
+    ("number", "mysql", "mariadb"),
+    [
+        (8, "latin1_swedish_ci", "latin1_swedish_ci"),
+        (33, "utf8mb3_general_ci", "utf8mb3_general_ci"),
+        (63, "binary", "binary"),
+        (246, "utf8mb4_unicode_520_ci", "utf8mb4_unicode_520_ci"),
+        (213, "utf8mb3_croatian_ci", "utf8mb3_croatian_mysql561_ci"),
+        (255, "utf8mb4_0900_ai_ci", "utf8mb4_0900_ai_ci"),
+        (270, "utf8mb4_es_trad_0900_ai_ci", "utf8mb4_es_trad_0900_ai_ci"),
+        (303, "utf8mb4_ja_0900_as_cs", "utf8mb4_ja_0900_as_cs"),
+        (323, "utf8mb4_mn_cyrl_0900_as_cs", "utf8mb4_mn_cyrl_0900_as_cs"),
+        (576, None, "utf8mb3_croatian_ci"),
+        (1032, None, "latin1_swedish_nopad_ci"),
+        (1107, None, "utf8mb3_nopad_bin"),
+        (2304, "utf8mb4_uca1400_ai_ci", "utf8mb4_uca1400_ai_ci"),
+        (9999, None, None),
+    ],
+)
+def test_collation_ids(number, mysql, mariadb):
+    assert (collation_name(number, "mysql"), collation_name(number, "mariadb")) == (mysql, mariadb)
+
+
+def test_names_of_utf8():
+    names = [canonical(name) for name in ("UTF8", "utf8_bin", "utf8mb4_bin")]
+    assert names == ["utf8mb3", "utf8mb3_bin", "utf8mb4_bin"]
+    shown = [
+        (shown_charset("utf8mb3", "mysql", version), shown_collation("utf8mb3_bin", "mysql", version))
+        for version in ((5, 7, 44), (8, 0, 29), (8, 0, 30))
+    ]
+    assert shown == [("utf8", "utf8_bin"), ("utf8mb3", "utf8_bin"), ("utf8mb3", "utf8mb3_bin")]
+    assert shown_collation("utf8mb3_bin", "mariadb", (10, 5, 9)) == "utf8_bin"
+    assert shown_charset("utf8mb4", "mariadb", (10, 5, 9)) == "utf8mb4"
+
+
+def test_the_default_collation_of_utf8mb4():
+    assert default_collation("utf8mb4", "mysql", (5, 7, 44)) == "utf8mb4_general_ci"
+    assert default_collation("utf8mb4", "mysql", (8, 0, 36)) == "utf8mb4_0900_ai_ci"
+    assert default_collation("utf8mb4", "mariadb", (11, 8, 6)) == "utf8mb4_general_ci"
