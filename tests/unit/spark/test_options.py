@@ -15,7 +15,7 @@ def test_present_columns_are_those_of_one_table() -> None:
     assert parse(tables="shop.orders", currentColumns="TRUE").current_columns
     assert not parse(tables="shop.*", currentColumns="false").current_columns
     for tables in ("shop.orders,shop.items", "_events"):
-        with pytest.raises(OptionError, match="needs one table in `tables`"):
+        with pytest.raises(OptionError, match="needs the name of one table in `tables`"):
             parse(tables=tables, currentColumns="true")
     with pytest.raises(OptionError, match="`currentColumns` is `yes`, but it takes `true` or `false`"):
         parse(tables="shop.orders", currentColumns="yes")
