@@ -42,7 +42,7 @@ MEANINGS = {
     "RENAME TABLE a TO b": s.DEFINITION,
     "SET STATEMENT max_statement_time=1 FOR ALTER TABLE t ADD b INT": s.DEFINITION,
     "SET PASSWORD = 'x'": s.OTHER,
-    "TRUNCATE TABLE t": s.OTHER,
+    "TRUNCATE TABLE t": s.DEFINITION,
     "INSERT INTO t VALUES (1)": s.OTHER,
     "/* hint */ ALTER TABLE t ADD b INT": s.DEFINITION,
     "-- note\nALTER TABLE t ADD b INT": s.DEFINITION,
