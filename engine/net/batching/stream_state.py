@@ -187,6 +187,11 @@ class StreamState:
         transaction = int(self._state[TRANSACTION])
         return transaction == INSIDE or (transaction == PENDING and self.gtid_row is not None)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the stream is inside a transaction whose BEGIN it has passed."""
+        return int(self._state[TRANSACTION]) == INSIDE
+
     # -- the event at the cursor ----------------------------------------------------------------------------
 
     def index_event(self) -> None:
