@@ -106,4 +106,4 @@ def test_bytes_that_a_server_let_in(mysql97: Server, tmp_path: Path):
             in ended.sentence
         )
     assert run_command("decode", str(path), "--out", str(out), "--on-corrupt=skip").status == 0
-    assert Changes(out).read("not_utf8", "t").column("@2").to_pylist() == ["[1]", "[3]"]
+    assert Changes(out).read("not_utf8", "t").column("j").to_pylist() == ["[1]", "[3]"]
