@@ -22,6 +22,10 @@ _QUOTE = re.compile("x?'")
 _ATTRIBUTES = re.compile(r"[^)]*\Z")
 
 
+UNKNOWN_CHARSET = "?"
+"""The character set of a text column whose table's default is not known; a table map may contain it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
     """One column; the table's columns are in their own order."""
@@ -30,7 +34,7 @@ class ColumnDefinition:
     column_type: str
     """The full type, `COLUMN_TYPE` of information_schema: `int(10) unsigned`, `enum('a','b')`."""
     charset: str | None = None
-    """None for columns that do not contain text, binary ones included."""
+    """None for columns that do not contain text, binary ones included; or `UNKNOWN_CHARSET`."""
     collation: str | None = None
     nullable: bool = True
     primary_key: int | None = None

@@ -20,7 +20,7 @@ from engine.binlog.event_types import TABLE_MAP_EVENT, EventHeader
 from engine.binlog.field_types import FieldType
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.optional_metadata import OptionalMetadata
-from engine.binlog.table_definition import ColumnDefinition
+from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.binlog.texts import decode_text
 from engine.binlog.type_names import type_name
 from engine.errors import EngineError, EventError, UnsupportedError
@@ -163,7 +163,11 @@ class TableMap(EventBody):
         if self.nullable[i] != info.nullable:
             return "NULL and NOT NULL differ between catalog and binlog"
         collation = optional.collations[i]
-        if collation is not None and info.charset is not None and not same_charset(info.charset, collation):
+        if info.charset == UNKNOWN_CHARSET:
+            # The texts of members are known from the statement.
+            if collation is None and self.types[i] not in (FieldType.ENUM, FieldType.SET):
+                return "its character set is not known"
+        elif collation is not None and info.charset is not None and not same_charset(info.charset, collation):
             return f"{info.charset} in the catalog, {collation_charset(collation)} in the binlog"
         members = _member_texts(optional.members[i], collation)
         if members is not None and members != info.members:

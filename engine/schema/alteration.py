@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from engine.binlog.table_definition import ColumnDefinition
+from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.schema.changes import UniqueKey
 from engine.schema.collations import BINARY, WIDTH, canonical, charset_of_collation
 from engine.schema.column_types import (
@@ -392,6 +392,8 @@ class _Alteration:
     def _converted(self, column: ColumnDefinition, collation: str) -> ColumnDefinition:
         if column.data_type not in TEXT_TYPES or column.charset in (None, BINARY):
             return column
+        if column.charset == UNKNOWN_CHARSET:
+            raise UncertainError(f"the character set of the column {column.name} is not known")
         old, new = canonical(column.charset or ""), charset_of_collation(collation) or BINARY
         column_type = column.column_type
         if column.members is not None:

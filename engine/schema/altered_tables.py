@@ -26,6 +26,7 @@ from engine.schema.statements import (
     LoseRows,
     NotUnderstood,
     PartitionToTable,
+    RenameKey,
     RenameTables,
     RenameTo,
     SetDefault,
@@ -97,7 +98,7 @@ def _alters(action: Action) -> bool:
     if isinstance(action, SetOptions):
         options = action.options
         return options.charset is not None or options.collation is not None
-    return not isinstance(action, SetDefault | LoseRows | AddKey | DropKey)
+    return not isinstance(action, SetDefault | LoseRows | AddKey | DropKey | RenameKey)
 
 
 def _mentioned(statement: NotUnderstood) -> frozenset[Name]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from engine.binlog.table_definition import UNKNOWN_CHARSET
 from engine.errors import EngineError
 from engine.schema.collations import (
     BINARY,
@@ -54,6 +55,8 @@ _BLOB_SIZES = ((0xFF, "tiny"), (0xFFFF, ""), (0xFFFFFF, "medium"), (0xFFFFFFFF, 
 """Bytes that fit → the prefix of the type's name."""
 _LONGEST_VARCHAR, _LONGEST_MARIADB_VARCHAR = 0xFFFF, 0xFFFF - 3
 """Bytes."""
+_SHORT_TEXT = 0xFFFF // 4
+"""Characters that fit into a VARCHAR in every character set."""
 _FLOAT_DIGITS = 24
 """Binary digits of precision up to which FLOAT(p) is FLOAT."""
 _DEFAULT_VECTOR_DIMENSIONS = 2048
@@ -67,9 +70,9 @@ class UncertainError(EngineError):
 def resolve_type(
     clause: TypeClause, session: StatementSession, table_collation: str | None
 ) -> tuple[str, str | None]:
-    """The full type, and the canonical collation of text. Raises `UncertainError`.
+    """The full type, and the canonical collation of text, `UNKNOWN_CHARSET` if that is not known.
 
-    `table_collation`: the table's default, None if not known.
+    `table_collation`: the table's default, None if not known. Raises `UncertainError`.
     """
     name, collation = clause.name, None
     if name == "json" and session.mariadb:
@@ -77,6 +80,9 @@ def resolve_type(
         name = "longtext"
     if session.mariadb and clause.collation not in (None, BINARY, DEFAULT) and name in _TEXT_FORMS:
         name = _TEXT_FORMS[name]
+    if name in TEXT_TYPES and table_collation is None and _needs_no_charset(clause):
+        form = _FORMS.get(name) if not name.endswith("text") else None
+        return name if form is None else form(clause, session, name, 1), UNKNOWN_CHARSET
     if name in TEXT_TYPES:
         collation = _collation(clause, session, table_collation)
         if collation == BINARY and name in _BINARY_FORMS:
@@ -90,6 +96,17 @@ def resolve_type(
     if collation == BINARY and not shows_binary(name, session):
         collation = None
     return text, collation
+
+
+def _needs_no_charset(clause: TypeClause) -> bool:
+    """Whether the full type is the same with every default character set."""
+    if clause.charset or clause.collation or clause.binary or clause.compressed:
+        return False
+    if clause.name.endswith("text"):
+        return not clause.lengths
+    if clause.members:
+        return all(member.isascii() and not member.endswith(" ") for member in clause.members)
+    return all(length <= _SHORT_TEXT for length in clause.lengths)
 
 
 def shows_binary(column_type: str, session: StatementSession) -> bool:

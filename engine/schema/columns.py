@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.binlog.table_definition import ColumnDefinition
+from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.schema.collations import charset_of_collation, shown_charset, shown_collation
 from engine.schema.column_types import resolve_type
 from engine.schema.constants import constant_text
@@ -33,6 +33,8 @@ def define_column(
         default=default,
         computed_default=computed,
     )
+    if collation == UNKNOWN_CHARSET:
+        return replace(column, charset=UNKNOWN_CHARSET)
     return column if collation is None else with_collation(column, collation, session)
 
 

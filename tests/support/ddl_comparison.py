@@ -245,8 +245,8 @@ class Comparer:
         else:
             return
         if columns is not None:
-            definition = TableDefinition(name.database, name.table, columns)
-            self.model.learn("server", self._last, definition, self._collation(name))
+            definition = TableDefinition(name.database, name.table, columns, self._collation(name))
+            self.model.learn("server", self._last, definition)
             if step.kind != "TEMPORARY":
                 self.generator.give_up(name)
 
