@@ -18,6 +18,7 @@ from tests.servers import FLAVORS, Server
 from tests.support.column_cases import CASES
 from tests.support.engine_run import drain, end_of_binlog
 from tests.support.evolving_tables import EvolvingTables
+from tests.support.online_changes import TOOLS, online_change
 from tests.support.same_rows import (
     BINARY,
     BITS,
@@ -191,3 +192,16 @@ def test_what_statements_did_to_rows(server: Server, start: str, spark: SparkSes
     server.execute("TRUNCATE TABLE refilled.t", "INSERT INTO refilled.t VALUES (9, 9, 9)")
     drain(server, tmp_path)
     assert counted(replay_table(spark, tmp_path, "refilled.t")) == expected(server, "refilled.t")
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_online_schema_changes(server: Server, spark: SparkSession, tmp_path: Path, tool: str) -> None:
+    """The rows of the copy are the table's; without them in the output, the table is changed by statement."""
+    start = position(server)
+    server.execute(*online_change(tool))
+    drain(server, tmp_path / "all", start=start, tables="shop.*")
+    drain(server, tmp_path / "one", start=start, tables="shop.orders")
+    assert counted(replay_table(spark, tmp_path / "all", "shop.orders")) == expected(server, "shop.orders")
+    with pytest.raises(EngineError, match="RENAME TABLE"):
+        replay_table(spark, tmp_path / "one", "shop.orders")
+    server.execute("DROP DATABASE shop")
