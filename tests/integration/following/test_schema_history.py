@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from engine.output.reader import Changes
+from engine.output.schema_history import stored_schema
 from tests.servers import FLAVORS, Server
 from tests.support.committed import assert_sound
 from tests.support.engine_run import drain, end_of_binlog, follow
@@ -87,3 +88,32 @@ def test_a_killed_engine_goes_on_with_the_definitions_of_its_commit(
             engine.kill(chance.choice(("supervisor", "network", "sink")))
     drain(server, tmp_path, **settings)
     assert_as_written(tmp_path, tables)
+
+
+def test_a_start_at_the_end_reads_the_definitions_once(server: Server, tmp_path: Path) -> None:
+    """What happens while the engine is off is then read without asking the server."""
+    server.execute(
+        "CREATE DATABASE at_end",
+        "CREATE TABLE at_end.t (id INT PRIMARY KEY, a VARCHAR(10) CHARACTER SET latin1, b INT UNSIGNED)",
+        "CREATE TABLE at_end.u (id INT PRIMARY KEY, kind ENUM('x', 'y'))",
+    )
+    drain(server, tmp_path, start="latest", tables="at_end.*")
+    learned = {str(each.name) for change in stored_schema(tmp_path, 0) for each in change.tables}
+    assert learned >= {"at_end.t", "at_end.u"}
+    server.execute(
+        "INSERT INTO at_end.t VALUES (1, 'é', 4000000000)",
+        "ALTER TABLE at_end.t CHANGE a c VARCHAR(10) CHARACTER SET latin1, CHANGE b d INT UNSIGNED",
+        "INSERT INTO at_end.t VALUES (2, 'ü', 2)",
+        "INSERT INTO at_end.u VALUES (1, 'y')",
+        "DROP TABLE at_end.u",
+    )
+    drain(server, tmp_path, tables="at_end.*")
+    assert change_rows(tmp_path, "at_end", "t") == [
+        WrittenRow("insert", {"id": 1, "a": "é", "b": 4000000000}),
+        WrittenRow("insert", {"id": 2, "c": "ü", "d": 2}),
+    ]
+    assert change_rows(tmp_path, "at_end", "u") == [
+        WrittenRow("insert", {"id": 1, "kind": "y"}),
+        WrittenRow("truncate"),
+    ]
+    server.execute("DROP DATABASE at_end")
