@@ -100,6 +100,12 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("out", type=Path, metavar="OUT")
     status.add_argument("--json", dest="as_json", action="store_true", help="one JSON object")
 
+    schema = add("schema", _schema, "the table definitions of an output, and the statements that led to them")
+    schema.add_argument("out", type=Path, metavar="OUT")
+    schema.add_argument("table", nargs="?", metavar="TABLE", help="database.table, for its history")
+    schema.add_argument("--at", metavar="COMMIT|TIME", help="what was in force there instead [last commit]")
+    schema.add_argument("--json", dest="as_json", action="store_true", help="one JSON object")
+
     vacuum = add("vacuum", _vacuum, "remove old commits from an output folder, with their data files")
     vacuum.add_argument("out", type=Path, metavar="OUT")
     vacuum.add_argument(
@@ -152,6 +158,12 @@ def _status(options: argparse.Namespace) -> int:
     from engine.commands.status import print_status
 
     return print_status(options.out, as_json=options.as_json)
+
+
+def _schema(options: argparse.Namespace) -> int:
+    from engine.commands.schema import print_schema
+
+    return print_schema(options.out, options.table, options.at, as_json=options.as_json)
 
 
 def _vacuum(options: argparse.Namespace) -> int:

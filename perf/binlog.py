@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from engine.binlog.table_definition import pack
 from engine.net.client.connection import Connection
 from engine.net.client.table_columns import describe_table
 from perf.workload import DATABASE, HELPERS, NUMBERS, Workload
@@ -198,6 +199,7 @@ def _describe(server: Server) -> dict[str, str]:
     with Connection.open(server.host, server.port, server.user, server.password) as connection:
         described = {table: describe_table(connection, DATABASE, table) for table in tables}
     return {
-        f"{DATABASE}.{table}": base64.b64encode(columns or b"").decode()
-        for table, columns in described.items()
+        f"{DATABASE}.{table}": base64.b64encode(pack(definition.columns)).decode()
+        for table, definition in described.items()
+        if definition is not None
     }

@@ -59,6 +59,13 @@ _COLLATIONS = {
 }
 """Collation ids below 1024; the ranges include unused ids."""
 
+_WIDEST = {
+    **dict.fromkeys(("big5", "cp932", "euckr", "gb2312", "gbk", "sjis", "ucs2"), 2),
+    **dict.fromkeys(("eucjpms", "ujis", "utf8mb3"), 3),
+    **dict.fromkeys(("gb18030", "utf16", "utf16le", "utf32", "utf8mb4"), 4),
+}
+"""Bytes of the widest character of a character set; 1 for others."""
+
 _NO_PAD = 1024
 _UCA14 = 2048
 _UCA14_CHARSETS = ("utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32")
@@ -85,6 +92,16 @@ def collation_charset(collation: int) -> str:
         index = (collation - _UCA14) // _UCA14_IDS
         return _UCA14_CHARSETS[index] if index < len(_UCA14_CHARSETS) else _NEWEST
     return _CHARSETS_BY_ID.get(collation % _NO_PAD, _NEWEST)
+
+
+def same_charset(charset: str, collation: int) -> bool:
+    """Whether the collation with that id is one of the character set."""
+    return collation_charset(collation) == _ALIASES.get(charset, charset)
+
+
+def widest_character(charset: str) -> int:
+    """The largest number of bytes of a character."""
+    return _WIDEST.get(_ALIASES.get(charset, charset), 1)
 
 
 def charset_of(column: Column) -> str | None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from engine.binlog.charsets import widest_character
 from engine.binlog.field_types import FieldType as F
-from engine.binlog.table_definition import ColumnDefinition
+from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 
 _LENGTH_BYTES = {"tiny": 1, "": 2, "medium": 3, "long": 4}
 _GEOMETRIES = (
@@ -93,7 +94,10 @@ def _characters(info: ColumnDefinition) -> set[int]:
     if info.data_type == "vector":
         return {length * 4}
     if info.data_type in ("char", "varchar"):
-        return {length * width for width in (1, 2, 3, 4)}
+        widths = (
+            (1, 2, 3, 4) if info.charset in (None, UNKNOWN_CHARSET) else (widest_character(info.charset),)
+        )
+        return {length * width for width in widths}
     return {length}
 
 

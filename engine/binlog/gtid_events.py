@@ -24,7 +24,7 @@ GtidRange = tuple[str, int, int, int]
 
 
 @inlined
-def _same_source(data: Bytes, body: int, other: int) -> bool:
+def same_source(data: Bytes, body: int, other: int) -> bool:
     """Whether two MySQL GTID events, given by the offsets of their bodies, have the same UUID."""
     return read_u64(data, body + 1) == read_u64(data, other + 1) and (
         read_u64(data, body + 9) == read_u64(data, other + 9)
@@ -46,7 +46,7 @@ def _find_runs(data: Bytes, starts: Int64s, mariadb: bool, runs: Int64s) -> int:
                     read_u32(data, before - 14) == read_u32(data, body - 14)
                 )
             else:
-                joins = _same_source(data, body, before)
+                joins = same_source(data, body, before)
         if joins:
             runs[count - 1, 2] = number
         else:

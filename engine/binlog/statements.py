@@ -1,6 +1,6 @@
 """A kernel that classifies the statements of QUERY events by their effect on transactions.
 
-It distinguishes statements that begin or end a transaction, and those that may change a table's definition.
+It distinguishes statements that begin or end a transaction, and those that may define, drop or empty a table.
 The network process uses this to cut batches at transaction boundaries, the decoders to keep BEGIN and COMMIT
 out of the events feed.
 """
@@ -25,8 +25,8 @@ from engine.kernels.kernel import Bytes, Int64s, kernel, read_u16
     DEFINITION,
     ATOMIC_CREATE,
 ) = range(11)
-"""Kinds of statement. XA_FINISH: XA COMMIT and XA ROLLBACK. DEFINITION: may change a table's definition, as
-may any statement after MariaDB's SET STATEMENT … FOR.
+"""Kinds of statement. XA_FINISH: XA COMMIT and XA ROLLBACK. DEFINITION: may change a table's definition, or
+remove its rows without row events, as may any statement after MariaDB's SET STATEMENT … FOR.
 ATOMIC_CREATE: MySQL 8's CREATE TABLE … SELECT, whose rows follow in the same transaction."""
 
 
@@ -50,6 +50,7 @@ _CREATE = _text("CREATE")
 _DROP = _text("DROP")
 _RENAME = _text("RENAME")
 _SET_STATEMENT = _text("SET STATEMENT")
+_TRUNCATE = _text("TRUNCATE")
 
 _QUERY_POST_HEADER = 13
 _QUERY_POST_HEADER_OLD = 11
@@ -120,6 +121,7 @@ def statement_kind(data: Bytes, text: int, end: int) -> int:
         _matches(data, text, end, _ALTER)
         or _matches(data, text, end, _DROP)
         or _matches(data, text, end, _RENAME)
+        or _matches(data, text, end, _TRUNCATE)
         or _matches(data, text, end, _SET_STATEMENT)
     ):
         return DEFINITION

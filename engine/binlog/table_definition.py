@@ -16,8 +16,14 @@ import msgpack
 from engine.errors import EngineError
 
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
+_ESCAPED = {"\\": "\\\\", "\0": "\\0", "\n": "\\n", "\r": "\\r", "'": "''"}
 _DATA_TYPE = re.compile(r"\w+")
+_QUOTE = re.compile("x?'")
 _ATTRIBUTES = re.compile(r"[^)]*\Z")
+
+
+UNKNOWN_CHARSET = "?"
+"""The character set of a text column whose table's default is not known; a table map may contain it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,7 @@ class ColumnDefinition:
     column_type: str
     """The full type, `COLUMN_TYPE` of information_schema: `int(10) unsigned`, `enum('a','b')`."""
     charset: str | None = None
-    """None for columns that do not contain text, binary ones included."""
+    """None for columns that do not contain text, binary ones included; or `UNKNOWN_CHARSET`."""
     collation: str | None = None
     nullable: bool = True
     primary_key: int | None = None
@@ -66,6 +72,8 @@ class TableDefinition:
     database: str
     table: str
     columns: tuple[ColumnDefinition, ...]
+    collation: str | None = None
+    """The default collation of new columns; None if not known."""
 
 
 def pack(columns: Iterable[ColumnDefinition]) -> bytes:
@@ -84,15 +92,19 @@ def unpack(packed: bytes) -> tuple[ColumnDefinition, ...]:
 
 
 def parse_members(column_type: str) -> tuple[str, ...] | None:
-    """The members of `enum('a','b''c')` or `set(…)`; None for other types. Raises `EngineError`."""
+    """The members of `enum('a','b''c')` or `set(…)`; None for other types. Raises `EngineError`.
+
+    MySQL shows members of character set `binary` that are not valid in UTF-8 as `x'e9'`; such bytes become
+    `\\xNN`.
+    """
     kind, parenthesis, rest = column_type.partition("(")
     if kind.lower() not in ("enum", "set") or not parenthesis:
         return None
     members: list[str] = []
     offset = 0
-    while rest[offset : offset + 1] == "'":
-        member, offset = _quoted(rest, offset + 1)
-        members.append(member)
+    while (quote := _QUOTE.match(rest, offset)) is not None:
+        member, offset = _quoted(rest, quote.end())
+        members.append(_bytes_shown(member) if len(quote[0]) > 1 else member)
         if rest[offset : offset + 1] != ",":
             break
         offset += 1
@@ -101,11 +113,23 @@ def parse_members(column_type: str) -> tuple[str, ...] | None:
     return tuple(members)
 
 
+def quoted(text: str) -> str:
+    """The literal of a string as information_schema shows it in a column's type."""
+    return "'" + "".join(_ESCAPED.get(character, character) for character in text) + "'"
+
+
 def unquoted(literal: str) -> str:
     """The string of a literal in single quotes. Raises `EngineError`."""
     if literal[:1] != "'":
         raise EngineError(f"{literal!r} is not a string literal")
     return _quoted(literal, 1)[0]
+
+
+def _bytes_shown(digits: str) -> str:
+    try:
+        return bytes.fromhex(digits).decode(errors="backslashreplace")
+    except ValueError:
+        raise EngineError(f"x'{digits}' is not a member of a column type") from None
 
 
 def _quoted(text: str, offset: int) -> tuple[str, int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from engine.binlog.charsets import BINARY
+from engine.binlog.charsets import BINARY, collation_charset, same_charset
 from engine.binlog.column import Column
 from engine.binlog.definition_fit import declared_type, mismatch, stored_metadata
 from engine.binlog.event_body import EventBody, json_value
@@ -20,7 +20,7 @@ from engine.binlog.event_types import TABLE_MAP_EVENT, EventHeader
 from engine.binlog.field_types import FieldType
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.optional_metadata import OptionalMetadata
-from engine.binlog.table_definition import ColumnDefinition
+from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.binlog.texts import decode_text
 from engine.binlog.type_names import type_name
 from engine.errors import EngineError, EventError, UnsupportedError
@@ -148,13 +148,30 @@ class TableMap(EventBody):
         if len(catalog) != len(self.types):
             return f"{len(catalog)} columns in the catalog, {len(self.types)} in the binlog"
         for i, info in enumerate(catalog):
-            reason = mismatch(self.types[i], self.metadata[i], info)
-            if reason is None and self.optional.unsigned[i] not in (None, info.unsigned):
-                reason = f"{info.column_type} in the catalog, the other signedness in the binlog"
-            if reason is None and self.optional.names is not None and self.optional.names[i] != info.name:
-                reason = f"named {self.optional.names[i]} in the binlog"
+            reason = mismatch(self.types[i], self.metadata[i], info) or self._difference(i, info)
             if reason is not None:
                 return f"column {info.name}: {reason}"
+        return None
+
+    def _difference(self, i: int, info: ColumnDefinition) -> str | None:
+        """The first attribute in which a column of compatible type differs, in words."""
+        optional = self.optional
+        if optional.unsigned[i] not in (None, info.unsigned):
+            return f"{info.column_type} in the catalog, the other signedness in the binlog"
+        if optional.names is not None and optional.names[i] != info.name:
+            return f"named {optional.names[i]} in the binlog"
+        if self.nullable[i] != info.nullable:
+            return "NULL and NOT NULL differ between catalog and binlog"
+        collation = optional.collations[i]
+        if info.charset == UNKNOWN_CHARSET:
+            # The texts of members are known from the statement.
+            if collation is None and self.types[i] not in (FieldType.ENUM, FieldType.SET):
+                return "its character set is not known"
+        elif collation is not None and info.charset is not None and not same_charset(info.charset, collation):
+            return f"{info.charset} in the catalog, {collation_charset(collation)} in the binlog"
+        members = _member_texts(optional.members[i], collation)
+        if members is not None and members != info.members:
+            return f"{info.column_type} in the catalog, the members {', '.join(members)} in the binlog"
         return None
 
     def _column(self, i: int, info: ColumnDefinition | None) -> Column:

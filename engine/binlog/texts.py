@@ -24,6 +24,7 @@ _UTF8 = ("utf8mb4", "utf8mb3", BINARY)
 """The server does not know the encoding of `binary` statements; UTF-8 is the most likely one."""
 _NOT_ASCII = frozenset({*UNICODE_CODECS, "swe7"})
 """Character sets in which bytes below 0x80 may differ from ASCII."""
+_WITHOUT_SUPPLEMENTARY = frozenset({"utf8mb3", "ucs2"})
 _REPLACEMENT = "\ufffd"
 _LONGEST_SEQUENCE = 4
 
@@ -40,8 +41,28 @@ def decode_text(value: bytes, collation: int | None) -> tuple[str, bool]:
     return (value.decode("ascii", "backslashreplace"), False) if text is None else (text, True)
 
 
+def encode_text(text: str, charset: str) -> bytes:
+    """The text in a character set; `?` for each character that it does not have, as servers convert text."""
+    return b"".join(_encoded(character, charset) or _encoded("?", charset) or b"?" for character in text)
+
+
+def decode_charset(value: bytes, charset: str) -> str | None:
+    """The text of bytes in a character set, or None if some of the bytes are not valid in it."""
+    return _decoded(value, charset)
+
+
+def _encoded(character: str, charset: str) -> bytes | None:
+    if charset in SINGLE_BYTE_CHARSETS or charset in MULTI_BYTE_CHARSETS:
+        return _sequences(charset).get(character)
+    if character > "\uffff" and charset in _WITHOUT_SUPPLEMENTARY:
+        return None
+    try:
+        return character.encode(UNICODE_CODECS.get(charset, "ascii" if charset == "ascii" else "utf-8"))
+    except UnicodeEncodeError:
+        return None
+
+
 def _decoded(value: bytes, charset: str) -> str | None:
-    """The text, or None if some of the bytes are not valid in the character set."""
     if charset in SINGLE_BYTE_CHARSETS or charset in MULTI_BYTE_CHARSETS:
         return _by_table(value, _characters(charset), charset == "gb18030")
     try:
@@ -50,6 +71,15 @@ def _decoded(value: bytes, charset: str) -> str | None:
         return None
     beyond = charset == "ucs2" and not text.isascii() and max(text) > "\uffff"
     return None if beyond else text
+
+
+@cache
+def _sequences(charset: str) -> dict[str, bytes]:
+    """Character → its first sequence of bytes."""
+    sequences: dict[str, bytes] = {}
+    for sequence, character in _characters(charset).items():
+        sequences.setdefault(character, sequence)
+    return sequences
 
 
 @cache

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from engine.binlog.event_types import EVENT_NAMES, TABLE_MAP_EVENT
 from engine.binlog.files import read_events
-from engine.binlog.table_definition import ColumnDefinition, unpack
+from engine.binlog.table_definition import ColumnDefinition
 from engine.config.credentials import read_login
 from engine.config.server_address import ServerAddress
 from engine.config.settings import FileEventsSettings, ServerEventsSettings
@@ -87,8 +87,8 @@ def show_server_events(
         events = read_server_events(connection, facts, first.file, first.position, replica, gtid_set)
 
         def catalog(database: str, table: str) -> tuple[ColumnDefinition, ...] | None:
-            packed = describe_table(asking, database, table)
-            return None if packed is None else unpack(packed)
+            definition = describe_table(asking, database, table)
+            return None if definition is None else definition.columns
 
         decoded = decode_all(events, assumed_format(facts), catalog)
         print_events(decoded, as_json=as_json, output=output)

@@ -16,7 +16,7 @@ from engine.config.settings import PipelineSettings
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
 from engine.output.folder import OutputState
-from engine.pipeline.process_settings import FileSource, ServerSource
+from engine.pipeline.process_settings import FileSource, SchemaOptions, ServerSource
 from engine.pipeline.supervisor import Outcome, RunPlan, decoder_count
 
 _COMMIT_SECONDS = 1.0
@@ -37,6 +37,9 @@ def plan_run(
     if interval is None:
         # Clients wait for the commits of semi-sync: each contains what arrived during the one before it.
         interval = 0.0 if isinstance(origin, ServerSource) and origin.semi_sync else _COMMIT_SECONDS
+    numbers_unknown = settings.unknown_columns == "number"
+    if settings.unknown_columns is None:
+        numbers_unknown = isinstance(origin, FileSource)
     return RunPlan(
         origin=origin,
         out=settings.out,
@@ -46,7 +49,13 @@ def plan_run(
             tables=TableFilter(settings.tables, settings.exclude_tables),
             temporal_text=settings.temporal == "text",
             bookkeeping_events=settings.bookkeeping_events,
-            names_needed=isinstance(origin, ServerSource) and not origin.name_unknown_columns,
+            names_needed=not numbers_unknown,
+        ),
+        schema=SchemaOptions(
+            out=None if state.commit < 0 else str(settings.out),
+            commit=state.commit,
+            schema_file=settings.schema_file,
+            numbers_unknown=numbers_unknown,
         ),
         commit_interval=interval,
         commit_bytes=settings.commit_bytes,

@@ -128,6 +128,9 @@ def _run_once(
     chosen_id = _FIRST_SERVER_ID + identity.int % (0xFFFFFFFF - _FIRST_SERVER_ID)
     server_id = settings.connection.server_id or chosen_id
     with connect(address) as connection:
+        starts_at_end = state.commit < 0 and stream.start == "latest"
+        # Asked before the server's GTID set, at which the stream starts.
+        end = server_queries.known_end(connection) if starts_at_end else None
         facts = server_queries.read_facts(connection)
         for warning in server_queries.check(facts, str(connection.endpoint), semi_sync=stream.semi_sync):
             display.warn(warning)
@@ -145,7 +148,8 @@ def _run_once(
         server_uuid=facts.server_uuid,
         heartbeat_seconds=stream.heartbeat_seconds,
         semi_sync=stream.semi_sync,
-        name_unknown_columns=stream.unknown_columns == "number",
+        lower_case_table_names=facts.lower_case_table_names,
+        definitions_since=end if facts.lacks_names else None,
         skips=skips.events,
     )
     plan = plan_run(settings.pipeline, origin, state, facts.server_uuid or "", facts.flavor)

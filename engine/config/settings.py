@@ -94,6 +94,17 @@ class PipelineSettings:
         Literal["stop", "skip"],
         Setting("at a corrupt event: stop, or skip its whole transaction and record that in the events feed"),
     ] = "stop"
+    unknown_columns: Annotated[
+        Literal["stop", "number"] | None,
+        Setting(
+            "when a table's columns cannot be named for certain: stop, or number them (@1, @2…) "
+            "[stop; number for files]"
+        ),
+    ] = None
+    schema_file: Annotated[
+        Path | None,
+        Setting("file of CREATE TABLE statements (mysqldump --no-data), for tables without certain columns"),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +127,6 @@ class StreamSettings:
         False
     )
     stop_at_end: Annotated[bool, Setting("drain what the server has, then exit")] = False
-    unknown_columns: Annotated[
-        Literal["stop", "number"],
-        Setting("when a table's columns cannot be named for certain: stop, or number them (@1, @2…)"),
-    ] = "stop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,8 @@ from engine.config.decode_options import DecodeOptions
 from engine.decode.arrow.arena import Arena, ArenaFull, Built, in_own_arena
 from engine.decode.arrow.codec import Counters, Options
 from engine.decode.feed.dropped import dropped_entry
-from engine.decode.feed.events_feed import event_times, feed_batch, feed_message
+from engine.decode.feed.events_feed import closing_statement, event_times, feed_batch, feed_message
+from engine.decode.feed.statement_tables import StatementChanges
 from engine.decode.rows.event_groups import EventGroups, feed_table, group_events, rows_by_slot
 from engine.decode.rows.expand import expand_compressed
 from engine.decode.rows.rollbacks import drop_rolled_back_rows
@@ -50,6 +51,7 @@ from engine.pipeline.messages import (
     Failure,
     GtidRange,
     Result,
+    StatementFacts,
     TableResult,
 )
 
@@ -79,6 +81,7 @@ class _Content:
     gtid_set: str | None
     counters: dict[str, int]
     doubtful_gtids: Sequence[GtidRange] = ()
+    statement: StatementFacts | None = None
 
 
 class BatchDecoder:
@@ -119,9 +122,11 @@ class BatchDecoder:
                 error = broken
         status = batch.status
         if error is not None:
+            end = BinlogPosition(batch.file, _end_position(events, batch.position))
             status = replace(
                 status,
-                resume=BinlogPosition(batch.file, _end_position(events, batch.position)),
+                resume=end,
+                schema_changes=tuple(change for change in status.schema_changes if change.position < end),
                 ends_transaction=len(events) > events.context,
                 failure=Failure(str(error), corruption=_corruption(error, index, data)),
             )
@@ -152,6 +157,7 @@ class BatchDecoder:
             file_created=_file_created(batch, index, data) if status.resume.file == batch.file else 0,
             gtid_set_lost=batch.dropped is not None and batch.dropped.gtid_set_lost,
             doubtful_gtids=list(content.doubtful_gtids),
+            statement=content.statement,
         )
         return header, [table.message.content for table in tables]
 
@@ -193,8 +199,11 @@ class BatchDecoder:
             self._table(events, decoder, rows, transactions, before, arena, counters)
             for decoder, rows in walked
         ]
+        statement = None
         if len(groups.feed_events):
-            entries = feed_batch(events, groups, before, description, tagged.split)
+            changes = StatementChanges(batch.status.schema_changes)
+            entries = feed_batch(events, groups, before, description, tagged.split, changes)
+            statement = closing_statement(entries, events, groups, changes)
             times = entries.column("_commit_timestamp").cast(pa.int64()).to_numpy()
             message = partial(feed_message, entries, int(times.min()), int(times.max()))
             tables.append(_placed(message, arena))
@@ -207,6 +216,7 @@ class BatchDecoder:
             gtids=gtid_ranges(events, gtid_events, tagged.split),
             gtid_set=_known_gtid_set(events, description),
             counters=counters.values,
+            statement=statement,
         )
 
     def _dropped(

@@ -10,21 +10,32 @@ from engine.config.decode_options import DecodeOptions
 from engine.errors import BinlogError, EngineError
 from engine.net.batch_sender import BatchSender
 from engine.net.batching.batcher import Batcher
+from engine.net.start_schema import open_schema
 from engine.pipeline.child import Child
 from engine.pipeline.messages import NetworkProgress
-from engine.pipeline.process_settings import FileSource
+from engine.pipeline.process_settings import FileSource, SchemaOptions
 
 
-def follow_files(child: Child, sender: BatchSender, origin: FileSource, decode: DecodeOptions) -> None:
+def follow_files(
+    child: Child,
+    sender: BatchSender,
+    origin: FileSource,
+    decode: DecodeOptions,
+    schema_options: SchemaOptions,
+    flavor: str,
+) -> None:
     """Stream the files into `sender`; an error is the last batch, after all transactions before it."""
+    schema = open_schema(schema_options, flavor, lambda: batcher.stream_position.event)
     batcher = Batcher(
-        lambda table_map: None,
+        schema.describe,
         marker=None,
         gtid_set=origin.gtid_set,
         decode=decode,
         skips=origin.skips,
         pool=sender.pool,
-        describe_ahead=dict.fromkeys,
+        describe_ahead=schema.describe_ahead,
+        schema=schema,
+        opens_compressed=True,
     )
     error: EngineError | None = None
     followers = [path.name for path in origin.files[1:]]

@@ -24,7 +24,7 @@ def _stream(child: Child, config: NetworkConfig) -> None:
         decoders=config.decoders,
     )
     if isinstance(config.origin, FileSource):
-        follow_files(child, sender, config.origin, config.decode)
+        follow_files(child, sender, config.origin, config.decode, config.schema, config.flavor)
     else:
-        follow_server(child, sender, config.origin, config.decode)
+        follow_server(child, sender, config.origin, config.decode, config.schema)
     sender.drain()

@@ -21,6 +21,7 @@ from engine.errors import ConnectionFailed, EngineError
 from engine.net.batch_sender import BatchSender
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
 from engine.net.client import server_queries
+from engine.net.client.catalog_proofs import CatalogProofs
 from engine.net.client.compressed_stream import Stream
 from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
@@ -29,12 +30,12 @@ from engine.net.client.dump_stream import DumpStream
 from engine.net.client.server_queries import SourceFacts
 from engine.net.client.side_connection import SideConnection
 from engine.net.client.statements_ahead import StatementsAhead
-from engine.net.client.table_catalog import TableCatalog
 from engine.net.history_watch import HistoryWatch
 from engine.net.semi_sync import Acknowledger, marker_length, read_beginning
+from engine.net.start_schema import open_schema
 from engine.pipeline.child import Child, Stopped
 from engine.pipeline.messages import DumpStarted, NetworkProgress
-from engine.pipeline.process_settings import ServerSource
+from engine.pipeline.process_settings import SchemaOptions, ServerSource
 
 _LINGER_SECONDS = 0.005
 """How long a finished transaction may wait for others to share its batch."""
@@ -50,7 +51,13 @@ _READ_AHEAD_SECONDS = 3600
 """How long the server waits for us to read while we read ahead in its binlog."""
 
 
-def follow_server(child: Child, sender: BatchSender, origin: ServerSource, decode: DecodeOptions) -> None:
+def follow_server(
+    child: Child,
+    sender: BatchSender,
+    origin: ServerSource,
+    decode: DecodeOptions,
+    schema_options: SchemaOptions,
+) -> None:
     """Stream the server's binlog into `sender` until it ends or fails; an error is the last batch."""
     connection = connect(origin.address)
     facts = server_queries.read_facts(connection)
@@ -67,9 +74,21 @@ def follow_server(child: Child, sender: BatchSender, origin: ServerSource, decod
         if origin.semi_sync:
             dump.pending = read_beginning(dump.stream, dump.pending)
         ahead = StatementsAhead(partial(connect, origin.address), facts, _beside_dump(child))
-        catalog = TableCatalog(origin, facts.flavor, side, ahead, lambda: batcher.stream_position)
+        proofs = CatalogProofs(origin, side, ahead, lambda: batcher.stream_position)
+        schema = open_schema(
+            schema_options,
+            facts.flavor,
+            lambda: batcher.stream_position.event,
+            lower_case_table_names=origin.lower_case_table_names,
+            proofs=proofs,
+            names_are_missing=facts.lacks_names,
+        )
+        if origin.definitions_since is not None:
+            wants = decode.tables.wants
+            for each in proofs.definitions_since(origin.definitions_since, wants):
+                schema.learn_from_server(each, origin.definitions_since)
         batcher = Batcher(
-            catalog.describe,
+            schema.describe,
             file=file,
             position=position,
             marker=marker_length(dump.pending) if origin.semi_sync else 1,
@@ -80,7 +99,8 @@ def follow_server(child: Child, sender: BatchSender, origin: ServerSource, decod
             skips=origin.skips,
             left_unfinished=watch.left_unfinished,
             pool=sender.pool,
-            describe_ahead=catalog.describe_ahead,
+            describe_ahead=schema.describe_ahead,
+            schema=schema,
         )
         error: EngineError | None = None
         try:
@@ -97,7 +117,7 @@ def follow_server(child: Child, sender: BatchSender, origin: ServerSource, decod
 
 def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> None:
     """Register as a replica and start the dump."""
-    if facts.flavor == "mariadb" or facts.binlog_row_metadata != "FULL":
+    if facts.lacks_names:
         server_queries.set_write_timeout(connection, _READ_AHEAD_SECONDS)
     server_queries.prepare_dump(
         connection,

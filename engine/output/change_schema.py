@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-CHANGE_TYPES = ("insert", "update_preimage", "update_postimage", "delete", "snapshot")
-"""The values of `_change_type`, indexed by transit code."""
-INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE, SNAPSHOT = range(5)
+CHANGE_TYPES = ("insert", "update_preimage", "update_postimage", "delete", "snapshot", "truncate")
+"""The values of `_change_type`, indexed by transit code. New ones come last."""
+INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE, SNAPSHOT, TRUNCATE = range(len(CHANGE_TYPES))
 
 UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
 
@@ -94,16 +94,4 @@ def empty_file_batch(file_schema: pa.Schema) -> pa.RecordBatch:
     columns = [
         _NO_CHANGE_TYPES if pa.types.is_dictionary(kind) else pa.nulls(0, kind) for kind in file_schema.types
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=file_schema)
-
-
-def to_file_batch(batch: pa.RecordBatch, file_schema: pa.Schema, sequence_base: int) -> pa.RecordBatch:
-    """Convert a batch in transit to one for a file: `_seq` = base + ordinal, `_change_type` a dictionary."""
-    columns = batch.columns
-    sequence = file_schema.get_field_index("_seq")
-    # numpy, because pyarrow.compute imports pandas if installed, which takes long for one addition.
-    columns[sequence] = pa.array(np.add(columns[sequence].to_numpy(), sequence_base))
-    change_type = file_schema.get_field_index("_change_type")
-    if change_type >= 0:
-        columns[change_type] = pa.DictionaryArray.from_arrays(columns[change_type], _CHANGE_TYPE_VALUES)
     return pa.RecordBatch.from_arrays(columns, schema=file_schema)

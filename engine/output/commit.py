@@ -1,34 +1,26 @@
 """The records of the commit log: a commit's files, schema versions and source position, and summaries.
 
-Plain frozen dataclasses and their JSON, whose keys are the field names. What is read from disk is checked
-field by field (`engine.records`), so that a damaged log gives an error and never a wrong file name.
+Plain frozen dataclasses, each of which becomes one line of JSON (`log_json`).
 """
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from engine.binlog.position import SourcePosition
 from engine.output.files import table_folder
-from engine.records import Misfit, RecordReader, plain
+from engine.output.log_json import Malformed, from_line, to_line
+from engine.output.schema_state import CommittedChange, LoggedChange, SchemaState
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-FORMAT = 1
-"""Version of the log's layout; a reader refuses any other."""
 
 SchemaKey = tuple[str, str, int]
 """Database, table, schema version."""
 TableKey = tuple[str, str]
 """Database, table; both empty for the events feed."""
-
-
-class Malformed(ValueError):
-    """JSON that is not a valid log record; says what is wrong with it, not where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +83,26 @@ class Commit:
     """The largest `_seq` so far; 0 before the first."""
     source_timestamp: int
     """Server clock of the last event, seconds since the epoch; 0 if not known."""
-    counters: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int]
     """What was counted in this commit, such as invalid dates."""
+    schema_changes: tuple[LoggedChange, ...] = ()
+    """In order."""
 
     def to_json(self) -> bytes:
         """The commit as one line, without the line break."""
-        return _line(self)
+        return to_line(self, sparse_field="schema_changes")
 
     @classmethod
     def from_json(cls, line: bytes) -> Self:
         """The commit of a line that `to_json` made. Raises `Malformed`."""
-        commit = _record(cls, line)
+        commit = from_line(cls, line)
         for file in commit.files:
             _check_path(file)
         return commit
+
+    def committed_changes(self) -> list[CommittedChange]:
+        """The schema changes with the commit's number and time."""
+        return [CommittedChange(self.version, self.time_us, c.seq, c.change) for c in self.schema_changes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +125,7 @@ class Summary:
     schemas: dict[SchemaKey, SchemaVersion] = field(default_factory=dict)
     totals: dict[TableKey, TableTotals] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
+    schema_state: SchemaState = field(default_factory=SchemaState)
 
     def add(self, commit: Commit) -> None:
         """Add the next commit."""
@@ -139,27 +138,34 @@ class Summary:
             )
         for name, amount in commit.counters.items():
             self.counters[name] = self.counters.get(name, 0) + amount
+        self.schema_state.add(commit.committed_changes())
 
     def copy(self) -> Summary:
         """A copy to which later commits can be added."""
-        return Summary(dict(self.schemas), dict(self.totals), dict(self.counters))
+        return Summary(dict(self.schemas), dict(self.totals), dict(self.counters), self.schema_state.copy())
 
     def to_json(self) -> bytes:
-        """The summary as one line, without the line break."""
+        """The summary as one line, without the line break. Raises `Malformed` if its state is damaged."""
         tables = [
             _TableLine(database, table, totals.files, totals.rows, totals.bytes)
             for (database, table), totals in self.totals.items()
         ]
-        return _line(_SummaryLine(list(self.schemas.values()), tables, self.counters))
+        line = to_line(_SummaryLine(list(self.schemas.values()), tables, self.counters))
+        return self.schema_state.appended_to(line)
 
     @classmethod
     def from_json(cls, line: bytes) -> Self:
-        """The summary of a line that `to_json` made. Raises `Malformed`."""
-        summary = _record(_SummaryLine, line)
+        """The summary of a line that `to_json` made. Raises `Malformed`.
+
+        Damage in the schema state is found when it is first used.
+        """
+        line, schema_state = SchemaState.split(line)
+        summary = from_line(_SummaryLine, line)
         return cls(
             {schema.key: schema for schema in summary.schemas},
             {(t.database, t.table): TableTotals(t.files, t.rows, t.bytes) for t in summary.tables},
             summary.counters,
+            schema_state,
         )
 
 
@@ -176,45 +182,14 @@ class _TableLine:
 
 @dataclass(frozen=True, slots=True)
 class _SummaryLine:
-    """A summary as its JSON has it."""
+    """A summary as its JSON has it, where the schema state follows."""
 
     schemas: list[SchemaVersion]
     tables: list[_TableLine]
     counters: dict[str, int]
 
 
-_Record = TypeVar("_Record")
-
 _FILE_NAME = re.compile(r"\d{20}-\d+\.arrow")
-_READER = RecordReader(base64_bytes=True, exact=False)
-
-
-def _line(record: Commit | _SummaryLine) -> bytes:
-    return json.dumps(
-        {**plain(record), "format": FORMAT}, default=plain, separators=(",", ":"), ensure_ascii=False
-    ).encode()
-
-
-def _record(record: type[_Record], line: bytes) -> _Record:
-    try:
-        return _READER.read(record, _parsed(line))
-    except Misfit as error:
-        raise Malformed(str(error)) from error
-
-
-def _parsed(line: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise Malformed(f"it is not valid JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise Malformed("it is not a JSON object")
-    if value.get("format") != FORMAT:
-        raise Malformed(
-            f"its format is {value.get('format')!r} and this version of binlog-engine reads format {FORMAT}; "
-            "use the version that wrote it, or a newer one"
-        )
-    return value
 
 
 def _check_path(file: DataFile) -> None:

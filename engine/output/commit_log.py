@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,6 @@ from engine.errors import EngineError
 from engine.output.commit import (
     Commit,
     DataFile,
-    Malformed,
     SchemaKey,
     SchemaVersion,
     Summary,
@@ -28,6 +27,8 @@ from engine.output.commit import (
     TableTotals,
 )
 from engine.output.files import TEMPORARY_SUFFIX, make_folder, sync, temporary_name, write_temporary
+from engine.output.log_json import Malformed
+from engine.output.schema_state import CommittedChange, SchemaState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +49,8 @@ __all__ = [
 COMMITS_PER_SEGMENT = 1000
 LOG_FOLDER = "_log"
 _DETACHED_SUFFIX = ".removed"
+_SCHEMA_CHANGES = b',"schema_changes":[{'
+"""In each line with some, and in no string: there, a quotation mark follows a backslash."""
 
 _ENTRY_NAME = re.compile(r"(\d{20})\.json")
 _SEGMENT_NAME = re.compile(r"(\d{20})-(\d{20})\.jsonl")
@@ -117,18 +120,17 @@ class CommitLog:
 
         Like `reaches`, it finds a last commit under its temporary name; the caller must have seen `last`.
         """
-        version = first
-        while version <= last:
-            commit = self._single(version)
-            if commit is not None:
-                yield commit
-                version += 1
-                continue
-            segment_start, segment_end = _segment_of(version)
-            for number in range(version, min(last, segment_end) + 1):
-                line = self._segment(number)[number - segment_start + 1]
-                yield _parsed_commit(line, number, self._segment_path_of(number))
-            version = segment_end + 1
+        for number, line, path in self._lines(first, last):
+            yield _parsed_commit(line, number, path)
+
+    def schema_changes(self, first: int, last: int) -> Iterator[CommittedChange]:
+        """The schema changes of the commits `first` to `last`, in order. Raises like `range`.
+
+        It parses only the commits that contain some.
+        """
+        for number, line, path in self._lines(first, last):
+            if _SCHEMA_CHANGES in line:
+                yield from _parsed_commit(line, number, path).committed_changes()
 
     def summary_at(self, version: int) -> Summary:
         """The summary of all commits up to and including `version`. Raises `CommitLogError`."""
@@ -141,11 +143,16 @@ class CommitLog:
 
     def schemas_at(self, version: int) -> dict[SchemaKey, pa.Schema]:
         """Every schema version of the commits up to and including `version`. Raises `CommitLogError`."""
-        try:
+        with _damage_of(self.folder):
             schemas = self.summary_at(version).schemas
             return {key: schema.arrow_schema() for key, schema in schemas.items()}
-        except Malformed as error:
-            raise CommitLogError(f"the commit log in {self.folder} is damaged: {error}") from error
+
+    def schema_state_at(self, version: int) -> SchemaState:
+        """What the schema changes up to and including `version` leave in force. Raises `CommitLogError`."""
+        with _damage_of(self.folder):
+            state = self.summary_at(version).schema_state
+            state.parse()
+        return state
 
     # Writing: only by the holder of the output's lock
 
@@ -209,7 +216,8 @@ class CommitLog:
 
     def _write_segment(self, start: int) -> None:
         end = _segment_of(start)[1]
-        lines = [self.summary_at(start - 1).to_json()]
+        with _damage_of(self.folder):
+            lines = [self.summary_at(start - 1).to_json()]
         lines += [commit.to_json() for commit in self.range(start, end)]
         segment = self._segment_path_of(start)
         write_temporary(segment, b"\n".join(lines) + b"\n").rename(segment)
@@ -274,25 +282,41 @@ class CommitLog:
             return _segment_of(version)[1]
         return None
 
-    def _single(self, version: int) -> Commit | None:
-        """The commit from its entry, under its final or its temporary name; None without an entry."""
+    def _lines(self, first: int, last: int) -> Iterator[tuple[int, bytes, Path]]:
+        """The commits `first` to `last` as JSON, each with its number and the file that contains it."""
+        version = first
+        while version <= last:
+            entry = self._entry_line(version)
+            if entry is not None:
+                yield version, *entry
+                version += 1
+                continue
+            segment_start, segment_end = _segment_of(version)
+            lines, path = self._segment(version), self._segment_path_of(version)
+            for number in range(version, min(last, segment_end) + 1):
+                yield number, lines[number - segment_start + 1], path
+            version = segment_end + 1
+
+    def _entry_line(self, version: int) -> tuple[bytes, Path] | None:
+        """The commit's entry, under its final or its temporary name, and that; None without an entry."""
         entry = self._entry_path(version)
         for _ in range(2):  # Recovery may rename it between the two reads.
             with suppress(FileNotFoundError):
-                return _parsed_commit(entry.read_bytes(), version, entry)
+                return entry.read_bytes(), entry
             waiting = self._waiting(version)
             if waiting is not None:
-                return waiting
+                return waiting, temporary_name(entry)
         return None
 
-    def _waiting(self, version: int) -> Commit | None:
-        """The commit that is complete under its temporary name; None if there is none."""
+    def _waiting(self, version: int) -> bytes | None:
+        """The entry that is complete under its temporary name; None if there is none."""
         path = temporary_name(self._entry_path(version))
         try:
             line = path.read_bytes()
-            return _parsed_commit(line, version, path) if line.endswith(b"\n") else None
+            _parsed_commit(line, version, path)
         except (FileNotFoundError, CommitLogError):
             return None
+        return line if line.endswith(b"\n") else None
 
     def _segment(self, version: int) -> list[bytes]:
         """The lines of the segment that contains `version`: the summary, then its commits."""
@@ -314,10 +338,8 @@ class CommitLog:
         for start in range(_segment_of(version + 1)[0], -1, -COMMITS_PER_SEGMENT):
             path = self._segment_path_of(start)
             if path.exists():
-                try:
+                with _damage_of(path):
                     return start - 1, Summary.from_json(self._segment(start)[0])
-                except Malformed as error:
-                    raise CommitLogError(f"{path} is damaged: {error}") from error
         return -1, Summary()
 
 
@@ -326,11 +348,18 @@ def _segment_of(version: int) -> tuple[int, int]:
     return start, start + COMMITS_PER_SEGMENT - 1
 
 
-def _parsed_commit(line: bytes, version: int, path: Path) -> Commit:
+@contextmanager
+def _damage_of(path: Path) -> Iterator[None]:
+    """Raise what is malformed inside of `path` as a `CommitLogError`."""
     try:
-        commit = Commit.from_json(line)
+        yield
     except Malformed as error:
         raise CommitLogError(f"{path} is damaged: {error}") from error
+
+
+def _parsed_commit(line: bytes, version: int, path: Path) -> Commit:
+    with _damage_of(path):
+        commit = Commit.from_json(line)
     if commit.version != version:
         raise CommitLogError(f"{path} is damaged: it holds commit {commit.version} instead of {version}")
     return commit

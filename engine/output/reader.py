@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -142,7 +143,7 @@ def merged_schema(versions: Iterable[pa.Schema]) -> pa.Schema:
 
 
 def decode_batch(
-    batch: pa.RecordBatch, schema: pa.Schema, constants: Mapping[str, str | None] | None = None
+    batch: pa.RecordBatch, schema: pa.Schema, constants: Mapping[str, Any] | None = None
 ) -> pa.RecordBatch:
     """A record batch of a data file in the query's `schema`: plain columns in its order, cast to its types.
 

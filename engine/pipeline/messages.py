@@ -3,28 +3,25 @@
 Batches of raw events go from the network process to a decoder, results from there to the sink. Two small
 messages go back: acknowledgements (sink to network process) and reports (every process to the supervisor).
 Each is a frozen dataclass that travels as one msgpack frame, a map of field names to values; `unpack` checks
-every value against its declared type (`engine.records`). Bulk bytes are in a slot of shared memory that the
-message names, or follow as frames of their own if they are few, or too many for a slot.
+every value against its declared type (`engine.records`). What a report says is one of several `Variant`s.
+Bulk bytes are in a slot of shared memory that the message names, or follow as frames of their own if they are
+few, or too many for a slot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Self
-
-import msgpack
+from typing import Self
 
 from engine.binlog.position import BinlogPosition, SourcePosition
 from engine.errors import EngineError
-from engine.records import Misfit, RecordReader, plain
+from engine.records import Misfit, Variant, pack, unpack
 from engine.schema.changes import SchemaChange
 
 Frame = bytes | bytearray | memoryview
 GtidRange = tuple[str, int, int, int]
 """A range of transactions: (`uuid` or `uuid:tag`, first, last, 0); MariaDB (`domain-server`, …, 1)."""
-
-_READER = RecordReader(base64_bytes=False, exact=True)
 
 
 class DamagedMessage(EngineError):
@@ -37,14 +34,14 @@ class Message:
 
     def pack(self) -> bytes:
         """The message as one frame."""
-        return bytes(msgpack.packb(self, default=plain))
+        return pack(self)
 
     @classmethod
     def unpack(cls, frame: Frame) -> Self:
         """The message of a frame that `pack` made. Raises `DamagedMessage`."""
         try:
-            return _READER.read(cls, msgpack.unpackb(frame))
-        except (Misfit, ValueError, msgpack.UnpackException) as error:
+            return unpack(cls, frame)
+        except Misfit as error:
             raise DamagedMessage(
                 f"a message between the engine's processes is not a valid {cls.__name__} ({error}): "
                 "this is a bug, please report it"
@@ -221,7 +218,7 @@ class Result(Message):
     doubtful_gtids: list[GtidRange] = field(default_factory=list)
     """What a corrupt GTID event says; accepted only if it continues the executed set."""
     statement: StatementFacts | None = None
-    """Of the batch's last statement, if `status.schema_changes` contains one that changes rows."""
+    """Of the batch's last event, if that is a statement of `status.schema_changes`; else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +241,7 @@ class Usage:
     """The part of it in kernel mode."""
 
 
-@dataclass(frozen=True, slots=True)
-class SinkReady:
+class SinkReady(Variant, frozen=True, tag="ready"):
     """The sink holds the output's lock and has prepared the output."""
 
     commit: int
@@ -253,20 +249,16 @@ class SinkReady:
     last_seq: int
     position: SourcePosition | None
     """Where the source resumes; None before the first commit."""
-    kind: Literal["ready"] = "ready"
 
 
-@dataclass(frozen=True, slots=True)
-class DumpStarted:
+class DumpStarted(Variant, frozen=True, tag="dumping"):
     """The server has been sent the dump command."""
 
     at: float
     """Seconds since the epoch."""
-    kind: Literal["dumping"] = "dumping"
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkProgress:
+class NetworkProgress(Variant, frozen=True, tag="network"):
     """How far the network process is."""
 
     received: int
@@ -276,16 +268,13 @@ class NetworkProgress:
     position: int
     total: int | None = None
     """Size of a local file in bytes; None for a server."""
-    kind: Literal["network"] = "network"
 
 
-@dataclass(frozen=True, slots=True)
-class DecoderProgress:
+class DecoderProgress(Variant, frozen=True, tag="decoder"):
     """How far a decoder is."""
 
     batches: int
     """Decoded so far."""
-    kind: Literal["decoder"] = "decoder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +294,7 @@ class Totals:
     """Like `transactions`."""
 
 
-@dataclass(frozen=True, slots=True)
-class SinkProgress:
+class SinkProgress(Variant, frozen=True, tag="sink"):
     """How far the sink is; `done` in its last report of a run that ended without a failure."""
 
     totals: Totals
@@ -319,23 +307,17 @@ class SinkProgress:
     waiting: int
     """Results that wait for one before them."""
     done: bool = False
-    kind: Literal["sink"] = "sink"
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Variant, frozen=True, tag="failed"):
     """The process stops because of a failure."""
 
     failure: Failure
     traceback: str
-    kind: Literal["failed"] = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Variant, frozen=True, tag="ended"):
     """The process has done its work, or was asked to stop."""
-
-    kind: Literal["ended"] = "ended"
 
 
 Progress = NetworkProgress | DecoderProgress | SinkProgress

@@ -5,10 +5,11 @@ Plain dataclasses in a module that imports little, since the supervisor needs th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.binlog.files import MAGIC_LENGTH
+from engine.binlog.position import BinlogPosition
 from engine.config.decode_options import DecodeOptions
 from engine.config.server_address import ServerAddress
 from engine.pipeline.messages import Corruption
@@ -36,8 +37,11 @@ class ServerSource:
     """Interval of the heartbeats of a server that has nothing to send."""
     semi_sync: bool = False
     """Acknowledge to the server what is safe on disk."""
-    name_unknown_columns: bool = False
-    """Give columns whose names are not certain the names @1, @2…, instead of stopping."""
+    lower_case_table_names: int = 0
+    """The server's setting: 0 exact, 1 stored in lower case, 2 compared without regard to case."""
+    definitions_since: BinlogPosition | None = None
+    """Read the definitions of all wanted tables when the stream starts: it starts at the end of the binlog,
+    which is at this position or after it."""
     skips: tuple[Corruption, ...] = ()
     """Corrupt events to skip."""
 
@@ -58,6 +62,20 @@ WINDOW_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaOptions:
+    """Where the table definitions come from that a run starts with."""
+
+    out: str | None = None
+    """The output that it continues, whose commit log has the definitions; None for a new output."""
+    commit: int = -1
+    """The commit that it continues after."""
+    schema_file: Path | None = None
+    """DDL statements that define tables, for those that the stream does not define."""
+    numbers_unknown: bool = False
+    """Give columns whose names are not certain the names @1, @2…, instead of stopping."""
+
+
+@dataclass(frozen=True, slots=True)
 class NetworkConfig:
     """What the network process is started with."""
 
@@ -67,6 +85,9 @@ class NetworkConfig:
     reports_endpoint: str
     decode: DecodeOptions
     """The decoders' options: what they would leave out is not sent to them."""
+    flavor: str = "mysql"
+    """`mysql` or `mariadb`."""
+    schema: SchemaOptions = field(default_factory=SchemaOptions)
     decoders: int = 1
     """Number of decoders."""
     window_bytes: int = WINDOW_BYTES

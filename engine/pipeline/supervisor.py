@@ -41,6 +41,7 @@ from engine.pipeline.process_settings import (
     DecoderConfig,
     FileSource,
     NetworkConfig,
+    SchemaOptions,
     ServerSource,
     SinkConfig,
 )
@@ -80,6 +81,7 @@ class RunPlan:
     commit_bytes: int
     server_uuid: str
     flavor: str
+    schema: SchemaOptions = field(default_factory=SchemaOptions)
 
 
 @dataclass(slots=True)
@@ -188,7 +190,15 @@ class Supervisor:
                 decoder = DecoderConfig(f"decoder-{number}", batches, results, reports, plan.decode, slots)
                 self._spawn(decoder.name, _DECODER, decoder)
             network = NetworkConfig(
-                plan.origin, batches, acks, reports, plan.decode, plan.workers, slots=slots
+                origin=plan.origin,
+                batches_endpoint=batches,
+                acks_endpoint=acks,
+                reports_endpoint=reports,
+                decode=plan.decode,
+                flavor=plan.flavor,
+                schema=plan.schema,
+                decoders=plan.workers,
+                slots=slots,
             )
             self._spawn("network", _NETWORK, network)
 
@@ -281,8 +291,11 @@ class Supervisor:
 
 
 def _totals(progress: SinkProgress) -> dict[str, Any]:
-    fields = asdict(progress)
-    return fields["totals"] | {name: fields[name] for name in ("commit", "position", "last_timestamp")}
+    return asdict(progress.totals) | {
+        "commit": progress.commit,
+        "position": None if progress.position is None else asdict(progress.position),
+        "last_timestamp": progress.last_timestamp,
+    }
 
 
 def _exit_sentence(name: str, exitcode: int) -> str:

@@ -29,6 +29,7 @@ from engine.schema.statements import (
     LoseRows,
     PartitionToTable,
     RenameColumn,
+    RenameKey,
     RenameTo,
     SetDefault,
     SetOptions,
@@ -68,7 +69,7 @@ def read_create_index(reader: TokenReader, kind: str, *, replace: bool) -> Alter
     reader.expect("ON")
     table = reader.table()
     skip_wait(reader)
-    key = read_key_columns(reader, kind, hashed=hashed, if_not_exists=if_not_exists)
+    key = read_key_columns(reader, kind, hashed=hashed, if_not_exists=if_not_exists, name=name)
     _expect_execution_options(reader)
     actions: list[Action] = [DropKey(name, if_exists=True)] if replace else []
     if key is not None:
@@ -220,10 +221,9 @@ def _rename(reader: TokenReader) -> Actions:
         return [RenameColumn(name, reader.column(), if_exists)]
     if reader.take("INDEX") or reader.take("KEY"):
         reader.take("IF", "EXISTS")
-        reader.name()
+        name = reader.name()
         reader.expect("TO")
-        reader.name()
-        return []
+        return [RenameKey(name, reader.name())]
     if not (reader.take("TO") or reader.take("AS")):
         reader.take("=")
     return [RenameTo(reader.table())]

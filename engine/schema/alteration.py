@@ -9,19 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from engine.binlog.table_definition import ColumnDefinition
-from engine.schema.collations import (
-    BINARY,
-    WIDTH,
-    binary_collation,
-    canonical,
-    charset_of_collation,
-)
+from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
+from engine.schema.changes import UniqueKey
+from engine.schema.collations import BINARY, WIDTH, canonical, charset_of_collation
 from engine.schema.column_types import (
     TEXT_TYPES,
     UncertainError,
     converted_type,
-    keeps_members,
+    members_type,
     resolve_collation,
     shows_binary,
     to_binary,
@@ -38,9 +33,11 @@ from engine.schema.hidden_columns import (
     column_keys,
     hash_columns,
     is_hash,
+    may_need_hash,
     split_hidden,
     version_columns,
 )
+from engine.schema.member_texts import MemberError, converted_members
 from engine.schema.session import StatementSession
 from engine.schema.statements import (
     AddColumn,
@@ -55,6 +52,7 @@ from engine.schema.statements import (
     DropKey,
     LoseRows,
     RenameColumn,
+    RenameKey,
     RenameTo,
     SetDefault,
     SetOptions,
@@ -63,12 +61,19 @@ from engine.schema.statements import (
 )
 from engine.schema.table_state import (
     TableState,
+    is_generated_key,
     may_be_row_end,
     row_end,
     with_not_null,
     with_primary_key,
     with_row_end,
 )
+from engine.schema.unique_keys import renamed_key, with_columns, with_keys, without_key
+
+_CONVERT_COUNTS_SINCE = (5, 7, 0)
+"""Before, MySQL may leave the table's default as it is if CONVERT TO changes no column."""
+_COLLATION_STAYS_SINCE = (8, 0, 0)
+"""DEFAULT CHARACTER SET after DEFAULT COLLATE keeps the collation if it belongs to the character set."""
 
 _COUNTING = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double"})
 """Types that may have AUTO_INCREMENT."""
@@ -142,7 +147,8 @@ class _Alteration:
         declared, self._hidden = split_hidden(table.columns)
         self._before = declared
         self._names = {column.name.casefold() for column in declared}
-        self._existing = set(self._names)
+        self._declared_names: set[str] = set()
+        """Of columns that clauses before the current one declare."""
         self._primary = [
             column.name
             for column in sorted(declared, key=lambda column: column.primary_key or 0)
@@ -151,6 +157,13 @@ class _Alteration:
         self._actions = [action for action in statement.actions if not self._is_skipped(action)]
         self._collation_before = table.collation
         self._collation = self._table_collation(table.collation)
+        self._engine = table.engine
+        self._keys = table.unique_keys
+        self._keys_are_known = table.unique_keys is not None
+        conversions = [action for action in self._actions if isinstance(action, ConvertCharset)]
+        if len(conversions) > 1:
+            raise UncertainError("which of several CONVERT TO counts")
+        self._converts = bool(conversions)
         self._rewritten = loses_rows(statement)
         self._columns: list[_Column] = []
 
@@ -163,6 +176,10 @@ class _Alteration:
         self._leave_default()
         self._set_primary_key(clauses)
         self._set_periods()
+        if self._may_ignore_conversion and all(
+            column.before == column.definition for column in self._columns
+        ):
+            self._collation = None
         hidden = self._hidden_columns(clauses)
         self._columns += hidden
         for column in self._columns:
@@ -172,7 +189,12 @@ class _Alteration:
             if before is None and column not in hidden and (after.computed_default or after.generated):
                 self._rewritten = True
         return Altered(
-            TableState(tuple(column.definition for column in self._columns), self._collation),
+            TableState(
+                tuple(column.definition for column in self._columns),
+                self._collation,
+                self._engine,
+                self._keys if self._keys_are_known else None,
+            ),
             tuple(None if column.before is None else column.before.name for column in self._columns),
             tuple(_filled(column, self._session) for column in self._columns),
             self._rewritten,
@@ -180,37 +202,69 @@ class _Alteration:
 
     def _is_skipped(self, action: object) -> bool:
         """Whether IF [NOT] EXISTS cancels the clause; of two equal ADD COLUMN it cancels the second."""
-        if isinstance(action, AddColumn):
+        if isinstance(action, AddColumn | ChangeColumn):
             name = action.column.name.casefold()
-            exists = name in self._existing
-            self._existing.add(name)
-            return exists and action.if_not_exists
+            exists = name in self._declared_names or (isinstance(action, AddColumn) and name in self._names)
+            if isinstance(action, AddColumn) and action.if_not_exists and exists:
+                return True
+            self._declared_names.add(name)
         if isinstance(action, ChangeColumn | RenameColumn | DropColumn | SetDefault) and action.if_exists:
             return action.name.casefold() not in self._names
         if isinstance(action, AddKey) and action.key.primary and action.key.if_not_exists:
             return bool(self._primary)
         return False
 
-    def _table_collation(self, before: str | None) -> str | None:
-        """The table's default after the statement. Raises `UncertainError`."""
-        collation = before
-        named: set[str | None] = set()
-        converts = False
+    def _table_collation(self, collation: str | None) -> str | None:
+        """The table's default after the statement."""
+        named = None
         for action in self._actions:
-            if isinstance(action, SetOptions):
-                options = action.options
+            if isinstance(action, SetOptions) and (action.options.charset or action.options.collation):
+                charset, named_now = action.options.charset, action.options.collation
+                # A character set after a collation that belongs to it changes nothing.
+                if (
+                    named
+                    and not named_now
+                    and charset == charset_of_collation(named)
+                    and self._keeps_collation
+                ):
+                    continue
+                named = named_now
                 collation = resolve_collation(
-                    options.charset, options.collation, self._session, collation, self._database_collation
+                    charset, named_now, self._session, collation, self._database_collation
                 )
-                if options.charset or options.collation:
-                    named.add(collation)
-            elif isinstance(action, ConvertCharset):
+            elif isinstance(action, ConvertCharset) and not (
+                self._session.mariadb and self._has_charset_option
+            ):
                 collation = self._conversion(action)
                 named.add(collation)
                 converts = True
         if converts and len(named) > 1:
             raise UncertainError("which of several character sets applies")
         return collation
+
+    @property
+    def _may_ignore_conversion(self) -> bool:
+        old = not self._session.mariadb and self._session.version < _CONVERT_COUNTS_SINCE
+        return self._converts and old
+
+    @property
+    def _keeps_collation(self) -> bool:
+        return self._session.version >= _COLLATION_STAYS_SINCE
+
+    @property
+    def _has_charset_option(self) -> bool:
+        """MariaDB: then CONVERT TO counts for columns, and the option for the table's default."""
+        return any(
+            isinstance(action, SetOptions) and (action.options.charset or action.options.collation)
+            for action in self._actions
+        )
+
+    def _columns_collation(self) -> str | None:
+        """The default of columns that the statement declares."""
+        for action in self._actions:
+            if isinstance(action, ConvertCharset):
+                return self._conversion(action)
+        return self._collation
 
     def _conversion(self, action: ConvertCharset) -> str:
         collation = resolve_collation(
@@ -231,27 +285,49 @@ class _Alteration:
             for action in self._actions
             if isinstance(action, RenameColumn)
         }
+        if len(changes) < sum(isinstance(action, ChangeColumn) for action in self._actions):
+            raise UncertainError("a column is changed twice")
+        changed: dict[int, _Column] = {}
         for before in self._before:
             key = before.name.casefold()
             if key in dropped:
                 continue
             change = changes.get(key)
             if change is not None:
-                if change.after is None:
-                    self._columns.append(self._declared(change.column, before))
+                changed[id(change)] = self._declared(change.column, before)
+                self._columns.append(changed[id(change)])
             else:
                 name = renames.get(key, before.name)
                 self._columns.append(_Column(replace(before, name=name), before))
-        by_name = {column.name.casefold(): column for column in self._before}
         for action in self._actions:
             if isinstance(action, AddColumn):
                 self._insert(self._declared(action.column, None), action.after)
-            elif isinstance(action, ChangeColumn) and action.after is not None:
-                self._insert(self._declared(action.column, by_name[action.name.casefold()]), action.after)
+            elif isinstance(action, ChangeColumn) and action.after is not None and id(action) in changed:
+                self._columns = [column for column in self._columns if column is not changed[id(action)]]
+                self._insert(changed[id(action)], action.after)
+        self._place_generated_key()
+
+    def _place_generated_key(self) -> None:
+        """MySQL keeps a primary key that it generated in the first place."""
+        for column in self._columns:
+            if column.before and not column.clause and is_generated_key(column.before, self._session):
+                self._columns.remove(column)
+                self._columns.insert(0, column)
+                return
 
     def _declared(self, clause: ColumnClause, before: ColumnDefinition | None) -> _Column:
         """A column as the statement declares it; it keeps its place in the primary key."""
-        definition = define_column(clause, self._session, self._collation)
+        kind = clause.type
+        if self._converts and self._session.mariadb and kind.name == "json":
+            clause = replace(clause, type=replace(kind, name="longtext"))
+        if (
+            self._converts
+            and BINARY not in (kind.charset, kind.collation)
+            and (kind.charset or kind.collation)
+        ):
+            # CONVERT TO CHARACTER SET counts for columns that the statement declares, too.
+            clause = replace(clause, type=replace(kind, charset=None, collation=None, binary=False))
+        definition = define_column(clause, self._session, self._columns_collation())
         if before is not None:
             definition = replace(definition, primary_key=before.primary_key)
         return _Column(definition, before, clause)
@@ -286,9 +362,18 @@ class _Alteration:
         """Without explicit_defaults_for_timestamp, for the table's first TIMESTAMP column."""
         for column in self._columns:
             if column.definition.data_type == "timestamp":
-                if column.clause is not None and takes_current_time(column.clause, self._session):
+                if column.clause is None:
+                    takes = self._is_undefined(column.definition)
+                else:
+                    takes = takes_current_time(column.clause, self._session)
+                if takes:
                     column.definition = with_current_time(column.definition)
                 return
+
+    def _is_undefined(self, column: ColumnDefinition) -> bool:
+        """Whether it was declared NOT NULL and without a default where these were not implicit."""
+        has_default = column.default is not None or column.computed_default or column.generated is not None
+        return not self._session.explicit_timestamp and not column.nullable and not has_default
 
     def _set_attributes(self) -> None:
         for action in self._actions:
@@ -307,45 +392,29 @@ class _Alteration:
                 column.definition = replace(column.definition, visible=action.visible)
 
     def _convert(self) -> None:
-        """CONVERT TO CHARACTER SET: all text columns; of several such clauses the last counts."""
-        conversions = [action for action in self._actions if isinstance(action, ConvertCharset)]
-        for action in conversions[-1:]:
-            collation = self._conversion(action)
-            bytewise = binary_collation(charset_of_collation(collation) or BINARY)
-            for column in self._columns:
-                if column.clause is not None and column.definition.data_type.endswith("text"):
-                    # Servers differ in whether its length is that of the declaration or of the column before.
-                    raise UncertainError(f"the type of {column.definition.name} after a conversion")
-                new = bytewise if self._stays_binary(column) else collation
-                column.definition = self._converted(column.definition, new)
-
-    def _stays_binary(self, column: _Column) -> bool:
-        """Whether the statement declares the column BINARY; later servers want it without a character set."""
-        if column.clause is None or not column.clause.type.binary:
-            return False
-        return column.clause.type.charset is None or self._before_mysql_8
-
-    @property
-    def _before_mysql_8(self) -> bool:
-        return not self._session.mariadb and self._session.version < (8, 0, 0)
-
-    def _leave_default(self) -> None:
-        """Before MySQL 8, a conversion that changes no column leaves the table's default, too."""
-        only_converts = all(isinstance(action, ConvertCharset) for action in self._actions)
-        unchanged = all(column.definition == column.before for column in self._columns)
-        if self._before_mysql_8 and only_converts and unchanged:
-            self._collation = self._collation_before
+        """CONVERT TO CHARACTER SET: all text columns."""
+        for action in self._actions:
+            if isinstance(action, ConvertCharset):
+                collation = self._conversion(action)
+                for column in self._columns:
+                    if column.clause is None:
+                        column.definition = self._converted(column.definition, collation)
 
     def _converted(self, column: ColumnDefinition, collation: str) -> ColumnDefinition:
         if column.data_type not in TEXT_TYPES or column.charset in (None, BINARY):
             return column
-        old, new = canonical(column.charset or ""), charset_of_collation(collation) or ""
-        if column.data_type in ("enum", "set") and not keeps_members(column.column_type, old, new):
-            raise UncertainError(f"what becomes of the members of {column.name} from {old} to {new}")
-        if collation == BINARY:
-            return self._binary(column)
-        column_type = converted_type(column.column_type, WIDTH[old], WIDTH[new])
-        return with_collation(replace(column, column_type=column_type), collation, self._session)
+        if column.charset == UNKNOWN_CHARSET:
+            raise UncertainError(f"the character set of the column {column.name} is not known")
+        old, new = canonical(column.charset or ""), charset_of_collation(collation) or BINARY
+        column_type = column.column_type
+        if column.members is not None:
+            column_type = members_type(column.data_type, _converted_members(column.members, old, new))
+        elif collation != BINARY:
+            column_type = converted_type(column_type, WIDTH[old], WIDTH[new])
+        column = replace(column, column_type=column_type)
+        return (
+            self._binary(column) if collation == BINARY else with_collation(column, collation, self._session)
+        )
 
     def _binary(self, column: ColumnDefinition) -> ColumnDefinition:
         column_type = to_binary(column.column_type)
@@ -404,21 +473,53 @@ class _Alteration:
 
     def _hidden_columns(self, clauses: Sequence[ColumnClause]) -> list[_Column]:
         """The columns that MariaDB adds at the end. Raises `UncertainError`."""
-        if any(map(is_hash, self._hidden)) and not self._only_renames:
-            raise UncertainError("which unique keys need a hash afterwards is not known")
-        versions, engine = self._hidden, None
-        keys = column_keys(clauses)
+        if not self._session.mariadb:
+            return []
+        versions = [column for column in self._hidden if not is_hash(column)]
         for action in self._actions:
             if isinstance(action, SetVersioning):
                 versions = version_columns() if action.versioned and row_end(clauses) is None else []
-            elif isinstance(action, AddKey):
-                keys.append(action.key)
             elif isinstance(action, SetOptions):
-                engine = action.options.engine
+                self._engine = action.options.engine or self._engine
         by_name = {column.definition.name.casefold(): column.definition for column in self._columns}
-        hashes = hash_columns(keys, by_name, engine, self._session)
+        if self._keys is None:
+            self._refuse_unknown_keys()
+        self._keys = self._altered_keys(self._keys or (), clauses, certain=self._keys is not None)
+        hashes = hash_columns(self._keys or (), by_name, self._engine, self._session)
         kept = {column.name: column for column in self._hidden}
         return [_Column(column, kept.get(column.name)) for column in (*versions, *hashes)]
+
+    def _refuse_unknown_keys(self) -> None:
+        """Without the table's keys, hashes are certain only where none is and none may become necessary."""
+        long = any(
+            column.before is not None
+            and may_need_hash(column.definition)
+            and not may_need_hash(column.before)
+            for column in self._columns
+        )
+        if (long or any(map(is_hash, self._hidden))) and not self._only_renames:
+            raise UncertainError("which unique keys need a hash afterwards is not known")
+
+    def _altered_keys(
+        self, keys: tuple[UniqueKey, ...], clauses: Sequence[ColumnClause], *, certain: bool
+    ) -> tuple[UniqueKey, ...]:
+        if certain:
+            for action in self._actions:
+                if isinstance(action, DropKey) and action.name is not None and not action.of_primary:
+                    keys = without_key(keys, action.name)
+                elif isinstance(action, RenameKey):
+                    keys = renamed_key(keys, action.name, action.new_name)
+            names: dict[str, str | None] = {column.name.casefold(): None for column in self._before}
+            for column in self._columns:
+                if column.before is not None:
+                    names[column.before.name.casefold()] = column.definition.name
+            keys = with_columns(keys, names)
+        by_name = {column.definition.name.casefold(): column.definition for column in self._columns}
+        kept = hash_columns(keys, by_name, self._engine, self._session)
+        if len(kept) != sum(map(is_hash, self._hidden)):
+            raise UncertainError("whether the unique keys need other hashes than before is not certain")
+        added = [action.key for action in self._actions if isinstance(action, AddKey)]
+        return with_keys(keys, [*column_keys(clauses), *added])
 
     @property
     def _only_renames(self) -> bool:
@@ -426,9 +527,11 @@ class _Alteration:
         return bool(self._actions) and all(isinstance(action, RenameTo) for action in self._actions)
 
 
-def _may_be_auto_increment(column: ColumnDefinition) -> bool:
-    """Whether the computed default is AUTO_INCREMENT, which DROP DEFAULT leaves, as far as it is visible."""
-    return column.computed_default and not column.nullable and column.data_type in _COUNTING
+def _converted_members(members: tuple[str, ...], old: str, new: str) -> tuple[str, ...]:
+    try:
+        return converted_members(members, old, new)
+    except MemberError as error:
+        raise UncertainError(str(error)) from None
 
 
 def _filled(column: _Column, session: StatementSession) -> str | None:

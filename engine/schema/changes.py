@@ -28,6 +28,18 @@ class TableName:
 
 
 @dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """A unique key of a MariaDB table."""
+
+    name: str
+    columns: tuple[str, ...]
+    lengths: tuple[int | None, ...]
+    """Of each column's prefix, in characters for text; None for the whole column."""
+    hashed: bool
+    """Declared with USING HASH."""
+
+
+@dataclass(frozen=True, slots=True)
 class TableChange:
     """One table has another definition from here on, or none."""
 
@@ -48,13 +60,17 @@ class TableChange:
     None if no column is new, or together with `previous_names`."""
     collation: str | None = None
     """The default collation of new columns; None if not known."""
+    engine: str | None = None
+    """In lower case; None for the default engine, or if not known."""
+    unique_keys: tuple[UniqueKey, ...] | None = None
+    """None if not known."""
 
     @property
     def definition(self) -> TableDefinition | None:
         """The certain definition, if there is one."""
         if self.columns is None:
             return None
-        return TableDefinition(self.name.database, self.name.table, self.columns)
+        return TableDefinition(self.name.database, self.name.table, self.columns, self.collation)
 
 
 @dataclass(frozen=True, slots=True)

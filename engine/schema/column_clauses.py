@@ -233,9 +233,7 @@ def _long(reader: TokenReader, fields: Fields) -> None:
     fields["name"] = "mediumtext"
     if reader.take("VARBINARY"):
         fields["name"] = "mediumblob"
-    elif reader.take_one_of(frozenset({"CHAR", "CHARACTER"})):
-        reader.expect("VARYING")
-    else:
+    elif not (reader.take("CHAR", "VARYING") or reader.take("CHARACTER", "VARYING")):
         reader.take_one_of(_VARYING)
 
 
@@ -307,6 +305,11 @@ def _on(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
     if reader.upper == "(":
         reader.skip_parentheses()
     column["on_update"] = True
+
+
+def _auto_increment(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
+    """Implies NOT NULL, but a NULL after it counts."""
+    column |= {"nullable": False, "auto_increment": True}
 
 
 def _serial(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
@@ -405,7 +408,7 @@ _ATTRIBUTES: Mapping[str, AttributeReader] = {
     "NOT": _not,
     "DEFAULT": _default,
     "ON": _on,
-    "AUTO_INCREMENT": _column_field("auto_increment", True),
+    "AUTO_INCREMENT": _auto_increment,
     "SERIAL": _serial,
     "PRIMARY": _primary,
     "KEY": _column_field("primary", True),

@@ -6,9 +6,10 @@ each rule here is one of the servers' (`Create_field::init` and `Field::sql_type
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
-from engine.binlog.charset_tables import single_byte_characters
+from engine.binlog.table_definition import UNKNOWN_CHARSET
 from engine.errors import EngineError
 from engine.schema.collations import (
     BINARY,
@@ -19,6 +20,7 @@ from engine.schema.collations import (
     charset_of_collation,
     default_collation,
 )
+from engine.schema.member_texts import MemberError, stored_members
 from engine.schema.session import StatementSession
 from engine.schema.statements import TypeClause
 
@@ -32,6 +34,8 @@ _BINARY_FORMS = {
     "longtext": "longblob",
 }
 """Text type → its type with the character set `binary`."""
+_TEXT_FORMS = {binary: text for text, binary in _BINARY_FORMS.items()}
+"""MariaDB: binary type → what a COLLATE clause makes of it."""
 _INTEGER_WIDTHS = {
     "tinyint": (4, 3),
     "smallint": (6, 5),
@@ -40,6 +44,8 @@ _INTEGER_WIDTHS = {
     "bigint": (20, 20),
 }
 """Integer type → default display width, signed and unsigned."""
+_COLLATE_BEFORE_BINARY_SINCE = (8, 0, 0)
+"""COLLATE is stronger than BINARY, in MySQL for columns that have a CHARACTER SET only."""
 _WIDTHS_HIDDEN_SINCE = (8, 0, 19)
 _GEOMCOLLECTION_SINCE = (8, 0, 11)
 _BINARY_IS_HIDDEN_SINCE = (8, 0, 0)
@@ -48,8 +54,10 @@ _EMPTY_TEXT_IS_TINY_SINCE = (8, 0, 0)
 """MySQL makes TINYTEXT of TEXT(0)."""
 _BLOB_SIZES = ((0xFF, "tiny"), (0xFFFF, ""), (0xFFFFFF, "medium"), (0xFFFFFFFF, "long"))
 """Bytes that fit → the prefix of the type's name."""
-_LONGEST_VARCHAR = 0xFFFF
+_LONGEST_VARCHAR, _LONGEST_MARIADB_VARCHAR = 0xFFFF, 0xFFFF - 3
 """Bytes."""
+_SHORT_TEXT = 0xFFFF // 4
+"""Characters that fit into a VARCHAR in every character set."""
 _FLOAT_DIGITS = 24
 """Binary digits of precision up to which FLOAT(p) is FLOAT."""
 _DEFAULT_VECTOR_DIMENSIONS = 2048
@@ -63,20 +71,25 @@ class UncertainError(EngineError):
 def resolve_type(
     clause: TypeClause, session: StatementSession, table_collation: str | None
 ) -> tuple[str, str | None]:
-    """The full type, and the canonical collation of text. Raises `UncertainError`.
+    """The full type, and the canonical collation of text, `UNKNOWN_CHARSET` if that is not known.
 
-    `table_collation`: the table's default, None if not known.
+    `table_collation`: the table's default, None if not known. Raises `UncertainError`.
     """
     name, collation = clause.name, None
     if name == "json" and session.mariadb:
         clause = TypeClause("longtext", charset=clause.charset, collation=clause.collation or "utf8mb4_bin")
         name = "longtext"
+    if session.mariadb and clause.collation not in (None, BINARY, DEFAULT) and name in _TEXT_FORMS:
+        name = _TEXT_FORMS[name]
+    if name in TEXT_TYPES and table_collation is None and _needs_no_charset(clause):
+        form = _FORMS.get(name) if not name.endswith("text") else None
+        return name if form is None else form(clause, session, name, 1), UNKNOWN_CHARSET
     if name in TEXT_TYPES:
         collation = _collation(clause, session, table_collation)
         if collation == BINARY and name in _BINARY_FORMS:
             name, collation = _BINARY_FORMS[name], None
     if clause.members and collation is not None:
-        _check_members(clause.members, charset_of_collation(collation) or BINARY)
+        clause = replace(clause, members=_stored_members(clause, _charset(collation)))
     form = _FORMS.get(name)
     text = name if form is None else form(clause, session, name, _width(collation))
     if clause.compressed:
@@ -86,13 +99,15 @@ def resolve_type(
     return text, collation
 
 
-def _check_members(members: tuple[str, ...], charset: str) -> None:
-    """Raises `UncertainError` for a character that the character set lacks: servers replace it."""
-    text = "".join(members)
-    if WIDTH[charset] == 1 and charset != BINARY and not text.isascii():
-        characters = set() if charset == "ascii" else set(single_byte_characters(charset))
-        if not characters.issuperset(text):
-            raise UncertainError(f"what becomes of members with characters that {charset} lacks")
+def _needs_no_charset(clause: TypeClause) -> bool:
+    """Whether the full type is the same with every default character set."""
+    if clause.charset or clause.collation or clause.binary or clause.compressed:
+        return False
+    if clause.name.endswith("text"):
+        return not clause.lengths
+    if clause.members:
+        return all(member.isascii() and not member.endswith(" ") for member in clause.members)
+    return all(length <= _SHORT_TEXT for length in clause.lengths)
 
 
 def shows_binary(column_type: str, session: StatementSession) -> bool:
@@ -145,9 +160,23 @@ def _collation(clause: TypeClause, session: StatementSession, table_collation: s
     collation = resolve_collation(clause.charset, clause.collation, session, table_collation)
     if collation is None:
         raise UncertainError("the table's default character set is not known")
-    if clause.binary and clause.collation is None:
+    collates = clause.collation is not None and (clause.charset is not None or session.mariadb)
+    if (
+        clause.binary
+        and not collation.endswith("_bin")
+        and not (collates and session.version >= _COLLATE_BEFORE_BINARY_SINCE)
+    ):
         return binary_collation(charset_of_collation(collation) or BINARY)
     return collation
+
+
+def _stored_members(clause: TypeClause, charset: str) -> tuple[str, ...]:
+    """The members as servers store them: without spaces at the end, unless they are bytes."""
+    members = (member if charset == BINARY else member.rstrip(" ") for member in clause.members)
+    try:
+        return stored_members(members, charset)
+    except MemberError as error:
+        raise UncertainError(str(error)) from None
 
 
 def _width(collation: str | None) -> int:
@@ -223,7 +252,7 @@ def _variable_length(clause: TypeClause, session: StatementSession, name: str, w
     if not clause.lengths:
         raise UncertainError(f"{name} without a length")
     length = clause.lengths[0]
-    if length * width > _LONGEST_VARCHAR:
+    if length * width > (_LONGEST_MARIADB_VARCHAR if session.mariadb else _LONGEST_VARCHAR):
         # Without strict mode, it becomes the smallest TEXT or BLOB that the length fits.
         return _blob_name(length * width, "text" if name == "varchar" else "blob")
     return f"{name}({length})"
@@ -244,7 +273,11 @@ def _blob_name(size: int, kind: str) -> str:
 
 
 def _members(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
-    members = (member.rstrip(" ") for member in clause.members)
+    return members_type(name, clause.members)
+
+
+def members_type(name: str, members: Iterable[str]) -> str:
+    """The full type of ENUM or SET."""
     return f"{name}({','.join(quote_member(member) for member in members)})"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.binlog.table_definition import ColumnDefinition
+from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.schema.collations import charset_of_collation, shown_charset, shown_collation
 from engine.schema.column_types import resolve_type
 from engine.schema.constants import constant_text
@@ -19,10 +19,11 @@ def define_column(
 ) -> ColumnDefinition:
     """The definition of a declared column. Raises `UncertainError`."""
     if _is_implicit_timestamp(clause, session):
-        clause = replace(clause, nullable=False, default=clause.default or _ZERO_TIME)
+        implicit = clause.default if clause.generated else clause.default or _ZERO_TIME
+        clause = replace(clause, nullable=False, default=implicit)
     column_type, collation = resolve_type(clause.type, session, table_collation)
     default, computed = _default(clause, column_type, session)
-    not_null = clause.auto_increment or clause.primary or clause.row_version is not None
+    not_null = clause.primary or clause.row_version is not None
     column = ColumnDefinition(
         name=clause.name,
         column_type=column_type,
@@ -32,12 +33,15 @@ def define_column(
         default=default,
         computed_default=computed,
     )
+    if collation == UNKNOWN_CHARSET:
+        return replace(column, charset=UNKNOWN_CHARSET)
     return column if collation is None else with_collation(column, collation, session)
 
 
 def takes_current_time(clause: ColumnClause, session: StatementSession) -> bool:
     """Whether the column, if it is the table's first TIMESTAMP, has the current time as its default."""
-    return _is_implicit_timestamp(clause, session) and clause.default is None and not clause.on_update
+    plain = clause.default is None and not clause.on_update and clause.generated is None
+    return plain and _is_implicit_timestamp(clause, session)
 
 
 def with_current_time(column: ColumnDefinition) -> ColumnDefinition:
@@ -51,7 +55,8 @@ def _is_implicit_timestamp(clause: ColumnClause, session: StatementSession) -> b
         not session.explicit_timestamp
         and clause.type.name == "timestamp"
         and not clause.nullable
-        and clause.generated is None
+        and (clause.generated is None or not session.mariadb)
+        and clause.row_version is None
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from engine.binlog.table_definition import ColumnDefinition
+from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.schema.collations import WIDTH, canonical
 from engine.schema.type_numbers import numbers
 
@@ -38,6 +38,9 @@ def _keeps_text(old: ColumnDefinition, new: ColumnDefinition) -> bool:
     if old.charset is None or new.charset is None:
         return old.charset == new.charset
     before, after = canonical(old.charset), canonical(new.charset)
+    if UNKNOWN_CHARSET in (before, after):
+        # A column of unknown character set that stays so has its table's default, as before.
+        return before == after
     return before == after or after in _ALL_OF_UNICODE or before in _CONTAINS.get(after, ())
 
 

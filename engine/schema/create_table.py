@@ -120,10 +120,10 @@ def read_period(reader: TokenReader) -> Period:
 
 def read_key(reader: TokenReader) -> Key | None:
     """A key or constraint; None unless it is a primary or unique key. Raises `UnexpectedTokenError`."""
-    if_not_exists = False
+    if_not_exists, name = False, None
     if reader.take("CONSTRAINT"):
         if_not_exists = reader.take("IF", "NOT", "EXISTS")
-        reader.optional_name("PRIMARY", "UNIQUE", "FOREIGN", "CHECK")
+        name = reader.optional_name("PRIMARY", "UNIQUE", "FOREIGN", "CHECK")
     if reader.take("CHECK"):
         reader.skip_parentheses()
         if not reader.take("NOT", "ENFORCED"):
@@ -139,8 +139,9 @@ def read_key(reader: TokenReader) -> Key | None:
         raise reader.unexpected("a key")
     if_not_exists = reader.take("IF", "NOT", "EXISTS") or if_not_exists
     if reader.upper not in ("(", *_ALGORITHM):
-        reader.name()
-    return read_key_columns(reader, kind, hashed=read_key_algorithm(reader), if_not_exists=if_not_exists)
+        name = reader.name()
+    hashed = read_key_algorithm(reader)
+    return read_key_columns(reader, kind, hashed=hashed, if_not_exists=if_not_exists, name=name)
 
 
 def read_key_algorithm(reader: TokenReader) -> bool:
@@ -152,7 +153,7 @@ def read_key_algorithm(reader: TokenReader) -> bool:
 
 
 def read_key_columns(
-    reader: TokenReader, kind: str, *, hashed: bool, if_not_exists: bool = False
+    reader: TokenReader, kind: str, *, hashed: bool, if_not_exists: bool, name: str | None
 ) -> Key | None:
     """The columns and options of a key of a kind, as in `read_key`. Raises `UnexpectedTokenError`."""
     if kind not in ("PRIMARY", "UNIQUE"):
@@ -169,7 +170,7 @@ def read_key_columns(
             break
     reader.expect(")")
     hashed = _skip_key_options(reader) or hashed
-    return Key(kind == "PRIMARY", tuple(parts), hashed, if_not_exists)
+    return Key(kind == "PRIMARY", tuple(parts), hashed, if_not_exists, name)
 
 
 def _skip_foreign_key(reader: TokenReader) -> None:

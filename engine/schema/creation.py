@@ -14,6 +14,7 @@ from engine.schema.table_state import (
     with_primary_key,
     with_row_end,
 )
+from engine.schema.unique_keys import with_keys
 
 
 def create_table(
@@ -38,11 +39,11 @@ def create_table(
     ]
     columns = with_not_null(columns, ends)
     by_name = {column.name.casefold(): column for column in columns}
-    unique = [*column_keys(clauses), *statement.keys]
-    hashes = hash_columns(unique, by_name, options.engine, session)
+    keys = with_keys((), [*column_keys(clauses), *statement.keys])
+    hashes = hash_columns(keys, by_name, options.engine, session)
     if versioned and row_end(clauses) is None:
         columns += version_columns()
-    return TableState((*columns, *hashes), collation)
+    return TableState((*columns, *hashes), collation, options.engine, keys if session.mariadb else None)
 
 
 def _primary_key(statement: CreateTable, versioned: bool) -> list[str]:

@@ -276,8 +276,8 @@ class Execution:
             # MariaDB writes only tables that it has dropped, also those of a failed CREATE OR REPLACE.
             self._drop_tables(statement)
             return
-        if isinstance(statement, CreateTable) and statement.replace and self._session.mariadb:
-            # It is written because the table that it should replace is gone.
+        if isinstance(statement, CreateTable) and statement.replace and not statement.temporary:
+            # MariaDB logs it because the table that it replaces is dropped.
             self._drop_tables(DropTables((statement.table,)))
             return
         for name in self._concerned(statement):
@@ -319,7 +319,9 @@ class Execution:
             return None
         if known.columns is None or known.doubt is not None:
             return _Table(None, known.doubt, known.name)
-        return _Table(TableState(known.columns, known.collation), None, known.name)
+        return _Table(
+            TableState(known.columns, known.collation, known.engine, known.unique_keys), None, known.name
+        )
 
     def _is_absent(self, name: TableName) -> bool:
         """Whether it is certain that there is no such table."""
@@ -386,6 +388,8 @@ class Execution:
             previous_names=previous,
             filled=table.filled,
             collation=table.state.collation,
+            engine=table.state.engine,
+            unique_keys=table.state.unique_keys,
         )
 
 

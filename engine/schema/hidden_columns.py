@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from engine.binlog.table_definition import ColumnDefinition
+from engine.schema.changes import UniqueKey
 from engine.schema.collations import WIDTH, canonical
 from engine.schema.column_types import UncertainError
 from engine.schema.session import StatementSession
@@ -23,7 +24,7 @@ _ENGINES_WITH_HASH_INDEXES = frozenset({"memory", "heap"})
 _LONGEST_KEYS = {"innodb": 3072, "myisam": 1000, "aria": 2300}
 """Engine → bytes of its longest key."""
 _DEFAULT_ENGINE = "innodb"
-_UNBOUNDED = re.compile(r"(tiny|medium|long)?(text|blob)|json|geometry|point")
+_UNBOUNDED = re.compile(r"(tiny|medium|long)?(text|blob)|json|geom|(multi)?(point|linestring|polygon)")
 _KEY_BYTES = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "double": 8}
 _UP_TO = 32
 """Bytes that a key's part of any other type has at most."""
@@ -50,7 +51,7 @@ def is_hash(column: ColumnDefinition) -> bool:
 
 
 def hash_columns(
-    keys: Iterable[Key],
+    keys: Iterable[UniqueKey],
     columns: Mapping[str, ColumnDefinition],
     engine: str | None,
     session: StatementSession,
@@ -61,8 +62,10 @@ def hash_columns(
     """
     if not session.mariadb or session.version < _HASH_KEYS_SINCE or engine in _ENGINES_WITH_HASH_INDEXES:
         return []
-    count = sum(_needs_hash(key, columns, engine or _DEFAULT_ENGINE) for key in keys if not key.primary)
-    return [_hidden(f"DB_ROW_HASH_{number}", "bigint(20)", "virtual") for number in range(1, count + 1)]
+    count = sum(_needs_hash(key, columns, engine or _DEFAULT_ENGINE) for key in keys)
+    return [
+        _hidden(f"DB_ROW_HASH_{number}", "bigint(20) unsigned", "virtual") for number in range(1, count + 1)
+    ]
 
 
 def column_keys(clauses: Iterable[ColumnClause]) -> list[Key]:
@@ -82,12 +85,18 @@ def _hidden(name: str, column_type: str, generated: str) -> ColumnDefinition:
     return ColumnDefinition(name, column_type, visible=False, generated=generated)
 
 
-def _needs_hash(key: Key, columns: Mapping[str, ColumnDefinition], engine: str) -> bool:
+def may_need_hash(column: ColumnDefinition) -> bool:
+    """Whether a unique key of the column alone may need one."""
+    sizes = _key_bytes(None, column)
+    return sizes is None or sizes[1] > min(_LONGEST_KEYS.values())
+
+
+def _needs_hash(key: UniqueKey, columns: Mapping[str, ColumnDefinition], engine: str) -> bool:
     if key.hashed:
         return True
     least = most = 0
-    for part in key.parts:
-        sizes = _key_bytes(part, columns.get(part.column.casefold()))
+    for name, length in zip(key.columns, key.lengths, strict=True):
+        sizes = _key_bytes(length, columns.get(name.casefold()))
         if sizes is None:
             return True
         least, most = least + sizes[0], most + sizes[1]
@@ -99,13 +108,13 @@ def _needs_hash(key: Key, columns: Mapping[str, ColumnDefinition], engine: str) 
     return False
 
 
-def _key_bytes(part: KeyPart, column: ColumnDefinition | None) -> tuple[int, int] | None:
+def _key_bytes(length: int | None, column: ColumnDefinition | None) -> tuple[int, int] | None:
     """The least and most bytes that a key's part may have; None without a limit."""
     if column is None:
         return 0, 0
     width = WIDTH.get(canonical(column.charset), 4) if column.charset else 1
-    if part.length is not None:
-        return part.length * width, part.length * width
+    if length is not None:
+        return length * width, length * width
     if _UNBOUNDED.match(column.column_type):
         return None
     if column.data_type in ("char", "varchar", "binary", "varbinary"):

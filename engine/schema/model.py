@@ -24,6 +24,7 @@ from engine.schema.execution import Execution, Outcome
 from engine.schema.names import NameRules
 from engine.schema.parser import not_decoded, parse
 from engine.schema.session import session_of
+from engine.schema.statement_text import has_server_escapes, statement_text
 
 START_OF_STREAM = BinlogPosition("", 0)
 """Position of the records of `SchemaModel.state`."""
@@ -78,13 +79,12 @@ class SchemaModel:
         source: Source,
         position: BinlogPosition,
         definition: TableDefinition,
-        collation: str | None = None,
     ) -> SchemaChange | None:
         """Take a definition that is certain; None if it is known already.
 
-        `collation`: the table's default. Columns count as the same by their names, if the definition before
-        was certain.
+        Columns count as the same by their names, if the definition before was certain.
         """
+        collation = definition.collation
         name = TableName(definition.database, definition.table)
         known = self._tables.get(self._names.compared(name))
         before = None if known is None or known.doubt is not None else known.columns
@@ -101,6 +101,10 @@ class SchemaModel:
                 collation=collation if collation is not None or known is None else known.collation,
             ),
         )
+
+    def knows_database(self, database: str) -> bool:
+        """Whether statements have defined or dropped the database."""
+        return self._names.compared_database(database) in self._databases
 
     def learn_database(
         self, source: Source, position: BinlogPosition, database: str, collation: str | None
@@ -123,10 +127,9 @@ class SchemaModel:
         if query.status.get("gtid_flags_extra", 0) & (_START_ALTER | _ROLLBACK_ALTER):
             return None
         session = session_of(query, server_version, self._flavor, self._names.lower_case_table_names)
-        if query.statement_bytes is None:
-            statement = parse(query.statement, session)
-        else:
-            statement = not_decoded(query.statement)
+        text = statement_text(query)
+        readable = text is not None and (session.backslash_escapes or not has_server_escapes(text))
+        statement = parse(text, session) if text is not None and readable else not_decoded(query.statement)
         execution = Execution(
             session, self._names, self._tables, self._databases, self._temporary, query.thread_id
         )

@@ -77,6 +77,7 @@ class Key:
     hashed: bool = False
     """USING HASH."""
     if_not_exists: bool = False
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +193,14 @@ class DropKey:
 
 
 @dataclass(frozen=True, slots=True)
+class RenameKey:
+    """RENAME INDEX."""
+
+    name: str
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ConvertCharset:
     """CONVERT TO CHARACTER SET."""
 
@@ -262,6 +271,7 @@ Action = (
     | SetVisibility
     | AddKey
     | DropKey
+    | RenameKey
     | ConvertCharset
     | SetOptions
     | RenameTo

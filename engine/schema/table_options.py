@@ -91,4 +91,4 @@ def skip_partitions(reader: TokenReader) -> None:
 
 def query_follows(reader: TokenReader) -> bool:
     """Whether the query of a CREATE TABLE … SELECT comes next."""
-    return reader.upper in _QUERY_STARTS
+    return reader.upper in _QUERY_STARTS and not reader.ahead("WITH", "SYSTEM", "VERSIONING")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from engine.binlog.table_definition import ColumnDefinition
+from engine.schema.changes import UniqueKey
 from engine.schema.constants import implicit_text
 from engine.schema.session import StatementSession
 from engine.schema.statements import ColumnClause
@@ -22,6 +23,21 @@ class TableState:
     """Hidden ones included, at the end."""
     collation: str | None
     """Canonical name of the default for new columns; None if not known."""
+    engine: str | None = None
+    """In lower case; None for the default engine, or if not known."""
+    unique_keys: tuple[UniqueKey, ...] | None = None
+    """None if not known."""
+
+
+def is_generated_key(column: ColumnDefinition, session: StatementSession) -> bool:
+    """Whether MySQL added the column by itself, with `sql_generate_invisible_primary_key`."""
+    return (
+        not session.mariadb
+        and column.name == "my_row_id"
+        and column.primary_key == 1
+        and column.column_type == "bigint unsigned"
+        and column.computed_default
+    )
 
 
 def with_primary_key(

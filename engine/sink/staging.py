@@ -11,13 +11,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from engine.binlog.position import BinlogPosition
 from engine.output.change_schema import to_file_message
 from engine.output.commit import DataFile, SchemaVersion, TableKey
 from engine.output.files import table_folder
-from engine.pipeline.messages import Frame, TableResult
+from engine.pipeline.messages import Frame, StatementFacts, TableResult
 from engine.pipeline.process_settings import ROLL_BYTES
+from engine.schema.changes import TableName
 from engine.sink.ipc_file import Template
 from engine.sink.table_file import Extent, TableFile
+from engine.sink.truncate_row import truncate_row
 
 MOST_OPEN_FILES = 256
 """At this limit the least recently used file is closed; well below the usual limit of file descriptors."""
@@ -41,6 +44,19 @@ class SchemaBook:
             number = max((version.schema_version for version in versions.values()), default=0) + 1
             versions[arrow] = SchemaVersion(database, table, number, arrow)
         return versions[arrow]
+
+    def versions(self, name: TableName) -> list[SchemaVersion]:
+        """A table's versions, oldest first; if its name is empty, those of all tables of the database."""
+        if name.table:
+            return list(self._versions.get((name.database, name.table), {}).values())
+        databases = (
+            versions for (of, table), versions in self._versions.items() if of == name.database and table
+        )
+        return [version for versions in databases for version in versions.values()]
+
+    def is_logged(self, version: SchemaVersion) -> bool:
+        """Whether a commit has listed it."""
+        return version in self._logged
 
     def template(self, arrow: bytes) -> Template:
         """The template for files with that schema."""
@@ -96,6 +112,31 @@ class Staging:
         )
         version = self._schemas.version(result.database, result.table, result.schema)
         self._write(version, [message], extent)
+
+    def empty(
+        self, names: Iterable[TableName], position: BinlogPosition, facts: StatementFacts, last_seq: int
+    ) -> int:
+        """Write a `truncate` row for each of these tables that has rows; returns the last `_seq`.
+
+        An empty table name stands for all tables of the database. `last_seq`: the one before the rows;
+        `position`, `facts`: of the statement that emptied the tables.
+        """
+        for version in self._versions_with_rows(names):
+            last_seq += 1
+            row = truncate_row(version.arrow_schema(), last_seq, position, facts)
+            time = facts.commit_timestamp
+            self._write(version, [row], Extent(1, 1, last_seq, last_seq, time, time))
+        return last_seq
+
+    def _versions_with_rows(self, names: Iterable[TableName]) -> list[SchemaVersion]:
+        """The newest version of each of these tables in which there are rows, committed or not."""
+        written = {file.version for file in self._files}
+        newest: dict[TableKey, SchemaVersion] = {}
+        for name in names:
+            for version in self._schemas.versions(name):
+                if version in written or self._schemas.is_logged(version):
+                    newest[version.database, version.table] = version
+        return list(newest.values())
 
     def keep(self) -> None:
         """Mark a transaction boundary after everything written so far."""

@@ -19,6 +19,7 @@ from engine.output.folder import OutputState
 from engine.pipeline.messages import SKIPPED, Frame, Result, Totals
 from engine.pipeline.process_settings import ROLL_BYTES
 from engine.sink.committer import Committer
+from engine.sink.schema_changes import SchemaChanges, divided
 from engine.sink.staging import SchemaBook, Staging
 
 POSITION_INTERVAL = 10.0
@@ -68,6 +69,7 @@ class Writer:
         self._kept_seq = state.last_seq
         self._kept_batch = -1
         self._counters: dict[str, int] = {}
+        self._schema_changes = SchemaChanges()
         # What came after it:
         self._open: list[Result] = []
         self._open_since = 0.0
@@ -117,9 +119,17 @@ class Writer:
         if not self._open:
             self._open_since = now
         self._open.append(result)
+        before, after = divided(result)
+        self._schema_changes.add(before, self._last_seq)
         for table, frame in zip(result.tables, frames, strict=True):
             self._staging.add(table, frame, self._last_seq)
         self._last_seq += result.ordinals
+        if result.statement is not None:
+            for change in after:
+                self._last_seq = self._staging.empty(
+                    change.emptied, change.position, result.statement, self._last_seq
+                )
+            self._schema_changes.add(after, self._last_seq)
         self.taken = result.sequence
         if _ends_transaction(result):
             self._keep(result, now)
@@ -130,7 +140,7 @@ class Writer:
             return None
         if self._staging.has_open_rows:
             # Rows before the open transaction wait for it, but not long: separating them costs a copy.
-            return max(0.0, self._due + self._commit_interval - now) if self._staging.kept_rows else None
+            return max(0.0, self._due + self._commit_interval - now) if self._has_content else None
         return 0.0 if self._staging.bytes >= self._commit_bytes else max(0.0, self._due - now)
 
     def commit_if_due(self, now: float) -> bool:
@@ -156,9 +166,15 @@ class Writer:
         """End the threads; staged rows stay uncommitted."""
         self._committer.close()
 
+    @property
+    def _has_content(self) -> bool:
+        """Whether complete transactions wait for a commit with rows, or with schema changes."""
+        return bool(self._staging.kept_rows or self._schema_changes)
+
     def _keep(self, result: Result, now: float) -> None:
         """A transaction has ended: the open results are kept, and may be committed."""
         self._staging.keep()
+        self._schema_changes.keep()
         self._kept_seq = self._last_seq
         self._kept_batch = result.sequence
         for taken in self._open:
@@ -178,10 +194,10 @@ class Writer:
             self._file_created = result.file_created
         if result.status.caught_up_us:
             self._caught_up = (result.sequence, result.status.caught_up_us)
-        if not self._staging.kept_rows and not self._committer.busy:
-            # Batches without rows need not wait for a commit: read again, they would have none either.
+        if not self._has_content and not self._committer.busy:
+            # Batches without content need not wait for a commit: read again, they would have none either.
             self.committed = self._kept_batch
-        if self._staging.rows or enters_file:
+        if self._has_content or enters_file:
             self._make_due(self._open_since + self._commit_interval)
         elif before != self._resume:
             self._make_due(now + POSITION_INTERVAL)
@@ -226,6 +242,7 @@ class Writer:
         if self._staging.has_open_rows:
             dropped = self.totals.dropped_rows + self._staging.drop()
             self.totals = replace(self.totals, dropped_rows=dropped)
+        self._schema_changes.drop()
         self._open.clear()
         self._last_seq = self._kept_seq
 
@@ -248,6 +265,7 @@ class Writer:
             self._kept_seq,
             self._source_timestamp,
             self._counters,
+            self._schema_changes.seal(),
         )
         self._version += 1
         self._staging = later
@@ -259,7 +277,7 @@ class Writer:
     def _collect(self, commit: Commit | None) -> bool:
         if commit is None:
             return False
-        self.committed = self._committing_batch if self._staging.kept_rows else self._kept_batch
+        self.committed = self._committing_batch if self._has_content else self._kept_batch
         self.commit_version = commit.version
         self.totals = replace(
             self.totals,

@@ -1,13 +1,14 @@
-"""The Spark integration: the `binlog` data source over committed files, and `replay` of its rows."""
+"""The Spark integration: the `binlog` data source over committed files, and the tables that these lead to."""
 
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
 from engine.spark.replay import replay
+from engine.spark.replay_table import replay_table
 from engine.spark.source import BinlogSource
 
-__all__ = ["BinlogSource", "register", "replay"]
+__all__ = ["BinlogSource", "register", "replay", "replay_table"]
 
 
 def register(spark: SparkSession) -> None:

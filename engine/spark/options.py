@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from engine.errors import EngineError
+from engine.output.commit_times import parse_time_us
 from engine.output.files import EVENTS_FOLDER
 
 EARLIEST, LATEST = "earliest", "latest"
 
 Bound = str | int
 """A commit number, or `EARLIEST`, or `LATEST`."""
-
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 _T = TypeVar("_T")
 
@@ -40,6 +38,8 @@ class Options:
     """Patterns for `database.table` as in `config.table_filter`, or only the name of the events feed."""
     columns: tuple[str, ...] | None
     """The columns to read, in this order; None for all."""
+    current_columns: bool
+    """Read the rows that the present rows of the only table come from, with its present columns."""
     starting_commit: Bound
     """The first commit to read; `LATEST` reads only commits that are added later."""
     ending_commit: Bound
@@ -77,24 +77,31 @@ class Options:
             except ValueError as error:
                 raise OptionError(f"the option `{name}` is `{value}`, but it takes {error}") from None
 
-        return cls(
+        options = cls(
             path=_folder(values.get("path", "")),
             tables=option("tables", _patterns, ("*.*",)),
             columns=option("columns", _names, None),
+            current_columns=option("currentColumns", _truth, False),
             starting_commit=option("startingCommit", _bound, EARLIEST),
             ending_commit=option("endingCommit", _bound, LATEST),
-            starting_timestamp_us=option("startingTimestamp", _timestamp_us, None),
-            ending_timestamp_us=option("endingTimestamp", _timestamp_us, None),
+            starting_timestamp_us=option("startingTimestamp", parse_time_us, None),
+            ending_timestamp_us=option("endingTimestamp", parse_time_us, None),
             max_files_per_trigger=option("maxFilesPerTrigger", _positive, None),
             max_bytes_per_trigger=option("maxBytesPerTrigger", _positive, None),
             min_partitions=option("minPartitions", _positive, None),
         )
+        if options.current_columns and (len(options.tables) != 1 or options.events):
+            raise OptionError(
+                "`currentColumns` needs the name of one table in `tables`, such as `shop.orders`"
+            )
+        return options
 
 
 _KNOWN = (
     "path",
     "tables",
     "columns",
+    "currentColumns",
     "startingCommit",
     "endingCommit",
     "startingTimestamp",
@@ -146,17 +153,13 @@ def _bound(value: str) -> Bound:
     return int(value)
 
 
+def _truth(value: str) -> bool:
+    if value.lower() not in ("true", "false"):
+        raise ValueError("`true` or `false`")
+    return value.lower() == "true"
+
+
 def _positive(value: str) -> int:
     if not value.isascii() or not value.isdigit() or int(value) == 0:
         raise ValueError("a whole number from 1 on")
     return int(value)
-
-
-def _timestamp_us(value: str) -> int:
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise ValueError("a time such as `2026-01-31T12:00:00Z`, in UTC if it has no offset") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // timedelta(microseconds=1)

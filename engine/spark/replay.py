@@ -3,6 +3,7 @@
 With a key the newest change row of each key counts, by `_seq`: an insert, snapshot row or update postimage is
 the row; a delete means that there is no row, and so does an update preimage (the newest only if the update
 changed the key). Without a key a table is a multiset, so equal rows are counted. Both need one aggregation.
+Rows from before the newest `truncate` do not count.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def replay(changes: DataFrame, keys: Sequence[str], *, partial_images: bool = Fa
     a partial JSON update. A column that an INSERT set to its default is missing in such an image and becomes
     NULL.
 
-    Statements change tables, too: see the events feed for TRUNCATE, DROP, and ADD COLUMN with a default.
-    Raises `EngineError` if `changes` lacks a column.
+    The columns must have kept their names and meaning: `replay_table` follows ALTER and RENAME, too. Because
+    of `truncate` rows `changes` is read twice. Raises `EngineError` if `changes` lacks a column.
     """
     missing = [
         name for name in (*keys, "_change_type", "_seq", "_absent_columns") if name not in changes.columns
@@ -41,6 +42,11 @@ def replay(changes: DataFrame, keys: Sequence[str], *, partial_images: bool = Fa
         raise EngineError(f"replay needs the column `{missing[0]}`, which the change rows lack: read it, too")
     if partial_images and not keys:
         raise EngineError("partial row images cannot be replayed without a key: give its columns in `keys`")
+    return rows_after(_since_truncate(changes), keys, partial_images=partial_images)
+
+
+def rows_after(changes: DataFrame, keys: Sequence[str], *, partial_images: bool) -> DataFrame:
+    """As `replay`, for changes that have all columns that it needs and no `truncate` rows."""
     columns = [name for name in changes.columns if name not in METADATA_NAMES and name not in ORIGIN_NAMES]
     if partial_images:
         complete = _only_if(
@@ -59,16 +65,24 @@ def replay(changes: DataFrame, keys: Sequence[str], *, partial_images: bool = Fa
     return _newest_rows(whole, keys, columns) if keys else _counted_rows(whole, columns)
 
 
+def _since_truncate(changes: DataFrame) -> DataFrame:
+    """The change rows after the newest `truncate`."""
+    empties = F.col("_change_type") == "truncate"
+    newest = changes.where(empties).agg(F.max("_seq").alias("_emptied"))
+    later = F.col("_emptied").isNull() | (F.col("_seq") > F.col("_emptied"))
+    return changes.where(~empties).crossJoin(F.broadcast(newest)).where(later).drop("_emptied")
+
+
 def _newest_rows(changes: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    row = F.struct("_change_type", *map(_column, columns))
-    newest = changes.groupBy(*map(_column, keys)).agg(F.max_by(row, "_seq").alias("row"))
+    row = F.struct("_change_type", *map(column, columns))
+    newest = changes.groupBy(*map(column, keys)).agg(F.max_by(row, "_seq").alias("row"))
     alive = newest.where(F.col("row._change_type").isin(*_PUTS_ROW))
     return alive.select(*(F.col("row").getField(name).alias(name) for name in columns))
 
 
 def _counted_rows(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
     step = F.when(F.col("_change_type").isin(*_PUTS_ROW), 1).otherwise(-1)
-    counted = changes.groupBy(*map(_column, columns)).agg(F.sum(step).alias("_copies")).where("_copies != 0")
+    counted = changes.groupBy(*map(column, columns)).agg(F.sum(step).alias("_copies")).where("_copies != 0")
     checked = _only_if(
         counted,
         F.col("_copies") > 0,
@@ -80,15 +94,24 @@ def _counted_rows(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 def _with_keys_of_preimages(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Complete the key columns of postimages from their preimage, the row before them in `_seq`."""
-    key_values = F.struct(*map(_column, keys))
-    update = F.col("_seq") - F.when(F.col("_change_type") == "update_postimage", 1).otherwise(0)
-    rows = F.collect_list(F.struct(*map(_column, changes.columns)))
+    key_values = F.struct(*map(column, keys))
+    # Rows of a snapshot may all have the same `_seq`; each is made a group of its own.
+    update = (
+        F.when(F.col("_change_type") == "update_postimage", F.col("_seq") - 1)
+        .when(F.col("_change_type") == "snapshot", -1 - F.monotonically_increasing_id())
+        .otherwise(F.col("_seq"))
+    )
+    rows = F.collect_list(F.struct(*map(column, changes.columns)))
     before = F.any_value(F.when(F.col("_change_type") == "update_preimage", key_values), True)
-    paired = changes.groupBy(update.alias("_update")).agg(rows.alias("_row"), before.alias("_before"))
+    paired = (
+        changes.withColumn("_update", update)
+        .groupBy("_update")
+        .agg(rows.alias("_row"), before.alias("_before"))
+    )
     rows_again = paired.select(F.explode("_row").alias("_row"), "_before")
     completed = rows_again.select("_row.*", "_before").withColumns(
         {
-            name: F.when(_is_present(name), _column(name)).otherwise(F.col("_before").getField(name))
+            name: F.when(_is_present(name), column(name)).otherwise(F.col("_before").getField(name))
             for name in keys
         }
     )
@@ -107,24 +130,25 @@ def _newest_values(changes: DataFrame, keys: Sequence[str], columns: Sequence[st
 
     def newest(name: str) -> Column:
         has_value = kind.isin(*_PUTS_ROW) & (starts_row | _is_present(name))
-        return F.max_by(_column(name), F.when(has_value, F.col("_seq"))).alias(name)
+        return F.max_by(column(name), F.when(has_value, F.col("_seq"))).alias(name)
 
     values = [newest(name) for name in columns if name not in keys]
-    state = changes.groupBy(*map(_column, keys)).agg(F.max_by("_change_type", "_seq").alias("_last"), *values)
-    return state.where(F.col("_last").isin(*_PUTS_ROW)).select(*map(_column, columns))
+    state = changes.groupBy(*map(column, keys)).agg(F.max_by("_change_type", "_seq").alias("_last"), *values)
+    return state.where(F.col("_last").isin(*_PUTS_ROW)).select(*map(column, columns))
 
 
 def _has_partial_json(changes: DataFrame, columns: Sequence[str]) -> Column:
     """Whether a column that is absent in the image has a value: the list of a partial JSON update."""
     texts = [name for name in columns if isinstance(changes.schema[name].dataType, StringType)]
-    return reduce(or_, (~_is_present(name) & _column(name).isNotNull() for name in texts), F.lit(False))
+    return reduce(or_, (~_is_present(name) & column(name).isNotNull() for name in texts), F.lit(False))
 
 
 def _is_present(name: str) -> Column:
     return ~F.coalesce(F.array_contains("_absent_columns", name), F.lit(False))
 
 
-def _column(name: str) -> Column:
+def column(name: str) -> Column:
+    """The column of that name, whatever characters it contains."""
     return F.col("`{}`".format(name.replace("`", "``")))
 
 

@@ -5,7 +5,6 @@ It runs on the driver and reads only the commit log; it lists no folders.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -13,8 +12,10 @@ import pyarrow as pa
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
 from engine.output.commit_log import CommitLog, DataFile, MissingCommitError, SchemaKey, TableKey
+from engine.output.commit_times import first_commit_from, last_commit_until
 from engine.spark.options import EARLIEST, LATEST, Options
 from engine.spark.schema import check_readable, query_schema
+from engine.spark.table_rows import TableRows
 
 
 class Selection:
@@ -47,10 +48,7 @@ class Selection:
         """The commit to start with; it may be the one after the last commit."""
         latest, oldest = self.latest(), self._log.oldest_version()
         if self._options.starting_timestamp_us is not None:
-            at = bisect_left(
-                range(oldest, latest + 1), self._options.starting_timestamp_us, key=self._time_us
-            )
-            return oldest + at
+            return first_commit_from(self._log, self._options.starting_timestamp_us)
         start = _commit(self._options.starting_commit, {EARLIEST: oldest, LATEST: latest + 1})
         if not self.reaches(start - 1):
             raise EngineError(
@@ -63,10 +61,7 @@ class Selection:
         latest, oldest = self.latest(), self._log.oldest_version()
         end = _commit(self._options.ending_commit, {EARLIEST: oldest, LATEST: latest})
         if self._options.ending_timestamp_us is not None:
-            before = bisect_right(
-                range(oldest, latest + 1), self._options.ending_timestamp_us, key=self._time_us
-            )
-            end = oldest + before - 1
+            end = last_commit_until(self._log, self._options.ending_timestamp_us)
         if end < oldest:
             raise EngineError(f"`endingTimestamp` is before the first commit in {self._options.path}")
         return min(latest, end)
@@ -96,8 +91,14 @@ class Selection:
             self._checked |= unchecked
         return files
 
+    def table_rows(self, last: int) -> TableRows:
+        """What a read with `currentColumns` reads up to the commit `last`."""
+        return TableRows(self._log, self._options.tables[0], last)
+
     def schema(self, first: int, last: int) -> pa.Schema:
         """The schema for all selected rows of the commits `first` to `last`."""
+        if self._options.current_columns:
+            return self.table_rows(last).schema(self._options.columns)
         versions = self._versions_in_use(first, last)
         if not versions:
             raise EngineError(self._no_table(last))
@@ -125,9 +126,6 @@ class Selection:
         known = ", ".join(names[:20]) + (" and more" if len(names) > 20 else "") or "none"
         wanted = ", ".join(self._options.tables)
         return f"no table in {self._options.path} matches `{wanted}`: up to commit {last} it has {known}"
-
-    def _time_us(self, version: int) -> int:
-        return self._log.read(version).time_us
 
 
 def _commit(bound: str | int, named: dict[str, int]) -> int:

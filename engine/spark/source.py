@@ -46,6 +46,8 @@ class BinlogSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A streaming read of `schema`, which the user may have given. Raises `EngineError`."""
         options = self._parsed()
+        if options.current_columns:
+            raise EngineError("a stream cannot have the option `currentColumns`: its schema never changes")
         from engine.spark.stream import BinlogStreamReader
 
         return BinlogStreamReader(options, arrow_schema(schema))
@@ -70,8 +72,11 @@ class BinlogReader(DataSourceReader):
         """The tasks; at least one, because Spark requires it."""
         selection = Selection(self._options)
         last = selection.last() if self._end is None else self._end
-        files = selection.readable_files(selection.first(), last, self._schema)
-        return plan_tasks(self._options.path, files, self._options.min_partitions) or [ReadTask(())]
+        if self._options.current_columns:
+            files, views = selection.table_rows(last).files(selection.first())
+        else:
+            files, views = selection.readable_files(selection.first(), last, self._schema), {}
+        return plan_tasks(self._options.path, files, self._options.min_partitions, views) or [ReadTask(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task; Spark calls it on an executor."""

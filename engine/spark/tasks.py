@@ -8,15 +8,19 @@ processing rows in Python.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
+from engine.output.change_schema import METADATA_NAMES
 from engine.output.commit_log import DataFile
 from engine.output.reader import decode_batch, open_data_file
 
@@ -30,6 +34,19 @@ _BYTES_AT_ONCE = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """How some rows of a file are read: under other names, with constants for columns that they lack."""
+
+    after: int
+    """Rows with `after` < `_seq` <= `until`."""
+    until: int
+    names: Mapping[str, str]
+    """The file's column → its name in the query; other columns of the table are left out."""
+    constants: Mapping[str, Any]
+    """The values of columns that the rows do not have."""
+
+
+@dataclass(frozen=True, slots=True)
 class FileSlice:
     """Record batches `first_batch` to `end_batch` (exclusive) of one file; None means to the end."""
 
@@ -38,6 +55,8 @@ class FileSlice:
     table: str
     first_batch: int = 0
     end_batch: int | None = None
+    views: tuple[View, ...] = ()
+    """Empty to read all rows as they are in the file."""
 
 
 class ReadTask(InputPartition):
@@ -47,10 +66,16 @@ class ReadTask(InputPartition):
         self.slices = tuple(slices)
 
 
-def plan_tasks(out: Path, files: Sequence[DataFile], min_partitions: int | None) -> list[ReadTask]:
+def plan_tasks(
+    out: Path,
+    files: Sequence[DataFile],
+    min_partitions: int | None,
+    views: Mapping[str, tuple[View, ...]] | None = None,
+) -> list[ReadTask]:
     """Tasks that read `files` of the output folder `out`, in their order; no tasks for no files.
 
-    Without `min_partitions` there is one task per core, or fewer if the tasks would be too small. Raises
+    `views` has the views of the files that are not read as they are, by path in the output. Without
+    `min_partitions` there is one task per core, or fewer if the tasks would be too small. Raises
     `ReaderError` if a large file does not exist.
     """
     total = sum(file.bytes for file in files)
@@ -62,21 +87,21 @@ def plan_tasks(out: Path, files: Sequence[DataFile], min_partitions: int | None)
     runs: dict[int, list[FileSlice]] = {}
     position = 0
     for file in files:
-        for run, part in _cut(out, file, position, task_bytes):
+        whole = FileSlice(out / file.path, file.database, file.table, views=(views or {}).get(file.path, ()))
+        for run, part in _cut(whole, file.bytes, position, task_bytes):
             runs.setdefault(run, []).append(part)
         position += file.bytes
     return [ReadTask(run) for run in runs.values()]
 
 
-def _cut(out: Path, file: DataFile, position: int, task_bytes: int) -> Iterator[tuple[int, FileSlice]]:
+def _cut(whole: FileSlice, size: int, position: int, task_bytes: int) -> Iterator[tuple[int, FileSlice]]:
     """The file, or its parts, with their run's number; `position`: the total size of the files before."""
-    whole = FileSlice(out / file.path, file.database, file.table)
-    if file.bytes <= task_bytes:
-        yield (position + file.bytes // 2) // task_bytes, whole
+    if size <= task_bytes:
+        yield (position + size // 2) // task_bytes, whole
         return
     with open_data_file(whole.path) as opened:
         count = opened.num_record_batches
-    runs = (int((position + file.bytes * (index + 0.5) / count) / task_bytes) for index in range(count))
+    runs = (int((position + size * (index + 0.5) / count) / task_bytes) for index in range(count))
     for run, indexes in groupby(enumerate(runs), key=itemgetter(1)):
         batches = [index for index, _ in indexes]
         yield run, replace(whole, first_batch=batches[0], end_batch=batches[-1] + 1)
@@ -92,7 +117,44 @@ def read_task(task: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with open_data_file(part.path) as file:
             end = file.num_record_batches if part.end_batch is None else part.end_batch
             for index in range(part.first_batch, end):
-                yield from _in_pieces(decode_batch(file.get_batch(index), schema, origin))
+                batch = file.get_batch(index)
+                if not part.views:
+                    yield from _in_pieces(decode_batch(batch, schema, origin))
+                for view in part.views:
+                    rows = _viewed(batch, view)
+                    if rows.num_rows:
+                        yield from _in_pieces(decode_batch(rows, schema, {**origin, **view.constants}))
+
+
+def _viewed(batch: pa.RecordBatch, view: View) -> pa.RecordBatch:
+    """The rows of the view, with the query's names."""
+    numbers = batch.column("_seq").to_numpy()
+    first, end = np.searchsorted(numbers, [view.after, view.until], side="right")
+    fields, columns = [], []
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        name = field.name if field.name in METADATA_NAMES else view.names.get(field.name)
+        if name is not None:
+            fields.append(field.with_name(name))
+            columns.append(column)
+    viewed = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
+    rows = viewed.slice(int(first), int(end - first))
+    absent = rows.schema.get_field_index("_absent_columns")
+    return rows.set_column(absent, "_absent_columns", _renamed_lists(rows.column(absent), view.names))
+
+
+def _renamed_lists(lists: pa.Array, names: Mapping[str, str]) -> pa.Array:
+    """Lists of column names with the query's names; None for a list of which it has no column."""
+    values = pc.run_end_decode(lists)
+    if values.null_count == len(values):
+        return values
+    renamed: dict[tuple[str, ...] | None, list[str] | None] = {None: None}
+    result = []
+    for value in values.to_pylist():
+        given = None if value is None else tuple(value)
+        if given not in renamed:
+            renamed[given] = [names[name] for name in given or () if name in names] or None
+        result.append(renamed[given])
+    return pa.array(result, values.type)
 
 
 def _in_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

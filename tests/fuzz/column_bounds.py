@@ -1,6 +1,6 @@
 """Decodes random cells of every column type between pages that must not be touched; run as a program.
 
-The batch lies right behind one such page or right before another, and the room that a codec fills ends right
+The batch lies right after one such page or right before another, and the room that a codec fills ends right
 before one, so that a kernel that reads or writes out of bounds kills the process.
 """
 
@@ -36,7 +36,7 @@ _unguarded_empty = np.empty
 
 
 def guarded(content: bytes, *, at_end: bool) -> np.ndarray:
-    """A read-only copy of the bytes, with a forbidden page right behind it, or right before it."""
+    """A read-only copy of the bytes, with a forbidden page right after it, or right before it."""
     pages = len(content) // _PAGE + 1
     memory = mmap.mmap(-1, (pages + 2) * _PAGE)
     start = _PAGE + (pages * _PAGE - len(content) if at_end else 0)

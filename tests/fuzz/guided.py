@@ -1,8 +1,8 @@
 """Fuzzing that coverage guides: `python -m tests.fuzz.guided --seconds 300`.
 
 A damaged binlog that makes the engine do what none before did is kept, to be damaged further. What it did is
-told by the pairs of lines of the engine's Python code that ran one behind the other, and of the
-compiled kernels by the errors that they gave. A case that fails or crashes stands in the state file.
+told by the pairs of lines of the engine's Python code that ran one after the other, and of the
+compiled kernels by the errors that they gave. A case that fails or crashes is in the state file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Tracer = Callable[[FrameType, str, Any], Any]
 
 
 class Coverage:
-    """The pairs of lines that ran one behind the other, in all cases so far."""
+    """The pairs of lines that ran one after the other, in all cases so far."""
 
     def __init__(self) -> None:
         self.pairs: set[tuple[str, int, int]] = set()

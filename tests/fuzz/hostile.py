@@ -1,7 +1,7 @@
 """Damaged binlogs: real events with flipped bits, cut or lengthened, with lying lengths and true checksums.
 
 `damaged` draws a case, `check` puts it through batcher and decoder. `python -m tests.fuzz.hostile` does so
-many times in a process of its own, which may crash: what it was at stands in a file by then.
+many times in a process of its own, which may crash: the case that it tries is in a file by then.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MOST_CORRUPT = 40
 """Events of a case are fewer."""
 STATE = Path(tempfile.gettempdir()) / "binlog-engine-hostile.case"
 SPARE_MEMORY = 4 << 30
-"""Bytes that one case may ask for beyond what the process has: sizes that lie must not be believed."""
+"""Bytes that one case may ask for beyond what the process has: wrong sizes must not be trusted."""
 
 _SIZE_AT, _TYPE_AT = 9, 4
 _PLAIN = FormatDescription.assumed()
@@ -101,7 +101,7 @@ def _source(name: str, events: list[bytes]) -> Source:
 
 
 def _split(content: bytes) -> Iterator[list[bytes]]:
-    """The events of files that were put one behind the other."""
+    """The events of files that were put one after the other."""
     events: list[bytes] = []
     at = 0
     while at < len(content):
@@ -357,7 +357,7 @@ def _run_through(
     batches += batcher.finish(error)
     for number, batch in enumerate(batches):
         assert batch.header.sequence == number
-        # Nothing is behind the last event, so that no kernel reads beyond it unnoticed.
+        # Nothing is after the last event, so that no kernel reads beyond it unnoticed.
         decoder, memory = decoders.decoder(case), np.empty(_ROOM, np.uint8)
         result, frames = decoder.decode(batch.header, batch.index, np.array(batch.data), memory)
         for table, frame in zip(result.tables, frames, strict=True):
@@ -417,7 +417,7 @@ def run(cases: int, number: int, state: Path) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Try cases; a failure is shrunk and shown, and stands in the state file."""
+    """Try cases; a failure is shrunk and shown, and is in the state file."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=0.0, help="go on for so long")

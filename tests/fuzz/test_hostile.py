@@ -1,4 +1,4 @@
-"""Damaged binlogs never crash, hang or mislead the engine: what comes out is sound, or a located error.
+"""Damaged binlogs never crash, hang or mislead the engine: the result is valid, or a located error.
 
 Each batch of cases runs in a process of its own, so that a crash fails one test but ends no others: once with
 kernels as users run them, once with kernels that check every access to memory. `make fuzz` runs for longer.

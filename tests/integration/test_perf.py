@@ -36,7 +36,7 @@ from tests.servers import UnavailableError
 
 
 class Timed(Peer):
-    """Takes the seconds that it was told, one after the other."""
+    """Takes the seconds that it was given, one after the other."""
 
     def __init__(self, name, seconds, order):
         self.name = name
@@ -93,7 +93,7 @@ def test_medians_and_ratios(result):
     assert result.rows == 10_000
 
 
-def test_reports_tell_everything(result):
+def test_reports_contain_everything(result):
     machine = machine_facts()
     text = text_report(result)
     for expected in ("5,000", "× 2.00", "remark of peer", "skipped: there is no such program here"):
@@ -102,10 +102,10 @@ def test_reports_tell_everything(result):
     assert "| bulk | 5,000 | 2.00 | – | – |" in markdown_summary([record])
     details = markdown_details([record])
     assert "| peer | 4.000 | 3.000 – 5.000 | 2,500 | 0 | × 2.00 | 0.50 | remark of peer |" in details
-    told = json.loads(record.json())
-    assert told["peers"]["peer"]["engine_rate_multiple"] == 2.0
-    assert [run["seconds"] for run in told["peers"]["engine"]["runs"]] == [2.0, 9.0, 1.0]
-    assert told["peers"]["missing"]["skipped"] == "there is no such program here"
+    written = json.loads(record.json())
+    assert written["peers"]["peer"]["engine_rate_multiple"] == 2.0
+    assert [run["seconds"] for run in written["peers"]["engine"]["runs"]] == [2.0, 9.0, 1.0]
+    assert written["peers"]["missing"]["skipped"] == "there is no such program here"
 
 
 def test_records_come_back_as_they_were_written(result, tmp_path):

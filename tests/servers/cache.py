@@ -1,6 +1,6 @@
 """A cache of folders that are slow to make: unpacked servers and initialised data folders.
 
-A folder is built beside its final name and renamed when complete, so what stands in the cache is whole. A
+A folder is built beside its final name and renamed when complete, so what is in the cache is complete. A
 lock file lets two processes ask for the same folder at once: one builds, the other waits and finds it made.
 """
 

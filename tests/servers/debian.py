@@ -62,7 +62,7 @@ class _Apt:
             "APT::Sandbox::User": "root",
             "APT::Install-Recommends": "false",
             "APT::Update::Error-Mode": "any",
-            # Signed is enough: a mirror that stands still serves tests as well, and nothing gets installed.
+            # A signature is enough: an old mirror serves tests as well, and nothing gets installed.
             "Acquire::Check-Valid-Until": "false",
             "Acquire::Retries": "3",
             "Acquire::Languages": "none",

@@ -68,7 +68,7 @@ FLAVORS_BY_NAME = {
 class Installation:
     """A server's programs and files, and how to start them.
 
-    `command` starts the server; `launcher` stands before the client tools, which lie in `tool_folders`.
+    `command` starts the server; `launcher` goes before the client tools, which are in `tool_folders`.
     `share` holds the SQL files that make the system tables, `data` a ready data folder where the origin has
     one. An origin without tools borrows those of the flavor called `tools_from`.
     """
@@ -84,7 +84,7 @@ class Installation:
     tools_from: str | None = None
 
     def tool(self, name: str) -> list[str]:
-        """The argv prefix that runs client tool `name`; MySQL's names stand for MariaDB's tools too.
+        """The argv prefix that runs client tool `name`; MySQL's names are used for MariaDB's tools too.
 
         Raises UnavailableError where the origin lacks it.
         """
@@ -125,7 +125,7 @@ def _on_this_machine(flavor: Flavor) -> Installation | None:
             share=_share(prefix),
         )
     if chosen:
-        raise UnavailableError(f"{flavor.variable}={chosen} is no {flavor.product} {flavor.series} server")
+        raise UnavailableError(f"{flavor.variable}={chosen} is not a {flavor.product} {flavor.series} server")
     return None
 
 
@@ -189,13 +189,15 @@ def _share(prefix: Path) -> Path | None:
 
 
 def _version(command: Sequence[str], flavor: Flavor) -> str | None:
-    """The full version that the program tells, or None when it does not run or is of another series."""
+    """The full version that the program prints, or None when it does not run or is of another series."""
     try:
-        told = subprocess.run([*command, "--no-defaults", "--version"], capture_output=True, text=True).stdout
+        shown = subprocess.run(
+            [*command, "--no-defaults", "--version"], capture_output=True, text=True
+        ).stdout
     except OSError:
         return None
-    found = re.search(r"Ver (\d+\.\d+)(\.\S+)", told)
-    if not found or found[1] != flavor.series or ("MariaDB" in told) != flavor.is_mariadb:
+    found = re.search(r"Ver (\d+\.\d+)(\.\S+)", shown)
+    if not found or found[1] != flavor.series or ("MariaDB" in shown) != flavor.is_mariadb:
         return None
     return found[1] + found[2]
 

@@ -26,8 +26,8 @@ def fetch(package: str, into: Path) -> None:
     """
     with tempfile.TemporaryDirectory(dir=into, prefix=".npm-") as folder:
         workspace = Path(folder)
-        told = _run([*_npm(workspace), "pack", "--json", package], workspace)
-        (packed,) = json.loads(told)
+        printed = _run([*_npm(workspace), "pack", "--json", package], workspace)
+        (packed,) = json.loads(printed)
         _run(["tar", "--extract", "--file", packed["filename"]], workspace)
         for entry in (workspace / "package").iterdir():
             entry.rename(into / entry.name)

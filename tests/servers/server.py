@@ -188,7 +188,7 @@ class Server:
             yield cursor
 
     def query(self, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
-        """Run one statement and return its rows; `%s` in it stands for each of `arguments`."""
+        """Run one statement and return its rows; each `%s` in it is replaced by one of `arguments`."""
         with self.cursor() as cursor:
             cursor.execute(sql, arguments or None)
             return list(cursor.fetchall())

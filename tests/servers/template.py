@@ -2,7 +2,7 @@
 
 A fresh folder gets the system tables as its product makes them. Then the server runs on it once, to have its
 files, keys and certificates in place and its accounts put straight: root of this machine without a password,
-and no anonymous user, who would stand before users of any host.
+and no anonymous user, who would come before users of any host.
 """
 
 from __future__ import annotations
@@ -72,5 +72,5 @@ def _run(installation: Installation, data: Path, mode: str, sql: bytes = b"") ->
         capture_output=True,
     )
     if done.returncode:
-        told = done.stderr.decode(errors="replace")[-1000:]
-        raise UnavailableError(f"{installation.command[-1]} could not make a data folder ({mode}): {told}")
+        said = done.stderr.decode(errors="replace")[-1000:]
+        raise UnavailableError(f"{installation.command[-1]} could not make a data folder ({mode}): {said}")

@@ -1,6 +1,6 @@
 """A child process that does not outlive us, however we die, nor does its folder.
 
-A watchdog beside it reads from a pipe that only we hold open. Told a line, it leaves; when the pipe closes
+A watchdog beside it reads from a pipe that only we hold open. After a line, it ends; when the pipe closes
 without one we have died, and it kills the process and removes the folder.
 """
 

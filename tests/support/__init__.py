@@ -1,0 +1,14 @@
+"""What tests share. Each module's docstring says what it has; by theme:
+
+- bytes: `binlog_builder` (events and files), `made_events` and `event_bodies` (bodies), `every_event`,
+  `historic_events`, `event_dump`, `partial_updates`, `transaction_pictures`, `binary_json`,
+  `json_differences`, `compressed_columns`, `charset_characters`
+- the engine's steps in this process: `batches`, `decoded_parts`, `column_cells`, `skipped_events`, `results`,
+  `output`
+- the engine as a command: `engine_run`, `committed`, `proxy` and `bit_flips` (faults on the way),
+  `power_cut`, `restricted`, `spark_session`
+- real servers: `secured`, `certificates`, `replication`; workloads on them: `load`, `mixed_workload`,
+  `mixed_columns`, `column_cases`, `generated_values`, `event_workload`, `rare_workload`, `written_events`
+- oracles: `mysqlbinlog`, `binlog_listing`, `printed_values`, `shown_rows`, `same_rows`
+- tools: `coverage` (writes docs/coverage.md), `make_samples`, `second_try` (a plugin of pytest)
+"""

@@ -14,7 +14,7 @@ from engine.config.decode_options import DecodeOptions
 from engine.decode.batch import BatchDecoder
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.outgoing_batch import OutgoingBatch
-from engine.output.change_schema import to_file_batch, transit_schema
+from engine.output.change_schema import CHANGE_TYPES, transit_schema
 from engine.output.reader import decode_batch, merged_schema
 from engine.pipeline.messages import Result
 
@@ -68,6 +68,18 @@ class Decoded:
     def error(self) -> str | None:
         failures = (result.status.failure for result in self.results)
         return next((failure.message for failure in failures if failure), None)
+
+
+def to_file_batch(batch: pa.RecordBatch, file_schema: pa.Schema, sequence_base: int) -> pa.RecordBatch:
+    """A batch in transit as its file has it, converted by Arrow instead of in place."""
+    columns = batch.columns
+    sequence = file_schema.get_field_index("_seq")
+    columns[sequence] = pa.array(np.add(columns[sequence].to_numpy(), sequence_base))
+    change_type = file_schema.get_field_index("_change_type")
+    if change_type >= 0:
+        values = pa.array(CHANGE_TYPES, pa.string())
+        columns[change_type] = pa.DictionaryArray.from_arrays(columns[change_type], values)
+    return pa.RecordBatch.from_arrays(columns, schema=file_schema)
 
 
 def decode_all(batches: Sequence[OutgoingBatch], options: DecodeOptions | None = None) -> Decoded:

@@ -22,7 +22,7 @@ class Listed:
     type: str
     gtid: str | None
     commit_us: int
-    """When its transaction was committed, as far as that is told, else when the event happened."""
+    """When its transaction was committed, if the binlog has that, else when the event happened."""
 
 
 def listed_events(server: Server, path: Path) -> list[Listed]:

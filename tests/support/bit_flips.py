@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 HEADER_LENGTH = 4
 LENGTH, SEQUENCE, MARKER, EVENT_TYPE = 0, 3, 4, 9
-"""Where in a packet that carries an event each of them stands."""
+"""Where in a packet that carries an event each of them is."""
 
 
 class PacketFlip:

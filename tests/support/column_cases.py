@@ -192,5 +192,5 @@ CASES = [
 
 
 def comparable(case: Case, want: str | None) -> str | None:
-    """The server's text; of a double, which two texts may stand for, the one that Python has."""
+    """The server's text; for a double, which may have two texts, Python's."""
     return double(float(want)) if want is not None and case.shown is double else want

@@ -18,7 +18,7 @@ JUNK = b"\xff\x00\x80"
 def lay_out(contents: Sequence[bytes | None], gap: bytes = JUNK) -> tuple[np.ndarray, np.ndarray]:
     """A read-only batch and a column of cells; nulls alternate between NULL and absent.
 
-    The first cell stands at the batch's first byte and the last one ends with it, so that a kernel that reads
+    The first cell starts at the batch's first byte and the last one ends with it, so that a kernel that reads
     outside of its cells reads outside of the batch.
     """
     data = bytearray()

@@ -1,4 +1,4 @@
-"""What an output folder must be, whatever happened to the engine that wrote it."""
+"""What must hold of an output folder after any failure of the engine that wrote it."""
 
 from __future__ import annotations
 

@@ -48,25 +48,25 @@ TESTS = {
     "a3": "test_events.py::test_slave",
     "a4": "test_events.py::test_incident",
     "a5": "test_events.py::test_heartbeats",
-    "a6": "test_events.py::test_load_with_delimiters_of_one_character",
-    "a7": "test_events.py::test_new_load",
-    "a8": "test_events.py::test_pieces_of_a_file",
-    "a9": "test_events.py::test_group_replication",
+    "a6": "test_statement_events.py::test_load_with_delimiters_of_one_character",
+    "a7": "test_statement_events.py::test_new_load",
+    "a8": "test_statement_events.py::test_pieces_of_a_file",
+    "a9": "test_transaction_events.py::test_group_replication",
     "b1": "test_events.py::test_mariadb_encryption_and_row_pieces",
     "b2": "test_events.py::test_extra_row_info",
     "b3": "test_expand.py::test_mariadb_compressed_rows_are_the_plain_ones",
     "b4": "test_walk.py::test_rows_of_before_mysql_5_1_18_are_refused",
-    "b5": "test_events.py::test_compressed_transactions",
+    "b5": "test_transaction_events.py::test_compressed_transactions",
     "b6": "test_query_status.py::test_each_variable",
-    "b7": "test_events.py::test_user_variables",
-    "b8": "test_events.py::test_tagged_gtid",
-    "b9": "test_events.py::test_mariadb_gtid_with_everything",
+    "b7": "test_statement_events.py::test_user_variables",
+    "b8": "test_transaction_events.py::test_tagged_gtid",
+    "b9": "test_transaction_events.py::test_mariadb_gtid_with_everything",
     "i": "test_columns_integers.py::test_integers_of_every_width_and_sign",
     "f": "test_columns_integers.py::test_floats",
     "b": "test_columns_integers.py::test_bits",
     "y": "test_columns_integers.py::test_years",
     "d": "test_columns_decimals.py::test_decimals_of_every_precision",
-    "o": "test_values_beyond.py::test_columns_whose_size_nobody_tells",
+    "o": "test_values_beyond.py::test_columns_of_unknown_size",
     "t": "test_columns_temporal.py::test_dates",
     "t2": "test_columns_temporal.py::test_datetimes",
     "t3": "test_columns_temporal.py::test_timestamps",
@@ -76,7 +76,7 @@ TESTS = {
     "t7": "test_columns_temporal.py::test_datetimes_of_old_mariadb",
     "t8": "test_columns_temporal.py::test_timestamps_of_old_mariadb",
     "t9": "test_columns_temporal.py::test_times_of_old_mariadb",
-    "z": "test_columns_temporal.py::test_dates_that_no_calendar_has",
+    "z": "test_columns_temporal.py::test_impossible_dates_of_every_type",
     "s": "test_columns_strings.py::test_length_prefixes",
     "s2": "test_columns_strings.py::test_utf8_text",
     "s3": "test_columns_strings.py::test_bytes",
@@ -126,7 +126,7 @@ HISTORIC_EVENTS: Mapping[str, Sequence[str]] = {
         *("BINLOG_CHECKPOINT_EVENT", "GTID_EVENT", "GTID_LIST_EVENT", "START_ENCRYPTION_EVENT"),
     ),
 }
-"""What the files at hand hold; `test_coverage` compares."""
+"""What the files of the test data have; `test_coverage` compares."""
 HISTORIC_FORMS: Mapping[str, Sequence[str]] = {
     "MySQL 5.1": ("INT", "BIGINT", "CHAR", "VARCHAR"),
     "MySQL 5.7, 8.0": ("INT", "VARCHAR", "JSON of MySQL", "JSON differences"),
@@ -204,7 +204,7 @@ class Form:
 
     name: str
     code: F | None
-    """What table maps call it; null for what concerns all types."""
+    """What table maps call it; None for what concerns all types."""
     made: str
     """Tests of bytes."""
     declared: str = ""
@@ -303,7 +303,7 @@ FUZZING = (
     "| --- | --: | --: | --: | --- | --- |",
     "| at random, 1st | not counted | | ends at a finding | an `IndexError` in the batcher: after a gap that "
     "no header contains, a transaction of several batches used the gap's row as its GTID | fixed; "
-    "`test_batching.py::test_a_transaction_behind_a_gap_that_its_gtid_does_not_tell` |",
+    "`test_batching.py::test_a_transaction_after_a_gap_that_its_gtid_does_not_show` |",
     "| at random, 2nd, same seed | 8,500 | 3,149 | 150 | none | |",
     "| coverage-guided, 1st | not counted | | ends at a finding | it kept a binlog with only a format "
     "description, in which there was nothing to damage | fixed in `guided.py` |",

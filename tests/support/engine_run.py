@@ -72,8 +72,8 @@ class Ended:
 def assert_one_sentence(ended: Ended) -> None:
     """The command said in one line what went wrong, beside how far it got and that it had to compile."""
     others = re.compile(r"binlog-engine: compiling kernels|[\d,]+ rows")
-    told = [line for line in ended.stderr.splitlines() if not others.match(line)]
-    assert told == [f"binlog-engine: {ended.sentence}"], ended.stderr
+    said = [line for line in ended.stderr.splitlines() if not others.match(line)]
+    assert said == [f"binlog-engine: {ended.sentence}"], ended.stderr
 
 
 def command_line(server: Server, out: Path, *arguments: str, **settings: Any) -> list[str]:

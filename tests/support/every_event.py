@@ -1,4 +1,4 @@
-"""A sound body of every type of event, the shortest that says something, and binlogs that know them all."""
+"""A short valid body of every type of event, and binlogs whose format description has all types."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ BODIES: dict[int, bytes] = {
     t.QUERY_COMPRESSED_EVENT: _compressed_query(),
     t.PARTIAL_ROW_DATA_EVENT: struct.pack("<IIB", 3, 1, 0) + b"xy",
 }
-"""Behind the header of 19 bytes, without a checksum."""
+"""After the header of 19 bytes, without a checksum."""
 
 
 def binlog_of(parts: Iterable[Part]) -> list[bytes]:

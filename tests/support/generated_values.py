@@ -1,4 +1,4 @@
-"""Random values for a column type, as the SQL that stores them: what nobody thought of, beside the limits.
+"""Random values for a column type, as the SQL that stores them: what other tests lack between the limits.
 
 Every value is valid for its type, so that strict servers take them too. The same seed gives the same values.
 """

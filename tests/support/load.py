@@ -1,4 +1,4 @@
-"""Clients that write: small transactions over one table until they are told to stop, and what it must hold.
+"""Clients that write: small transactions over one table until they are stopped, and what it must hold.
 
 Rows come, change, and go; now and then a transaction is large or rolls back. `replayed` gives what the change
 rows of an output lead to, in the shape of what `selected` asks the server.

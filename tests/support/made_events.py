@@ -87,7 +87,7 @@ def bitmap(bits: Iterable[bool]) -> bytes:
 
 
 def image(cells: Sequence[bytes | None]) -> bytes:
-    """One row image out of the cells that it carries; null is NULL."""
+    """One row image out of the cells that it carries; None is NULL."""
     nulls = bitmap(cell is None for cell in cells)
     return nulls + b"".join(cell for cell in cells if cell is not None)
 
@@ -139,7 +139,7 @@ def payload(parts: Iterable[Part], compress: bool = True, claims: int | None = N
 
 
 def payload_of(inner: bytes, compress: bool = True, claims: int | None = None) -> Part:
-    """A compressed transaction, which tells the uncompressed size that it `claims` (or its true one)."""
+    """A compressed transaction, with the uncompressed size that it `claims` (or its true one)."""
     content = zstandard.compress(inner) if compress else inner
     fields = ((2, 0 if compress else 255), (3, len(inner) if claims is None else claims), (1, len(content)))
     body = b""

@@ -1,7 +1,7 @@
 """A mixed workload in the database `mixed`: all kinds of changes, in all ways in which a transaction can run.
 
 It runs in phases. Where a server writes no column names into its binlog the engine has to have read a phase
-before the next one alters a table, so whoever runs them decides what to wait for in between.
+before the next one alters a table, so the caller decides what to wait for in between.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Checked:
     columns: Columns
     keys: Sequence[str] = ("id",)
     emptied_by: str | None = None
-    """The statement that emptied it: only changes behind that count."""
+    """The statement that emptied it: only changes after it count."""
 
 
 Run = Callable[[str], Any]
@@ -46,7 +46,7 @@ class Workload:
         self._tables = mixed_columns.tables(server)
 
     def phases(self) -> Iterator[None]:
-        """Run phase after phase; yields behind each."""
+        """Run phase after phase; yields after each."""
         with self._server.connect() as connection, connection.cursor() as cursor:
             run = cursor.execute
             run("SET SESSION sql_mode = 'STRICT_ALL_TABLES'")

@@ -17,7 +17,7 @@ _EVENT = re.compile(
 )
 _ROW = re.compile(r"### (INSERT INTO|UPDATE|DELETE FROM) `(.*)`\.`(.*)`")
 _VALUE = re.compile(r"###   @(\d+)=(.*?)(?: \(\d+\))?(?: /\*.*)?")
-"""Behind a negative number stands what it would be without a sign."""
+"""After a negative number the tool prints what it would be without a sign."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Printout:
 
 def run_tool(tool: Sequence[str], path: Path, *options: str) -> bytes:
     """What the tool prints of a file, rows decoded, times in UTC."""
-    # What LOAD DATA loaded it writes to files, which it leaves behind.
+    # The tool writes what LOAD DATA loaded to files, and does not remove them.
     with tempfile.TemporaryDirectory() as loaded:
         command = [*tool, "--no-defaults", "--base64-output=decode-rows", "-vv", f"--local-load={loaded}"]
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Writes output folders the way the engine does, for the tests of whoever reads them."""
+"""Writes output folders the way the engine does, for the tests of readers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from engine.binlog.position import SourcePosition
 from engine.output.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS
 from engine.output.commit_log import Commit, CommitLog, DataFile, SchemaVersion
 from engine.output.files import table_folder
+from engine.output.schema_state import LoggedChange
+from engine.schema.changes import SchemaChange
 
 GTID_SOURCE = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 FIRST_COMMIT_US = 1_700_000_000_000_000
@@ -50,6 +52,7 @@ class Output:
         self.path = path
         self.log = CommitLog(path)
         self.seq = 0
+        self._schema_changes: list[LoggedChange] = []
         self._versions: dict[tuple[str, str], list[pa.Schema]] = {("", ""): [EVENT_FEED_SCHEMA]}
         self._unlogged: list[SchemaVersion] = [_schema_version("", "", 1, EVENT_FEED_SCHEMA)]
 
@@ -62,6 +65,10 @@ class Output:
         versions = self._versions.setdefault((database, table), [])
         versions.append(schema)
         self._unlogged.append(_schema_version(database, table, len(versions), schema))
+
+    def change_schema(self, change: SchemaChange, seq: int | None = None) -> None:
+        """With the next commit; it takes effect after `seq`, by default after the rows so far."""
+        self._schema_changes.append(LoggedChange(self.seq if seq is None else seq, change))
 
     def commit(self, changes: Mapping[str, Sequence[Change]], batch_rows: int = 1 << 20) -> int:
         """Commit one file per table; returns the commit's number."""
@@ -78,7 +85,7 @@ class Output:
         return self.commit_files(files)
 
     def commit_files(self, files: Sequence[DataFile]) -> int:
-        """Commit files that lie in place already."""
+        """Commit files that are in place already."""
         number = self.log.latest_version() + 1
         self.log.append(
             Commit(
@@ -89,9 +96,12 @@ class Output:
                 position=SourcePosition("binlog.000001", 4, None, "", "mysql"),
                 last_seq=self.seq,
                 source_timestamp=FIRST_COMMIT_US // SECOND_US,
+                counters={},
+                schema_changes=tuple(self._schema_changes),
             )
         )
         self._unlogged = []
+        self._schema_changes = []
         return number
 
     def _batch(self, schema: pa.Schema, rows: Sequence[Change], number: int) -> pa.RecordBatch:

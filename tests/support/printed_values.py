@@ -58,7 +58,7 @@ def printed_rows(tool: Sequence[str], path: Path) -> list[PrintedRow]:
 
 
 def as_printed(value: Any, column: Column, printed_type: str, mariadb: bool) -> str | None:
-    """Our value (as `events --json` has it) in the tool's notation; null where there is no telling."""
+    """Our value (as `events --json` has it) in the tool's notation; None if that is not known."""
     if value is None:
         return "NULL"
     if "COMPRESSED" in printed_type:

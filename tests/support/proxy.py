@@ -1,4 +1,4 @@
-"""A TCP proxy that stands between engine and server and may misbehave.
+"""A TCP proxy between engine and server that may misbehave.
 
 It passes bytes on, or cuts, stalls, delays and splits them, as `Faults` say, where chance has it.
 """

@@ -126,14 +126,14 @@ def result(
 
 
 def _sequence_at(message: bytes, schema: pa.Schema) -> int:
-    """Where the numbers of `_seq` stand in a message."""
+    """Where the numbers of `_seq` are in a message."""
     source = pa.py_buffer(message)
     numbers = pa.ipc.read_record_batch(source, schema).column("_seq").buffers()[1]
     return numbers.address - source.address
 
 
 def end_of_stream(sequence: int, **fields: object) -> tuple[Result, list[bytes]]:
-    """The empty result behind the last one."""
+    """The empty result after the last one."""
     return result(sequence, end_of_stream=True, transactions=0, last_timestamp=0, **fields)
 
 

@@ -115,8 +115,12 @@ def replayed(
     changes: DataFrame, keys: Sequence[str], columns: Columns, *, partial_images: bool = False
 ) -> list[Row]:
     """The rows that the changes lead to, in comparable values."""
-    names = [quoted(name) for name in columns]
-    rows = replay(changes, keys, partial_images=partial_images).select(*names).toArrow().to_pylist()
+    return comparable_rows(replay(changes, keys, partial_images=partial_images), columns)
+
+
+def comparable_rows(frame: DataFrame, columns: Columns) -> list[Row]:
+    """The rows of a data frame, in comparable values."""
+    rows = frame.select(*map(quoted, columns)).toArrow().to_pylist()
     return [
         {
             name: None if row[name] is None else family.from_spark(row[name])

@@ -22,7 +22,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Behind the closing line of the second run."""
+    """After the closing line of the second run."""
     if not config.getoption("lf"):
         return
     broken = {report.nodeid for report in _reports(config, "failed", "error")}

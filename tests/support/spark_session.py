@@ -1,4 +1,4 @@
-"""The Spark session of the tests: small, on this machine alone, and found by nobody else."""
+"""The Spark session of the tests: small, on this machine only, and closed to other machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`docs/coverage.md` is complete, names tests that there are, and says what the files at hand hold."""
+"""`docs/coverage.md` is complete, names existing tests, and says what the files of the test data have."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.historic_events import UNREADABLE, headers
 from tests.support.shown_rows import shown_rows
 
 FIRST_ROWS = 500
-"""Of a file; none of them comes to anything new behind that."""
+"""Of a file; none of them has anything new after that."""
 TABLES = {"events": coverage.event_rows(), "columns": coverage.column_rows()}
 
 

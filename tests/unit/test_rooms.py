@@ -1,8 +1,9 @@
-"""What the tests may import of each other; the engine's own layers are import-linter's (pyproject.toml)."""
+"""Which packages are installed, and what tests may import; import-linter checks the engine's layers."""
 
 from __future__ import annotations
 
 import ast
+import tomllib
 from pathlib import Path
 
 from tests import PROJECT
@@ -29,3 +30,17 @@ def test_no_module_imports_from_a_test_module():
         if name.startswith("tests.") and any(part.startswith("test_") for part in name.split(".")[:-1])
     }
     assert not offending
+
+
+def test_every_package_of_the_engine_is_installed():
+    """With its data: an editable installation works without them, a built one does not."""
+    setuptools = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    found = {
+        ".".join(path.parent.relative_to(PROJECT).parts) for path in (PROJECT / "engine").rglob("__init__.py")
+    }
+    places = setuptools["package-dir"]
+    declared = {places.get(name, name).replace("/", ".") for name in setuptools["packages"]}
+    assert declared == found
+    for package, patterns in setuptools["package-data"].items():
+        for pattern in patterns:
+            assert list((PROJECT / package.replace(".", "/")).glob(pattern)), (package, pattern)

@@ -97,14 +97,15 @@ def decode_event(data: bytes, fmt: FormatDescription) -> Event:
     return Event(header, body_type.decode(reader, header, fmt))
 
 
-def feed_entry(event: Event) -> tuple[str, str | None, str | None, str]:
+def feed_entry(event: Event, **more: Any) -> tuple[str, str | None, str | None, str]:
     """The event for the events feed: type, database, statement, and all its fields as a JSON object.
 
-    The object also has the event's timestamp, which is when its statement began: the value of NOW() in it.
+    The object also has the event's timestamp, which is when its statement began: the value of NOW() in it;
+    and the keys and values of `more`.
     """
     database = getattr(event.body, "database", None)
     statement = getattr(event.body, "statement", None)
-    content = {"timestamp": event.header.timestamp} | event.body.to_json()
+    content = {"timestamp": event.header.timestamp} | event.body.to_json() | more
     data = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return event.type_name, database or None, statement, data
 

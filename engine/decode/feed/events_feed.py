@@ -14,12 +14,14 @@ from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_events import SplitTaggedGtid
 from engine.decode.arrow.arena import Arena
 from engine.decode.arrow.record_message import MessageTemplate, write_batch
+from engine.decode.feed.statement_tables import StatementChanges, concerned_tables
 from engine.decode.rows.event_groups import EventGroups
 from engine.decode.tables.assemble import TableMessage
 from engine.decode.tables.gtid_texts import gtid_texts
 from engine.errors import EventError
 from engine.kernels.kernel import Int64s
 from engine.output.change_schema import EVENT_FEED_SCHEMA, UTC_MICROSECONDS
+from engine.pipeline.messages import StatementFacts
 
 _SCHEMA_BYTES = EVENT_FEED_SCHEMA.serialize().to_pybytes()
 _TEMPLATE = MessageTemplate(EVENT_FEED_SCHEMA)
@@ -32,16 +34,21 @@ def feed_batch(
     before: Int64s,
     description: FormatDescription,
     tagged: SplitTaggedGtid,
+    changes: StatementChanges,
 ) -> pa.RecordBatch:
     """One entry per event of `groups.feed_events`. Raises `EventTableError` for a malformed event.
 
-    `before`: per event the number of rows and feed entries of the batch before it.
+    `before`: per event the number of rows and feed entries of the batch before it. The entries of statements
+    among the `changes` have the tables that they concern.
     """
     indexes, transactions = groups.feed_events, groups.feed_transactions
     entries = []
     for index in indexes:
         try:
-            entries.append(feed_entry(decode_event(events.event(index).tobytes(), description)))
+            event = decode_event(events.event(index).tobytes(), description)
+            change = changes.find(int(events.positions[index]), getattr(event.body, "statement", None))
+            tables = [] if change is None else concerned_tables(change)
+            entries.append(feed_entry(event, tables=tables) if tables else feed_entry(event))
         except EventError as error:
             raise events.error(int(index), str(error), error.corrupt) from error
     inside = transactions >= 0
@@ -71,6 +78,18 @@ def feed_message(batch: pa.RecordBatch, first_time: int, last_time: int, arena: 
     message, offsets = write_batch(arena, _TEMPLATE, batch)
     sequence = offsets[_SEQUENCE]
     return TableMessage("", "", _SCHEMA_BYTES, message, sequence, first_time, last_time)
+
+
+def closing_statement(
+    entries: pa.RecordBatch, events: EventTable, groups: EventGroups, changes: StatementChanges
+) -> StatementFacts | None:
+    """The facts of the batch's last event, if that is one of the statements among the `changes`."""
+    if groups.feed_events[-1] != len(events) - 1:
+        return None
+    last = {name: entries.column(name)[-1] for name in ("_pos", "_gtid", "_commit_timestamp", "statement")}
+    if changes.find(last["_pos"].as_py(), last["statement"].as_py()) is None:
+        return None
+    return StatementFacts(last["_gtid"].as_py(), last["_commit_timestamp"].value)
 
 
 def event_times(events: EventTable, indexes: Int64s, commit_times: Int64s) -> Int64s:

@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.binlog import event_types as types
 from engine.binlog.event_table import EventTable
-from engine.binlog.events import decode_event
+from engine.binlog.events import TaggedGtid, decode_event
 from engine.binlog.events.transactions import Gtid
 from engine.binlog.format_description import FormatDescription
 from engine.decode.rows.event_groups import EventGroups
@@ -18,11 +18,8 @@ class TaggedGtids:
 
     def __init__(self, description: FormatDescription) -> None:
         self._description = description
-
-    def split(self, event: bytes) -> tuple[str, int]:
-        """(`uuid:tag`, number) of a tagged GTID event. Raises `EventError`."""
-        source, _, number = (self._body(event).gtid or ":0").rpartition(":")
-        return source, int(number)
+        self.split = TaggedGtid(description)
+        """An event's (`uuid:tag`, number). Raises `EventError`."""
 
     def fill_commit_times(self, events: EventTable, groups: EventGroups) -> None:
         """Set the commit times of transactions with tagged GTIDs, which `group_events` leaves at 0."""
@@ -33,13 +30,9 @@ class TaggedGtids:
         for transaction in np.flatnonzero(tagged):
             index = int(indexes[transaction])
             try:
-                body = self._body(events.event(index).tobytes())
+                body = decode_event(events.event(index).tobytes(), self._description).body
             except EventError as error:
                 raise events.error(index, str(error), error.corrupt) from error
+            assert isinstance(body, Gtid)
             time = body.original_commit_timestamp or body.immediate_commit_timestamp or 0
             groups.transaction_times[transaction] = time
-
-    def _body(self, event: bytes) -> Gtid:
-        body = decode_event(event, self._description).body
-        assert isinstance(body, Gtid)
-        return body

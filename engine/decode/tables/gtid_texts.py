@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from engine.binlog.event_table import EventTable
 from engine.binlog.event_types import HEADER_LENGTH
-from engine.binlog.gtid_events import SplitTaggedGtid, _same_source, is_mariadb, is_tagged
+from engine.binlog.gtid_events import SplitTaggedGtid, is_mariadb, is_tagged, same_source
 from engine.decode.columns.digits import write_number
 from engine.kernels.kernel import Bytes, Int32s, Int64s, kernel, read_u32, read_u64
 from engine.kernels.memory import address_of, copy
@@ -66,7 +66,7 @@ def _write_texts(
                 out[at] = 45
                 at = write_number(text, at + 1, np.uint64(read_u64(data, body)))
             else:
-                if before >= 0 and _same_source(data, body, before):
+                if before >= 0 and same_source(data, body, before):
                     copy(text, at, text, before_at, _UUID)
                 else:
                     _put_uuid(data, body + 1, out, at)

@@ -23,6 +23,8 @@ from engine.net.batching.event_filter import EventFilter
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.receive_buffer import ReceiveBuffer
 from engine.net.batching.rotation import Rotation, parse_rotation
+from engine.net.batching.schema_follower import SchemaFollower
+from engine.net.batching.statement_tracker import StatementTracker
 from engine.net.batching.stream_format import FORMAT_EVENTS, StreamFormat, parse_format, position_after_format
 from engine.net.batching.stream_position import StreamPosition
 from engine.net.batching.stream_state import StreamState
@@ -36,6 +38,7 @@ BATCH_BYTES = 2 << 20
 """The usual capacity of a batch; larger for a larger event, and for many tables."""
 
 _EVERYTHING = DecodeOptions()
+_STATEMENTS = (types.QUERY_EVENT, types.QUERY_COMPRESSED_EVENT)
 
 LeftUnfinished = Callable[[str, int], None]
 """Called for each file that the stream leaves before its end: its name, and the server's time, in seconds, at
@@ -59,7 +62,7 @@ class Batcher:
     batches; events that they would ignore are dropped. `opens_compressed`: the tables of compressed
     transactions must be described, too. `skips`: corrupt events to skip. `left_unfinished`: checks files
     without an end, which a crashed server leaves. `pool` lends the buffers. `describe_ahead` describes tables
-    whose table maps were received but not reached, many with one question.
+    whose table maps were received but not reached, many with one question. `schema` executes statements.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Batcher:
         left_unfinished: LeftUnfinished = lambda file, created: None,
         pool: SlotPool | None = None,
         describe_ahead: DescribeTables | None = None,
+        schema: SchemaFollower | None = None,
     ) -> None:
         self._left_unfinished = left_unfinished
         self._marker = -1 if marker is None else marker
@@ -96,11 +100,13 @@ class Batcher:
             gtid_set=gtid_set,
             batch_bytes=batch_bytes,
             drops=self._filter.drops,
+            take_changes=tuple if schema is None else schema.take_changes,
         )
         describer = TableDescriber(self._filter, catalog, describe_ahead)
         shared = self._cutter, self._buffer, self._state, self._format
-        self._tables = TableTracker(self._book, describer, *shared)
-        self._skipper = CorruptEventSkipper(skips, self._book, *shared, is_file=marker is None)
+        self._statements = StatementTracker(schema, self._filter, self._book, *shared)
+        self._tables = TableTracker(self._book, describer, self._statements, *shared)
+        self._skipper = CorruptEventSkipper(skips, self._statements, *shared, is_file=marker is None)
 
     @property
     def ended(self) -> bool:
@@ -172,6 +178,8 @@ class Batcher:
             status = self._index_events()
             if status == receive_kernel.NEEDS_PYTHON:
                 yield from self._handle_event()
+            elif status == receive_kernel.DEFINED:
+                yield from self._statements.indexed()
             elif status == receive_kernel.INDEX_FULL:
                 yield from self._cutter.make_room()
             elif status == receive_kernel.IDS_FULL:
@@ -259,6 +267,8 @@ class Batcher:
                 yield from self._rotate(parse_rotation(event, self._format.description))
             elif kind == types.TABLE_MAP_EVENT:
                 yield from self._tables.learn(event, self._marker)
+            elif kind in _STATEMENTS:
+                self._statements.read(event)
             else:
                 yield from self._tables.learn_compressed(event)
         except EventError as error:

@@ -22,13 +22,14 @@ from engine.net.batching.dropping import (
     TransactionPart,
     is_sound,
     length_is_sure,
+    may_define,
     part_of_transaction,
 )
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.receive_buffer import ReceiveBuffer
+from engine.net.batching.statement_tracker import StatementTracker
 from engine.net.batching.stream_format import FORMAT_EVENTS, StreamFormat
 from engine.net.batching.stream_state import StreamState
-from engine.net.batching.table_book import TableBook
 from engine.pipeline.messages import Corruption
 
 
@@ -38,7 +39,7 @@ class CorruptEventSkipper:
     def __init__(
         self,
         skips: Sequence[Corruption],
-        book: TableBook,
+        statements: StatementTracker,
         cutter: Cutter,
         buffer: ReceiveBuffer,
         state: StreamState,
@@ -50,7 +51,7 @@ class CorruptEventSkipper:
         self._cutter = cutter
         self._buffer = buffer
         self._state = state
-        self._book = book
+        self._statements = statements
         self._format = stream_format
         self._is_file = is_file
         self._unsure: Corruption | None = None
@@ -116,9 +117,9 @@ class CorruptEventSkipper:
             return
         record = self._drop.record(self._state.position, rest_of_file)
         yield self._cutter.dropped(record, self._drop.gtid_event, following)
+        if rest_of_file or self._drop.may_define:
+            self._statements.lose(record)
         self._drop = None
-        # A dropped statement may have altered any table.
-        self._book.forget_definitions()
         self._cutter.restart()
         self.set_stop()
 
@@ -146,7 +147,7 @@ class CorruptEventSkipper:
         if part == TransactionPart.START:
             yield from self.end_drop()
             return
-        drop.take(sound)
+        drop.take(sound, sound and may_define(event, description))
         self._state.pass_event()
         if sound:
             position = start_position(event, 0, len(event), self._state.position)
@@ -170,7 +171,8 @@ class CorruptEventSkipper:
             if gtid_event is not None:
                 header = np.frombuffer(bytearray(gtid_event), np.uint8)
                 start = start_position(header, 0, len(gtid_event), start)
-            self._drop = Drop.within(corruption, description, start, gtid_event)
+            begun = self._state.has_begun
+            self._drop = Drop.within(corruption, description, start, gtid_event, begun=begun)
         self._cutter.drop_unfinished()
         self.set_stop()
 

@@ -6,7 +6,7 @@ inside, and then the next batch repeats the events that the rest of the transact
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from engine.binlog.files import MAGIC_LENGTH
@@ -23,6 +23,7 @@ from engine.net.batching.stream_state import StreamState
 from engine.net.batching.table_book import TableBook
 from engine.pipeline.messages import Batch, Dropped, Failure, StreamStatus
 from engine.pipeline.slot_file import BATCH_ROOM
+from engine.schema.changes import SchemaChange
 
 TABLES_PER_BATCH = 16
 """A batch with twice as many tables has twice the capacity, and so on."""
@@ -34,7 +35,8 @@ class Cutter:
     """Cuts `buffer`; `tables` knows which tables each batch must describe.
 
     The stream starts in `file`, after the transactions of `gtid_set`. `batch_bytes` is the usual capacity of
-    a batch. `drops`: the index may lack events, whose bytes need not be sent.
+    a batch. `drops`: the index may lack events, whose bytes need not be sent. `take_changes`: returns the
+    changes of table definitions since the last call, which the next batch contains.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Cutter:
         gtid_set: str | None,
         batch_bytes: int,
         drops: bool,
+        take_changes: Callable[[], tuple[SchemaChange, ...]] = tuple,
     ) -> None:
         self._buffer = buffer
         self._state = state
@@ -56,6 +59,7 @@ class Cutter:
         self._gtid_set = gtid_set
         self._batch_bytes = batch_bytes
         self._drops = drops
+        self._take_changes = take_changes
         self._aborts = False
         self._open_sent = False
         """Whether a part of the open transaction was sent."""
@@ -105,6 +109,14 @@ class Cutter:
         """The finished transactions, if there are any."""
         if self._buffer.has_boundary:
             yield self._at_boundary()
+
+    def after_statement(self) -> Iterator[OutgoingBatch]:
+        """All events up to a statement, the last one, whether it ends a transaction or not."""
+        if self._state.boundary.rows == self._state.count:
+            yield self._at_boundary()
+        else:
+            yield from self.finished()
+            yield self._inside()
 
     def leave_file(self, next_file: tuple[str, int] | None = None) -> Iterator[OutgoingBatch]:
         """All events of the file; aborts a transaction without an end. `next_file`: the next file."""
@@ -220,6 +232,7 @@ class Cutter:
                 ends_transaction=ends,
                 aborts_transaction=self._aborts,
                 gtid_set=self._gtid_set,
+                schema_changes=self._take_changes(),
             ),
             catalog=catalog or {},
         )

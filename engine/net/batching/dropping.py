@@ -109,15 +109,28 @@ class Drop:
     """Whether a second corrupt event may have been the GTID event of another transaction."""
     gtid_is_doubtful: bool = False
     """Whether the corrupt event is the GTID event itself."""
+    may_define: bool = True
+    """Whether a statement that defines a table may be among the dropped events."""
+    followed: bool = False
+    """Whether an event after the corrupt one was dropped, too."""
 
     @classmethod
     def within(
-        cls, corruption: Corruption, fmt: FormatDescription, start: int, gtid_event: bytes | None
+        cls,
+        corruption: Corruption,
+        fmt: FormatDescription,
+        start: int,
+        gtid_event: bytes | None,
+        *,
+        begun: bool,
     ) -> Drop:
-        """Drops a transaction that began before the corrupt event, at `start`."""
+        """Drops a transaction that began before the corrupt event, at `start`.
+
+        `begun`: a BEGIN came before it. Such a transaction has no statements that define tables.
+        """
         if gtid_event is not None and not (is_sound(gtid_event, fmt) and _is_readable(gtid_event, fmt)):
             gtid_event = None
-        return cls(corruption, fmt, start, True, gtid_event)
+        return cls(corruption, fmt, start, True, gtid_event, may_define=not begun)
 
     @classmethod
     def between(cls, corruption: Corruption, fmt: FormatDescription, start: int, event: bytes) -> Drop:
@@ -128,8 +141,13 @@ class Drop:
         has_gtid = event[4:5] == bytes([types.GTID_LOG_EVENT]) and _is_readable(event, fmt)
         return cls(corruption, fmt, start, False, event if has_gtid else None, gtid_is_doubtful=has_gtid)
 
-    def take(self, sound: bool) -> None:
-        """Drop one more event."""
+    def take(self, sound: bool, defines: bool) -> None:
+        """Drop one more event; `defines`: it is a statement that may define a table."""
+        if sound and not self.followed:
+            # The transaction goes on after the corrupt event, which was thus not a statement of its own.
+            self.may_define = False
+        self.followed = True
+        self.may_define |= defines
         self.whole_transaction = True
         self.gtid_set_lost = self.gtid_set_lost or not sound
 
@@ -156,13 +174,25 @@ def part_of_transaction(event: Bytes, description: FormatDescription) -> Transac
         return TransactionPart.END
     if role != QUERY:
         return TransactionPart.MIDDLE
-    end = len(event) - description.checksum_length
-    text = statements.statement_start(event, 0, end, description.post_header_length(types.QUERY_EVENT))
-    kind = statements.OTHER if text < 0 else statements.statement_kind(event, text, end)
+    kind = _statement_kind(event, description)
     if kind in (statements.COMMIT, statements.ROLLBACK, statements.XA_FINISH):
         return TransactionPart.END
     begins = kind in (statements.BEGIN, statements.XA_START) and not _announces_transactions(description)
     return TransactionPart.START if begins else TransactionPart.MIDDLE
+
+
+def may_define(event: Bytes, description: FormatDescription) -> bool:
+    """Whether a sound event is a statement that may define a table."""
+    if event[4] == types.QUERY_COMPRESSED_EVENT:
+        return True
+    kinds = (statements.DEFINITION, statements.ATOMIC_CREATE)
+    return EVENT_ROLES[event[4]] == QUERY and _statement_kind(event, description) in kinds
+
+
+def _statement_kind(event: Bytes, description: FormatDescription) -> int:
+    end = len(event) - description.checksum_length
+    text = statements.statement_start(event, 0, end, description.post_header_length(types.QUERY_EVENT))
+    return statements.OTHER if text < 0 else statements.statement_kind(event, text, end)
 
 
 def is_sound(event: bytes, description: FormatDescription) -> bool:

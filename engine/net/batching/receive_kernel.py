@@ -51,10 +51,12 @@ from engine.net.batching.stream_state import (
     GTID_ROW,
     IDLE_CURSOR,
     INDEXED_POSITION,
+    JOINED_CURSOR,
     KEEP_CLOSED,
     NEEDED,
     PAYLOAD_CURSOR,
     POSITION,
+    STATEMENT_CURSOR,
     STOP_POSITION,
     TABLE_IDS,
     TRANSACTION,
@@ -86,13 +88,16 @@ from engine.net.batching.transaction_state import (
     ENCRYPTED,
     IDS_FULL,
     AT_STOP,
-) = range(13)
+    DEFINED,
+) = range(14)
 """Why the kernel returned.
 
 MORE: the next event is not complete. NEEDS_PYTHON: at the cursor is a format description, a rotation, an
-unknown table map, a compressed transaction or a damaged heartbeat. END and SERVER_ERROR: at the cursor is an
-EOF or ERR packet. INDEX_FULL and IDS_FULL: the index or the table of ids has no room for the event at the
-cursor. AT_STOP: the event at the cursor starts at STOP_POSITION or after it. All others are damage.
+unknown table map, a compressed transaction, a damaged heartbeat, or a statement that may define, drop or
+empty a table and that Python has not read. DEFINED: the last event in the index is such a statement. END and
+SERVER_ERROR: at the cursor is an EOF or ERR packet. INDEX_FULL and IDS_FULL: the index or the table of ids
+has no room for the event at the cursor. AT_STOP: the event at the cursor starts at STOP_POSITION or after it.
+All others are damage.
 """
 
 REASONS = {
@@ -152,17 +157,20 @@ def _locate_packet(data: Bytes, filled: int, state: Int64s, marker: int) -> int:
     state[NEEDED] = whole
     if filled - cursor < whole:
         return MORE
-    left = size + marker - _MAX_PACKET
-    target = cursor + 4 + _MAX_PACKET
-    source = target
-    for _ in range(continuations):
-        part = min(left, _MAX_PACKET)
-        if read_u24(data, source) != part:
-            return BAD_PACKET
-        copy_within(data, source + 4, target, part)
-        source += 4 + part
-        target += part
-        left -= part
+    if continuations and state[JOINED_CURSOR] != cursor:
+        left = size + marker - _MAX_PACKET
+        target = cursor + 4 + _MAX_PACKET
+        source = target
+        for _ in range(continuations):
+            part = min(left, _MAX_PACKET)
+            if read_u24(data, source) != part:
+                return BAD_PACKET
+            copy_within(data, source + 4, target, part)
+            source += 4 + part
+            target += part
+            left -= part
+        # The kernel may return to Python now, and come to the same event again.
+        state[JOINED_CURSOR] = cursor
     state[EVENT_START] = start
     state[EVENT_SIZE] = size
     state[EVENT_NEXT] = cursor + whole
@@ -203,18 +211,21 @@ def _transaction_step(data: Bytes, start: int, end: int, role: int, kind: int, q
 
 
 @inlined
-def _take_step(state: Int64s, step: int) -> int:
-    """Change the transaction's state by one event; returns the code of the transition."""
-    transaction = state[TRANSACTION]
+def _transition(state: Int64s, step: int) -> int:
+    """The code of the transition for one event."""
     # Unsigned, so that the compiled code need not check for negative indexes.
-    code = TRANSITION_CODES[np.uint64(transaction), np.uint64(step)]
-    if code != transaction:
+    return TRANSITION_CODES[np.uint64(state[TRANSACTION]), np.uint64(step)]
+
+
+@inlined
+def _take(state: Int64s, code: int) -> None:
+    """Change the transaction's state by one event, whose transition has that code."""
+    if code != state[TRANSACTION]:
         state[TRANSACTION] = code & NEXT_STATE
         if code & ENDS:
             state[GTID_ROW] = -1
         elif code & IDENTIFIES:
             state[GTID_ROW] = state[COUNT]
-    return code
 
 
 @inlined
@@ -313,8 +324,12 @@ def unknown_tables(
                 count += 1
         else:
             step = _transaction_step(data, start, end, role, kind, query_header)
-            if step < 0 or _take_step(ahead, step) & DEFINES:
+            if step < 0:
                 break
+            transition = _transition(ahead, step)
+            if transition & DEFINES:
+                break
+            _take(ahead, transition)
         ahead[CURSOR] = ahead[EVENT_NEXT]
     return count
 
@@ -337,9 +352,9 @@ def index_events(
     """Index the events in data[:filled] from the cursor on; returns the reason why it stops.
 
     `marker`: bytes between a packet's header and its event, or -1 for the bytes of a file. `definitions`: the
-    known table maps (`definition_table`); the kernel sets `used` to `stamp` for those that it meets, and
-    removes all when a statement may have changed a definition. `table_ids`, `event_actions`: see
-    `event_filter`. `query_header`, `checksum_size`: from the format description.
+    known table maps (`definition_table`); the kernel sets `used` to `stamp` for those that it meets.
+    `table_ids`, `event_actions`: see `event_filter`. `query_header`, `checksum_size`: from the format
+    description.
     """
     while True:
         if state[COUNT] + 2 > index.shape[0]:
@@ -392,9 +407,10 @@ def index_events(
         step = _transaction_step(data, start, end, role, kind, query_header)
         if step < 0:
             return BAD_QUERY
-        transition = _take_step(state, step)
-        if transition & DEFINES:
-            definitions[:, 1] = -1
+        transition = _transition(state, step)
+        if transition & DEFINES and state[STATEMENT_CURSOR] != state[CURSOR]:
+            return NEEDS_PYTHON
+        _take(state, transition)
         state[POSITION] = position + length_in_file(data, start, size)
         action = event_actions[kind]
         # Decoders get damaged events, and report them.
@@ -425,3 +441,5 @@ def index_events(
                 # Table ids are valid within one transaction.
                 table_ids[:, 0] = -1
                 state[TABLE_IDS] = 0
+        if transition & DEFINES:
+            return DEFINED

@@ -53,6 +53,10 @@ class Field(IntEnum):
     """CURSOR of the compressed transaction whose table maps are known; -1 before one, or KEEP_CLOSED."""
     STOP_POSITION = 16
     """Position from which on every event stops the kernel; or NO_STOP."""
+    STATEMENT_CURSOR = 17
+    """CURSOR of the statement that Python has read; -1 before one."""
+    JOINED_CURSOR = 18
+    """CURSOR of the event whose packets were joined in the buffer; -1 before one."""
 
 
 (
@@ -73,6 +77,8 @@ class Field(IntEnum):
     TABLE_IDS,
     PAYLOAD_CURSOR,
     STOP_POSITION,
+    STATEMENT_CURSOR,
+    JOINED_CURSOR,
 ) = map(int, Field)
 """The same as plain integers, since numba indexes arrays by nothing else."""
 
@@ -103,6 +109,7 @@ class StreamState:
         self._state[GTID_ROW] = self._state[IDLE_CURSOR] = -1
         self._state[PAYLOAD_CURSOR] = -1 if opens_payloads else KEEP_CLOSED
         self._state[STOP_POSITION] = NO_STOP
+        self._state[STATEMENT_CURSOR] = self._state[JOINED_CURSOR] = -1
 
     @property
     def array(self) -> Int64s:
@@ -180,6 +187,11 @@ class StreamState:
         transaction = int(self._state[TRANSACTION])
         return transaction == INSIDE or (transaction == PENDING and self.gtid_row is not None)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the stream is inside a transaction whose BEGIN it has passed."""
+        return int(self._state[TRANSACTION]) == INSIDE
+
     # -- the event at the cursor ----------------------------------------------------------------------------
 
     def index_event(self) -> None:
@@ -202,6 +214,14 @@ class StreamState:
     def open_payload(self) -> None:
         """The table maps in the compressed transaction at the cursor are known."""
         self._state[PAYLOAD_CURSOR] = self._state[CURSOR]
+
+    def keep_payloads_closed(self) -> None:
+        """The table maps of compressed transactions need not be known any more."""
+        self._state[PAYLOAD_CURSOR] = KEEP_CLOSED
+
+    def read_statement(self) -> None:
+        """The statement at the cursor was read: the kernel indexes it next, and stops after it."""
+        self._state[STATEMENT_CURSOR] = self._state[CURSOR]
 
     # -- positions ------------------------------------------------------------------------------------------
 
@@ -266,7 +286,10 @@ class StreamState:
         those from `first` on. Offsets of the bytes that moved grew by `shift`.
         """
         self._state[COUNT] = context + kept
+        joined = self._state[JOINED_CURSOR] == self._state[CURSOR]
         self._state[CURSOR] += shift
+        self._state[JOINED_CURSOR] = self._state[CURSOR] if joined else -1
+        self._state[STATEMENT_CURSOR] = -1
         self.end_idle()
         if self._state[PAYLOAD_CURSOR] != KEEP_CLOSED:
             self._state[PAYLOAD_CURSOR] = -1

@@ -1,13 +1,13 @@
 """The table definitions of a stream, and which batch uses which.
 
 A definition is identified by the hash of its table map, which the receive kernel looks up for each table map.
-Its description is the catalog's answer for it. A batch contains the descriptions of the tables that it uses,
+Its description is what the table map lacks. A batch contains the descriptions of the tables that it uses,
 one for each name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,8 +99,17 @@ class TableBook:
         """The next description of that name replaces the one that was carried over."""
         self._carried = {other: entry for other, entry in self._carried.items() if other != name}
 
-    def forget_definitions(self) -> None:
-        """Every definition is unknown again: its table may have been altered since."""
+    def forget(self, names: Collection[str]) -> None:
+        """The definitions of these tables are unknown again: a statement may have changed them."""
+        if not names:
+            return
+        for slot in self._occupied().tolist():
+            if self._descriptions[int(self.definitions[slot, 1])][0] in names:
+                # The search for a slot after this one may end here: that definition is then added again.
+                self.definitions[slot, 1] = -1
+
+    def forget_all(self) -> None:
+        """Every definition is unknown again."""
         self.definitions[:, 1] = -1
         self.carry_over({})
 

@@ -11,6 +11,7 @@ from engine.binlog.table_map import TableMap
 from engine.net.batching.cutter import Cutter
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.receive_buffer import ReceiveBuffer
+from engine.net.batching.statement_tracker import StatementTracker
 from engine.net.batching.stream_format import StreamFormat
 from engine.net.batching.stream_state import StreamState
 from engine.net.batching.table_book import TableBook
@@ -24,6 +25,7 @@ class TableTracker:
         self,
         book: TableBook,
         describer: TableDescriber,
+        statements: StatementTracker,
         cutter: Cutter,
         buffer: ReceiveBuffer,
         state: StreamState,
@@ -31,6 +33,7 @@ class TableTracker:
     ) -> None:
         self._book = book
         self._describer = describer
+        self._statements = statements
         self._cutter = cutter
         self._buffer = buffer
         self._state = state
@@ -49,20 +52,30 @@ class TableTracker:
         """Add the table maps in the compressed transaction at the cursor."""
         body = decode_event(event, self._format.description).body
         assert isinstance(body, TransactionPayload)
+        have_names = []
         for inner in inner_events(body, MAX_EXPANDED):
-            if inner[4] == types.TABLE_MAP_EVENT:
+            if inner[4] == types.QUERY_EVENT:
+                self._statements.read_compressed(inner)
+            elif inner[4] == types.TABLE_MAP_EVENT:
                 yield from self._add(inner)
-        self._state.open_payload()
+                have_names.append(not self._parse(inner).needs_catalog)
+        if have_names and all(have_names):
+            # The decoders need no descriptions, so that others of this stream need not be opened either.
+            self._state.keep_payloads_closed()
+        else:
+            self._state.open_payload()
 
     def _add(self, event: bytes) -> Iterator[OutgoingBatch]:
         """Add the definition of a table map (without checksum), unless it is known."""
         value = hash_of(event)
         if self._book.use_known(value, self._cutter.stamp):
             return
-        table_map = TableMap.parse(event, self._format.description.without_checksums())
-        definition = self._describer.define(value, table_map)
+        definition = self._describer.define(value, self._parse(event))
         if self._book.contradicts(definition, self._cutter.stamp):
             # A batch has one description for a name, and this table was altered since the batch began.
             yield from self._cutter.finished()
             self._book.replace(definition.name)
         self._book.add(definition, self._cutter.stamp)
+
+    def _parse(self, event: bytes) -> TableMap:
+        return TableMap.parse(event, self._format.description.without_checksums())

@@ -21,7 +21,7 @@ from engine.net.client.refusals import Context, explain
 from engine.net.client.tls_stream import TlsStream
 from engine.net.protocol.capabilities import Capability, ServerStatus
 from engine.net.protocol.client_login import UTF8MB4_SINCE, Account, log_in, shared_capabilities, ssl_request
-from engine.net.protocol.commands import build_ping, build_query, build_quit
+from engine.net.protocol.commands import build_query, build_quit
 from engine.net.protocol.compression import ALGORITHMS
 from engine.net.protocol.handshake import Greeting, parse_greeting
 from engine.net.protocol.packets import PacketJoiner, ServerError, frame, is_err, is_ok, parse_err
@@ -129,11 +129,6 @@ class Connection:
         if ServerStatus.NO_BACKSLASH_ESCAPES not in self.status:
             text = text.replace("\\", "\\\\")
         return "'" + text.replace("'", "''") + "'"
-
-    def ping(self) -> None:
-        """Send COM_PING and wait for the server's OK."""
-        self.send_command(build_ping())
-        self.read_ok()
 
     def send_command(self, payload: bytes) -> None:
         """Send one command without reading its answer, whose packets continue its sequence numbers."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from engine.binlog.gtid_encoding import encode_gtid_set
 from engine.binlog.gtid_set import MysqlGtidSet
-from engine.binlog.position import ExecutedPosition
+from engine.binlog.position import BinlogPosition, ExecutedPosition
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
-from engine.net.client.refusals import Context, explain
+from engine.net.client.refusals import Context, Refusal, explain
 from engine.net.protocol.commands import (
     BINLOG_DUMP_NON_BLOCK,
     BINLOG_SEND_ANNOTATE_ROWS,
@@ -47,6 +47,7 @@ _VARIABLES = (
     "gtid_mode",
     "gtid_purged",
     "log_bin",
+    "lower_case_table_names",
     "rpl_semi_sync_master_enabled",
     "rpl_semi_sync_source_enabled",
     "server_id",
@@ -79,6 +80,13 @@ class SourceFacts:
     """All transactions in the binlog so far: `gtid_executed` of MySQL, `gtid_binlog_pos` of MariaDB."""
     semi_sync: bool | None
     """Whether its commits wait for semi-synchronous replicas; None if the server does not support it."""
+    lower_case_table_names: int = 0
+    """0: names are exact; 1: stored in lower case; 2: compared without regard to case."""
+
+    @property
+    def lacks_names(self) -> bool:
+        """Whether its binlogs do not contain everything about columns: MariaDB's lack some types."""
+        return self.flavor == "mariadb" or self.binlog_row_metadata != "FULL"
 
 
 @contextmanager
@@ -130,6 +138,7 @@ def read_facts(connection: Connection) -> SourceFacts:
         gtid_purged=_gtid_set(values.get("gtid_purged")) if values.get("gtid_mode") == "ON" else None,
         gtid_set=_gtid_set(values.get("gtid_binlog_pos" if mariadb else "gtid_executed")),
         semi_sync=None if semi_sync is None else semi_sync == "ON",
+        lower_case_table_names=int(values.get("lower_case_table_names", 0)),
     )
 
 
@@ -201,6 +210,18 @@ def current_position(connection: Connection) -> ExecutedPosition:
         if greeting.flavor == "mariadb":
             gtid_set = connection.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0]
     return ExecutedPosition(status["File"] or "", int(status["Position"] or 0), _gtid_set(gtid_set))
+
+
+def known_end(connection: Connection) -> BinlogPosition | None:
+    """The end of the server's binlog; None if this user may not know it. Raises `EngineError`."""
+    try:
+        end = current_position(connection)
+    except Refusal as refusal:
+        if refusal.retryable:
+            raise
+        # The statement needs a privilege that a dump does not need.
+        return None
+    return BinlogPosition(end.file, end.position)
 
 
 def gtid_set_at(connection: Connection, file: str, position: int) -> str | None:

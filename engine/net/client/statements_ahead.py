@@ -24,7 +24,6 @@ from engine.binlog.events.statements import Query
 from engine.binlog.format_description import FormatDescription, verify_checksum
 from engine.binlog.position import BinlogPosition
 from engine.binlog.statements import defining_statements
-from engine.binlog.table_changes import ANY_TABLE, Name, changed_tables, names_of
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
 from engine.errors import BinlogError, EngineError, EventError
@@ -33,6 +32,7 @@ from engine.net.batching.stream_position import StreamPosition
 from engine.net.client.connection import Connection
 from engine.net.client.dump_batches import Meanwhile, dump_batches
 from engine.net.client.server_queries import MAX_DUMP_POSITION, SourceFacts
+from engine.schema.altered_tables import ANY_TABLE, Name, altered_tables, names_of
 
 MOST_NAMES = 200_000
 """Names to keep; when statements name more, every table counts as changed by the last of them."""
@@ -149,8 +149,7 @@ def changes_in(batch: OutgoingBatch) -> Iterator[tuple[BinlogPosition, frozenset
         except EventError as failure:
             raise events.error(number, failure.reason) from failure
         assert isinstance(body, Query)
-        lossless = body.statement_bytes is None
-        names = changed_tables(body.statement, body.database) if lossless else frozenset([ANY_TABLE])
+        names = altered_tables(body, description.server_version, description.flavor)
         if names:
             position = BinlogPosition(header.file, int(events.positions[number]))
             yield position, names, _shortened(body.statement)

@@ -11,9 +11,10 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from engine.binlog.table_definition import ColumnDefinition, pack, unquoted
+from engine.binlog.table_definition import ColumnDefinition, TableDefinition, unquoted
 from engine.net.client.connection import Connection
 from engine.net.client.server_queries import explained
+from engine.schema.collations import canonical
 
 _THE_TABLE = "TABLE_SCHEMA = {database} AND TABLE_NAME = {table}"
 _THE_TABLES = "TABLE_SCHEMA = {database} AND TABLE_NAME {condition}"
@@ -24,6 +25,13 @@ _COLUMNS = (
 _PRIMARY_KEYS = (
     "SELECT {label}, COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS "
     f"WHERE {_THE_TABLES} AND INDEX_NAME = 'PRIMARY'"
+)
+_COLLATIONS = f"SELECT {{label}}, TABLE_COLLATION FROM information_schema.TABLES WHERE {_THE_TABLES}"
+_DATABASES = "SELECT SCHEMA_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA"
+_USER_TABLES = (
+    "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES "
+    "WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') "
+    "AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')"
 )
 _SHOW_GENERATED_PRIMARY_KEY = "SET SESSION show_gipk_in_create_table_and_information_schema = ON"
 _GENERATED_PRIMARY_KEY_SINCE = (8, 0, 30)
@@ -45,8 +53,24 @@ _COMPUTED = frozenset({"AUTO_INCREMENT", "DEFAULT_GENERATED"})
 _GENERATED = {"VIRTUAL": "virtual", "STORED": "stored", "PERSISTENT": "stored"}
 
 
-def describe_table(connection: Connection, database: str, table: str) -> bytes | None:
-    """The packed columns (`engine.binlog.table_definition`) of a table; None if the user sees no such table.
+def user_tables(connection: Connection) -> dict[str, list[str]]:
+    """The tables that the user sees, by database, without those of the server itself. Raises `Refusal`."""
+    tables: dict[str, list[str]] = defaultdict(list)
+    with explained(connection):
+        for database, table in connection.query(_USER_TABLES):
+            tables[database or ""].append(table or "")
+    return tables
+
+
+def database_collations(connection: Connection) -> dict[str, str]:
+    """The default collation of each database that the user sees, by its canonical name. Raises `Refusal`."""
+    with explained(connection):
+        rows = connection.query(_DATABASES)
+    return {name: canonical(collation) for name, collation in rows if name and collation}
+
+
+def describe_table(connection: Connection, database: str, table: str) -> TableDefinition | None:
+    """A table's definition; None if the user sees no such table.
 
     In members of ENUM and SET, `?` replaces the characters outside Unicode's Basic Multilingual Plane: all
     servers store these texts so. Raises `Refusal` if the server refuses the query.
@@ -56,8 +80,10 @@ def describe_table(connection: Connection, database: str, table: str) -> bytes |
     return _describe(connection, database, [table], label=name, condition=f"= {name}").get(table)
 
 
-def describe_tables(connection: Connection, database: str, tables: Collection[str]) -> dict[str, bytes]:
-    """The same for many tables of a database: name → packed columns, for the tables with exactly these names.
+def describe_tables(
+    connection: Connection, database: str, tables: Collection[str]
+) -> dict[str, TableDefinition]:
+    """The same for many tables of a database: name → definition, for the tables with exactly these names.
 
     For several tables one query is many times faster; for a single table `describe_table` is faster, because
     a server can look up one name, but may read all names of the database for several.
@@ -68,8 +94,8 @@ def describe_tables(connection: Connection, database: str, tables: Collection[st
 
 def _describe(
     connection: Connection, database: str, tables: Collection[str], *, label: str, condition: str
-) -> dict[str, bytes]:
-    """The packed columns by table name; `label`: the SQL expression that returns it in each row."""
+) -> dict[str, TableDefinition]:
+    """The definitions by table name; `label`: the SQL expression that returns it in each row."""
     schema = connection.quote(database)
     greeting = connection.greeting
     primary_keys: defaultdict[str | None, dict[str | None, int]] = defaultdict(dict)
@@ -94,7 +120,16 @@ def _describe(
             )
             for table, *counts in connection.query(" UNION ALL ".join(questions)):
                 described[table or ""] += _hidden(counts)
-    return {table: pack(columns) for table, columns in described.items()}
+        answer = connection.query(_COLLATIONS.format(label=label, database=schema, condition=condition))
+        collations = {table: collation for table, collation, *_ in answer}
+    return {
+        table: TableDefinition(database, table, tuple(columns), _canonical(collations.get(table)))
+        for table, columns in described.items()
+    }
+
+
+def _canonical(collation: str | None) -> str | None:
+    return canonical(collation) if collation else None
 
 
 def _column(
@@ -102,7 +137,7 @@ def _column(
 ) -> ColumnDefinition:
     """`quotes`: the server shows constant defaults as literals, and NULL as a word."""
     name, column_type, charset, collation, nullable, extra = (cell or "" for cell in row[:-1])
-    words = extra.upper().split()
+    words = extra.upper().replace(",", " ").split()
     default, computed = (None, True) if not _COMPUTED.isdisjoint(words) else _default(row[-1], quotes)
     return ColumnDefinition(
         name=name,
@@ -137,7 +172,7 @@ def _hidden(counts: Sequence[str | None]) -> list[ColumnDefinition]:
         hidden += (_hidden_column(name, "timestamp(6)", "stored") for name in ("row_start", "row_end"))
     if not in_memory:
         hidden += (
-            _hidden_column(f"DB_ROW_HASH_{number}", "bigint(20)", "virtual")
+            _hidden_column(f"DB_ROW_HASH_{number}", "bigint(20) unsigned", "virtual")
             for number in range(1, hashes + 1)
         )
     return hidden

@@ -44,11 +44,6 @@ def build_quit() -> bytes:
     return uint_bytes(Command.QUIT, 1)
 
 
-def build_ping() -> bytes:
-    """COM_PING: the server answers OK."""
-    return uint_bytes(Command.PING, 1)
-
-
 @dataclass(frozen=True, slots=True)
 class RegisterSlave:
     """COM_REGISTER_SLAVE: a replica registers. Servers only display its user and password."""

@@ -106,7 +106,7 @@ def test_binlog_version_3(historic):
 
 
 def test_binlog_version_1(tmp_path):
-    """MySQL 3.23: headers of 13 bytes, and rotations that tell no position. No file of it is at hand."""
+    """MySQL 3.23: headers of 13 bytes, and rotations without a position. The test data has no file of it."""
 
     def event(code: int, body: bytes) -> bytes:
         return struct.pack("<IBII", 946684800, code, 7, 13 + len(body)) + body

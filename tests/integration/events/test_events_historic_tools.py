@@ -39,7 +39,7 @@ VALUES = {
     "bug40482-bin.000001": 0,
     "trunc_binlog.000001": 0,
     "mariadb-5.5-binlog.000001": 0,
-    # … and the others that are at hand.
+    # … and the other files of the test data.
     "binlog-header.binlog": 0,
     "binlog_before_20574.bin": 0,
     "binlog_savepoint.000001": 0,
@@ -75,7 +75,7 @@ RELAYED = (
     "ver_5_1-telco.001",
     "ver_5_1_17.001",
 )
-"""Their headers tell positions in the source's files, and so does the tool."""
+"""Their headers contain positions in the source's files, and so does the tool's output."""
 OF_MYSQL_8 = (
     "mdev35643_mysql_80_binlog.000001",
     "mysql-5.7.11-stm-temporal-round-binlog.000001",
@@ -179,20 +179,20 @@ def test_row_values_are_those_that_the_tool_prints(historic, name):
     printed = printed_rows(tool, historic[name])
     ours = list(shown_rows(historic[name], {}))
     assert [row[0] for row in ours] == [row.table for row in printed]
-    told = 0
+    compared = 0
     for (_, _, values, columns), row in zip(ours, printed, strict=True):
         carried = [number for number, column in enumerate(columns, 1) if column.name in values]
         assert sorted(row.values) == carried
         for number, (text, printed_type) in row.values.items():
             column = columns[number - 1]
             value = as_printed(values[column.name], column, printed_type, "mariadb" in tool[-1])
-            told += value is not None
+            compared += value is not None
             if difference := REPLACED.fullmatch(text):
                 # The tool prints what was changed, we apply it.
                 value = json.dumps(json.loads(values[column.name])[difference[1]])
                 text = json.dumps(difference[2])
             assert value in (None, text)
-    assert told == VALUES[name]
+    assert compared == VALUES[name]
 
 
 NOT_FOR_THE_PIPELINE = {
@@ -206,7 +206,7 @@ NOT_FOR_THE_PIPELINE = {
 ONLY_SHOWN = {EVENT_NAMES[code] for code in ROWS_EVENTS} | {
     *("FORMAT_DESCRIPTION_EVENT", "START_EVENT_V3", "TRANSACTION_PAYLOAD_EVENT"),
 }
-"""What begins files, what is replaced by what it holds, and what comes out as rows."""
+"""Types that begin files, types that are replaced by their content, and types that are rows."""
 
 
 @every_file

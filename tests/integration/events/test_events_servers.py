@@ -268,7 +268,7 @@ def test_xa(written):
 
 def test_partitions(written):
     if written.flavor != "mysql-9.7":
-        pytest.skip("only MySQL 8.0 and later tell the partition")
+        pytest.skip("only MySQL 8.0 and later write the partition")
     rows = [placed for placed in written.events if placed.table == ("shop", "parts")]
-    told = [(placed.event.body.partition, placed.event.body.source_partition) for placed in rows]
-    assert told == [(1, None), (2, None), (3, 1)]
+    partitions = [(placed.event.body.partition, placed.event.body.source_partition) for placed in rows]
+    assert partitions == [(1, None), (2, None), (3, 1)]

@@ -1,4 +1,4 @@
-"""Rows that were rolled back never come out, though servers write them."""
+"""Rows that were rolled back are never emitted, though servers write them."""
 
 from __future__ import annotations
 

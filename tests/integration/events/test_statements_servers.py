@@ -1,7 +1,7 @@
 """Statement and mixed format: the events feed, with the row changes around it, is enough to do it all again.
 
 Statements run in one database. What the engine makes of them is run in another one, in order of `_seq`, with
-the context that the feed tells: whoever reads it must end up with the same tables.
+the context that the feed contains: a reader that executes them must get the same tables.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def run_workload(server: Server, binlog_format: str, load_file: Path) -> None:
 
 
 def in_order(out: Path) -> list[dict[str, Any]]:
-    """Row changes and events, each with the table that it is of (null: an event), in order of `_seq`."""
+    """Row changes and events, each with the table that it is of (None: an event), in order of `_seq`."""
     changes = Changes(out)
     found = [row | {"of": None} for row in changes.events().to_pylist()]
     for database, table in changes.tables():

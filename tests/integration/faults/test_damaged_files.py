@@ -92,12 +92,12 @@ def failed(ended: Ended, *fragments: str) -> None:
 
 
 def ids(out: Path) -> list[int]:
-    """What was committed; columns have no names in a file without metadata."""
+    """What was committed, without the rows that empty the table."""
     assert_sound(out)
     if not Changes(out).tables():
         return []
     rows = Changes(out).read("damaged", "t")
-    return rows["id" if "id" in rows.column_names else "@1"].to_pylist()
+    return [row["id"] for row in rows.to_pylist() if row["_change_type"] != "truncate"]
 
 
 def rows_event(listed: list[Listed], transaction: int) -> int:
@@ -145,23 +145,23 @@ def test_transactions_with_a_corrupt_event_are_skipped(binlog, path: Path, tmp_p
     path.write_bytes(data)
     whole = tmp_path / "whole"
     assert decode(path, whole).status == 0
-    first, behind = begin_of(listed, 2), begin_of(listed, 4)
+    first, after = begin_of(listed, 2), begin_of(listed, 4)
     out = tmp_path / "out"
     path.write_bytes(flip(data, rows_event(listed, 2) + 40, begin_of(listed, 3) + 30))
     ended = decode_past(path, out)
     assert "2 corrupt events skipped" in ended.stderr
-    assert values(out) == values(whole, but=range(first, behind))
+    assert values(out) == values(whole, but=range(first, after))
     one, two = skipped(out)
     assert (one["_pos"], one["start"], one["end"]) == (rows_event(listed, 2), first, begin_of(listed, 3))
-    assert (two["_pos"], two["start"], two["end"]) == (begin_of(listed, 3), begin_of(listed, 3), behind)
+    assert (two["_pos"], two["start"], two["end"]) == (begin_of(listed, 3), begin_of(listed, 3), after)
     assert "checksum" in one["reason"] and one["dropped"] == two["dropped"] == "transaction"
     assert one["gtid"] == one["_gtid"] is not None and two["gtid"] is None
     state = json.loads(run_command("status", str(out), "--json").stdout)
     assert state["counters"]["skipped_corrupt_events"] == 2
 
 
-def test_the_rest_of_a_file_is_given_up_for_the_next_one(binlog, path: Path, out: Path) -> None:
-    """Where the damage is in an event's size, nobody knows where the next one starts."""
+def test_the_rest_of_a_file_is_dropped_and_the_next_one_read(binlog, path: Path, out: Path) -> None:
+    """If an event's size is damaged, the start of the next event is not known."""
     data, listed = binlog
     damaged = bytearray(data)
     damaged[rows_event(listed, 3) + 10] = 0x7F
@@ -174,7 +174,7 @@ def test_the_rest_of_a_file_is_given_up_for_the_next_one(binlog, path: Path, out
     assert ids(out) == [*range(3 * ROWS_EACH), *range(TRANSACTIONS * ROWS_EACH)]
     (record,) = skipped(out)
     assert (record["dropped"], record["end"]) == ("rest of the file", len(data))
-    # What may only not be there yet is no damage.
+    # Bytes that the server may still write are not damage.
     following.write_bytes(data[: rows_event(listed, 4) + 10])
     another = out.with_name("another")
     ended = run_command("decode", *files, "--out", str(another), "--workers=2", "--on-corrupt=skip")
@@ -182,7 +182,7 @@ def test_the_rest_of_a_file_is_given_up_for_the_next_one(binlog, path: Path, out
     assert ids(another) == [*range(3 * ROWS_EACH), *range(4 * ROWS_EACH)]
 
 
-def test_files_that_are_no_binlogs(path: Path, out: Path) -> None:
+def test_files_that_are_not_binlogs(path: Path, out: Path) -> None:
     for content in (b"", b"\xfe", b"-- MySQL dump 10.13", b"\xfdbin" + bytes(500), b"\xfebin" + bytes(500)):
         path.write_bytes(content)
         failed(decode(path, out), str(path) if content[1:4] != b"bin" else path.name)
@@ -200,7 +200,7 @@ def test_a_server_whose_file_is_damaged(tmp_path: Path, out: Path) -> None:
         listed = listed_events(server, binlog)
         position = rows_event(listed, 2)
         server.stop()
-        # One more event of a transaction, and what begins another, whose GTID nobody can be sure of then.
+        # One more event of a transaction, and one that begins another, whose GTID is then not certain.
         data = flip(binlog.read_bytes(), position + 30, rows_event(listed, 4) + 30, begin_of(listed, 6) + 19)
         binlog.write_bytes(data)
         server.start()

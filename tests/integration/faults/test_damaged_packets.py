@@ -104,7 +104,7 @@ def test_the_number_of_a_packet_carries_nothing(source: Server, out: Path) -> No
 @pytest.mark.parametrize(
     ("at", "reason"), [(-6, "checksum"), (LENGTH, "size does not fit"), (MARKER, "not part of a binlog")]
 )
-def test_a_place_that_is_damaged_twice(source: Server, out: Path, at: int, reason: str) -> None:
+def test_a_position_that_is_damaged_twice(source: Server, out: Path, at: int, reason: str) -> None:
     flip = PacketFlip(is_event, at)
     ended = run(source, out, flip)
     assert ended.status == 1, ended.stderr

@@ -1,4 +1,4 @@
-"""The server is gone, the engine goes on from its replica: with GTIDs nothing is lost, and nothing twice."""
+"""The server is gone, the engine continues from its replica: with GTIDs nothing is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_source_is_killed_under_load(servers: Servers, spark: SparkSession, 
     assert_all_there(replica, tmp_path)
     last = CommitLog(tmp_path).latest().position
     assert last.gtid_set == executed(replica)
-    # Even where nothing of the new server's was committed but the place, it goes on behind that.
+    # Even if only a position of the new server was committed, the run continues after it.
     with Load(replica, DATABASES[0], seed=3):
         drain(replica, tmp_path)
     drain(replica, tmp_path)
@@ -99,7 +99,7 @@ def test_the_source_is_killed_under_load(servers: Servers, spark: SparkSession, 
         assert_replays(spark, tmp_path, replica, f"{database}.{TABLE}", ["id"], COLUMNS)
 
 
-def test_a_replica_that_is_behind_is_waited_for(servers: Servers, tmp_path: Path) -> None:
+def test_the_run_waits_for_a_replica_that_lags(servers: Servers, tmp_path: Path) -> None:
     source, replica = servers
     wait_for_replica(replica, source)
     stop_following(replica)

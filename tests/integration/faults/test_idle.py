@@ -19,7 +19,7 @@ HEARTBEAT_BYTES = 41
 """What one takes at least: packet header, event header, file name, checksum."""
 WARM_UP_SHARE = 0.2
 GROWTH_BYTES = 3 << 20
-"""What a process may take more, in a day, for whatever reason."""
+"""By how much a process may grow in a day, for any reason."""
 
 
 def resident(pid: int) -> int:

@@ -26,7 +26,7 @@ TABLES = {
 
 
 class Writer(threading.Thread):
-    """Writes transactions over two tables until it is told to stop, and begins new binlogs now and then."""
+    """Writes transactions over two tables until `stop`, and begins new binlogs now and then."""
 
     def __init__(self, server: Server) -> None:
         super().__init__()
@@ -115,5 +115,5 @@ def test_killing_any_process_loses_and_doubles_nothing(
     for table, columns in TABLES.items():
         assert_replays(spark, out, mysql97, table, ["id"], columns)
     drain(mysql97, undisturbed, start=start)
-    # A server that is asked by GTID begins behind a rotation that comes after the last transaction we have.
+    # A server that is asked by GTID begins with a rotation that comes after the last transaction we have.
     assert_same_changes(out, undisturbed, rotations=False)

@@ -1,4 +1,4 @@
-"""A connection that lasts: whatever becomes of the server, the engine comes back, or says why not.
+"""A lasting connection: after any failure of the server the engine reconnects, or says why not.
 
 What it comes back with is compared with what the server has: each change row must fit what came before it.
 """
@@ -191,7 +191,7 @@ def servers(own_server: Callable[..., Server]) -> tuple[Server, Server]:
 
 
 class TestAnotherServer:
-    """Two servers take turns at one address, which a proxy stands for."""
+    """Two servers take turns at one address, which is a proxy's."""
 
     @pytest.fixture
     def proxy(self, servers: tuple[Server, Server]) -> Iterator[Proxy]:
@@ -229,7 +229,7 @@ class TestAnotherServer:
 
 
 def test_a_server_that_stays_away(mysql97: Server, tmp_path: Path) -> None:
-    """The engine gives up in the end, and leaves at once when asked to between two tries."""
+    """The engine stops after the last try, and at once when asked to between two tries."""
     file, position = end_of_binlog(mysql97)
     mysql97.execute("CREATE DATABASE IF NOT EXISTS away", "DROP DATABASE away")
     with Proxy((mysql97.host, mysql97.port)) as proxy:
@@ -254,7 +254,7 @@ def test_a_server_that_stays_away(mysql97: Server, tmp_path: Path) -> None:
 def test_two_engines_with_one_server_id(
     flavor: str, shared_server: Callable[[str], Server], tmp_path: Path
 ) -> None:
-    """The second is turned away, and the first goes on as if nothing had been."""
+    """The second is refused, and the first continues undisturbed."""
     server = shared_server(flavor)
     file, position = end_of_binlog(server)
     with following(server, tmp_path / "first", server_id=4242, start=f"{file}:{position}") as first:

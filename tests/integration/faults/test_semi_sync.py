@@ -1,4 +1,4 @@
-"""The engine as the only semi-synchronous replica: what a client was told is committed is on our disk.
+"""The engine as the only semi-synchronous replica: what the server confirmed to a client is on our disk.
 
 No package with a plugin for MySQL 5.6 is to be had, so the newest MySQL and MariaDB, which has it built in,
 stand for all.
@@ -43,7 +43,7 @@ SWITCHED_ON = {
         "SET GLOBAL rpl_semi_sync_master_enabled = ON",
     ),
 }
-"""A server that waits for ever rather than do without us."""
+"""A server that waits for our acknowledgement without a time limit."""
 CLIENTS_OF_SERVER = "SHOW GLOBAL STATUS LIKE 'Rpl\\_semi\\_sync\\_%%\\_clients'"
 CLIENTS = 4
 KILLS = 4
@@ -63,13 +63,13 @@ def source(request: pytest.FixtureRequest, own_server: Callable[..., Server]) ->
 
 
 class Clients:
-    """Clients that insert row after row, and what they were told is committed."""
+    """Clients that insert row after row, and the rows that the server confirmed."""
 
     def __init__(self, server: Server, first_id: int) -> None:
         self._server = server
         self._first_id = first_id
         self._asked_to_stop = threading.Event()
-        self._told: list[list[int]] = [[] for _ in range(CLIENTS)]
+        self._confirmed: list[list[int]] = [[] for _ in range(CLIENTS)]
         self._threads = [
             threading.Thread(target=self._run, args=(number,), daemon=True) for number in range(CLIENTS)
         ]
@@ -83,13 +83,13 @@ class Clients:
         self._asked_to_stop.set()
 
     @property
-    def told(self) -> set[int]:
+    def confirmed(self) -> set[int]:
         """The ids of all rows whose COMMIT has returned."""
-        return {row for rows in self._told for row in list(rows)}
+        return {row for rows in self._confirmed for row in list(rows)}
 
     def wait_for(self, rows: int) -> None:
-        goal = len(self.told) + rows
-        wait_until(lambda: len(self.told) >= goal, f"{rows} commits")
+        goal = len(self.confirmed) + rows
+        wait_until(lambda: len(self.confirmed) >= goal, f"{rows} commits")
 
     def stop(self) -> None:
         """Have them finish what they are about, which takes an engine that answers."""
@@ -103,7 +103,7 @@ class Clients:
         with self._server.connect() as connection, connection.cursor() as cursor:
             while not self._asked_to_stop.is_set():
                 cursor.execute("INSERT INTO safe.rows VALUES (%s)", (row,))
-                self._told[number].append(row)
+                self._confirmed[number].append(row)
                 row += CLIENTS
 
 
@@ -120,9 +120,7 @@ def kill_all(engine: EngineRun) -> None:
     engine.wait_until_gone()
 
 
-def test_what_a_client_was_told_is_on_disk_whenever_the_engine_is_killed(
-    source: Server, tmp_path: Path
-) -> None:
+def test_confirmed_commits_are_on_disk_whenever_the_engine_is_killed(source: Server, tmp_path: Path) -> None:
     chance = random.Random(3)
     settings = {"heartbeat_seconds": 0.5, "commit_interval": 0.0}
     with Clients(source, 1) as clients:
@@ -131,24 +129,22 @@ def test_what_a_client_was_told_is_on_disk_whenever_the_engine_is_killed(
                 clients.wait_for(20)
                 time.sleep(chance.random() / 4)
                 kill_all(engine)
-            told = clients.told
-            assert told <= set(rows_in(tmp_path))
+            confirmed = clients.confirmed
+            assert confirmed <= set(rows_in(tmp_path))
             # Nobody is told anything while the engine is not there.
             time.sleep(0.2)
-            assert clients.told == told
+            assert clients.confirmed == confirmed
         with follow(source, tmp_path, "--semi-sync", **settings) as engine:
             clients.wait_for(20)
             clients.stop()
             engine.catch_up(source)
             assert engine.stop().status == 0
     assert sorted(rows_in(tmp_path)) == sorted(row for (row,) in source.query("SELECT id FROM safe.rows"))
-    assert clients.told <= set(rows_in(tmp_path))
+    assert clients.confirmed <= set(rows_in(tmp_path))
     assert_sound(tmp_path)
 
 
-def test_commits_wait_neither_for_an_interval_nor_for_tables_that_nobody_wants(
-    source: Server, tmp_path: Path
-) -> None:
+def test_commits_wait_neither_for_an_interval_nor_for_unwanted_tables(source: Server, tmp_path: Path) -> None:
     """With default settings, and a filter that leaves nothing of the transactions."""
     with EngineRun(
         command_line(source, tmp_path, "--semi-sync", start="latest", tables="safe.rows"), tmp_path

@@ -124,7 +124,7 @@ def test_every_command_with_every_bad_path(folder: Path, filled_in) -> None:
     assert not (folder / "new").exists()
 
 
-def test_a_home_of_nobody(filled_in) -> None:
+def test_the_home_of_an_unknown_user(filled_in) -> None:
     path = "~nobody-has-this-name/x"
     names = ("tls-ca", "tls-cert", "server-public-key", "defaults-file", "password-file")
     for status, text in run_restricted(

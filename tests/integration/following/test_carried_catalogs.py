@@ -26,7 +26,7 @@ def described(*names: str) -> bytes:
 
 
 class Server:
-    """Stands for a server whose tables change while we read; it is asked as a batcher asks."""
+    """In place of a server whose tables change while we read; it is asked as a batcher asks."""
 
     def __init__(self, answers: list[bytes | None]) -> None:
         self.answers: Iterator[bytes | None] = iter(answers)

@@ -67,7 +67,7 @@ def test_a_stop_is_a_good_end_from_the_first_moment_on(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_command_that_stops_early_and_does_not_last_tells_the_signal(tmp_path):
+def test_a_command_that_stops_early_exits_with_the_signal(tmp_path):
     fifo = tmp_path / "binlog.000001"
     os.mkfifo(fifo)
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -100,7 +100,7 @@ def assert_metadata_as_listed(out: Path, server: Server, binlog: Path) -> None:
 
 
 def assert_decodes_alone(binlog: Path, out: Path) -> None:
-    """A file that tells all about its columns gives the same changes without its server."""
+    """A file with full column metadata gives the same changes without its server."""
     ended = run_command("decode", str(binlog), "--out", f"{out}-decoded")
     assert ended.status == 0, ended.stderr
     assert_same_changes(Path(f"{out}-decoded"), out)
@@ -125,7 +125,7 @@ def consecutive(entries: Iterable[T]) -> list[T]:
 
 
 def since(changes: DataFrame, out: Path, statement: str | None) -> DataFrame:
-    """The changes behind a statement, whose place the events feed tells."""
+    """The changes after a statement, whose position is in the events feed."""
     if statement is None:
         return changes
     events = Changes(out).events().to_pylist()

@@ -1,4 +1,4 @@
-"""An engine that follows a server: how soon a change shows, how it stops, how it goes on."""
+"""An engine that follows a server: how soon a change is committed, how it stops, how it resumes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STOP_SECONDS = 5.0
 
 @contextmanager
 def followed(server: Server) -> Iterator[str]:
-    """A place to start at, behind which the table `followed.t` is created."""
+    """A position to start at, after which the table `followed.t` is created."""
     file, position = end_of_binlog(server)
     server.execute("CREATE DATABASE followed", "CREATE TABLE followed.t (id INT PRIMARY KEY)")
     try:
@@ -62,7 +62,7 @@ def test_stopping_commits_what_is_finished(mysql97: Server, out: Path, how: sign
     with followed(mysql97) as start:
         with follow(mysql97, out, start=start, commit_interval=3600) as engine:
             mysql97.execute("INSERT INTO followed.t VALUES (1)", "INSERT INTO followed.t VALUES (2)")
-            # Rows go to a file as they come; without a commit nobody reads it.
+            # Rows go to a file as they come; without a commit no reader sees it.
             wait_until(lambda: list(out.glob("followed.t/*")), "data file")
             assert ids(out) == []
             began = time.monotonic()

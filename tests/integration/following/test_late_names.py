@@ -1,4 +1,8 @@
-"""An engine that comes late, at servers that write no column names: right names, or none, and it says why."""
+"""Servers that write no column names, and statements that the engine reads later than they were executed.
+
+A stream that contains a table's CREATE has the right names for each row. A stream that starts after it has
+right names as far as the server can prove them, and stops or numbers the columns otherwise.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +81,7 @@ CASES = {
         "DROP DATABASE ",
         ("id", "c", "d"),
     ),
-    "a name that is no word": Case(
+    "a name that is not a word": Case(
         ("ALTER TABLE `t-1` CHANGE a c INT",),
         "ALTER TABLE `t-1` CHANGE a c INT",
         ("id", "c", "b"),
@@ -115,9 +119,12 @@ class Late:
         self.server = server
         self.start = "{}:{}".format(*end_of_binlog(server))
         self.databases = {case: f"late_{number}" for number, case in enumerate(CASES)}
+        self.later: dict[str, str] = {}
+        """For each database a position between the creation of its table and the first row."""
         for name, case in CASES.items():
             self._happen(self.databases[name], case)
         server.execute(f"CREATE DATABASE {ALONE}", f"USE {ALONE}", f"CREATE TABLE t {COLUMNS}")
+        self.later[ALONE] = "{}:{}".format(*end_of_binlog(server))
         for number, statement in enumerate(HARMLESS):
             server.execute(f"INSERT INTO t VALUES ({number}, 1, 2)", statement)
         self._write_much()
@@ -127,6 +134,10 @@ class Late:
             f"CREATE DATABASE {database}",
             f"USE {database}",
             f"CREATE TABLE `{case.table}` {COLUMNS}",
+        )
+        self.later[database] = "{}:{}".format(*end_of_binlog(self.server))
+        self.server.execute(
+            f"USE {database}",
             f"INSERT INTO `{case.table}` VALUES (1, 10, 100)",
             *(statement.format(database=database) for statement in case.statements),
             f"INSERT INTO `{case.table}` VALUES (2, 20, 200)",
@@ -159,15 +170,6 @@ def late(request: pytest.FixtureRequest, shared_server: Callable[[str], Server])
     late.destroy()
 
 
-@pytest.fixture(scope="module")
-def numbered(late: Late, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The output of a run that numbers columns whose names are not certain."""
-    out = tmp_path_factory.mktemp("numbered") / "out"
-    ended = late.run(out, unknown_columns="number")
-    assert ended.status == 0, ended.stderr
-    return out
-
-
 def rows_of(out: Path, database: str, table: str) -> list[dict[str, Any]]:
     """Each row by the names that it came with."""
     found = Changes(out).read(database, table).to_pylist()
@@ -177,9 +179,21 @@ def rows_of(out: Path, database: str, table: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_rows_have_the_names_of_their_time(late: Late, tmp_path: Path, name: str) -> None:
+    case, database = CASES[name], late.databases[name]
+    ended = late.run(tmp_path, tables=f"{database}.*")
+    assert ended.status == 0, ended.stderr
+    found = [row for row in rows_of(tmp_path, database, case.table) if row]
+    assert found == [
+        {"id": 1, "a": 10, "b": 100},
+        dict(zip(case.after, (2, 20, 200), strict=True)),
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_a_row_whose_names_are_not_certain_ends_the_run(late: Late, tmp_path: Path, name: str) -> None:
     case, database = CASES[name], late.databases[name]
-    ended = late.run(tmp_path / "out", tables=f"{database}.*")
+    ended = late.run(tmp_path / "out", tables=f"{database}.*", start=late.later[database])
     assert ended.status == 1
     assert_one_sentence(ended)
     assert f"{database}.{case.table} cannot be named" in ended.sentence
@@ -189,16 +203,35 @@ def test_a_row_whose_names_are_not_certain_ends_the_run(late: Late, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_names_are_numbers_until_they_are_certain(late: Late, numbered: Path, name: str) -> None:
-    case = CASES[name]
-    assert rows_of(numbered, late.databases[name], case.table) == [
+def test_names_are_numbers_until_they_are_certain(late: Late, tmp_path: Path, name: str) -> None:
+    case, database = CASES[name], late.databases[name]
+    ended = late.run(tmp_path, tables=f"{database}.*", start=late.later[database], unknown_columns="number")
+    assert ended.status == 0, ended.stderr
+    found = [row for row in rows_of(tmp_path, database, case.table) if row]
+    assert found == [
         {"@1": 1, "@2": 10, "@3": 100},
         dict(zip(case.after, (2, 20, 200), strict=True)),
     ]
 
 
-def test_statements_that_leave_the_columns_alone(late: Late, tmp_path: Path) -> None:
-    ended = late.run(tmp_path / "out", tables=f"{ALONE}.*")
+@pytest.mark.parametrize("name", CASES)
+def test_a_schema_file_has_the_definition_of_that_time(late: Late, tmp_path: Path, name: str) -> None:
+    case, database = CASES[name], late.databases[name]
+    schema = tmp_path / "schema.sql"
+    schema.write_text(f"USE {database};\nCREATE TABLE `{case.table}` {COLUMNS};\n")
+    ended = late.run(tmp_path / "out", tables=f"{database}.*", start=late.later[database], schema_file=schema)
+    assert ended.status == 0, ended.stderr
+    found = [row for row in rows_of(tmp_path / "out", database, case.table) if row]
+    assert found == [
+        {"id": 1, "a": 10, "b": 100},
+        dict(zip(case.after, (2, 20, 200), strict=True)),
+    ]
+
+
+@pytest.mark.parametrize("start", ["before the table's creation", "after it"])
+def test_statements_that_leave_the_columns_alone(late: Late, tmp_path: Path, start: str) -> None:
+    place = late.later[ALONE] if start == "after it" else late.start
+    ended = late.run(tmp_path / "out", tables=f"{ALONE}.*", start=place)
     assert ended.status == 0, ended.stderr
     assert_sound(tmp_path / "out")
     for table, count in (("t", len(HARMLESS)), ("much", ROUNDS * ROUND_ROWS)):
@@ -208,8 +241,8 @@ def test_statements_that_leave_the_columns_alone(late: Late, tmp_path: Path) -> 
 
 def test_a_start_after_the_statement(late: Late, tmp_path: Path) -> None:
     database = late.databases["a column renamed"]
-    ended = late.run(tmp_path / "out", tables=f"{database}.*")
-    position = ended.sentence.partition("(the event at ")[2].partition(" may have")[0]
+    ended = late.run(tmp_path / "out", tables=f"{database}.*", start=late.later[database])
+    position = ended.sentence.partition("the event at ")[2].partition(" may have")[0]
     ended = late.run(tmp_path / "later", tables=f"{database}.*", start=position.replace(" position ", ":"))
     assert ended.status == 0, ended.stderr
     assert rows_of(tmp_path / "later", database, "t") == [{"id": 2, "c": 20, "b": 200}]
@@ -217,8 +250,10 @@ def test_a_start_after_the_statement(late: Late, tmp_path: Path) -> None:
 
 def test_a_user_who_may_not_ask_where_the_binlog_ends(late: Late, tmp_path: Path) -> None:
     late.server.create_replication_user("late", "secret", privileges="REPLICATION SLAVE, SELECT")
-    tables = f"{late.databases['a column renamed']}.*"
-    arguments = command_line(late.server, tmp_path / "out", start=late.start, user="late", tables=tables)
+    database = late.databases["a column renamed"]
+    arguments = command_line(
+        late.server, tmp_path / "out", start=late.later[database], user="late", tables=f"{database}.*"
+    )
     ended = run_command(*arguments, "--stop-at-end", password="secret")
     assert ended.status == 1
     assert CASES["a column renamed"].blamed in ended.sentence
@@ -255,9 +290,9 @@ CHANGES = {
 @pytest.fixture(scope="module", params=["mariadb-10.11", "mariadb-11.8"])
 def typed(
     request: pytest.FixtureRequest, shared_server: Callable[[str], Server]
-) -> Iterator[tuple[Server, str]]:
+) -> Iterator[tuple[Server, tuple[str, str]]]:
     server = shared_server(request.param)
-    start = "{}:{}".format(*end_of_binlog(server))
+    first = "{}:{}".format(*end_of_binlog(server))
     options = {"binlog_row_metadata": "FULL", "log_bin_compress": "ON", "log_bin_compress_min_len": "10"}
     for name, value in options.items():
         server.execute(f"SET GLOBAL {name} = {value}")
@@ -266,33 +301,44 @@ def typed(
         cursor.execute("USE typed")
         for table in ("kept", *CHANGES):
             cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, u UUID, i INET6, j INET4)")
+        start = "{}:{}".format(*end_of_binlog(server))
+        for table in ("kept", *CHANGES):
             cursor.execute(f"INSERT INTO {table} VALUES (1, '{UUID}', '::1', '1.2.3.4')")
             cursor.execute(CHANGES.get(table, "ALTER TABLE kept ADD INDEX (u)"))
         cursor.execute("CREATE TABLE plain (id INT)")
         cursor.execute("INSERT INTO plain VALUES (1)")
         cursor.execute("ALTER TABLE plain CHANGE id number INT")
-    yield server, start
+    yield server, (first, start)
     server.execute("DROP DATABASE typed")
     for name in options:
         server.execute(f"SET GLOBAL {name} = DEFAULT")
 
 
 class TestTypes:
-    """MariaDB's UUID, INET4 and INET6 are BINARY in the binlog, which with full metadata tells all else."""
+    """MariaDB's UUID, INET4 and INET6 are BINARY in the binlog, whose full metadata has all else."""
 
-    def test_that_are_certain(self, typed: tuple[Server, str], tmp_path: Path) -> None:
-        server, start = typed
+    def test_that_statements_define(self, typed: tuple[Server, tuple[str, str]], tmp_path: Path) -> None:
+        server, (first, _) = typed
+        drain(server, tmp_path, start=first, tables="typed.*")
+        for table in ("kept", *CHANGES):
+            (row,) = rows_of(tmp_path, "typed", table)
+            assert row == {"id": 1, "u": UUID, "i": "::1", "j": "1.2.3.4"}
+
+    def test_that_are_certain(self, typed: tuple[Server, tuple[str, str]], tmp_path: Path) -> None:
+        server, (_, start) = typed
         drain(server, tmp_path, start=start, tables="typed.kept")
         assert rows_of(tmp_path, "typed", "kept") == [{"id": 1, "u": UUID, "i": "::1", "j": "1.2.3.4"}]
 
-    def test_that_cannot_be_in_doubt(self, typed: tuple[Server, str], tmp_path: Path) -> None:
-        server, start = typed
+    def test_that_cannot_be_in_doubt(self, typed: tuple[Server, tuple[str, str]], tmp_path: Path) -> None:
+        server, (_, start) = typed
         drain(server, tmp_path, start=start, tables="typed.plain")
         assert rows_of(tmp_path, "typed", "plain") == [{"id": 1}]
 
     @pytest.mark.parametrize("table", ["added", "renamed", "compressed"])
-    def test_that_are_not_certain(self, typed: tuple[Server, str], tmp_path: Path, table: str) -> None:
-        server, start = typed
+    def test_that_are_not_certain(
+        self, typed: tuple[Server, tuple[str, str]], tmp_path: Path, table: str
+    ) -> None:
+        server, (_, start) = typed
         tables = f"typed.{table}"
         ended = run_command(*command_line(server, tmp_path, "--stop-at-end", start=start, tables=tables))
         assert ended.status == 1
@@ -301,8 +347,8 @@ class TestTypes:
         assert "--unknown-columns number" in ended.sentence
         assert not list(tmp_path.glob("typed*"))
 
-    def test_that_come_as_bytes(self, typed: tuple[Server, str], tmp_path: Path) -> None:
-        server, start = typed
+    def test_that_come_as_bytes(self, typed: tuple[Server, tuple[str, str]], tmp_path: Path) -> None:
+        server, (_, start) = typed
         drain(server, tmp_path, start=start, tables="typed.*", unknown_columns="number")
         for table in CHANGES:
             (row,) = rows_of(tmp_path, "typed", table)

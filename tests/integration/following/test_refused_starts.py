@@ -1,4 +1,4 @@
-"""Runs that cannot be: one sentence that says why, an exit code, nothing half-written, and no secret told."""
+"""Runs that cannot start: one sentence that says why, an exit code, no partial output, no secret shown."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class TestServerState:
             refused(run(private, elsewhere, start=start), *fragments)
             assert CommitLog(elsewhere).latest() is None
 
-    def test_columns_that_nobody_can_name(self, mysql97: Server, out: Path) -> None:
+    def test_columns_without_names(self, mysql97: Server, out: Path) -> None:
         start = here(mysql97)
         mysql97.execute(
             "CREATE DATABASE nameless",

@@ -1,4 +1,4 @@
-"""What the engine asks of a real server before a dump, and how the server's refusals come out."""
+"""What the engine asks of a real server before a dump, and how the server's refusals are reported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from engine.binlog.table_definition import ColumnDefinition, unpack
+from engine.binlog.table_definition import ColumnDefinition
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
@@ -139,7 +139,7 @@ def test_positions_need_a_privilege(server):
         ("{last}", 900_000_000, "its file is shorter"),
     ],
 )
-def test_places_that_are_not_there(server, connection, file, position, says):
+def test_positions_that_do_not_exist(server, connection, file, position, says):
     facts = server_queries.read_facts(connection)
     server_queries.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
     file = file.format(last=server_queries.current_position(connection).file)
@@ -204,7 +204,7 @@ def test_members_are_what_select_gives(server, connection, mode):
         owner.execute(f"CREATE TABLE described.members (e ENUM({listed}), s SET('x','y'''))")
         owner.execute("INSERT INTO described.members (e) VALUES (1),(2),(3),(4),(5),(6),(7)")
         selected = tuple(row[0] for row in owner.query("SELECT e FROM described.members ORDER BY e + 0"))
-    enum, set_ = unpack(describe_table(connection, "described", "members"))
+    enum, set_ = describe_table(connection, "described", "members").columns
     assert enum.members == selected == MEMBERS
     assert set_.members == ("x", "y'")
 
@@ -219,7 +219,7 @@ def test_columns(server, connection):
         "CREATE TABLE described.`it's` (amount INT UNSIGNED NOT NULL, name VARCHAR(10) CHARACTER SET latin1, "
         f"`bin` VARBINARY(3), id BIGINT, d DOUBLE UNSIGNED, PRIMARY KEY (id, amount){virtual})",
     )
-    columns = {column.name: column for column in unpack(describe_table(connection, "described", "it's"))}
+    columns = {column.name: column for column in describe_table(connection, "described", "it's").columns}
     assert list(columns)[:5] == ["amount", "name", "bin", "id", "d"]
     assert columns["name"] == ColumnDefinition(
         name="name",
@@ -278,7 +278,7 @@ def test_the_columns_are_those_of_the_binlog(shared_server, flavor):
             server.flush_binlog()
             server.execute(f"INSERT INTO hidden.{table} (a, b) VALUES (1, 2)")
             logged = columns_logged(server)
-            described = unpack(describe_table(connection, "hidden", table))
+            described = describe_table(connection, "hidden", table).columns
             assert len(described) == logged, (table, [column.name for column in described])
         tables = [table for (table,) in server.query("SHOW TABLES FROM hidden")]
         assert describe_tables(connection, "hidden", tables) == {

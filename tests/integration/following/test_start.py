@@ -70,7 +70,7 @@ def history(request: pytest.FixtureRequest, own_server: Callable[..., Server]) -
     for number in range(6):
         if number % 2:
             server.query("FLUSH BINARY LOGS")
-        # A second of its own for each, and one that is nobody's before the last.
+        # A second of its own for each, and one without a transaction before the last.
         time.sleep(1.1 if number < 5 else 2.1)
         earliest = FIRST_POSITION if number % 2 else position
         file, position = end_of_binlog(server)
@@ -212,7 +212,7 @@ def server(own_server: Callable[..., Server]) -> Server:
 
 
 class TestGtidSets:
-    """Starting behind a set, with transactions of several tags, and going on."""
+    """Starting after a set, with transactions of several tags, and continuing."""
 
     def test_only_what_is_not_in_the_set_comes_and_comes_once(self, server: Server, tmp_path: Path) -> None:
         server.execute("CREATE DATABASE tagged", "CREATE TABLE tagged.rows (id INT PRIMARY KEY, tag TEXT)")
@@ -222,12 +222,12 @@ class TestGtidSets:
                 f"SET gtid_next = 'AUTOMATIC{tag}'", f"INSERT INTO tagged.rows VALUES ({number}, '{tag}')"
             )
             if number == 14:
-                behind = _executed(server)
+                executed = _executed(server)
             if number == 20:
                 server.query("FLUSH BINARY LOGS")
         server.query("SET gtid_next = AUTOMATIC")
-        assert behind is not None and ":red:" in behind
-        drain(server, tmp_path, start=f"gtid:{behind}")
+        assert executed is not None and ":red:" in executed
+        drain(server, tmp_path, start=f"gtid:{executed}")
         drain(server, tmp_path)
         server.query("INSERT INTO tagged.rows VALUES (30, '')")
         drain(server, tmp_path)
@@ -255,13 +255,13 @@ def test_gtid_sets_of_mariadb(mariadb118: Server, tmp_path: Path) -> None:
         "SET gtid_domain_id = 7",
         "INSERT INTO by_gtid.rows VALUES (2)",
     )
-    behind = _executed(mariadb118)
+    executed = _executed(mariadb118)
     mariadb118.execute(
         "INSERT INTO by_gtid.rows VALUES (3)",
         "SET gtid_domain_id = 0",
         "INSERT INTO by_gtid.rows VALUES (4)",
     )
-    drain(mariadb118, tmp_path, start=f"gtid:{behind}")
+    drain(mariadb118, tmp_path, start=f"gtid:{executed}")
     drain(mariadb118, tmp_path)
     assert Changes(tmp_path).read("by_gtid", "rows")["id"].to_pylist() == [3, 4]
 

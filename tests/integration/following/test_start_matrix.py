@@ -39,7 +39,7 @@ ROWS_EVENTS = (types.WRITE_ROWS_EVENT, types.WRITE_ROWS_EVENT_V1)
 
 @dataclass
 class Filled:
-    """A secured server whose rows stand in a binlog each, and where to start for the rows of each kind."""
+    """A secured server whose rows are in a binlog each, and where to start for the rows of each kind."""
 
     secured: Secured
     starts: dict[str, str]

@@ -9,7 +9,6 @@ import pytest
 
 from engine.binlog import event_types as types
 from engine.binlog.position import BinlogPosition
-from engine.binlog.table_changes import ANY_TABLE
 from engine.errors import BinlogError, ConnectionFailed, EngineError
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.outgoing_batch import OutgoingBatch
@@ -17,6 +16,7 @@ from engine.net.batching.stream_position import StreamPosition
 from engine.net.client import statements_ahead
 from engine.net.client.server_queries import SourceFacts
 from engine.net.client.statements_ahead import StatementsAhead, changes_in
+from engine.schema.altered_tables import ANY_TABLE
 from tests.support.batches import feed, packets_of
 from tests.support.binlog_builder import Part, binlog
 from tests.support.made_events import SIGNED_INT, gtid, image, integer, query, rows, table_map, xid
@@ -69,13 +69,12 @@ def test_a_damaged_statement_is_an_error():
     events = binlog([gtid(1), query("ALTER TABLE t DROP a")])
     damaged = bytearray(events[-1])
     damaged[-6] ^= 1
-    (batch, _) = batches_of([*events[:-1], bytes(damaged)])
     with pytest.raises(BinlogError, match="checksum"):
-        list(changes_in(batch))
+        batches_of([*events[:-1], bytes(damaged)])
 
 
 class Binlog:
-    """Stands for `dump_batches` of a server whose binlog grows."""
+    """In place of `dump_batches` of a server whose binlog grows."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.statements: list[tuple[int, str]] = []
@@ -148,7 +147,7 @@ class TestReadingAhead:
         ahead.read(here(5000), None)
         assert binlog.asked == [(FILE, 190), (FILE, 4990)]
 
-    def test_every_time_where_nobody_says_where_the_end_is(self, binlog: Binlog):
+    def test_every_time_if_the_end_is_not_known(self, binlog: Binlog):
         ahead = binlog.ahead()
         ahead.read(here(200), None)
         ahead.read(here(200), None)
@@ -174,7 +173,7 @@ class TestReadingAhead:
         assert ahead.change_of("shop", "t", here(200)) is None
         assert ahead.change_of("shop", "u", here(200)) is not None
 
-    def test_a_lost_connection_is_no_answer(self, binlog: Binlog):
+    def test_a_lost_connection_is_not_an_answer(self, binlog: Binlog):
         binlog.error = ConnectionFailed("it was lost")
         with pytest.raises(ConnectionFailed):
             binlog.ahead().read(here(200), None)

@@ -41,7 +41,6 @@ def full_authentications(monkeypatch):
 def test_every_server_logs_in_and_answers(server):
     server.create_replication_user("wire", PASSWORD)
     with log_in(server, "wire", attributes={"engine": "test"}) as connection:
-        connection.ping()
         rows = connection.query("SELECT 1 AS one, NULL AS nothing, 'ä😀' AS text")
         assert rows == [("1", None, "ä😀")]
         assert rows.columns == ("one", "nothing", "text")
@@ -139,7 +138,7 @@ def test_denied_logins_are_explained_without_the_password(server, user, password
         ({"host": "", "unix_socket": "/no/such.sock"}, "nothing listens on /no/such.sock"),
     ],
 )
-def test_nobody_there(where, says):
+def test_no_server_there(where, says):
     with pytest.raises(ConnectionFailed, match=says):
         Connection.open(**where)
 
@@ -185,12 +184,12 @@ def test_what_follows_the_last_answer_is_handed_over():
         received,
     ):
         connection = Connection.open("127.0.0.1", port, "u")
-        connection.ping()
+        connection.execute("DO 1")
         taken, pending = connection.take_over()
         with taken:
             assert pending == dump
             with pytest.raises(ConnectionFailed, match="closed"):
-                connection.ping()
+                connection.execute("DO 1")
     joiner = PacketJoiner()
     joiner.sequence = 1
     joiner.feed(received[0])
@@ -220,7 +219,7 @@ def test_servers_that_misbehave(answers, error, says):
         Connection.open("127.0.0.1", port, "u", PASSWORD, connect_timeout=5)
 
 
-def test_a_password_may_hold_bytes_that_are_no_text():
+def test_a_password_may_have_bytes_that_are_not_text():
     answers = packet(build_greeting(GREETING), 0), packet(OK, 2)
     with scripted(*answers) as (port, received):
         Connection.open("127.0.0.1", port, "u", b"\xff".decode("utf-8", "surrogateescape")).close()
@@ -242,7 +241,7 @@ def test_bytes_before_tls_are_refused():
         Connection.open("127.0.0.1", port, tls=Tls(TlsMode.REQUIRED))
 
 
-def test_an_answer_that_is_no_result_ends_the_connection():
+def test_an_answer_that_is_not_a_result_ends_the_connection():
     answers = packet(build_greeting(GREETING), 0), packet(OK, 2), packet(b"\xfb/etc/passwd", 1)
     with scripted(*answers) as (port, _):
         connection = Connection.open("127.0.0.1", port)

@@ -200,7 +200,7 @@ def intercepted(server):
 
 
 @pytest.mark.parametrize("mode", STRICT)
-def test_a_downgrade_is_refused_before_a_word_is_said(secured, mode):
+def test_a_downgrade_is_refused_before_anything_is_sent(secured, mode):
     with intercepted(secured.server) as (port, heard), pytest.raises(EngineError, match="offers no TLS"):
         secured.log_in("root", mode, port=port)
     assert not heard

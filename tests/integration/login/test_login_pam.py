@@ -28,7 +28,7 @@ WITH_OUR_FOLDER = 'mount --bind "$0" /etc/pam.d && exec "$@"'
 
 @pytest.fixture(scope="module")
 def pam_folder(tmp_path_factory):
-    """What stands in for /etc/pam.d: one service, which knows one password."""
+    """A folder in place of /etc/pam.d: one service, which accepts one password."""
     folder = tmp_path_factory.mktemp("pam")
     check = folder / "check.sh"
     check.write_text(f'#!/bin/sh\n[ "$(tr -d \'\\0\')" = "{PASSWORD}" ]\n')
@@ -60,7 +60,7 @@ def asking(request, pam_folder):
         yield server, method
 
 
-def test_a_password_in_clear_travels_where_nobody_can_listen(asking):
+def test_a_password_in_clear_is_sent_only_over_private_connections(asking):
     server, method = asking
 
     def log_in(password=PASSWORD, **settings):

@@ -157,7 +157,7 @@ def test_refusals_are_one_sentence(secured, tmp_path, settings, says, verbose):
     assert not list(tmp_path.glob("out/*/*.arrow"))
 
 
-def test_a_wrong_password_is_no_reason_to_try_again(secured, tmp_path):
+def test_a_wrong_password_is_not_retried(secured, tmp_path):
     user = user_of(METHODS[secured.server.flavor][-1])
     command = command_line(secured.server, tmp_path / "out", "-v", user=user)
     ended = run_command(*command, password=PASSWORD + "?")

@@ -215,7 +215,7 @@ def test_a_replica_that_lacks_more_than_there_is_left_is_refused(replica, archiv
 
 
 @pytest.mark.parametrize("replica", [way for way in GTID_WAYS if "mariadb" in way.id], indirect=True)
-def test_a_replica_that_is_ahead_of_the_archive_is_told_so(replica, archived, tmp_path):
+def test_a_replica_that_is_ahead_of_the_archive_gets_an_error(replica, archived, tmp_path):
     archive = archived(replica.server.flavor)
     replica.server.execute(f"SET GLOBAL gtid_slave_pos = '{archive.gtids}'")
     with ReplicationSource(archive.first_half(tmp_path), user=USER, password=PASSWORD) as source:
@@ -228,7 +228,7 @@ def test_a_replica_that_is_ahead_of_the_archive_is_told_so(replica, archived, tm
     [
         pytest.param(("mysql-9.7", True), {"SOURCE_SSL": 1}, id="mysql-9.7"),
         pytest.param(("mariadb-10.11", False), {"MASTER_SSL": 1}, id="mariadb-10.11"),
-        # It verifies; and who knows its password may show a certificate that nobody has signed.
+        # It verifies; a server that knows the password may show a certificate that no authority has signed.
         pytest.param(("mariadb-11.8", True), {"MASTER_SSL": 1}, id="mariadb-11.8"),
     ],
     indirect=["replica"],

@@ -172,6 +172,26 @@ def test_changes_that_do_not_start_with_the_table_are_noticed(
         replay(loaded, [], partial_images=True)
 
 
+@pytest.mark.parametrize("keys", [KEYS, []])
+def test_rows_before_the_newest_truncate_do_not_count(
+    changes_of: Callable[[list[Change]], DataFrame], keys: list[str]
+) -> None:
+    before, _ = workload(random.Random(6), 60, key_changes=False)
+    between, _ = workload(random.Random(7), 60, key_changes=False)
+    after, table = workload(random.Random(8), 60, key_changes=False)
+    truncate = Change("truncate", {})
+    loaded = changes_of([*before, truncate, *between, truncate, *after])
+    assert len(table) > 5
+    assert counted(replay(loaded, keys)) == expected(table)
+    if keys:
+        assert counted(replay(loaded, keys, partial_images=True)) == expected(table)
+
+
+def test_a_table_may_be_empty_after_a_truncate(changes_of: Callable[[list[Change]], DataFrame]) -> None:
+    changes, _ = workload(random.Random(9), 20, key_changes=False)
+    assert replay(changes_of([*changes, Change("truncate", {})]), KEYS).collect() == []
+
+
 def test_a_stream_keeps_the_state_as_the_documentation_shows(spark: SparkSession, tmp_path: Path) -> None:
     changes, table = workload(random.Random(5), 120, key_changes=True)
     output = Output(tmp_path / "changes")

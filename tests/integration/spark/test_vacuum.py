@@ -1,4 +1,4 @@
-"""Old commits leave an output with their files, and whatever is left reads as before."""
+"""Old commits are removed from an output with their files, and the rest reads as before."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_queries_begin_with_the_oldest_commit(output: Output) -> None:
 def test_a_vacuum_that_was_broken_off_is_finished(
     output: Output, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At any step what the log lists is there, and the next vacuum leaves nothing behind."""
+    """At any step what the log lists is there, and the next vacuum removes the rest."""
     left = iter(range(steps))
 
     class Crash(BaseException):

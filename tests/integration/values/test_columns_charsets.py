@@ -71,7 +71,7 @@ def test_unicode_texts(charset, texts):
         ("utf32", b"\x00\x11\x00\x00", "\ufffd", 1),
     ],
 )
-def test_bytes_that_are_no_character(charset, stored, want, invalid):
+def test_bytes_that_are_not_a_character(charset, stored, want, invalid):
     counters = Counters()
     assert decode(text_column(charset), [stored], counters=counters).to_pylist() == [want]
     assert counters.values == {"invalid_characters": invalid}

@@ -10,7 +10,7 @@ import pytest
 from engine.binlog.event_types import TABLE_MAP_EVENT
 from engine.binlog.files import read_events
 from engine.binlog.format_description import FormatDescription
-from engine.binlog.table_definition import ColumnDefinition, unpack
+from engine.binlog.table_definition import ColumnDefinition
 from engine.binlog.table_map import TableMap
 from engine.decode.arrow.codec import Options
 from engine.decode.inspect.single_event import decode_rows
@@ -62,7 +62,7 @@ def assert_same_values(server: Server, all_cases: list[Case], *, full_metadata: 
             wants[table] = [value for (value,) in cursor.fetchall()]
     binlog = server.flush_binlog()
     with Connection.open(server.host, server.port, server.user, server.password) as connection:
-        catalog = {table: unpack(describe_table(connection, DATABASE, table)) for table in cases}
+        catalog = {table: describe_table(connection, DATABASE, table).columns for table in cases}
     logged = logged_values(binlog, declared_only(catalog) if full_metadata else catalog)
     assert logged.keys() == wants.keys()
     for table, case in cases.items():
@@ -83,9 +83,12 @@ def test_temporal_columns_as_old_mariadb_stored_them(shared_server, flavor):
 def declared_only(
     catalog: dict[str, tuple[ColumnDefinition, ...]],
 ) -> dict[str, tuple[ColumnDefinition, ...] | None]:
-    """The catalog of tables with types that only it can tell; the table maps must do for the others."""
-    told = ("uuid", "inet4", "inet6", "vector")
-    return {table: columns if columns[1].data_type in told else None for table, columns in catalog.items()}
+    """The catalog of tables with types that only it contains; for the others the table maps must suffice."""
+    only_in_catalog = ("uuid", "inet4", "inet6", "vector")
+    return {
+        table: columns if columns[1].data_type in only_in_catalog else None
+        for table, columns in catalog.items()
+    }
 
 
 def logged_values(binlog, catalog: dict[str, tuple[ColumnDefinition, ...] | None]) -> dict[str, list[Any]]:

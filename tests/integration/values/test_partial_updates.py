@@ -72,8 +72,8 @@ def test_differences_without_a_preimage_are_listed_and_flagged():
     assert counters == [{"json_differences": 3}]
 
 
-def test_columns_behind_and_tables_without_json():
-    """A bit stands for every JSON column of the table, in the image or not; no JSON, no bits."""
+def test_later_columns_and_tables_without_json():
+    """There is a bit for every JSON column of the table, in the image or not; without JSON there are none."""
     before = image([integer(1), document({"a": 1}), document([1])])
     without_first = bitmap([True, False, True])
     after = image([integer(2), differences(difference(REPLACE, "$[0]", 5))])

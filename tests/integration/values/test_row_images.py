@@ -1,4 +1,4 @@
-"""Row images that leave columns out: absent columns are told, and replay by key completes them."""
+"""Row images that leave columns out: absent columns are listed, and replay by key completes them."""
 
 from __future__ import annotations
 

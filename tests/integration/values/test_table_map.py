@@ -17,7 +17,7 @@ from engine.binlog.definition_fit import declared_type, mismatch
 from engine.binlog.field_types import FieldType as F
 from engine.binlog.files import read_events
 from engine.binlog.format_description import FormatDescription
-from engine.binlog.table_definition import ColumnDefinition, unpack
+from engine.binlog.table_definition import ColumnDefinition
 from engine.binlog.table_map import CatalogMismatch, TableMap
 from engine.decode.arrow.codec import Options
 from engine.decode.tables.table_decoder import make_decoder
@@ -60,7 +60,7 @@ def test_table_ids_of_four_bytes():
 
 
 def test_before_metadata_was_written():
-    """MySQL 5.1.17 ends the event behind the types."""
+    """MySQL 5.1.17 ends the event after the types."""
     event = table_map_event([F.LONG, F.STRING])
     table_map = TableMap.parse(resized(event[:-2]), PLAIN)
     assert (table_map.types, table_map.metadata, table_map.nullable) == ((3, 254), (0, 0), (True, True))
@@ -112,13 +112,13 @@ def test_signedness_counts_numeric_columns():
 
 
 def test_collations_count_character_columns():
-    nobody = None
+    absent = None
     each = parse_optional(field(3, b"\x08\x3f\xfc\xff\x00"))
-    assert each.optional.collations == (nobody, 8, nobody, nobody, 63, nobody, nobody, nobody, 255)
+    assert each.optional.collations == (absent, 8, absent, absent, 63, absent, absent, absent, 255)
     default = parse_optional(field(2, b"\x2d" + b"\x01\x3f"))
-    assert default.optional.collations == (nobody, 45, nobody, nobody, 63, nobody, nobody, nobody, 45)
+    assert default.optional.collations == (absent, 45, absent, absent, 63, absent, absent, absent, 45)
     members = parse_optional(field(11, b"\x08\x21"))
-    assert members.optional.collations == (nobody, nobody, nobody, 8, nobody, 33, nobody, nobody, nobody)
+    assert members.optional.collations == (absent, absent, absent, 8, absent, 33, absent, absent, absent)
     member_default = parse_optional(field(10, b"\x08"))
     assert member_default.optional.collations[3] == member_default.optional.collations[5] == 8
 
@@ -269,8 +269,8 @@ def test_types_of_plugins_are_taken_as_they_come():
 def test_columns_by_the_catalog():
     event = table_map_event([F.LONG, F.STRING], b"\xf7\x01")
     catalog = (
-        info("int unsigned", name="number"),
-        info("enum('x','y')", name="kind", charset="latin1", visible=False),
+        info("int unsigned", name="number", nullable=False),
+        info("enum('x','y')", name="kind", charset="latin1", visible=False, nullable=False),
     )
     table_map = TableMap.parse(event, PLAIN)
     number, kind = table_map.columns(catalog)
@@ -341,7 +341,7 @@ def test_catalogs_of_real_servers_fit(full_server):
     table_map = written_table_map(full_server.flush_binlog(), "all_types")
     connection = Connection.open(full_server.host, full_server.port, full_server.user, full_server.password)
     with connection:
-        catalog = unpack(describe_table(connection, "maps", "all_types"))
+        catalog = describe_table(connection, "maps", "all_types").columns
     assert table_map.mismatch(catalog) is None
     named = {column.name: column for column in table_map.columns(catalog)}
     assert list(named) == [column.name for column in catalog]
@@ -391,12 +391,12 @@ def test_an_altered_table_is_noticed(full_server):
     full_server.execute("ALTER TABLE altered MODIFY b VARCHAR(50)")
     connection = Connection.open(full_server.host, full_server.port, full_server.user, full_server.password)
     with connection:
-        catalog = unpack(describe_table(connection, "maps", "altered"))
+        catalog = describe_table(connection, "maps", "altered").columns
     assert table_map.mismatch(catalog).startswith("column b: varchar(50) in the catalog, varchar(")
 
 
 def test_metadata_of_every_type_is_counted():
-    """A wrong length for one type would shift the metadata of all types behind it."""
+    """A wrong length for one type would shift the metadata of all types after it."""
     sizes = {F.FLOAT: 1, F.VARCHAR: 2, F.BIT: 2, F.NEWDECIMAL: 2, F.TIME2: 1, F.JSON: 1, F.VECTOR: 1}
     types = [F.TINY, *sizes, F.DATE]
     metadata = b"".join(struct.pack("<H", 0x0102)[:size] for size in sizes.values())

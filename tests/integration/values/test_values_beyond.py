@@ -1,4 +1,4 @@
-"""Sound values that nobody can hold or name: a located error that says what to do, and no bug."""
+"""Valid values that no Arrow type or name can represent: a located error that says what to do."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_more_content_than_a_column_can_hold(name, monkeypatch):
         (FieldType.NULL, "column @2 has type code 6, which no known MySQL or MariaDB version writes"),
     ],
 )
-def test_columns_whose_size_nobody_tells(code, reason):
+def test_columns_of_unknown_size(code, reason):
     first = [gtid(1), query("BEGIN"), table_map(6, [BLOB], table="small")]
     first += [rows(types.WRITE_ROWS_EVENT, 6, 1, [image([varchar(b"x", 2)])]), xid()]
     second = [gtid(2), query("BEGIN")]

@@ -44,7 +44,7 @@ def test_each_type_is_shown(code):
 
 
 @pytest.mark.parametrize("code", sorted(BODIES.keys() - NOT_IN_THE_FEED), ids=EVENT_NAMES.get)
-def test_each_type_that_is_no_row_change_is_in_the_feed(code):
+def test_each_type_that_is_not_a_row_change_is_in_the_feed(code):
     parts = [gtid(1), *ONE_TRANSACTION, (code, BODIES[code]), gtid(2), *ONE_TRANSACTION]
     stream = packets_of(binlog_of(parts))
     decoded = decode_all(list(feed(batcher(), stream, [])), DecodeOptions(bookkeeping_events=True))

@@ -43,7 +43,7 @@ def test_an_empty_binlog_has_no_events(tmp_path):
         (b"\xfdbin" + bytes(600), "is an encrypted binlog, whose key only its server has"),
     ],
 )
-def test_what_is_no_binlog(tmp_path, data, reason):
+def test_what_is_not_a_binlog(tmp_path, data, reason):
     with pytest.raises(EngineError, match=reason):
         open_binlog(write(tmp_path, data))
 

@@ -32,7 +32,7 @@ def test_the_form_that_all_servers_read():
 
 
 @given(st.binary(max_size=80))
-def test_bytes_that_lie_are_refused(data):
+def test_wrong_lengths_are_refused(data):
     try:
         decode_gtid_set(data)
     except EventError:

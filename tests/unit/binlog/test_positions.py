@@ -1,4 +1,4 @@
-"""Where events start in their file, by what the headers of different servers tell."""
+"""Where events start in their file, from the headers of different servers."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ MEANINGS = {
     "RENAME TABLE a TO b": s.DEFINITION,
     "SET STATEMENT max_statement_time=1 FOR ALTER TABLE t ADD b INT": s.DEFINITION,
     "SET PASSWORD = 'x'": s.OTHER,
-    "TRUNCATE TABLE t": s.OTHER,
+    "TRUNCATE TABLE t": s.DEFINITION,
     "INSERT INTO t VALUES (1)": s.OTHER,
     "/* hint */ ALTER TABLE t ADD b INT": s.DEFINITION,
     "-- note\nALTER TABLE t ADD b INT": s.DEFINITION,
@@ -65,7 +65,7 @@ def test_meanings(text: str):
 
 @pytest.mark.parametrize("text", MEANINGS)
 def test_a_prefix_has_a_meaning_of_its_own(text: str):
-    """Words that are cut off must not be read on behind their end."""
+    """Words that are cut off must not be read beyond their end."""
     for end in range(len(text)):
         whole = np.frombuffer(text.encode() + b"COMMIT", np.uint8)
         assert int(statement_kind(whole, 0, end)) == kind(text[:end])
@@ -76,14 +76,14 @@ def test_a_prefix_has_a_meaning_of_its_own(text: str):
     st.text("abcdef_", max_size=20),
     st.binary(max_size=60),
 )
-def test_the_text_starts_behind_status_and_database(statement: str, database: str, status: bytes):
+def test_the_text_starts_after_status_and_database(statement: str, database: str, status: bytes):
     raw = make_event(*query(statement, database, status), start=4, checksum=True)
     data = np.frombuffer(raw, np.uint8)
     start = int(statement_start(data, 0, len(raw) - 4, 13))
     assert raw[start : len(raw) - 4] == statement.encode()
 
 
-def test_the_text_starts_behind_the_database_before_mysql_5():
+def test_the_text_starts_after_the_database_before_mysql_5():
     body = bytes(8) + b"\x04" + bytes(2) + b"shop\0DROP TABLE t"
     data = np.frombuffer(bytes(19) + body, np.uint8)
     assert bytes(data[int(statement_start(data, 0, len(data), 11)) :]) == b"DROP TABLE t"
@@ -98,7 +98,7 @@ def test_lengths_beyond_the_event_are_noticed(post_header: int):
             assert statement_start(data, 0, size, post_header) == -1
 
 
-def test_a_status_that_lies_is_noticed():
+def test_a_wrong_status_is_noticed():
     whole = bytearray(bytes(19) + query("COMMIT")[1])
     whole[19 + 11 : 19 + 13] = b"\xff\xff"
     data = np.frombuffer(bytes(whole), np.uint8)

@@ -34,7 +34,7 @@ def compile_one_after_another(stream: io.TextIOBase) -> None:
         assert other(1) == 0
 
 
-def test_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_PLAIN_SECONDS", 0)
     stream = io.StringIO()
     compile_one_after_another(stream)
@@ -60,7 +60,7 @@ def test_a_bar_on_a_terminal() -> None:
     with os.fdopen(theirs, "w") as stream:
         compile_one_after_another(stream)
     shown = b""
-    # Behind the last byte of a terminal that is closed there is an error.
+    # After the last byte of a terminal that is closed there is an error.
     with os.fdopen(ours, "rb", buffering=0) as terminal, contextlib.suppress(OSError):
         while piece := terminal.read(1 << 12):
             shown += piece

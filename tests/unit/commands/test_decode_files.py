@@ -1,4 +1,4 @@
-"""Binlog files into a folder that has some already: what comes after them goes on there."""
+"""Binlog files into a folder that has some already: later files continue it."""
 
 from __future__ import annotations
 

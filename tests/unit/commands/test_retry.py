@@ -8,7 +8,7 @@ from engine.commands.retries import FIRST_PAUSE, LONGEST_PAUSE, Retries
 
 
 class Clock:
-    """A clock that moves when it is told to."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -37,7 +37,7 @@ def test_pauses_grow_up_to_the_longest_until_the_limit() -> None:
     assert taken[-1] >= LONGEST_PAUSE / 2
 
 
-def test_no_two_engines_come_back_in_step() -> None:
+def test_engines_do_not_retry_at_the_same_times() -> None:
     clocks = [Clock() for _ in range(5)]
     assert len({pauses(Retries(60.0, clock), clock)[0] for clock in clocks}) == 5
 
@@ -52,5 +52,5 @@ def test_success_begins_anew() -> None:
     assert any(earlier < later for earlier, later in pairwise(before))
 
 
-def test_a_limit_of_zero_is_no_second_try() -> None:
+def test_a_limit_of_zero_means_no_second_try() -> None:
     assert Retries(0.0, Clock()).next_pause() is None

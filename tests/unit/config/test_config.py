@@ -1,4 +1,4 @@
-"""Settings from flags, variables and a TOML file: which one counts, and what makes no sense."""
+"""Settings from flags, variables and a TOML file: which one counts, and which are refused."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_flags_win_over_variables_and_variables_over_the_file(tmp_path):
     assert (values["workers"], values["port"], values["commit_bytes"]) == (1, 2, 3)
 
 
-def test_false_in_a_nearer_place_counts(tmp_path):
+def test_false_in_a_nearer_source_counts(tmp_path):
     assert (
         resolve({}, {"BINLOG_ENGINE_STOP_AT_END": "0"}, "stop_at_end = true", tmp_path)["stop_at_end"]
         is False
@@ -167,7 +167,7 @@ def test_arguments_come_from_the_command_line_only(tmp_path):
 
 
 @pytest.mark.parametrize("flag", [f"-p{SECRET}", f"--password={SECRET}"])
-def test_a_password_is_no_argument_and_does_not_show(capsys, flag):
+def test_a_password_is_not_an_argument_and_is_not_shown(capsys, flag):
     with pytest.raises(SystemExit) as left:
         main(["run", "--out", "x", "--user", "repl", flag])
     assert left.value.code == 2

@@ -63,7 +63,7 @@ def test_values_of_an_option_file_are_checked_as_others_are(option_file):
         values({"defaults_file": option_file("[client]\nssl-mode=SOMETIMES\n")})
 
 
-def test_a_socket_in_an_option_file_does_not_stand_in_for_a_host_that_was_named(option_file):
+def test_a_socket_in_an_option_file_does_not_replace_a_host_that_was_named(option_file):
     path = option_file("[client]\nsocket=/run/mysqld.sock\n")
     assert values({"defaults_file": path}).socket == Path("/run/mysqld.sock")
     assert values({"defaults_file": path, "host": "db1"}).socket is None
@@ -103,7 +103,7 @@ def test_passwords_that_are_not_there(tmp_path):
         login({"password_file": str(tmp_path / "nowhere")})
 
 
-def test_bytes_that_are_no_text_stay_what_they_are(tmp_path):
+def test_bytes_that_are_not_text_stay_the_same(tmp_path):
     in_file = tmp_path / "password"
     in_file.write_bytes(b"\xff\xfe")
     (password,) = revealed(login({"password_file": str(in_file)}))
@@ -134,13 +134,13 @@ def test_a_public_key_is_checked_before_it_is_used(tmp_path):
 
 @pytest.mark.parametrize("argument", ["--password=" + SECRET, "--password", "-p" + SECRET, "-p"])
 @pytest.mark.parametrize("command", [["run", "--out", "x"], ["events", "--host", "x"]])
-def test_a_password_is_no_argument(command, argument, capsys):
+def test_a_password_is_not_an_argument(command, argument, capsys):
     with pytest.raises(SystemExit) as end:
         main([*command, "--user", "repl", argument])
-    told = capsys.readouterr().err
+    shown = capsys.readouterr().err
     assert end.value.code == 2
-    assert "--password-file or --defaults-file" in told
-    assert SECRET not in told
+    assert "--password-file or --defaults-file" in shown
+    assert SECRET not in shown
 
 
 @pytest.mark.parametrize("verbose", [[], ["-v"]])
@@ -148,10 +148,10 @@ def test_errors_show_no_password(verbose, option_file, monkeypatch, capsys):
     monkeypatch.setenv("MYSQL_PWD", SECRET)
     path = option_file(f"[client]\npassword={SECRET}\n[binlog-engine]\nhost=127.0.0.1\nport=1\nuser=repl\n")
     assert main(["events", "--host", "127.0.0.1", "--defaults-file", path, *verbose]) == 1
-    told = capsys.readouterr().err
-    assert "nothing listens on 127.0.0.1:1" in told
-    assert SECRET not in told
-    assert ("Traceback" in told) == bool(verbose)
+    shown = capsys.readouterr().err
+    assert "nothing listens on 127.0.0.1:1" in shown
+    assert SECRET not in shown
+    assert ("Traceback" in shown) == bool(verbose)
 
 
 def test_a_login_shows_no_password():

@@ -1,4 +1,4 @@
-"""MySQL option files: what they say, what they may not, and that no error shows what stands in them."""
+"""MySQL option files: what they set, what is refused, and that no error shows their content."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_secrets_are_never_printed(write):
 
 
 @given(st.text(st.characters(exclude_characters="\n\r\0", exclude_categories=["Cs"])))
-def test_any_password_can_stand_in_quotes(tmp_path_factory, password):
+def test_any_password_can_be_in_quotes(tmp_path_factory, password):
     path = tmp_path_factory.getbasetemp() / "quoted.cnf"
     path.write_text(f"[client]\npassword = {quoted(password)}  # quoted\n")
     assert passwords(path) == {0: password}

@@ -173,7 +173,7 @@ def test_bytes_that_are_not_utf8(document, stored):
     broken = encoded.replace(b"Z" * len(stored), stored)
     with pytest.raises(EventError, match=f"a JSON string is not UTF-8 .byte 0x{stored[0]:02x}") as caught:
         decode(JSON, [encode(["sound"]), broken])
-    # Behind the first cell, the bytes between the cells, and the length of the second.
+    # After the first cell, the bytes between the cells, and the length of the second.
     assert caught.value.offset == 4 + len(encode(["sound"])) + len(JUNK) + 4 + place
     with pytest.raises(EventError, match="not UTF-8"):
         json_text(broken)

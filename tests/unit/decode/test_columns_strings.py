@@ -100,7 +100,7 @@ def test_fixed_length_bytes_that_are_too_long():
     assert caught.value.offset == 7
 
 
-def test_where_nobody_told_the_character_set():
+def test_unknown_character_sets():
     assert decode(column(FieldType.BLOB, 2), [b"x"]).to_pylist() == [b"x"]
     assert decode(column(FieldType.VARCHAR, 2), [b"x"]).to_pylist() == ["x"]
     assert decode(column(FieldType.VARCHAR, 2, charset="binary", collation=UTF8MB4), [b"x"]).to_pylist() == [

@@ -101,7 +101,7 @@ def test_mariadb_compressed_rows_of_a_wide_table_and_a_partial_image():
     assert plain[0]["@4"] == 1 and len(plain[0]["_absent_columns"]) == 200
 
 
-def test_rows_of_a_payload_stand_at_its_position_and_behind_each_other():
+def test_rows_of_a_payload_have_its_position_and_keep_their_order():
     changed = [("write", [(integer(value), None) for value in range(3)])]
     begin, *inner = plain_transaction(1, changed)
     decoded = decode([begin, payload(inner)])
@@ -135,7 +135,7 @@ HOLDS_A_BROKEN_EVENT = {
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", HOLDS_A_BROKEN_EVENT)
-def test_a_broken_event_inside_a_payload_is_located_behind_what_is_sound(name):
+def test_a_broken_event_inside_a_payload_is_located_after_the_valid_ones(name):
     sound = [part for number in (1, 2, 3) for part in _packed(number)]
     parts = [*sound, gtid(4), payload(HOLDS_A_BROKEN_EVENT[name]), *_packed(5)]
     decoded = decode(parts)
@@ -165,7 +165,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("reason", LIES)
-def test_compressed_events_that_lie_are_refused(reason):
+def test_compressed_events_with_wrong_sizes_are_refused(reason):
     decoded = decode([*_packed(1), gtid(2), TABLE, LIES[reason], xid()])
     assert decoded.error is not None and reason in decoded.error
     assert decoded.error.startswith(f"{FILE} at position ")

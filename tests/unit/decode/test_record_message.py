@@ -33,7 +33,7 @@ def batch_of(rows: int) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("counts", [[1], [3], [100_000], [3, 70_000, 1]])
-def test_messages_stand_one_behind_another(counts):
+def test_messages_follow_each_other(counts):
     batches = [batch_of(rows) for rows in counts]
     arena = Arena(np.full(20_000_000, 0xA5, np.uint8))
     template = MessageTemplate(batches[0].schema)

@@ -1,4 +1,4 @@
-"""Whether bytes are UTF-8: compared with Python's decoder, wherever in a step or between two they stand."""
+"""Whether bytes are UTF-8: compared with Python's decoder, at every offset in a step and across two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The row walk over rows events made by hand: every version, bitmap and length prefix, and lies."""
+"""The row walk over hand-made rows events: every version, bitmap and length prefix, and wrong lengths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DELETES = {1: types.DELETE_ROWS_EVENT_V1, 2: types.DELETE_ROWS_EVENT}
 
 
 def table_of(parts: list[Part]) -> EventTable:
-    """The events side by side, nothing behind the last one."""
+    """The events side by side, nothing after the last one."""
     index, content = [], b""
     for code, body in parts:
         index.append((len(content), code))
@@ -237,7 +237,7 @@ LIES = {
     "no cell": (lying(b"\2\0\1\1\0"), "after the end of the rows event"),
     "half a cell": (lying(b"\2\0\1\1\0\1\2"), "after the end of the rows event"),
     "half a row": (lying(b"\2\0\1\1\0" + integer(1) + b"\0\1"), "after the end of the rows event"),
-    "bytes behind an image without columns": (lying(b"\2\0\1\0" + b"\0\0"), "bytes left"),
+    "bytes after an image without columns": (lying(b"\2\0\1\0" + b"\0\0"), "bytes left"),
     "an update without its postimage": (
         one(types.UPDATE_ROWS_EVENT, 1, [image([integer(1)])]),
         "in the middle",

@@ -1,4 +1,4 @@
-"""The cache of compiled kernels: old code is never used for new sources, and no run has to compile."""
+"""The cache of compiled kernels: old code is never used for new sources."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import engine
-from engine.binlog.samples import sample_binlogs
 from engine.kernels.cache import source_digest
 
 PACKAGE = Path(engine.__file__).parent
@@ -154,25 +153,3 @@ def test_without_a_cache_folder_kernels_are_kept_with_temporary_files(tmp_path: 
     folder = Path(python(ROOT, FOLDER, XDG_CACHE_HOME="/dev/null", TMPDIR=str(tmp_path)))
     assert folder.is_relative_to(tmp_path)
     assert folder.stat().st_mode & 0o77 == 0
-
-
-def test_a_run_compiles_nothing_after_the_kernels_were_warmed(tmp_path: Path):
-    """What was compiled ahead must be what a run calls, signatures included."""
-    command = Path(sys.executable).with_name("binlog-engine")
-    subprocess.run(
-        [sys.executable, "-m", "engine.commands.compile_kernels"], cwd=ROOT, check=True, capture_output=True
-    )
-    folders = python(
-        ROOT,
-        f"from engine.kernels.cache import kernel_folder\nfor m in {WITH_KERNELS}: print(kernel_folder(m))",
-    )
-
-    def kept() -> dict[Path, int]:
-        files = (file for folder in folders.splitlines() for file in Path(folder).rglob("*.nb?"))
-        return {file: file.stat().st_mtime_ns for file in files}
-
-    before = kept()
-    assert len(before) > len(WITH_KERNELS)
-    files = [str(path) for path in sample_binlogs()]
-    subprocess.run([command, "decode", *files, "--out", tmp_path / "out"], check=True, capture_output=True)
-    assert kept() == before

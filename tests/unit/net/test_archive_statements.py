@@ -77,7 +77,7 @@ def test_user_variables_are_remembered(session):
     assert session.replica_uuid == "u"
 
 
-def test_a_client_that_says_nothing_announces_nothing(session):
+def test_a_client_without_announcements(session):
     execute_statement("SET NAMES utf8mb4", session)
     assert session.announced_checksum is None
     assert session.heartbeat_seconds == 0
@@ -118,7 +118,7 @@ def test_logs_and_positions(session, archives):
         assert result.columns[:2] == ("File", "Position")
 
 
-def test_the_gtids_before_a_place(archives):
+def test_the_gtids_before_a_position(archives):
     session = Session(archives["mariadb"], 1, "u")
     # As replicas ask that go by position: the first file has no name.
     assert only(execute_statement("SELECT binlog_gtid_pos('',4)", session)) == ""

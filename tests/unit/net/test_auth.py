@@ -1,4 +1,4 @@
-"""Authentication methods: the proofs are right, and a password in clear travels only where it is safe."""
+"""Authentication methods: the proofs are right, and a password in clear needs a safe connection."""
 
 from __future__ import annotations
 

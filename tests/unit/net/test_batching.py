@@ -1,4 +1,4 @@
-"""The receive kernel and the batcher: the same changes come out however the stream is cut."""
+"""The receive kernel and the batcher: the same changes are decoded however the stream is cut."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_an_eof_packet_ends_the_stream():
 
 
 @pytest.mark.parametrize("packet", [b"\x01\0\0\x05\x42", b"\0\0\0\x05\0", b"\x10\0\0\x05\0" + bytes(15)])
-def test_bytes_that_are_no_packet_are_refused_with_their_place(packet: bytes):
+def test_bytes_that_are_not_a_packet_are_refused_with_their_position(packet: bytes):
     reader = batcher()
     with pytest.raises(BinlogError) as refused:
         list(feed(reader, STREAM + packet, []))
@@ -212,15 +212,15 @@ def test_batches_about_many_tables_are_larger(tables: int, times: int):
     assert sum(table.rows for result in decode_all(batches).results for table in result.tables) == 2000
 
 
-def test_a_transaction_behind_a_gap_that_its_gtid_does_not_tell():
-    """A heartbeat leads over more than a header can tell; then a transaction of several batches begins."""
+def test_a_transaction_after_a_gap_that_its_gtid_does_not_show():
+    """A heartbeat skips more bytes than fit a header; then a transaction of several batches begins."""
     table = made.table_map(7, [made.LONG_VARCHAR])
     insert = made.rows(types.WRITE_ROWS_EVENT, 7, 1, [made.image([made.varchar(b"x" * 150, 2)])])
     parts = [made.gtid(1), made.query("BEGIN"), table, *[insert] * 6, made.xid()]
     description, *events = binlog(parts)
     position = 4 + len(description)
     heartbeat = make_event(types.HEARTBEAT_LOG_EVENT, b"f", position + 5000, checksum=True)
-    # As in MariaDB 11, headers tell nothing.
+    # As in MariaDB 11, headers have no position.
     silent = [retold(raw) for raw in events]
     stream = packets_of([description, heartbeat, *silent])
     batches = list(feed(batcher(batch_bytes=400), stream, []))

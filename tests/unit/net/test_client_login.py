@@ -51,7 +51,7 @@ def test_what_goes_out_first():
     assert not response.capabilities & (Capability.SSL | Capability.COMPRESS)
 
 
-def test_before_tls_nothing_is_told_of_the_user():
+def test_before_tls_nothing_about_the_user_is_sent():
     request = ssl_request(GREETING, CAPABILITIES | Capability.SSL)
     assert len(request) == 32
     assert int.from_bytes(request[:4], "little") == CAPABILITIES | Capability.SSL
@@ -125,7 +125,7 @@ def test_no_server_draws_a_password_out_of_an_open_connection(answers):
 
 
 @given(st.lists(payloads, max_size=6))
-def test_nothing_but_an_ok_lets_us_in(answers):
+def test_only_an_ok_ends_the_login(answers):
     login = log_in(GREETING, CAPABILITIES, ACCOUNT)
     next(login)
     with contextlib.suppress(EngineError):

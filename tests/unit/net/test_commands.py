@@ -40,7 +40,6 @@ def test_query_round_trip(sql):
 
 def test_documented_bytes():
     assert commands.build_quit() == b"\x01"
-    assert commands.build_ping() == b"\x0e"
     assert BinlogDump("binlog.000007", 4, 0x1267, commands.BINLOG_DUMP_NON_BLOCK).build() == (
         b"\x12" + b"\x04\0\0\0" + b"\x01\0" + b"\x67\x12\0\0" + b"binlog.000007"
     )

@@ -139,7 +139,7 @@ def test_memory_stays_small_whatever_the_event(folder):
         ("binlog.7", 5, "truncated in the middle of event|bogus data"),
     ],
 )
-def test_places_that_are_not_there(folder, file, position, says):
+def test_positions_that_do_not_exist(folder, file, position, says):
     path = folder / "binlog.7"
     write_binlog(path, [(INTVAR, b"a")])
     with pytest.raises(ServerError, match=says) as caught:
@@ -148,7 +148,7 @@ def test_places_that_are_not_there(folder, file, position, says):
 
 
 @given(bodies.filter(bool), st.data())
-def test_all_that_is_sound_comes_before_the_damage(folder, contents, data):
+def test_all_valid_events_come_before_the_damage(folder, contents, data):
     path = folder / "binlog.8"
     written = write_binlog(path, contents)
     whole = path.read_bytes()
@@ -193,7 +193,7 @@ def test_damage_raises_nothing_but_server_errors(folder, contents, data):
             assert error.code == 1236
 
 
-def test_heartbeats_tell_where_the_dump_stands(folder):
+def test_heartbeats_contain_the_position_of_the_dump(folder):
     path = folder / "binlog.10"
     write_binlog(path, [(INTVAR, b"a")])
     dump = Dump(Archive([path]), BinlogDump("", 4, 1), "CRC32")
@@ -218,7 +218,7 @@ def test_heartbeats_of_new_replicas_know_positions_over_4_gb(folder):
     assert (decoded.body.file, decoded.body.position) == (path.name, 5 << 32)
 
 
-def test_behind_the_last_rotation_a_replica_stands_in_the_next_file(folder):
+def test_after_the_last_rotation_a_replica_is_in_the_next_file(folder):
     path = folder / "binlog.14"
     write_binlog(path, [(INTVAR, b"a"), (t.ROTATE_EVENT, (4).to_bytes(8, "little") + b"binlog.15")])
     for checksum in ("CRC32", None):
@@ -246,7 +246,7 @@ def test_pieces_are_large_enough_to_be_worth_a_system_call(folder):
     assert sum(size >= dump_module.PIECE_SIZE for size in sizes) >= len(sizes) - 4
 
 
-def test_what_is_no_archive(folder):
+def test_what_is_not_an_archive(folder):
     with pytest.raises(EngineError, match="no binlog file is given"):
         Archive([])
     with pytest.raises(EngineError, match="cannot be read"):

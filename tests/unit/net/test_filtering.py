@@ -1,4 +1,4 @@
-"""Tables that nobody wants are left out before decoding, and nothing else is any different for it."""
+"""Unwanted tables are left out before decoding, and everything else stays the same."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_large_unwanted_rows_do_not_travel():
     assert sum(map(len, events)) > 10_000_000
     decoded = decode_all(filtered, OPTIONS)
     assert [row["@1"] for row in decoded.rows["orders"]] == [7]
-    # Its position, behind all that was left out.
+    # Its position, after all that was left out.
     position = 4 + sum(map(len, events[:-2]))
     assert decoded.rows["orders"][0]["_pos"] == position
     # A transaction that fills many buffers goes out as what there is at its beginning and at its end.

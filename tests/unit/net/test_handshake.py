@@ -130,7 +130,7 @@ def test_a_next_factor_is_one_only_where_both_sides_know_of_factors():
 
 
 @pytest.mark.parametrize("size", [18, 32])
-def test_a_nonce_without_a_nul_behind_it_may_end_in_one(size):
+def test_a_nonce_without_a_nul_after_it_may_end_in_one(size):
     nonce = bytes(range(1, size)) + b"\0"
     assert handshake.parse_auth_switch(b"\xfeparsec\0" + nonce) == ("parsec", nonce)
 

@@ -107,7 +107,7 @@ def test_eof_forms():
     assert packets.is_end(new, MODERN)
 
 
-def test_a_row_that_starts_with_the_marker_is_no_end():
+def test_a_row_that_starts_with_the_marker_is_not_an_end():
     row = b"\xfe" + (1 << 24).to_bytes(8, "little") + bytes(1 << 24)
     assert not packets.is_end(row, Capability.PROTOCOL_41)
     assert not packets.is_end(row, MODERN)

@@ -1,4 +1,4 @@
-"""A dump by GTID begins at the right file, leaves out what the replica has, and tells where it is."""
+"""A dump by GTID begins at the right file, leaves out what the replica has, and says where it is."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def sent_gtids(events: Sequence[tuple[str, EventHeader, bytes]], version: str) -
 
 
 def assert_whole(events: Sequence[tuple[str, EventHeader, bytes]]) -> None:
-    """Every transaction is there with all its events, and a heartbeat stands in for what is left out."""
+    """Every transaction is there with all its events, and a heartbeat replaces what is left out."""
     end = 0
     for _, header, _ in events:
         if header.type_code == t.ROTATE_EVENT:
@@ -151,7 +151,7 @@ def test_a_mariadb_replica_gets_what_follows_its_position(folder, data):
     assert_whole(events)
 
 
-def test_a_position_between_the_numbers_starts_behind_it(folder):
+def test_a_position_between_the_numbers_starts_after_it(folder):
     path = write(
         folder / "gap",
         [gtid_list({}), *(part for number in (1, 2, 5, 6) for part in (mariadb_gtid(number), xid()))],

@@ -1,4 +1,4 @@
-"""Text result sets, with and without the EOF packet behind the column definitions."""
+"""Text result sets, with and without the EOF packet after the column definitions."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def described(*names: str) -> bytes:
 
 
 class Server:
-    """Has tables, keeps count of the questions, and answers the next one differently where told to.
+    """Has tables, keeps count of the questions, and answers the next one differently on request.
 
     Tables that it does not have cannot be named.
     """
@@ -39,7 +39,7 @@ class Server:
     def describe(self, wanted: TableMap) -> bytes | None:
         self.asked.append([wanted.table])
         if wanted.table not in self.answers:
-            raise EngineError(f"nobody can name the columns of {wanted.table}")
+            raise EngineError(f"the columns of {wanted.table} have no names")
         return self._next(wanted.table)
 
     def describe_ahead(self, wanted: Mapping[int, TableMap]) -> dict[int, bytes | None]:
@@ -119,7 +119,7 @@ def test_not_beyond_a_statement_that_may_alter_a_table(batch_bytes):
 
 @pytest.mark.parametrize("batch_bytes", SIZES)
 def test_a_table_that_a_batch_has_otherwise(batch_bytes):
-    """The answer is of no use while the batch has rows with the other columns; it is asked for once more."""
+    """The answer cannot be used while the batch has rows with the other columns; it is asked for again."""
     parts = [
         *(*transaction(1, "a"), *transaction(2, "b"), *renaming(3, "b")),
         *(*transaction(4, "a"), *transaction(5, "b"), *transaction(6, "a")),
@@ -140,7 +140,7 @@ def test_a_definition_that_is_not_in_use_but_known():
     assert values_of(server.batches(parts))["b"] == [{"x": 2}, {"x": 3, "y": 4}]
 
 
-def test_nobody_asks_about_tables_that_nobody_wants():
+def test_the_server_is_not_asked_about_unwanted_tables():
     parts = [part for number, table in enumerate("abc", 1) for part in transaction(number, table, number)]
     server = Server(a=[described("x")], c=[described("x")])
     batches = server.batches(parts, decode=DecodeOptions(tables=TableFilter(("shop.a", "shop.c"))))
@@ -152,13 +152,13 @@ def test_a_table_that_cannot_be_named_ends_the_stream_where_it_comes():
     parts = [part for number, table in enumerate("abc", 1) for part in transaction(number, table)]
     server = Server(a=[described("x")], b=[described("x")])
     batcher = Batcher(server.describe, file="f", checksum_algorithm=1, describe_ahead=server.describe_ahead)
-    with pytest.raises(EngineError, match="nobody can name the columns of c"):
+    with pytest.raises(EngineError, match="the columns of c have no names"):
         list(feed(batcher, packets_of(binlog(parts)), []))
     assert values_of(list(batcher.finish())) == {"a": [{"x": 1}], "b": [{"x": 2}]}
 
 
 @pytest.mark.parametrize("place", [20, 40, -1])
-def test_damage_ends_the_stream_where_it_stands(place):
+def test_damage_ends_the_stream_where_it_is(place):
     """Of a table map that was looked at ahead of time: in its id, in its names, in its checksum."""
     events = binlog([part for number, table in enumerate("abc", 1) for part in transaction(number, table)])
     damaged = bytearray(events[8])
@@ -173,7 +173,7 @@ def test_damage_ends_the_stream_where_it_stands(place):
 
 
 def test_an_event_of_several_packets_is_joined_only_once():
-    """Its parts are moved together where they stand, which must not happen ahead of time."""
+    """Its parts are joined in place, which must not happen ahead of time."""
     large = types.ROWS_QUERY_LOG_EVENT, b"\xff" + bytes(range(256)) * (1 << 17)
     parts = [*transaction(1, "a"), gtid(2), query("BEGIN"), large, *transaction(2, "b")[2:]]
     events = binlog(parts)

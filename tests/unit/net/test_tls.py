@@ -114,7 +114,7 @@ def serving(certificate, **limits):
 
 @contextlib.contextmanager
 def answering(context):
-    """Our end of a connection on whose other end somebody answers in TLS, or in clear without a context."""
+    """Our end of a connection whose other end answers in TLS, or in clear without a context."""
     ours, theirs = socket.socketpair()
 
     def answer():
@@ -177,7 +177,7 @@ def test_versions(server):
         spoken(Tls(TlsMode.REQUIRED, minimum_version="1.3"), old)
 
 
-def test_somebody_who_speaks_no_tls():
+def test_a_server_that_does_not_speak_tls():
     with pytest.raises(EngineError, match="broke off TLS"):
         spoken(Tls(TlsMode.REQUIRED), None)
 

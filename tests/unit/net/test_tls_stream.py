@@ -1,4 +1,4 @@
-"""TLS as a stream: records come in bunches, and its ends and failures where they belong."""
+"""TLS as a stream: several records at once, and its end and failures in order."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def test_records_of_many_pieces_are_handed_out_at_once(both_ends):
     assert buffer[: len(sent)] == sent
 
 
-def test_a_reset_connection_fails_behind_what_is_good(both_ends):
+def test_a_reset_connection_fails_after_the_valid_bytes(both_ends):
     stream, server = both_ends
     server.sendall(b"good")
-    # Bytes that nobody will read any more, so that closing resets the connection.
+    # Bytes that will not be read any more, so that closing resets the connection.
     stream.sendall(b"late")
     server.close()
     buffer = memoryview(bytearray(100))
@@ -100,7 +100,7 @@ def test_large_messages_are_sent_whole(both_ends):
 
 
 @pytest.mark.parametrize("orderly", [True, False])
-def test_the_end_comes_behind_everything_else(both_ends, orderly):
+def test_the_end_comes_after_everything_else(both_ends, orderly):
     stream, server = both_ends
     server.sendall(b"last")
     if orderly:
@@ -114,7 +114,7 @@ def test_the_end_comes_behind_everything_else(both_ends, orderly):
     assert stream.recv(100) == b""
 
 
-def test_a_damaged_record_fails_behind_what_is_good(both_ends):
+def test_a_damaged_record_fails_after_the_valid_bytes(both_ends):
     stream, server = both_ends
     server.sendall(b"good")
     with socket.socket(fileno=server.detach()) as plain:

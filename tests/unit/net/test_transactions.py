@@ -1,6 +1,6 @@
 """Where transactions begin and end, for the ways in which MySQL and MariaDB write them.
 
-Each stream is made by hand and put through batcher and decoder; `|` in its picture stands for an end.
+Each stream is made by hand and put through batcher and decoder; `|` in its picture marks an end.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def feed_without_end(reader: Batcher, stream: bytes):
     return reader.received(len(stream))
 
 
-def test_a_gtid_alone_is_no_transaction_yet():
-    """The connection is lost right behind a GTID: counting it as executed would lose its transaction."""
+def test_a_gtid_alone_is_not_a_transaction():
+    """The connection is lost right after a GTID: counting it as executed would lose its transaction."""
     events = binlog([gtid(1), BEGIN, TABLE, INSERT, xid(), gtid(2)])
     reader = batcher(gtid_set="")
     batches = list(feed_without_end(reader, packets_of(events)))
@@ -112,7 +112,7 @@ def test_a_damaged_table_map_is_not_asked_about():
         list(feed(Batcher(catalog, file=FILE, checksum_algorithm=1), bytes(stream), []))
 
 
-def test_a_size_that_lies_takes_no_memory():
+def test_a_wrong_size_takes_no_memory():
     reader = batcher()
     events = binlog([gtid(1)])
     lying = bytearray(packets_of([make_event(types.QUERY_EVENT, bytes(1000), 0, checksum=True)]))

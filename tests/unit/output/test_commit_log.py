@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.binlog.position import SourcePosition
 from engine.output import commit_log
-from engine.output.commit import Malformed, Summary
+from engine.output.commit import Summary
 from engine.output.commit_log import (
     Commit,
     CommitLog,
@@ -23,6 +23,9 @@ from engine.output.commit_log import (
     SchemaVersion,
 )
 from engine.output.files import table_folder
+from engine.output.log_json import Malformed
+from engine.output.schema_state import LoggedChange
+from tests.support.schema_changes import ORDERS, defined, learned
 
 SCHEMAS = [pa.schema([(f"column{n}", pa.int32())]) for n in range(1, 4)]
 
@@ -33,7 +36,7 @@ def short_segments(monkeypatch):
 
 
 def commit(version: int) -> Commit:
-    """A commit of one file; every fourth one changes the schema."""
+    """A commit of one file; every fourth one changes the schema, every third one the table's definition."""
     schema_version = version // 4 + 1
     arrow = SCHEMAS[schema_version % 3].serialize().to_pybytes()
     file = DataFile(
@@ -57,6 +60,9 @@ def commit(version: int) -> Commit:
         version * 10 + 10,
         1_700_000_000,
         {"zero_dates": 1},
+        (LoggedChange(version * 10, learned(defined(ORDERS, version // 3 + 1, "id"))),)
+        if version % 3 == 0
+        else (),
     )
 
 
@@ -80,6 +86,8 @@ def check(out: Path, last: int) -> None:
         summary = log.summary_at(last)
         assert summary.totals["shop", "orders"].rows == 10 * (last + 1)
         assert summary.counters == {"zero_dates": last + 1}
+        (definition,) = log.schema_state_at(last).changes()
+        assert definition.change.tables == (defined(ORDERS, last // 3 + 1, "id"),)
 
 
 def test_an_output_that_is_not_there_is_empty(tmp_path):
@@ -137,7 +145,7 @@ def test_a_reader_follows_the_writer(tmp_path):
 
 
 class Crash(BaseException):
-    """Stands for the process's end: nothing but the test catches it."""
+    """In place of the process's end: only the test catches it."""
 
 
 STEPS = ("open", "fsync", "rename", "unlink", "mkdir")
@@ -324,14 +332,14 @@ def entry_path(out: Path, version: int) -> Path:
     [
         (b'"format":1', b'"format":2', "format is 2"),
         (b'"version":1', b'"version":7', "holds commit 7"),
-        (b'"rows":10', b'"rows":"10"', "`rows` of DataFile is not of type int"),
-        (b'"rows":10,', b"", "`rows` of DataFile is missing"),
+        (b'"rows":10', b'"rows":"10"', r"Expected `int`, got `str` - at `\$.files\[0\].rows`"),
+        (b'"rows":10,', b"", r"missing required field `rows` - at `\$.files\[0\]`"),
         (b"shop.orders/0", b"../../etc/0", "not a data file of shop.orders"),
         (b"-0.arrow", b"-0.arrow/../../x", "not a data file of shop.orders"),
-        (b'"files":[', b'"files":{', "not valid JSON"),
-        (b'"position":{', b'"position":{"file":null,"x":{', "not valid JSON"),
-        (b'"gtid_set":null', b'"gtid_set":5', "`gtid_set` of SourcePosition"),
-        (b'"zero_dates":1', b'"zero_dates":null', "`counters`"),
+        (b'"files":[', b'"files":{', "JSON is malformed"),
+        (b'"position":{', b'"position":{"file":null,"x":{', "Input data was truncated"),
+        (b'"gtid_set":null', b'"gtid_set":5', r"at `\$.position.gtid_set`"),
+        (b'"zero_dates":1', b'"zero_dates":null', r"at `\$.counters\[...\]`"),
         (b'"last_seq"', b'"lost_seq"', "missing"),
     ],
 )
@@ -413,7 +421,7 @@ def test_fields_of_other_versions(old, new):
 
 
 def test_counters_are_not_optional():
-    with pytest.raises(Malformed, match="`counters` of Commit is missing"):
+    with pytest.raises(Malformed, match="missing required field `counters`"):
         Commit.from_json(ENTRY.replace(b'"counters"', b'"amounts"'))
 
 

@@ -1,4 +1,4 @@
-"""Slots of shared memory: lent, handed on, and given back once; frames wherever there is none."""
+"""Slots of shared memory: lent, passed on, and returned once; frames where there is none."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_slot_comes_back_with_the_acknowledgement(child: Child, file: SlotFile
         receive(3, MANY)
         sink.send(Ack(1, -1).pack())
 
-    # Behind the next one no slot is left to receive into, until the sink has taken the first batch.
+    # After the next one no slot is left to receive into, until the sink has taken the first batch.
     taking = threading.Thread(target=take_first)
     taking.start()
     sender.send([outgoing(3, sender, MANY)])

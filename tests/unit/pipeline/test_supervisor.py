@@ -1,4 +1,4 @@
-"""How a run ends when its processes do not do as they are told. The processes are stand-ins."""
+"""How a run ends when its processes misbehave. The processes are fakes."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def _begin(config: SinkConfig) -> None:
 
 
 def exits(config: DecoderConfig) -> None:
-    """Ends without a word."""
+    """Ends without a report."""
     os._exit(3)
 
 
 def killed(config: DecoderConfig) -> None:
-    """Has no time for a word."""
+    """Is killed before it can report."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -58,7 +58,7 @@ def kills_the_fork_server(config: DecoderConfig) -> None:
 
 
 def waits(config: NetworkConfig) -> None:
-    """Does nothing until it is told to leave."""
+    """Does nothing until it is asked to end."""
     run_child("network", config.reports_endpoint, _wait)
 
 
@@ -113,7 +113,7 @@ def standing_in(monkeypatch):
     return replace
 
 
-def test_a_sink_that_does_not_finish_is_no_good_end(standing_in, tmp_path):
+def test_a_sink_that_does_not_finish_is_a_failure(standing_in, tmp_path):
     standing_in(sink=stubborn, network=waits)
     outcome = run(tmp_path, stop=True)
     assert outcome.stopped
@@ -121,7 +121,7 @@ def test_a_sink_that_does_not_finish_is_no_good_end(standing_in, tmp_path):
     assert outcome.error.startswith("the sink process was killed by SIGKILL")
 
 
-def test_a_sink_that_is_killed_while_it_finishes_is_no_good_end(standing_in, tmp_path):
+def test_a_sink_that_is_killed_while_it_finishes_is_a_failure(standing_in, tmp_path):
     standing_in(sink=killed_while_leaving, network=waits)
     outcome = run(tmp_path, stop=True)
     assert outcome.error is not None and "the sink process was killed by SIGKILL" in outcome.error
@@ -136,7 +136,7 @@ def test_a_process_that_ends_without_a_word_ends_the_run(standing_in, tmp_path):
     )
 
 
-def test_nobody_waits_for_the_last_words_of_a_process_that_was_killed(standing_in, tmp_path, monkeypatch):
+def test_the_last_report_of_a_killed_process_is_not_waited_for(standing_in, tmp_path, monkeypatch):
     standing_in(decoder=killed, network=waits)
     monkeypatch.setattr(supervisor, "_LAST_REPORT_SECONDS", 60.0)
     outcome = run(tmp_path, stop=False)
@@ -144,14 +144,14 @@ def test_nobody_waits_for_the_last_words_of_a_process_that_was_killed(standing_i
     assert 0 < outcome.seconds < 60
 
 
-def test_a_fork_server_that_is_gone_is_no_fault_of_its_children(standing_in, tmp_path):
+def test_a_fork_server_that_is_gone_is_reported_as_the_cause(standing_in, tmp_path):
     standing_in(decoder=kills_the_fork_server, network=waits)
     outcome = run(tmp_path, stop=False)
     assert outcome.error is not None
     assert outcome.error.startswith("the process that all others are forked from is gone")
 
 
-def test_nobody_waits_for_results_that_nobody_takes(monkeypatch):
+def test_results_without_a_reader_are_not_waited_for(monkeypatch):
     monkeypatch.setattr(child, "_LINGER_MILLISECONDS", 60_000)
     with zmq.Context() as context, context.socket(zmq.PULL) as reports:
         sender = Child("sender", f"tcp://127.0.0.1:{reports.bind_to_random_port('tcp://127.0.0.1')}")

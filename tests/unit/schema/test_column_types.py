@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.binlog.table_definition import ColumnDefinition
+from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.schema.column_types import converted_type
 from tests.support.ddl import MARIADB_11, MYSQL_9, MYSQL_56, REFUSED, Followed, table_of
 
@@ -71,12 +71,22 @@ def test_a_database_gives_its_character_set():
     assert followed.columns(database="b")[0].collation == "utf8mb4_bin"
 
 
-def test_a_database_that_is_not_known_gives_none():
+def test_a_database_that_is_not_known_gives_no_character_set():
     followed = Followed()
     followed.run("CREATE TABLE elsewhere.t (x INT)")
-    followed.run("CREATE TABLE elsewhere.u (x CHAR)")
+    followed.run("CREATE TABLE elsewhere.u (x CHAR, y TEXT, z ENUM('a'))")
+    followed.run("CREATE TABLE elsewhere.v (x TEXT(300))")
+    followed.run("CREATE TABLE elsewhere.w (z ENUM('ä'))")
     assert followed.columns(database="elsewhere")
-    assert "character set" in (followed.model.doubt("elsewhere", "u") or "")
+    found = followed.model.find("elsewhere", "u")
+    assert found is not None
+    assert [(c.column_type, c.charset) for c in found.columns] == [
+        ("char(1)", UNKNOWN_CHARSET),
+        ("text", UNKNOWN_CHARSET),
+        ("enum('a')", UNKNOWN_CHARSET),
+    ]
+    for table in "vw":
+        assert "character set" in (followed.model.doubt("elsewhere", table) or "")
 
 
 @pytest.mark.parametrize(

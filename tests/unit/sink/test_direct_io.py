@@ -34,7 +34,7 @@ BATCHES = [batch_of(rows) for rows in (3, 30_000, 20_000, 5, 40_000)]
 
 
 def messages_in(memory: np.ndarray) -> list[memoryview]:
-    """As a decoder leaves them in a slot, one behind another."""
+    """As a decoder leaves them in a slot, one after the other."""
     arena, template = Arena(memory), MessageTemplate(SCHEMA)
     return [write_batch(arena, template, batch)[0].content.data for batch in BATCHES]
 
@@ -76,7 +76,7 @@ def writes_past_the_cache(folder: Path) -> bool:
 
 
 class Spy(DirectWriter):
-    """Tells how much was written past the page cache."""
+    """How much was written past the page cache."""
 
     total = 0
 
@@ -132,7 +132,7 @@ def test_a_write_that_stops_halfway_is_finished(tmp_path, monkeypatch, pages):
     check(written_file(tmp_path, messages_in(aligned())))
 
 
-def test_a_full_disk_is_no_reason_to_write_otherwise(tmp_path, monkeypatch):
+def test_a_full_disk_does_not_change_the_way_of_writing(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from engine.output.change_schema import to_file_batch, to_file_message, transit_schema
+from engine.output.change_schema import to_file_message, transit_schema
 from engine.pipeline.messages import TableResult
 from engine.sink.ipc_file import Block, Template
+from tests.support.batches import to_file_batch
 from tests.support.results import WIDER_COLUMNS, Rows, orders, result
 
 

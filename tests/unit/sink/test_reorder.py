@@ -1,4 +1,4 @@
-"""Results come out in the order of their numbers, whatever the order they went in."""
+"""Results are returned in the order of their numbers, in whatever order they arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sink as a real process, fed by hand over its sockets, and stopped in every way there is."""
+"""The sink as a real process, with results that the test sends, and stopped in every way."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ import numpy as np
 import pytest
 import zmq
 
+from engine.binlog.position import BinlogPosition
 from engine.output.commit_log import CommitLog
 from engine.output.files import OutputError
 from engine.output.folder import open_output, settled_output
 from engine.output.lock import output_lock
 from engine.output.reader import Changes
+from engine.output.schema_state import LoggedChange
 from engine.pipeline.messages import (
     Ack,
     Corruption,
@@ -31,14 +33,17 @@ from engine.pipeline.messages import (
     Result,
     SinkProgress,
     SinkReady,
+    StatementFacts,
     Usage,
     multipart,
 )
 from engine.pipeline.process_settings import SinkConfig
 from engine.pipeline.shared_slots import Slots
 from engine.pipeline.slot_file import SlotFile
+from engine.schema.changes import SchemaChange
 from engine.sink.process import run_sink
 from tests.support.results import Rows, end_of_stream, orders, result
+from tests.support.schema_changes import ORDERS, statement
 
 Body = TypeVar("Body")
 PATIENCE_MS = 30_000
@@ -198,6 +203,48 @@ def test_killed_at_any_moment_nothing_is_lost_or_doubled(out, tmp_path):
     assert only_listed_files_exist(out)
 
 
+def test_killed_at_any_moment_each_table_is_emptied_once(out, tmp_path):
+    """Each transaction is two batches; the first one ends with a statement that empties a table."""
+    total = 40
+
+    def batch(number: int, first: int) -> tuple[Result, list[bytes]]:
+        inside = number % 2 == 0
+        return result(
+            number - first,
+            [orders([number])],
+            ends=not inside,
+            resume=BinlogPosition("binlog.000001", 4 + 100 * (number + 1)),
+            schema_changes=(emptying(number),) if inside else (),
+            statement=StatementFacts(None, 1) if inside else None,
+        )
+
+    for round_number in range(4):
+        sockets = tmp_path / str(round_number)
+        sockets.mkdir()
+        with running(out, sockets) as sink:
+            position = sink.report(SinkReady).position
+            start = (position.position - 4) // 100 if position else 0
+            batches = [batch(number, start) for number in range(start, total)]
+            if round_number < 3:
+                sink.send(batches[: len(batches) // 2 + 1])
+                sink.wait_for_ack(lambda ack: ack.committed > 0)
+                os.kill(sink.process.pid, signal.SIGKILL)
+                assert sink.exitcode() == -signal.SIGKILL
+            else:
+                sink.send([*batches, end_of_stream(total - start)])
+                sink.done()
+    expected = [row for number in range(0, total, 2) for row in (number, None, number + 1)]
+    assert rows_of(out) == list(enumerate(expected, 1))
+    log = CommitLog(out)
+    committed = [logged for commit in log.range(0, log.latest_version()) for logged in commit.schema_changes]
+    assert committed == [LoggedChange(3 * n + 2, emptying(2 * n)) for n in range(total // 2)]
+    assert only_listed_files_exist(out)
+
+
+def emptying(number: int) -> SchemaChange:
+    return statement("TRUNCATE orders", position=4 + 100 * number, emptied=(ORDERS,))
+
+
 def replace_sequence(batch: tuple[Result, list[bytes]], sequence: int) -> tuple[Result, list[bytes]]:
     return replace(batch[0], sequence=sequence), batch[1]
 
@@ -221,7 +268,7 @@ FAILURES = (
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.message)
-def test_a_failure_in_the_stream_ends_it_after_what_is_good(out, tmp_path, failure):
+def test_a_failure_in_the_stream_ends_it_after_the_valid_results(out, tmp_path, failure):
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1])]), result(1, ends=False, failure=failure)])
         assert sink.failure() == failure
@@ -229,7 +276,7 @@ def test_a_failure_in_the_stream_ends_it_after_what_is_good(out, tmp_path, failu
     assert rows_of(out) == [(1, 1)]
 
 
-def test_a_bug_is_reported_and_leaves_nothing_half_written(out, tmp_path):
+def test_a_bug_is_reported_and_leaves_no_partial_output(out, tmp_path):
     header, _ = result(1, [orders([2])])
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1])]), (header, [b"no record batch"])])
@@ -312,7 +359,7 @@ def test_the_state_to_resume_from_waits_for_a_sink_that_is_going_down(out, tmp_p
         assert settled_output(out).commit == 0
 
 
-def test_a_second_writer_is_told_who_has_the_output(out, tmp_path):
+def test_a_second_writer_gets_the_name_of_the_first(out, tmp_path):
     with running(out, tmp_path) as sink:
         sink.report(SinkReady)
         with pytest.raises(OutputError) as error, output_lock(out, patience=0.2):
@@ -325,7 +372,7 @@ def test_a_second_writer_is_told_who_has_the_output(out, tmp_path):
 
 
 def test_memory_does_not_grow_with_a_transaction(out, tmp_path):
-    """300 MB in one transaction; the window of 16 batches stands for the network process's."""
+    """300 MB in one transaction; the window of 16 batches is in place of the network process's."""
     ids = range(60_000)
     header, frames = result(0, [Rows("shop", "orders", ids, range(1, 60_001))])
     size = sum(map(len, frames))

@@ -1,4 +1,4 @@
-"""The writer against a model: whatever comes and wherever it stops, whole transactions are there, once."""
+"""The writer against a model: after any results and any stop, each complete transaction is there once."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_commit_is_due_after_the_interval_or_the_bytes(tmp_path):
 def test_a_position_without_rows_is_committed_now_and_then(tmp_path):
     writer = open_writer(tmp_path)
     writer.take(*result(0), now=0.0)
-    assert writer.due_in(0.0) == 1.0  # The very first position, from which a restart goes on.
+    assert writer.due_in(0.0) == 1.0  # The very first position, from which a restart continues.
     writer.finish()
     writer.take(*result(1), now=20.0)
     writer.take(*result(2), now=25.0)
@@ -214,7 +214,7 @@ def test_gtids_grow_with_transactions_that_end(tmp_path):
 
 
 def test_gtids_of_what_was_dropped(tmp_path):
-    """One that nobody is sure of counts if it is the next one; else the set is not known for a while."""
+    """A doubtful one counts if it is the next one; else the set is not known for a while."""
     loaded = UUID.replace("3", "4")
     writer = open_writer(tmp_path)
     writer.take(*result(0, gtid_set=f"{UUID}:1-4,{loaded}:1-3"), now=0.0)

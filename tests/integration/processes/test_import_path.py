@@ -1,4 +1,4 @@
-"""No process of the engine takes a module from the current folder, which may be anybody's."""
+"""No process of the engine imports a module from the current folder, which another user may control."""
 
 from __future__ import annotations
 

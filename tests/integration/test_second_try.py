@@ -60,7 +60,7 @@ def test_all_pass_at_once(tmp_path: Path):
     assert lines[-1].startswith("1 passed")
 
 
-def test_what_passes_only_then_is_named_behind_the_closing_line(tmp_path: Path, options: tuple[str, ...]):
+def test_what_passes_only_then_is_named_after_the_closing_line(tmp_path: Path, options: tuple[str, ...]):
     status, lines = twice(tmp_path, SOUND + FLAKY, *options)
     assert status == 0
     assert lines[-2].startswith("1 passed")

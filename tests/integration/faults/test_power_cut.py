@@ -145,7 +145,7 @@ class PowerCuts:
         self.folder = ObservedFolder(out.parent)
 
     def during(self, work: Callable[[], None], meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Do `work`; `meanwhile` stands for another process, and is called between any two steps."""
+        """Do `work`; `meanwhile` acts as another process, and is called between any two steps."""
 
         def between_steps() -> None:
             self._take()

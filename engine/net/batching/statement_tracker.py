@@ -1,0 +1,118 @@
+"""Follows the stream's statements: what they change in the definitions and rows of tables.
+
+The receive kernel returns for each statement that may define, drop or empty a table, first before it is in
+the index, and again after that. A batch ends with every statement that changes a table that was there before
+it, so that each batch has one definition for a table, and its rows come before the statement's effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from engine.binlog.event_positions import start_position
+from engine.binlog.events import decode_event
+from engine.binlog.events.statements import Query
+from engine.binlog.format_description import FormatDescription
+from engine.binlog.position import BinlogPosition
+from engine.net.batching.cutter import Cutter
+from engine.net.batching.event_filter import EventFilter
+from engine.net.batching.outgoing_batch import OutgoingBatch
+from engine.net.batching.receive_buffer import ReceiveBuffer
+from engine.net.batching.schema_follower import SchemaFollower
+from engine.net.batching.stream_format import StreamFormat
+from engine.net.batching.stream_state import StreamState
+from engine.net.batching.table_book import TableBook
+from engine.pipeline.messages import Dropped
+from engine.schema.changes import SchemaChange
+
+
+class StatementTracker:
+    """Has `schema` execute the statements, and cuts batches after them.
+
+    Without it every statement may have changed every table.
+    """
+
+    def __init__(
+        self,
+        schema: SchemaFollower | None,
+        tables: EventFilter,
+        book: TableBook,
+        cutter: Cutter,
+        buffer: ReceiveBuffer,
+        state: StreamState,
+        stream_format: StreamFormat,
+    ) -> None:
+        self._schema = schema
+        self._filter = tables
+        self._book = book
+        self._cutter = cutter
+        self._buffer = buffer
+        self._state = state
+        self._format = stream_format
+        self._change: SchemaChange | None = None
+
+    def read(self, event: bytes) -> None:
+        """The statement at the cursor. Raises `EventError` if it is malformed."""
+        self._change = self._execute(event, self._format.description)
+        self._state.read_statement()
+
+    def read_compressed(self, event: bytes) -> None:
+        """A statement in the compressed transaction at the cursor, such as CREATE TABLE … SELECT."""
+        change = self._execute(event, self._format.description.without_checksums())
+        if change is not None and self._schema is not None:
+            self._schema.note(self._of_wanted(change))
+            self._book.forget({str(each.name) for each in change.tables})
+
+    def indexed(self) -> Iterator[OutgoingBatch]:
+        """The statement that was read is the last event in the index."""
+        change, self._change = self._change, None
+        if self._schema is None:
+            self._book.forget_all()
+            return
+        # The server may be able to prove after the statement what it could not prove before.
+        self._book.forget(self._schema.numbered)
+        self._schema.numbered.clear()
+        if change is None:
+            return
+        if self._state.boundary.rows != self._state.count:
+            # The transactions before this one are not concerned.
+            yield from self._cutter.finished()
+        self._schema.note(self._of_wanted(change))
+        self._book.forget({str(each.name) for each in change.tables})
+        if change.changes_rows or any(each.version > 1 for each in change.tables):
+            yield from self._cutter.after_statement()
+
+    def lose(self, dropped: Dropped) -> None:
+        """Events were dropped, and with them perhaps statements that changed any table."""
+        self._book.forget_all()
+        if self._schema is not None:
+            reason = f"the {dropped.what} at position {dropped.start} was dropped as corrupt"
+            self._schema.lose_statements(reason)
+
+    def _execute(self, event: bytes, description: FormatDescription) -> SchemaChange | None:
+        if self._schema is None:
+            return None
+        query = decode_event(event, description).body
+        assert isinstance(query, Query)
+        return self._schema.execute(query, description.server_version, self._position())
+
+    def _position(self) -> BinlogPosition:
+        start, size = self._state.event.start, self._state.event.stop - self._state.event.start
+        position = start_position(self._buffer.data, start, size, self._state.position)
+        return BinlogPosition(self._cutter.file, int(position))
+
+    def _of_wanted(self, change: SchemaChange) -> SchemaChange:
+        """The change with the rows of wanted tables only; all definitions stay, since tables are renamed."""
+        wants = self._filter.wants
+        emptied = (each for each in change.emptied if not each.table or wants(each.database, each.table))
+        rewritten = {each for each in change.rewritten if wants(each.database, each.table)}
+        # A wanted table that was renamed from an unwanted one: its rows are not in the output.
+        rewritten |= {
+            each.name
+            for each in change.tables
+            if each.renamed_from is not None
+            and wants(each.name.database, each.name.table)
+            and not wants(each.renamed_from.database, each.renamed_from.table)
+        }
+        return replace(change, emptied=tuple(emptied), rewritten=tuple(sorted(rewritten, key=str)))

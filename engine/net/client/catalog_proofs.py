@@ -1,0 +1,144 @@
+"""Proves table definitions with the server's information_schema.
+
+The server answers with the current definition of the table, and the table map may be old. So an answer is
+compared with the table map column by column, and used only if it is valid at the table map's position: no
+statement from there to the end of the binlog, determined after the answer, may have changed the table.
+
+That is sufficient because a server shows a new definition only when its statement is in the binlog. MariaDB,
+and MySQL before 8.0, write the statement while they hold the table's metadata lock, for which
+information_schema waits. MySQL 8.0 and later commit it in the transaction that changes the data dictionary,
+and so write it before the change is readable; only a table whose engine has no atomic DDL (MyISAM) may show
+its new columns an instant earlier. Statements that a server does not log (sql_log_bin=0) are not detected.
+
+A second query would prove nothing more: a statement stays in the binlog, and a later answer is only newer.
+But an answer that is valid from a position to the end is valid for all table maps between, and is learned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Mapping
+
+from engine.binlog.position import BinlogPosition
+from engine.binlog.table_definition import TableDefinition
+from engine.binlog.table_map import TableMap
+from engine.errors import EngineError
+from engine.net.batching.stream_position import StreamPosition
+from engine.net.client import server_queries
+from engine.net.client.side_connection import SideConnection
+from engine.net.client.statements_ahead import StatementsAhead
+from engine.net.client.table_columns import (
+    database_collations,
+    describe_table,
+    describe_tables,
+    user_tables,
+)
+from engine.pipeline.process_settings import ServerSource
+
+_TABLES_PER_QUERY = 500
+
+
+class CatalogProofs:
+    """Implements `engine.net.batching.schema_follower.Proofs`.
+
+    `here`: the stream's binlog position. Each table map passed in is at or after it, without a statement in
+    between that may define a table. `ahead` reads the same server's binlog.
+    """
+
+    def __init__(
+        self,
+        origin: ServerSource,
+        side: SideConnection,
+        ahead: StatementsAhead,
+        here: Callable[[], StreamPosition],
+    ) -> None:
+        self._origin = origin
+        self._side = side
+        self._ahead = ahead
+        self._here = here
+
+    def prove(self, table_map: TableMap) -> TableDefinition | str:
+        """The definition, or why it is not certain, in words. Raises `EngineError` if the server is lost."""
+        here = self._here()
+        database, table = table_map.database, table_map.table
+        found = self._side.ask(lambda connection: describe_table(connection, database, table))
+        doubt = _misfit(table_map, found)
+        if doubt is None:
+            self._ahead.read(here, self._end())
+            doubt = self._change(database, table, here)
+        if doubt is not None or found is None:
+            return f"the table was altered or dropped after this event was written: {doubt}"
+        return found
+
+    def prove_ahead(self, table_maps: Mapping[int, TableMap]) -> dict[int, TableDefinition]:
+        """The same for many tables with one query per database, without those that are not certain."""
+        here = self._here()
+        fitting: dict[int, TableDefinition] = {}
+        for database in {each.database for each in table_maps.values()}:
+            maps = {key: each for key, each in table_maps.items() if each.database == database}
+            found = self._tables(database, {each.table for each in maps.values()})
+            for key, each in maps.items():
+                if _misfit(each, found.get(each.table)) is None:
+                    fitting[key] = found[each.table]
+        if fitting:
+            self._ahead.read(here, self._end())
+        return {
+            key: definition
+            for key, definition in fitting.items()
+            if self._change(definition.database, definition.table, here) is None
+        }
+
+    def definitions_since(
+        self, position: BinlogPosition, wants: Callable[[str, str], bool]
+    ) -> list[TableDefinition]:
+        """The definitions of all wanted tables that no statement after `position` may have changed.
+
+        Raises `EngineError` if the server cannot be asked.
+        """
+        tables = self._side.ask(user_tables)
+        found: list[TableDefinition] = []
+        for database, names in tables.items():
+            wanted = [name for name in names if wants(database, name)]
+            for first in range(0, len(wanted), _TABLES_PER_QUERY):
+                found += self._tables(database, wanted[first : first + _TABLES_PER_QUERY]).values()
+        here = StreamPosition(position.file, position.position, position.position)
+        self._ahead.read(here, self._end())
+        return [each for each in found if self._change(each.database, each.table, here) is None]
+
+    def databases(self) -> dict[str, str]:
+        """The default collation of each database that no statement may have changed since the stream's place.
+
+        Raises `EngineError` if the server is lost.
+        """
+        here = self._here()
+        found = self._side.ask(database_collations)
+        self._ahead.read(here, self._end())
+        return {name: each for name, each in found.items() if self._change(name, "", here) is None}
+
+    def _tables(self, database: str, tables: Collection[str]) -> dict[str, TableDefinition]:
+        """The definitions by table name, for the tables that the server shows."""
+        with contextlib.suppress(EngineError):
+            return self._side.ask(lambda connection: describe_tables(connection, database, tables))
+        return {}
+
+    def _end(self) -> BinlogPosition | None:
+        """The current end of the server's binlog; None if it cannot be queried."""
+        if self._origin.semi_sync:
+            # The query needs the binlog's lock, which a commit may hold until this process acknowledges it.
+            return None
+        return self._side.ask(server_queries.known_end)
+
+    def _change(self, database: str, table: str, here: StreamPosition) -> str | None:
+        """The statement that may have changed the table since, as text; None if there is none."""
+        change = self._ahead.change_of(database, table, here)
+        if change is None:
+            return None
+        at = change.position
+        return f"the event at {at.file} position {at.position} may have changed it: {change.what}"
+
+
+def _misfit(table_map: TableMap, found: TableDefinition | None) -> str | None:
+    """Why the catalog's columns cannot be those of the table map, as text; None if they match."""
+    if found is None:
+        return "the server does not have the table any more"
+    return table_map.mismatch(found.columns)

@@ -1,0 +1,78 @@
+"""The JSON of the commit log: one record per line, whose keys are the field names.
+
+What is read from disk is checked field by field (`engine.records`), so that a damaged log gives an error and
+never a wrong file name. Definitions are many and their fields are mostly defaults, so those are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypeVar
+
+from engine.records import Misfit, from_json, json_text, to_json
+
+FORMAT = 1
+"""Version of the log's layout; a reader refuses any other."""
+
+_Record = TypeVar("_Record")
+
+
+class Malformed(ValueError):
+    """JSON that is not a valid log record; says what is wrong with it, not where it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    format: Any = None
+
+
+def to_line(record: object, *, sparse_field: str | None = None) -> bytes:
+    """A record as one line, without the line break.
+
+    `sparse_field`: a list of records that is left out if it is empty, as are their fields' default values.
+    """
+    further: dict[str, Any] = {"format": FORMAT}
+    if sparse_field is not None and (records := getattr(record, sparse_field)):
+        further = {sparse_field: _sparse(records), **further}
+    return to_json(record, further, without=sparse_field)
+
+
+def from_line(record: type[_Record], line: bytes) -> _Record:
+    """The record of a line that `to_line` made. Raises `Malformed`."""
+    written = _read(_Format, line).format
+    if written != FORMAT:
+        raise Malformed(
+            f"its format is {written!r} and this version of binlog-engine reads format {FORMAT}; "
+            "use the version that wrote it, or a newer one"
+        )
+    return _read(record, line)
+
+
+def sparse_text(records: Iterable[object]) -> bytes:
+    """A list of records as part of a line: without the fields that have their default value."""
+    return json_text([_sparse(record) for record in records])
+
+
+def from_sparse_text(record: type[_Record], text: bytes) -> list[_Record]:
+    """The records of a text that `sparse_text` made. Raises `Malformed`."""
+    # mypy cannot know that a list of a class given at run time is a type.
+    return _read(list[record], text)  # type: ignore[valid-type]
+
+
+def _sparse(value: Any) -> Any:
+    if is_dataclass(value):
+        # A field without a default has `MISSING` here, which is no value of any field.
+        return {
+            field.name: _sparse(item)
+            for field in fields(value)
+            if (item := getattr(value, field.name)) != field.default
+        }
+    return [_sparse(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def _read(record: type[_Record], text: bytes) -> _Record:
+    try:
+        return from_json(record, text)
+    except Misfit as error:
+        raise Malformed(str(error)) from error

@@ -1,0 +1,45 @@
+"""Finds a table of an output by the name that a user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from engine.errors import EngineError
+from engine.output.commit_log import CommitLog
+from engine.schema.changes import TableName
+
+_SHOWN = 20
+"""Names in a message."""
+
+
+def known_tables(log: CommitLog, commit: int) -> list[TableName]:
+    """Every table that has rows or a definition up to `commit`, in alphabetical order.
+
+    Raises `CommitLogError`.
+    """
+    summary = log.summary_at(commit)
+    with_rows = {TableName(*key) for key in summary.totals if key != ("", "")}
+    changes = (entry.change for entry in log.schema_state_at(commit).changes())
+    defined = {table.name for change in changes for table in change.tables}
+    return sorted(with_rows | defined, key=str)
+
+
+def find_table(log: CommitLog, commit: int, given: str) -> TableName:
+    """The table `database.table`. Raises `EngineError` if there is none, with the most similar name."""
+    names = known_tables(log, commit)
+    for name in names:
+        if str(name) == given:
+            return name
+    raise EngineError(
+        f"there is no table {given} in {log.out} up to commit {commit}: {_instead(given, names)}"
+    )
+
+
+def _instead(given: str, names: Iterable[TableName]) -> str:
+    shown = [str(name) for name in names]
+    # Names of other case are near, too.
+    folded = {name.lower(): name for name in shown}
+    for near in get_close_matches(given.lower(), folded, n=1):
+        return f"did you mean {folded[near]}?"
+    return f"it has {', '.join(shown[:_SHOWN]) + (' and more' if len(shown) > _SHOWN else '') or 'none'}"

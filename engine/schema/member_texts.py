@@ -1,0 +1,49 @@
+"""Members of ENUM and SET in character sets: which characters are lost, and what CONVERT TO makes of them.
+
+Servers store members in the column's character set. CONVERT TO CHARACTER SET keeps their bytes, so that
+members beyond ASCII become other texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine.binlog.texts import decode_charset, encode_text
+from engine.errors import EngineError
+from engine.schema.collations import BINARY
+
+_WIDE = frozenset({"ucs2", "utf16", "utf16le", "utf32", "swe7"})
+"""Character sets in which ASCII has other bytes."""
+_LAST_OF_BASIC_PLANE = "\uffff"
+
+
+class MemberError(EngineError):
+    """What a server makes of the members is not known."""
+
+
+def stored_members(members: Iterable[str], charset: str) -> tuple[str, ...]:
+    """The members as a column of the character set has them, `?` for others. Raises `MemberError`."""
+    return tuple(_stored(member, charset) for member in members)
+
+
+def converted_members(members: Iterable[str], old: str, new: str) -> tuple[str, ...]:
+    """The members after CONVERT TO CHARACTER SET. Raises `MemberError`."""
+    return tuple(_converted(member, old, new) for member in members)
+
+
+def _stored(member: str, charset: str) -> str:
+    if member.isascii() and charset != "swe7":
+        return member
+    if charset == BINARY:
+        raise MemberError("it has members of ENUM or SET that are not text")
+    basic = "".join("?" if character > _LAST_OF_BASIC_PLANE else character for character in member)
+    text = decode_charset(encode_text(basic, charset), charset)
+    if text is None:
+        raise MemberError(f"the member {member!r} in the character set {charset}")
+    return text
+
+
+def _converted(member: str, old: str, new: str) -> str:
+    if old == new or (member.isascii() and "\\" not in member and not {old, new} & _WIDE):
+        return member
+    raise MemberError(f"what becomes of the member {member!r} from {old} in {new}")

@@ -1,0 +1,62 @@
+"""The schema changes of the next commit, each with the `_seq` at which it takes effect.
+
+They are collected with the rows: those of an open transaction are kept apart until it ends, and dropped with
+it. A statement that is the last event of its batch takes effect after the batch's rows. What was learned
+takes effect before them, and so does any other statement: it creates a table, of which there were no rows.
+"""
+
+from __future__ import annotations
+
+from engine.errors import EngineError
+from engine.output.schema_state import LoggedChange
+from engine.pipeline.messages import Result
+from engine.schema.changes import SchemaChange
+
+
+class SchemaChanges:
+    """Those of kept transactions, and of the open one."""
+
+    def __init__(self) -> None:
+        self._kept: list[LoggedChange] = []
+        self._open: list[LoggedChange] = []
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self._kept)
+
+    def add(self, changes: tuple[SchemaChange, ...], seq: int) -> None:
+        """Changes that take effect after this `_seq`."""
+        self._open += [LoggedChange(seq, change) for change in changes]
+
+    def keep(self) -> None:
+        """A transaction has ended."""
+        self._kept += self._open
+        self._open.clear()
+
+    def drop(self) -> None:
+        """Drop the open transaction's."""
+        self._open.clear()
+
+    def seal(self) -> tuple[LoggedChange, ...]:
+        """Those to commit, which are not kept here any longer."""
+        sealed = tuple(self._kept)
+        self._kept.clear()
+        return sealed
+
+
+def divided(result: Result) -> tuple[tuple[SchemaChange, ...], tuple[SchemaChange, ...]]:
+    """The batch's changes that take effect before its rows, and those that do after them.
+
+    Raises `EngineError` if a statement that empties tables is not the batch's last event.
+    """
+    changes = result.status.schema_changes
+    statements = [number for number, change in enumerate(changes) if change.source == "statement"]
+    first_after = len(changes) if result.statement is None else statements[-1]
+    before, after = changes[:first_after], changes[first_after:]
+    for change in before:
+        if change.emptied:
+            raise EngineError(
+                f"the statement at {change.position} empties tables and is not the last event of batch "
+                f"{result.sequence}: this is a bug, please report it"
+            )
+    return before, after

@@ -1,0 +1,102 @@
+"""Computes a table's rows from an output: its change rows, and what statements did to it in between.
+
+The read with `currentColumns` gives the change rows since the table was created or last emptied, with its
+present columns: renamed columns and tables are followed, values have the newest type, and rows from before a
+column was added have its default. `replay` then needs only the key. A table whose primary key changed is
+replayed in phases, one for each key; the rows that one leads to are the snapshot that the next begins with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from engine.errors import EngineError
+from engine.spark.options import Options
+from engine.spark.replay import column, rows_after
+from engine.spark.selection import Selection
+from engine.spark.table_rows import TableRows
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Rows with `after` < `_seq` <= `until`, during which the table had one key."""
+
+    keys: Sequence[str]
+    after: int
+    until: int
+
+
+def replay_table(
+    spark: SparkSession,
+    out: Path | str,
+    table: str,
+    *,
+    at: int | datetime | str | None = None,
+    keys: Sequence[str] | None = None,
+    partial_images: bool = False,
+    allow_rewritten: bool = False,
+) -> DataFrame:
+    """The rows of `table` (`database.table`), as `SELECT *` shows them after the last commit in `out`.
+
+    `at` is an earlier commit, by number or by time (ISO 8601; UTC without an offset). `keys` are the columns
+    of a key if the table has no primary key; without both, equal rows are counted. `partial_images` is as in
+    `replay`. The output must contain the table's rows from the first one on.
+
+    Raises `EngineError` if a statement changed rows without row events (`allow_rewritten` accepts it), if the
+    columns of some rows are not known, and if `vacuum` removed the first rows.
+    """
+    place = {} if at is None else _ending(at)
+    options = {"path": str(out), "tables": table, "currentColumns": "true", **place}
+    selection = Selection(Options.parse(options))
+    last = selection.last()
+    rows = selection.table_rows(last)
+    rows.check_complete(allow_rewritten=allow_rewritten)
+    rows.files(0)  # Checks that the columns of all rows are known, before Spark plans the query.
+    reader = spark.read.format("binlog").option("tables", table).option("currentColumns", "true")
+    changes = reader.option("endingCommit", str(last)).load(str(out))
+    state = _replayed(changes.where("_change_type != 'truncate'"), _phases(rows, keys), partial_images)
+    return state.select(*map(column, rows.shown_names))
+
+
+def _phases(rows: TableRows, keys: Sequence[str] | None) -> list[Phase]:
+    """The keys that the table had, or only `keys`. Raises `EngineError` for an unknown column."""
+    phases = [
+        Phase([rows.names[index] for index in key], after, until) for key, after, until in rows.eras.phases()
+    ]
+    if keys is None:
+        return phases
+    for name in keys:
+        if name not in rows.names:
+            raise EngineError(
+                f"there is no column `{name}` in {rows.name}: the columns are {', '.join(rows.names)}"
+            )
+    return [Phase(keys, phases[0].after if phases else 0, phases[-1].until if phases else 0)]
+
+
+def _replayed(changes: DataFrame, phases: Sequence[Phase], partial_images: bool) -> DataFrame:
+    state: DataFrame | None = None
+    for phase in phases:
+        begun = changes
+        if len(phases) > 1:
+            begun = changes.where(F.col("_seq").between(phase.after + 1, phase.until))
+        if state is not None:
+            begun = begun.unionByName(_snapshot(state, phase.after), allowMissingColumns=True)
+        state = rows_after(begun, phase.keys, partial_images=partial_images and bool(phase.keys))
+    return changes.limit(0) if state is None else state
+
+
+def _ending(at: int | datetime | str) -> dict[str, str]:
+    if isinstance(at, int):
+        return {"endingCommit": str(at)}
+    return {"endingTimestamp": at if isinstance(at, str) else at.isoformat()}
+
+
+def _snapshot(state: DataFrame, seq: int) -> DataFrame:
+    """The rows as change rows that come before all rows after `seq`."""
+    return state.withColumns({"_change_type": F.lit("snapshot"), "_seq": F.lit(seq)})

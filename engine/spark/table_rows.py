@@ -1,0 +1,201 @@
+"""The rows of one table for a read with `currentColumns`: those that its present rows come from.
+
+The schema history gives the table's eras (`eras`). Each file of an era is read with its own columns, and a
+view names them as the table's definition does at the last commit; rows from before a column was added get its
+default. So only rows of files, never the schema versions, have to agree in anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from engine.errors import EngineError
+from engine.output.change_schema import METADATA_FIELDS, own_name
+from engine.output.column_types import plain_type
+from engine.output.commit_log import CommitLog, DataFile
+from engine.output.reader import open_data_file
+from engine.output.schema_history import schema_history
+from engine.output.table_names import find_table
+from engine.spark.definition_types import arrow_type, value_of
+from engine.spark.eras import Era, TableEras, described, table_eras
+from engine.spark.schema import query_schema
+from engine.spark.tasks import View
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows of a file in one era."""
+
+    commit: int
+    file: DataFile
+    era: Era
+    schema: pa.Schema
+
+
+class TableRows:
+    """The change rows up to the commit `last` that the rows of a table at that commit come from.
+
+    Raises `EngineError` if there is no such table at `last`, or its definition is not certain.
+    """
+
+    def __init__(self, log: CommitLog, table: str, last: int) -> None:
+        self._log = log
+        self._last = last
+        self.name = find_table(log, last, table)
+        history = schema_history(
+            log.out, self.name.database, self.name.table, last_commit=last, follow_renames=True
+        )
+        self.eras: TableEras = table_eras(self.name, history, log.read(last).last_seq)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the table's columns in the result, hidden ones included."""
+        return tuple(own_name(column.name) for column in self.eras.definition.columns)
+
+    @property
+    def shown_names(self) -> list[str]:
+        """The names of the columns that `SELECT *` shows."""
+        columns = self.eras.definition.columns
+        return [name for name, column in zip(self.names, columns, strict=True) if column.visible]
+
+    def schema(self, columns: Sequence[str] | None) -> pa.Schema:
+        """The schema of the rows, or of `columns`. Raises `EngineError` like `files`."""
+        fields = list(map(pa.field, self.names, self._types))
+        own = pa.schema([*fields, *METADATA_FIELDS])
+        return query_schema({(self.name.database, self.name.table, 1): own}, columns)
+
+    def files(self, first: int) -> tuple[list[DataFile], dict[str, tuple[View, ...]]]:
+        """The files of the commits from `first` on that contain such rows, and their views, by path.
+
+        Raises `EngineError` for rows of which it is not known which columns they have.
+        """
+        files: dict[str, DataFile] = {}
+        views: dict[str, tuple[View, ...]] = {}
+        for part in self._parts:
+            if part.commit >= first:
+                path = part.file.path
+                files[path] = part.file
+                views[path] = (*views.get(path, ()), self._view(part.era))
+        return list(files.values()), views
+
+    def check_complete(self, *, allow_rewritten: bool) -> None:
+        """Raise `EngineError` if these rows do not lead to the table's rows.
+
+        With `allow_rewritten`, statements that changed rows without row events are accepted.
+        """
+        start, oldest = self.eras.start, self._log.oldest_version()
+        if oldest and (start is None or start.commit < oldest):
+            first_name = self.eras.eras[0].table if self.eras.eras else self.name
+            removed = self._log.summary_at(oldest - 1).totals
+            if (first_name.database, first_name.table) in removed:
+                raise EngineError(
+                    f"the first change rows of {self.name} were removed from {self._log.out} with the "
+                    f"commits before {oldest}, so the others do not lead to its rows: take a snapshot of the "
+                    "table"
+                )
+        if self.eras.rewritten and not allow_rewritten:
+            raise EngineError(
+                f"rows of {self.name} were changed without row events by "
+                f"{described(self.eras.rewritten[-1])}, so its change rows do not lead to its rows: take a "
+                "snapshot of the table, or accept the difference with allow_rewritten=True"
+            )
+
+    @cached_property
+    def _parts(self) -> list[_Part]:
+        """All rows, in order, by file and era. Raises `EngineError`."""
+        schemas = self._log.schemas_at(self._last)
+        parts = []
+        for commit, file in self._files():
+            schema = schemas[file.database, file.table, file.schema_version]
+            for era in self.eras.eras:
+                if _may_have_rows(file, era):
+                    part = _Part(commit, file, era, schema)
+                    self._check(part)
+                    parts.append(part)
+        return parts
+
+    def _files(self) -> Iterator[tuple[int, DataFile]]:
+        """The files of the table, under any of its names, since its start, with their commits."""
+        names = {(era.table.database, era.table.table) for era in self.eras.eras}
+        start, oldest = self.eras.start, self._log.oldest_version()
+        for commit in self._log.range(oldest if start is None else max(start.commit, oldest), self._last):
+            for file in commit.files:
+                if (file.database, file.table) in names:
+                    yield commit.version, file
+
+    def _check(self, part: _Part) -> None:
+        """Raise `EngineError` if the rows lack a column, or its name is not known."""
+        names = part.era.names
+        if names is None and self._has_rows(part):
+            assert self.eras.unlinked is not None
+            raise EngineError(
+                f"it is not known which columns of {self.name} the rows up to `_seq` {part.era.until} have, "
+                f"because of {described(self.eras.unlinked)}: take a snapshot of the table"
+            )
+        for name in names or ():
+            if name is not None and part.schema.get_field_index(own_name(name)) < 0 and self._has_rows(part):
+                raise EngineError(
+                    f"rows of {self.name} up to `_seq` {part.era.until} lack the column `{name}`: they were "
+                    f"written with {', '.join(_own_names(part.schema))}, before its name was known; "
+                    "take a snapshot of the table"
+                )
+
+    def _has_rows(self, part: _Part) -> bool:
+        """Whether the file really has rows of the era, and not only rows before and after it."""
+        file, era = part.file, part.era
+        if era.after < file.first_seq <= era.until or era.after < file.last_seq <= era.until:
+            return True
+        with open_data_file(self._log.out / file.path) as reader:
+            for index in range(reader.num_record_batches):
+                numbers = reader.get_batch(index).column("_seq").to_numpy()
+                if bool(np.any((numbers > era.after) & (numbers <= era.until))):
+                    return True
+        return False
+
+    @cached_property
+    def _types(self) -> list[pa.DataType]:
+        """The newest type of each column in the output; of the definition if no row has the column."""
+        types: list[pa.DataType | None] = [None] * len(self.names)
+        for part in reversed(self._parts):
+            for index, name in enumerate(part.era.names or ()):
+                if types[index] is None and name is not None:
+                    position = part.schema.get_field_index(own_name(name))
+                    types[index] = plain_type(part.schema.field(position).type) if position >= 0 else None
+        columns = self.eras.definition.columns
+        return [known or arrow_type(column) for known, column in zip(types, columns, strict=True)]
+
+    @cached_property
+    def _filled(self) -> list[Any]:
+        """The value of each column in rows from before it was added."""
+        return [
+            None if text is None else value_of(text, column, data_type)
+            for text, column, data_type in zip(
+                self.eras.filled, self.eras.definition.columns, self._types, strict=True
+            )
+        ]
+
+    def _view(self, era: Era) -> View:
+        names: dict[str, str] = {}
+        constants: dict[str, Any] = {}
+        for own, filled, name in zip(self.names, self._filled, era.names or (), strict=False):
+            if name is None:
+                constants[own] = filled
+            else:
+                names[own_name(name)] = own
+        return View(era.after, era.until, names, constants)
+
+
+def _may_have_rows(file: DataFile, era: Era) -> bool:
+    is_of_table = (file.database, file.table) == (era.table.database, era.table.table)
+    return is_of_table and file.last_seq > era.after and file.first_seq <= era.until
+
+
+def _own_names(schema: pa.Schema) -> list[str]:
+    metadata = {field.name for field in METADATA_FIELDS}
+    return [f"`{name}`" for name in schema.names if name not in metadata]

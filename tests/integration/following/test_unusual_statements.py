@@ -1,0 +1,119 @@
+"""Statements that are not logged, that concern other objects, or that change rows without row events.
+
+All of it happens before an engine reads any of it, on servers that write no column names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.output.commit_log import CommitLog
+from engine.output.reader import Changes
+from engine.output.schema_history import rewritten_tables
+from engine.schema.changes import TableName
+from tests.servers import FLAVORS, Server
+from tests.support.engine_run import assert_one_sentence, command_line, drain, end_of_binlog, run_command
+
+pytestmark = pytest.mark.server
+
+DATABASE = "unusual"
+
+
+@pytest.fixture(scope="module", params=FLAVORS)
+def server(request: pytest.FixtureRequest, shared_server: Callable[[str], Server]) -> Iterator[Server]:
+    server = shared_server(request.param)
+    server.execute(f"CREATE DATABASE {DATABASE}")
+    yield server
+    server.execute(f"DROP DATABASE {DATABASE}")
+
+
+def rows_of(out: Path, table: str) -> list[dict[str, Any]]:
+    """Each row by the names that it came with."""
+    found = Changes(out).read(DATABASE, table).sort_by("_seq").to_pylist()
+    return [
+        {name: value for name, value in row.items() if name[0] != "_" and value is not None} for row in found
+    ]
+
+
+def executed(server: Server, *statements: str) -> str:
+    """Execute them in one session; returns the position before them."""
+    start = "{}:{}".format(*end_of_binlog(server))
+    server.execute(f"USE {DATABASE}", *statements)
+    return start
+
+
+def test_a_column_that_an_unlogged_statement_adds(server: Server, tmp_path: Path) -> None:
+    """The table map shows it, and the server proves the definition."""
+    start = executed(
+        server,
+        "CREATE TABLE unlogged (id INT PRIMARY KEY, a VARCHAR(10))",
+        "INSERT INTO unlogged VALUES (1, 'x')",
+        "SET sql_log_bin = 0",
+        "ALTER TABLE unlogged ADD b INT",
+        "SET sql_log_bin = 1",
+        "INSERT INTO unlogged VALUES (2, 'y', 3)",
+    )
+    drain(server, tmp_path, start=start, tables=f"{DATABASE}.unlogged")
+    assert rows_of(tmp_path, "unlogged") == [{"id": 1, "a": "x"}, {"id": 2, "a": "y", "b": 3}]
+
+
+def test_an_unlogged_statement_before_a_logged_one(server: Server, tmp_path: Path) -> None:
+    """The rows between the two cannot be proven: the run stops there, and says so."""
+    start = executed(
+        server,
+        "CREATE TABLE between_two (id INT PRIMARY KEY)",
+        "SET sql_log_bin = 0",
+        "ALTER TABLE between_two ADD b INT",
+        "SET sql_log_bin = 1",
+        "INSERT INTO between_two VALUES (1, 2)",
+        "ALTER TABLE between_two CHANGE b c INT",
+    )
+    tables = f"{DATABASE}.between_two"
+    ended = run_command(*command_line(server, tmp_path, "--stop-at-end", start=start, tables=tables))
+    assert ended.status == 1
+    assert_one_sentence(ended)
+    assert f"the columns of {tables} cannot be named" in ended.sentence
+    assert "ALTER TABLE between_two CHANGE b c INT" in ended.sentence
+    assert "--schema-file" in ended.sentence
+
+
+def test_objects_of_other_kinds(server: Server, tmp_path: Path) -> None:
+    start = executed(
+        server,
+        "CREATE TABLE kept (id INT PRIMARY KEY, a INT)",
+        "CREATE VIEW seen AS SELECT id AS a, a AS id FROM kept",
+        "CREATE TRIGGER fired BEFORE INSERT ON kept FOR EACH ROW SET NEW.a = NEW.a + 1",
+        "CREATE TEMPORARY TABLE kept (b INT, id INT)",
+        "INSERT INTO kept VALUES (5, 5)",
+        "ALTER TABLE kept CHANGE b a INT",
+        "DROP TEMPORARY TABLE kept",
+        "INSERT INTO kept VALUES (1, 1)",
+        "DROP TRIGGER fired",
+        "DROP VIEW seen",
+    )
+    drain(server, tmp_path, start=start, tables=f"{DATABASE}.kept")
+    assert rows_of(tmp_path, "kept") == [{"id": 1, "a": 2}]
+
+
+def test_rows_that_are_changed_without_row_events(server: Server, tmp_path: Path) -> None:
+    start = executed(
+        server,
+        "CREATE TABLE parts (id INT PRIMARY KEY) PARTITION BY RANGE (id) "
+        "(PARTITION low VALUES LESS THAN (10), PARTITION high VALUES LESS THAN (20))",
+        "CREATE TABLE other (id INT PRIMARY KEY)",
+        "CREATE TABLE sound (id INT PRIMARY KEY, a SMALLINT)",
+        "INSERT INTO parts VALUES (1), (11)",
+        "INSERT INTO other VALUES (2)",
+        "INSERT INTO sound VALUES (1, 1)",
+        "ALTER TABLE parts EXCHANGE PARTITION low WITH TABLE other",
+        "ALTER TABLE sound MODIFY a INT, ADD b INT DEFAULT 3",
+    )
+    drain(server, tmp_path, start=start, tables=f"{DATABASE}.*")
+    marked = rewritten_tables(tmp_path, CommitLog(tmp_path).latest_version())
+    assert set(marked) == {TableName(DATABASE, "parts"), TableName(DATABASE, "other")}
+    statement = marked[TableName(DATABASE, "parts")].change.statement
+    assert statement is not None and statement.startswith("ALTER TABLE parts EXCHANGE PARTITION")

@@ -1,0 +1,35 @@
+"""Random DDL on every server: the model that reads the binlog has the server's definitions.
+
+The long form is `python -m tests.fuzz.ddl --server mysql-9.7 --statements 10000`.
+"""
+
+from __future__ import annotations
+
+from random import SystemRandom
+
+import pytest
+
+from tests.servers import FLAVORS
+from tests.support.ddl_comparison import Comparer
+
+pytestmark = pytest.mark.server
+
+STATEMENTS = 300
+MOST_WRONG, MOST_UNSURE = 3, 30
+"""Of 300. The long form shows what is left: it is rare, but not nothing."""
+FULL_METADATA = {"binlog_row_metadata": "FULL"}
+FIXED_SEED = 8
+RANDOM_SEED = SystemRandom().randrange(1_000_000)
+
+
+@pytest.mark.parametrize("flavor", FLAVORS)
+@pytest.mark.parametrize("seed", [FIXED_SEED, None], ids=["fixed", "random"])
+def test_the_model_has_the_servers_definitions(flavor, seed, own_server):
+    seed = RANDOM_SEED if seed is None else seed
+    print(f"python -m tests.fuzz.ddl --server {flavor} --statements {STATEMENTS} --seed {seed}")
+    server = own_server(flavor, {} if flavor == "mysql-5.6" else FULL_METADATA)
+    with Comparer(server, seed) as comparer:
+        result = comparer.run(STATEMENTS)
+    assert len(result.wrong) <= MOST_WRONG, "\n".join(map(str, result.wrong))
+    assert len(result.unsure) <= MOST_UNSURE, "\n".join(map(str, result.unsure))
+    assert result.table_maps > STATEMENTS / 50

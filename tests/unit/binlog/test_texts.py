@@ -1,0 +1,30 @@
+"""Bytes as text in MySQL's character sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.binlog.texts import decode_text
+
+
+@pytest.mark.parametrize(
+    ("collation", "stored", "text"),
+    [
+        (None, "grün".encode(), "grün"),
+        (255, "😀".encode(), "😀"),
+        (8, b"gr\xfcn \x80", "grün €"),
+        (63, b"plain", "plain"),
+        (35, "ß".encode("utf-16-be"), "ß"),
+        (2560, "ß".encode("utf-16-be"), "ß"),
+        (28, "中".encode("gbk"), "中"),
+        (10, b"[", "Ä"),
+        (51, "ж".encode("cp1251"), "ж"),
+    ],
+)
+def test_texts_in_their_character_sets(collation, stored, text):
+    assert decode_text(stored, collation) == (text, True)
+
+
+def test_texts_that_are_none():
+    assert decode_text(b"a\xff", None) == ("a\\xff", False)
+    assert decode_text(b"a\xff\xff", 28) == ("a\\xff\\xff", False)

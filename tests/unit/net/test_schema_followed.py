@@ -1,0 +1,203 @@
+"""The batcher follows statements: definitions, where batches are cut, and what their headers say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from engine.binlog import event_types as types
+from engine.binlog.position import BinlogPosition
+from engine.binlog.table_definition import ColumnDefinition, TableDefinition
+from engine.binlog.table_map import TableMap
+from engine.config.decode_options import DecodeOptions
+from engine.config.table_filter import TableFilter
+from engine.errors import EngineError
+from engine.net.batching.batcher import Batcher
+from engine.net.batching.outgoing_batch import OutgoingBatch
+from engine.net.batching.schema_follower import Definitions, SchemaFollower
+from engine.schema.changes import SchemaChange, TableName
+from engine.schema.model import SchemaModel
+from tests.support.batches import decode_all, feed, packets_of
+from tests.support.binlog_builder import Part, binlog
+from tests.support.made_events import SIGNED_INT, gtid, image, integer, payload, query, rows, table_map, xid
+
+CREATE = "CREATE TABLE t (a INT)"
+HUGE = 17 << 20
+
+
+@dataclass
+class Server:
+    """Proves definitions of tables, by name."""
+
+    tables: dict[str, TableDefinition] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def prove(self, table_map: TableMap) -> TableDefinition | str:
+        self.asked.append(table_map.table)
+        return self.tables.get(table_map.table, "the server does not have the table any more")
+
+    def prove_ahead(self, table_maps: Mapping[int, TableMap]) -> Mapping[int, TableDefinition]:
+        return {}
+
+    def databases(self) -> Mapping[str, str]:
+        return {"shop": "utf8mb4_0900_ai_ci"}
+
+
+def of(table: str, *names: str) -> TableDefinition:
+    columns = tuple(ColumnDefinition(name, "int") for name in names)
+    return TableDefinition("shop", table, columns)
+
+
+def row(number: int, table: str = "t", value: int | None = None) -> list[Part]:
+    """A transaction with a row in a table of one INT column."""
+    cell = integer(number if value is None else value)
+    return [
+        gtid(number),
+        query("BEGIN"),
+        table_map(7, [SIGNED_INT], table=table),
+        rows(types.WRITE_ROWS_EVENT, 7, 1, [image([cell])]),
+        xid(),
+    ]
+
+
+def statement(number: int, text: str) -> list[Part]:
+    return [gtid(number), query(text)]
+
+
+def batches(
+    parts: list[Part], sources: Definitions | None = None, model: SchemaModel | None = None, **options
+) -> list[OutgoingBatch]:
+    def here() -> BinlogPosition:
+        return BinlogPosition("f", batcher.position)
+
+    schema = SchemaFollower(model or SchemaModel("mysql"), "mysql", sources or Definitions(), here)
+    batcher = Batcher(
+        schema.describe,
+        file="f",
+        checksum_algorithm=1,
+        describe_ahead=schema.describe_ahead,
+        schema=schema,
+        opens_compressed=True,
+        **options,
+    )
+    return [*feed(batcher, packets_of(binlog(parts)), [])]
+
+
+def changes(found: list[OutgoingBatch]) -> list[SchemaChange]:
+    return [change for batch in found for change in batch.header.status.schema_changes]
+
+
+def values(found: list[OutgoingBatch], table: str = "t") -> list[dict[str, int]]:
+    return [
+        {name: value for name, value in row.items() if name[0] != "_"}
+        for row in decode_all(found).rows.get(table, [])
+    ]
+
+
+def test_rows_have_the_names_of_their_time():
+    parts = [
+        *(*statement(1, CREATE), *row(2)),
+        *(*statement(3, "ALTER TABLE t CHANGE a b INT"), *row(4)),
+        *(*statement(5, "RENAME TABLE t TO u"), *row(6, "u")),
+    ]
+    found = batches(parts)
+    assert values(found) == [{"a": 2}, {"b": 4}]
+    assert values(found, "u") == [{"b": 6}]
+    assert [change.source for change in changes(found)] == ["statement"] * 3
+
+
+def test_a_batch_ends_with_a_statement_that_changes_a_table():
+    parts = [
+        *statement(1, CREATE),
+        *row(2),
+        *statement(3, "TRUNCATE t"),
+        *row(4),
+        *statement(5, "CREATE USER x"),
+    ]
+    first, second, *_ = found = batches(parts)
+    (created, emptied) = first.header.status.schema_changes
+    assert (created.emptied, emptied.emptied) == ((), (TableName("shop", "t"),))
+    assert emptied.statement == "TRUNCATE t"
+    assert emptied.position.position < first.header.status.resume.position
+    assert values([first]) == [{"a": 2}]
+    assert values([second]) == [{"a": 4}]
+    assert len(changes(found)) == 2
+
+
+def test_rows_of_unwanted_tables_are_not_emptied_but_their_definitions_count():
+    parts = [
+        *(*statement(1, "CREATE TABLE ghost (a INT)"), *statement(2, CREATE)),
+        *(*row(3, "ghost"), *statement(4, "TRUNCATE ghost")),
+        *(*statement(5, "RENAME TABLE t TO old, ghost TO t"), *row(6)),
+    ]
+    found = batches(parts, decode=DecodeOptions(tables=TableFilter(("shop.t",))))
+    assert [change.emptied for change in changes(found)] == [()] * len(changes(found))
+    assert changes(found)[-1].rewritten == (TableName("shop", "t"),)
+    assert values(found) == [{"a": 6}]
+
+
+def test_the_server_is_asked_only_where_statements_say_nothing():
+    server = Server({"known": of("known", "x")})
+    parts = [*statement(1, CREATE), *row(2), *row(3, "known"), *row(4, "known")]
+    found = batches(parts, Definitions(server))
+    assert values(found, "known") == [{"x": 3}, {"x": 4}]
+    assert server.asked == ["known"]
+    assert [change.source for change in changes(found)] == ["server", "statement", "server"]
+
+
+def test_a_definition_that_does_not_fit_is_replaced_by_a_proof():
+    model = SchemaModel("mysql")
+    model.learn("server", BinlogPosition("f", 4), of("t", "one", "two"))
+    server = Server({"t": of("t", "one")})
+    assert values(batches(row(1), Definitions(server), model)) == [{"one": 1}]
+
+
+def test_the_order_of_what_settles_a_table():
+    """A proof, the schema file, numbers, or an error."""
+    file = {TableName("shop", "t"): of("t", "filed")}
+    proof = Definitions(Server({"t": of("t", "proven")}), file, numbers_unknown=True)
+    without = replace(proof, proofs=Server())
+    assert values(batches(row(1), proof)) == [{"proven": 1}]
+    assert values(batches(row(1), without)) == [{"filed": 1}]
+    assert values(batches(row(1), replace(without, schema_file=None))) == [{"@1": 1}]
+    with pytest.raises(EngineError, match=r"shop\.t cannot be named .*give a --schema-file"):
+        batches(row(1), replace(without, schema_file=None, numbers_unknown=False))
+
+
+def test_a_schema_file_that_does_not_fit_is_named():
+    file = {TableName("shop", "t"): of("t", "one", "two")}
+    with pytest.raises(EngineError, match="in the schema file, 2 columns"):
+        batches(row(1), Definitions(None, file))
+
+
+def test_numbers_end_with_a_statement_after_which_the_server_can_prove_names():
+
+    class Later(Server):
+        def prove(self, table_map: TableMap) -> TableDefinition | str:
+            answer = super().prove(table_map)
+            self.tables["t"] = of("t", "b")
+            return answer
+
+    later = Later()
+    parts = [*row(1), *row(2), *statement(3, "ALTER TABLE t CHANGE a b INT"), *row(4)]
+    found = batches(parts, Definitions(later, numbers_unknown=True))
+    assert values(found) == [{"@1": 1}, {"@1": 2}, {"b": 4}]
+    assert later.asked == ["t", "t"]
+
+
+def test_a_table_that_a_compressed_transaction_creates():
+    inner = [
+        query("CREATE TABLE t (a INT) START TRANSACTION"),
+        *row(1)[2:],
+    ]
+    assert values(batches([gtid(1), payload(inner), *row(2)])) == [{"a": 1}, {"a": 2}]
+
+
+def test_a_statement_of_several_packets():
+    parts = [*statement(1, CREATE + " COMMENT '" + "x" * HUGE + "'"), *row(2)]
+    found = batches(parts)
+    assert values(found) == [{"a": 2}]
+    (change,) = changes(found)
+    assert change.statement is not None and change.statement.startswith(CREATE)
