@@ -70,13 +70,13 @@ from engine.schema.table_state import (
 )
 from engine.schema.unique_keys import renamed_key, with_columns, with_keys, without_key
 
+_LONG_TEXT = frozenset({"tinytext", "text", "mediumtext", "longtext"})
+_COUNTING = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double"})
+"""Types that may have AUTO_INCREMENT."""
 _CONVERT_COUNTS_SINCE = (5, 7, 0)
 """Before, MySQL may leave the table's default as it is if CONVERT TO changes no column."""
 _COLLATION_STAYS_SINCE = (8, 0, 0)
 """DEFAULT CHARACTER SET after DEFAULT COLLATE keeps the collation if it belongs to the character set."""
-
-_COUNTING = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double"})
-"""Types that may have AUTO_INCREMENT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,6 @@ class _Alteration:
             if column.primary_key is not None
         ]
         self._actions = [action for action in statement.actions if not self._is_skipped(action)]
-        self._collation_before = table.collation
         self._collation = self._table_collation(table.collation)
         self._engine = table.engine
         self._keys = table.unique_keys
@@ -173,7 +172,6 @@ class _Alteration:
         self._set_current_time()
         self._set_attributes()
         self._convert()
-        self._leave_default()
         self._set_primary_key(clauses)
         self._set_periods()
         if self._may_ignore_conversion and all(
@@ -236,16 +234,16 @@ class _Alteration:
                 self._session.mariadb and self._has_charset_option
             ):
                 collation = self._conversion(action)
-                named.add(collation)
-                converts = True
-        if converts and len(named) > 1:
-            raise UncertainError("which of several character sets applies")
         return collation
 
     @property
     def _may_ignore_conversion(self) -> bool:
         old = not self._session.mariadb and self._session.version < _CONVERT_COUNTS_SINCE
         return self._converts and old
+
+    @property
+    def _before_mysql_8(self) -> bool:
+        return not self._session.mariadb and self._session.version < (8, 0, 0)
 
     @property
     def _keeps_collation(self) -> bool:
@@ -308,9 +306,11 @@ class _Alteration:
         self._place_generated_key()
 
     def _place_generated_key(self) -> None:
-        """MySQL keeps a primary key that it generated in the first place."""
+        """MySQL keeps a primary key that it generated in the first place, unless the key is visible."""
+        if not self._before or not is_generated_key(self._before[0], self._session):
+            return
         for column in self._columns:
-            if column.before and not column.clause and is_generated_key(column.before, self._session):
+            if column.before is self._before[0] and not column.clause:
                 self._columns.remove(column)
                 self._columns.insert(0, column)
                 return
@@ -326,9 +326,12 @@ class _Alteration:
             and (kind.charset or kind.collation)
         ):
             # CONVERT TO CHARACTER SET counts for columns that the statement declares, too.
-            clause = replace(clause, type=replace(kind, charset=None, collation=None, binary=False))
+            binary = kind.binary and (kind.charset is None or self._before_mysql_8)
+            clause = replace(clause, type=replace(kind, charset=None, collation=None, binary=binary))
         definition = define_column(clause, self._session, self._columns_collation())
         if before is not None:
+            if self._converts and not self._session.mariadb and definition.data_type in _LONG_TEXT:
+                raise UncertainError(f"the length of {before.name}, which is changed and converted at once")
             definition = replace(definition, primary_key=before.primary_key)
         return _Column(definition, before, clause)
 
@@ -418,11 +421,9 @@ class _Alteration:
 
     def _binary(self, column: ColumnDefinition) -> ColumnDefinition:
         column_type = to_binary(column.column_type)
-        charset = BINARY if shows_binary(column_type, self._session) else None
-        default = column.default
-        if default is not None:
-            default = constant_text(Default("string", default), column_type, self._session)
-        return replace(column, column_type=column_type, charset=charset, collation=charset, default=default)
+        shown = shows_binary(column_type, self._session)
+        charset = BINARY if shown else None
+        return replace(column, column_type=column_type, charset=charset, collation=charset)
 
     def _set_primary_key(self, clauses: Sequence[ColumnClause]) -> None:
         keyed = [column for column in self._columns if column.before and column.before.primary_key]
@@ -516,6 +517,8 @@ class _Alteration:
             keys = with_columns(keys, names)
         by_name = {column.definition.name.casefold(): column.definition for column in self._columns}
         kept = hash_columns(keys, by_name, self._engine, self._session)
+        if any(key.hashed for key in keys) and not self._only_renames:
+            raise UncertainError("whether a key USING HASH keeps its hash is not certain")
         if len(kept) != sum(map(is_hash, self._hidden)):
             raise UncertainError("whether the unique keys need other hashes than before is not certain")
         added = [action.key for action in self._actions if isinstance(action, AddKey)]
@@ -532,6 +535,11 @@ def _converted_members(members: tuple[str, ...], old: str, new: str) -> tuple[st
         return converted_members(members, old, new)
     except MemberError as error:
         raise UncertainError(str(error)) from None
+
+
+def _may_be_auto_increment(column: ColumnDefinition) -> bool:
+    """Whether the computed default is AUTO_INCREMENT, which DROP DEFAULT leaves, as far as it is visible."""
+    return column.computed_default and not column.nullable and column.data_type in _COUNTING
 
 
 def _filled(column: _Column, session: StatementSession) -> str | None:

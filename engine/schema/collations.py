@@ -23,8 +23,6 @@ _WIDTHS = {
 """Bytes of the longest character → character sets."""
 WIDTH = {charset: width for width, charsets in _WIDTHS.items() for charset in charsets.split()}
 """Character set → bytes of its longest character."""
-WITHOUT_ASCII = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
-"""Character sets in which a character has at least two bytes."""
 
 _IRREGULAR = {
     "armscii8": "32 general_ci, 64 bin",

@@ -15,7 +15,6 @@ from engine.schema.collations import (
     BINARY,
     DEFAULT,
     WIDTH,
-    WITHOUT_ASCII,
     binary_collation,
     charset_of_collation,
     default_collation,
@@ -335,16 +334,6 @@ def converted_type(column_type: str, old_width: int, new_width: int) -> str:
             size = most // old_width * new_width
             return column_type.replace(kind, _blob_name(size, "text"), 1)
     return column_type
-
-
-def keeps_members(column_type: str, old: str, new: str) -> bool:
-    """Whether CONVERT TO CHARACTER SET leaves the members of ENUM and SET as they are.
-
-    The servers read the bytes that members have in the old character set as if they were in the new one.
-    """
-    if old == new or {old, new} == {"utf8mb3", "utf8mb4"}:
-        return True
-    return column_type.isascii() and not {old, new} & WITHOUT_ASCII
 
 
 def to_binary(column_type: str) -> str:

@@ -120,9 +120,8 @@ def _floating(text: str, column_type: str, session: StatementSession) -> str:
     digits = numbers(column_type)
     kind = "double" if column_type.startswith("double") else "float"
     shown = _rounded(text, digits[1]) if len(digits) == 2 else _shortest(text, kind)
-    return (
-        shown.zfill(digits[0] if digits else _FLOATING_WIDTHS[kind]) if "zerofill" in column_type else shown
-    )
+    width = digits[0] if digits else _FLOATING_WIDTHS[kind]
+    return shown.zfill(width) if "zerofill" in column_type else shown
 
 
 def _shortest(text: str, kind: str) -> str:

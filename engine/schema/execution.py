@@ -272,8 +272,7 @@ class Execution:
 
     def _failed(self, statement: Statement, error: int) -> None:
         """A statement that ended with an error may have had a part of its effect."""
-        if isinstance(statement, DropTables) and (error == _UNKNOWN_TABLE or self._session.mariadb):
-            # MariaDB writes only tables that it has dropped, also those of a failed CREATE OR REPLACE.
+        if isinstance(statement, DropTables) and error == _UNKNOWN_TABLE:
             self._drop_tables(statement)
             return
         if isinstance(statement, CreateTable) and statement.replace and not statement.temporary:

@@ -33,6 +33,7 @@ def is_generated_key(column: ColumnDefinition, session: StatementSession) -> boo
     """Whether MySQL added the column by itself, with `sql_generate_invisible_primary_key`."""
     return (
         not session.mariadb
+        and not column.visible
         and column.name == "my_row_id"
         and column.primary_key == 1
         and column.column_type == "bigint unsigned"

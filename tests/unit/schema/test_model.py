@@ -283,98 +283,6 @@ def test_a_failed_statement(shop):
     assert "error 1317" in (shop.model.doubt("shop", "u") or "")
 
 
-def test_a_failed_create_or_replace_has_dropped_the_table():
-    followed = Followed(MARIADB_11)
-    followed.run("CREATE TABLE t (a INT)")
-    change = followed.changed("CREATE OR REPLACE TABLE t (a INT, PRIMARY KEY (b))", error=1072)
-    assert (followed.model.find("shop", "t"), emptied(change)) == (None, ["shop.t"])
-
-
-def test_a_conversion_of_a_table_without_text_before_mysql_8():
-    for version, collation in ((MYSQL_56, "ucs2_general_ci"), (MYSQL_9, "utf8mb4_0900_ai_ci")):
-        followed = Followed(version)
-        followed.run("CREATE TABLE t (a INT) CHARSET ucs2")
-        followed.run("ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4")
-        followed.run("ALTER TABLE t ADD b CHAR")
-        assert followed.columns()[1].collation == collation
-
-
-@pytest.mark.parametrize(
-    ("declared", "old", "new", "certain"),
-    [
-        ("ENUM('a')", "latin1", "utf8mb4", True),
-        ("ENUM('a')", "latin1", "ucs2", False),
-        ("ENUM('a')", "utf16", "utf8mb4", False),
-        ("ENUM('a')", "ucs2", "binary", False),
-        ("SET('ü')", "latin1", "utf8mb4", False),
-        ("SET('ü')", "utf8mb3", "utf8mb4", True),
-        ("SET('ü')", "latin1", "latin1", True),
-    ],
-)
-def test_members_that_a_conversion_may_damage(declared, old, new, certain):
-    followed = Followed()
-    followed.run(f"CREATE TABLE t (a {declared}) CHARSET {old}")
-    assert followed.columns()
-    followed.run(f"ALTER TABLE t CONVERT TO CHARACTER SET {new}")
-    assert (followed.model.find("shop", "t") is not None) == certain
-
-
-def test_members_that_the_character_set_lacks():
-    followed = Followed()
-    followed.run("CREATE TABLE t (a ENUM('ü')) CHARSET latin1")
-    followed.run("CREATE TABLE u (a ENUM('中')) CHARSET latin1")
-    assert followed.columns()[0].members == ("ü",)
-    assert "latin1 lacks" in (followed.model.doubt("shop", "u") or "")
-
-
-@pytest.mark.parametrize(
-    ("version", "declared", "collation"),
-    [
-        (MYSQL_9, "CHAR BINARY", "utf8mb4_bin"),
-        (MYSQL_9, "CHAR CHARSET latin1 BINARY", "utf8mb4_unicode_ci"),
-        (MYSQL_56, "CHAR CHARSET latin1 BINARY", "utf8mb4_bin"),
-    ],
-)
-def test_binary_columns_of_a_conversion(version, declared, collation):
-    followed = Followed(version)
-    followed.run("CREATE TABLE t (a INT) CHARSET latin1")
-    followed.run(
-        f"ALTER TABLE t ADD b {declared}, CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"
-    )
-    assert followed.columns()[1].collation == collation
-
-
-def test_a_declared_text_column_in_a_conversion():
-    followed = Followed()
-    followed.run("CREATE TABLE t (a MEDIUMTEXT) CHARSET latin1")
-    followed.run("ALTER TABLE t MODIFY a TEXT, CONVERT TO CHARACTER SET utf8mb4")
-    assert "after a conversion" in (followed.model.doubt("shop", "t") or "")
-
-
-def test_several_character_sets_in_a_conversion():
-    followed = Followed()
-    followed.run("CREATE TABLE t (a INT)")
-    followed.run("ALTER TABLE t DEFAULT CHARSET utf8mb4, CONVERT TO CHARACTER SET utf8mb4")
-    assert followed.columns()
-    followed.run("ALTER TABLE t DEFAULT CHARSET latin1, CONVERT TO CHARACTER SET utf8mb4")
-    assert "several" in (followed.model.doubt("shop", "t") or "")
-
-
-def test_drop_default_leaves_auto_increment():
-    followed = Followed()
-    followed.run("CREATE TABLE t (a SERIAL, b DATETIME DEFAULT NOW())")
-    followed.run("ALTER TABLE t ALTER a DROP DEFAULT, ALTER b DROP DEFAULT")
-    assert [column.computed_default for column in followed.columns()] == [True, False]
-
-
-def test_the_drop_of_a_failed_create_or_replace():
-    followed = Followed(MARIADB_11)
-    followed.run("CREATE TABLE t (a INT)")
-    followed.run("DROP TABLE IF EXISTS `t` /* Generated to handle failed CREATE OR REPLACE */", error=1072)
-    followed.run("CREATE TABLE IF NOT EXISTS t (b INT)")
-    assert followed.names() == "b"
-
-
 def test_both_parts_of_an_alter_in_two_parts():
     followed = Followed(MARIADB_11)
     followed.run("CREATE TABLE t (a INT)")
@@ -576,3 +484,66 @@ def test_the_record_of_a_statement_has_its_beginning():
     assert change.statement is not None and len(change.statement) == 1000
     assert (change.source, change.position) == ("statement", followed.position)
     assert pack(change)
+
+
+def test_drop_default_leaves_auto_increment():
+    followed = Followed()
+    followed.run("CREATE TABLE t (a SERIAL, b DATETIME DEFAULT NOW())")
+    followed.run("ALTER TABLE t ALTER a DROP DEFAULT, ALTER b DROP DEFAULT")
+    assert [column.computed_default for column in followed.columns()] == [True, False]
+
+
+def test_a_generated_key_that_is_visible_does_not_stay_in_the_first_place():
+    followed = Followed()
+    key = "my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
+    followed.run(f"CREATE TABLE t ({key} INVISIBLE, a INT)")
+    followed.run("ALTER TABLE t ADD b INT FIRST")
+    followed.run(f"CREATE TABLE u ({key}, a INT)")
+    followed.run("ALTER TABLE u ADD b INT FIRST")
+    assert (followed.names(), followed.names("u")) == ("my_row_id b a", "b my_row_id a")
+
+
+def test_a_text_column_that_is_changed_and_converted_at_once():
+    followed = Followed()
+    followed.run("CREATE TABLE t (a MEDIUMTEXT) CHARSET latin1")
+    followed.run("ALTER TABLE t MODIFY a TEXT, CONVERT TO CHARACTER SET utf8mb4")
+    assert "at once" in (followed.model.doubt("shop", "t") or "")
+
+
+@pytest.mark.parametrize(
+    ("version", "declared", "collation"),
+    [
+        (MYSQL_9, "CHAR BINARY", "utf8mb4_bin"),
+        (MYSQL_9, "CHAR BINARY COLLATE latin1_swedish_ci", "utf8mb4_bin"),
+        (MYSQL_9, "CHAR CHARSET latin1 BINARY", "utf8mb4_unicode_ci"),
+        (MYSQL_56, "CHAR CHARSET latin1 BINARY", "utf8mb4_bin"),
+        (MARIADB_11, "CHAR CHARSET latin1 BINARY", "utf8mb4_unicode_ci"),
+    ],
+)
+def test_binary_columns_in_a_conversion(version, declared, collation):
+    followed = Followed(version)
+    followed.run("CREATE TABLE t (a INT) CHARSET latin1")
+    followed.run(f"ALTER TABLE t ADD b {declared}, CONVERT TO CHARSET utf8mb4 COLLATE utf8mb4_unicode_ci")
+    assert followed.columns()[1].collation == collation
+
+
+def test_keys_using_hash_may_lose_their_hashes():
+    followed = Followed(MARIADB_11)
+    followed.run("CREATE TABLE t (a INT, UNIQUE (a) USING HASH)")
+    followed.run("ALTER TABLE t RENAME TO u")
+    assert followed.names("u") == "a DB_ROW_HASH_1"
+    followed.run("ALTER TABLE u ADD b INT")
+    assert "USING HASH" in (followed.model.doubt("shop", "u") or "")
+
+
+def test_two_new_names_of_a_table():
+    followed = Followed()
+    followed.run("CREATE TABLE t (a INT)")
+    followed.run("ALTER TABLE t RENAME TO u, RENAME TO t")
+    assert "more than one new name" in (followed.model.doubt("shop", "t") or "")
+
+
+def test_floating_constants_are_filled_with_zeros():
+    followed = Followed()
+    followed.run("CREATE TABLE t (a DOUBLE(10,2) ZEROFILL DEFAULT 1, b FLOAT ZEROFILL DEFAULT 1.5)")
+    assert [column.default for column in followed.columns()] == ["0000001.00", "0000000001.5"]
