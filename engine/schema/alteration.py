@@ -160,6 +160,8 @@ class _Alteration:
         if len(conversions) > 1:
             raise UncertainError("which of several CONVERT TO counts")
         self._converts = bool(conversions)
+        if self._converts and self._has_charset_option:
+            raise UncertainError("which of CONVERT TO and the table's character set counts")
         self._rewritten = loses_rows(statement)
         self._columns: list[_Column] = []
 
@@ -201,10 +203,14 @@ class _Alteration:
             name = action.column.name.casefold()
             exists = name in self._declared_names or (isinstance(action, AddColumn) and name in self._names)
             if isinstance(action, AddColumn) and action.if_not_exists and exists:
+                _refuse_key(action.column)
                 return True
             self._declared_names.add(name)
         if isinstance(action, ChangeColumn | RenameColumn | DropColumn | SetDefault) and action.if_exists:
-            return action.name.casefold() not in self._names
+            skipped = action.name.casefold() not in self._names
+            if skipped and isinstance(action, ChangeColumn):
+                _refuse_key(action.column)
+            return skipped
         if isinstance(action, AddKey) and action.key.primary and action.key.if_not_exists:
             return bool(self._primary)
         return False
@@ -227,9 +233,7 @@ class _Alteration:
                 collation = resolve_collation(
                     charset, named_now, self._session, collation, self._database_collation
                 )
-            elif isinstance(action, ConvertCharset) and not (
-                self._session.mariadb and self._has_charset_option
-            ):
+            elif isinstance(action, ConvertCharset):
                 collation = self._conversion(action)
         return collation
 
@@ -244,7 +248,7 @@ class _Alteration:
 
     @property
     def _has_charset_option(self) -> bool:
-        """MariaDB: then CONVERT TO counts for columns, and the option for the table's default."""
+        """Whether the statement names the table's default, on which servers differ beside CONVERT TO."""
         return any(
             isinstance(action, SetOptions) and (action.options.charset or action.options.collation)
             for action in self._actions
@@ -296,15 +300,21 @@ class _Alteration:
             elif isinstance(action, ChangeColumn) and action.after is not None and id(action) in changed:
                 self._columns = [column for column in self._columns if column is not changed[id(action)]]
                 self._insert(changed[id(action)], action.after)
-        self._place_generated_key()
+        self._check_generated_key()
 
-    def _place_generated_key(self) -> None:
-        """MySQL keeps a primary key that it generated in the first place."""
-        for column in self._columns:
-            if column.before and not column.clause and is_generated_key(column.before, self._session):
-                self._columns.remove(column)
-                self._columns.insert(0, column)
-                return
+    def _check_generated_key(self) -> None:
+        """MySQL keeps a primary key that it generated in the first place if it still generates such keys.
+
+        The binlog does not contain that setting.
+        """
+        for index, column in enumerate(self._columns):
+            if (
+                column.before
+                and not column.clause
+                and is_generated_key(column.before, self._session)
+                and index
+            ):
+                raise UncertainError("whether the generated primary key stays the first column")
 
     def _declared(self, clause: ColumnClause, before: ColumnDefinition | None) -> _Column:
         """A column as the statement declares it; it keeps its place in the primary key."""
@@ -491,6 +501,7 @@ class _Alteration:
         self, keys: tuple[UniqueKey, ...], clauses: Sequence[ColumnClause], *, certain: bool
     ) -> tuple[UniqueKey, ...]:
         if certain:
+            self._refuse_changed_prefixes(keys)
             for action in self._actions:
                 if isinstance(action, DropKey) and action.name is not None and not action.of_primary:
                     keys = without_key(keys, action.name)
@@ -508,10 +519,28 @@ class _Alteration:
         added = [action.key for action in self._actions if isinstance(action, AddKey)]
         return with_keys(keys, [*column_keys(clauses), *added])
 
+    def _refuse_changed_prefixes(self, keys: tuple[UniqueKey, ...]) -> None:
+        """A key may get another prefix length, or none, with the column's type. Raises `UncertainError`."""
+        changed = {
+            column.before.name.casefold()
+            for column in self._columns
+            if column.before is not None and column.before.column_type != column.definition.column_type
+        }
+        for key in keys:
+            for name, length in zip(key.columns, key.lengths, strict=True):
+                if length is not None and name.casefold() in changed:
+                    raise UncertainError(f"what prefix of {name} the key {key.name} has afterwards")
+
     @property
     def _only_renames(self) -> bool:
         """Whether nothing but the table's name changes."""
         return bool(self._actions) and all(isinstance(action, RenameTo) for action in self._actions)
+
+
+def _refuse_key(clause: ColumnClause) -> None:
+    """MariaDB adds the keys of a declaration although IF [NOT] EXISTS cancels it. Raises `UncertainError`."""
+    if clause.primary or clause.unique:
+        raise UncertainError(f"whether the key of the cancelled clause for {clause.name} counts")
 
 
 def _converted_members(members: tuple[str, ...], old: str, new: str) -> tuple[str, ...]:
