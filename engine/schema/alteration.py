@@ -319,6 +319,9 @@ class _Alteration:
     def _declared(self, clause: ColumnClause, before: ColumnDefinition | None) -> _Column:
         """A column as the statement declares it; it keeps its place in the primary key."""
         kind = clause.type
+        if self._converts and before is not None and before.charset and kind.name.endswith("text"):
+            # Its length is that of the declaration or that of the column before, which differ by server.
+            raise UncertainError(f"the length of {clause.name} after a conversion")
         if self._converts and self._session.mariadb and kind.name == "json":
             clause = replace(clause, type=replace(kind, name="longtext"))
         if (
