@@ -30,9 +30,11 @@ from engine.schema.columns import (
 from engine.schema.constants import constant_text, implicit_text
 from engine.schema.conversions import keeps_values
 from engine.schema.hidden_columns import (
+    LONG,
     column_keys,
     hash_columns,
     is_hash,
+    may_have_prefix,
     may_need_hash,
     split_hidden,
     version_columns,
@@ -160,7 +162,7 @@ class _Alteration:
         if len(conversions) > 1:
             raise UncertainError("which of several CONVERT TO counts")
         self._converts = bool(conversions)
-        if self._converts and self._has_charset_option:
+        if self._converts and self._has_charset_option and not session.mariadb:
             raise UncertainError("which of CONVERT TO and the table's character set counts")
         self._rewritten = loses_rows(statement)
         self._columns: list[_Column] = []
@@ -233,7 +235,7 @@ class _Alteration:
                 collation = resolve_collation(
                     charset, named_now, self._session, collation, self._database_collation
                 )
-            elif isinstance(action, ConvertCharset):
+            elif isinstance(action, ConvertCharset) and not self._has_charset_option:
                 collation = self._conversion(action)
         return collation
 
@@ -248,7 +250,7 @@ class _Alteration:
 
     @property
     def _has_charset_option(self) -> bool:
-        """Whether the statement names the table's default, on which servers differ beside CONVERT TO."""
+        """MariaDB: then CONVERT TO counts for columns, and the option for the table's default."""
         return any(
             isinstance(action, SetOptions) and (action.options.charset or action.options.collation)
             for action in self._actions
@@ -330,6 +332,8 @@ class _Alteration:
             and (kind.charset or kind.collation)
         ):
             # CONVERT TO CHARACTER SET counts for columns that the statement declares, too.
+            if kind.name not in TEXT_TYPES:
+                raise UncertainError(f"whether {clause.name} is text after a conversion")
             clause = replace(clause, type=replace(kind, charset=None, collation=None, binary=False))
         definition = define_column(clause, self._session, self._columns_collation())
         if before is not None:
@@ -504,7 +508,7 @@ class _Alteration:
         self, keys: tuple[UniqueKey, ...], clauses: Sequence[ColumnClause], *, certain: bool
     ) -> tuple[UniqueKey, ...]:
         if certain:
-            self._refuse_changed_prefixes(keys)
+            keys = tuple(self._with_prefixes(key) for key in keys)
             for action in self._actions:
                 if isinstance(action, DropKey) and action.name is not None and not action.of_primary:
                     keys = without_key(keys, action.name)
@@ -515,24 +519,25 @@ class _Alteration:
                 if column.before is not None:
                     names[column.before.name.casefold()] = column.definition.name
             keys = with_columns(keys, names)
-        by_name = {column.definition.name.casefold(): column.definition for column in self._columns}
-        kept = hash_columns(keys, by_name, self._engine, self._session)
-        if len(kept) != sum(map(is_hash, self._hidden)):
-            raise UncertainError("whether the unique keys need other hashes than before is not certain")
         added = [action.key for action in self._actions if isinstance(action, AddKey)]
         return with_keys(keys, [*column_keys(clauses), *added])
 
-    def _refuse_changed_prefixes(self, keys: tuple[UniqueKey, ...]) -> None:
-        """A key may get another prefix length, or none, with the column's type. Raises `UncertainError`."""
+    def _with_prefixes(self, key: UniqueKey) -> UniqueKey:
+        """The key with the prefix lengths that the columns' types leave it. Raises `UncertainError`."""
         changed = {
-            column.before.name.casefold()
+            column.before.name.casefold(): (column.before, column.definition)
             for column in self._columns
             if column.before is not None and column.before.column_type != column.definition.column_type
         }
-        for key in keys:
-            for name, length in zip(key.columns, key.lengths, strict=True):
-                if length is not None and name.casefold() in changed:
+        lengths = []
+        for name, length in zip(key.columns, key.lengths, strict=True):
+            if length is not None and name.casefold() in changed:
+                before, after = changed[name.casefold()]
+                if may_have_prefix(after) and not (before.data_type in LONG and after.data_type in LONG):
                     raise UncertainError(f"what prefix of {name} the key {key.name} has afterwards")
+                length = length if may_have_prefix(after) else None
+            lengths.append(length)
+        return replace(key, lengths=tuple(lengths))
 
     @property
     def _only_renames(self) -> bool:

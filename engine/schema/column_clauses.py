@@ -199,9 +199,11 @@ def _bits_text(literal: str) -> str:
     """The text of a hexadecimal literal of an ENUM's member. Raises `UnexpectedTokenError`."""
     digits = literal[2:].rstrip("'")
     try:
-        return bytes.fromhex(digits).decode()
+        if "b" in literal[:2].lower():
+            raise ValueError
+        return bytes.fromhex(digits).decode("latin-1")
     except ValueError:
-        raise UnexpectedTokenError(f"the member {literal} is not text in UTF-8") from None
+        raise UnexpectedTokenError(f"the member {literal} is not hexadecimal") from None
 
 
 def _character(reader: TokenReader, fields: Fields) -> None:

@@ -173,7 +173,7 @@ def _collation(clause: TypeClause, session: StatementSession, table_collation: s
 
 def _stored_members(clause: TypeClause, charset: str) -> tuple[str, ...]:
     """The members as servers store them: without spaces at the end, unless they are bytes."""
-    if clause.members_as_bytes and charset in WIDE:
+    if clause.members_as_bytes and (charset in WIDE or not all(map(str.isascii, clause.members))):
         raise UncertainError(f"what text members that are written as bytes have in {charset}")
     members = (member if charset == BINARY else member.rstrip(" ") for member in clause.members)
     try:

@@ -23,13 +23,11 @@ def create_table(
     """The table that the statement makes from its own columns. Raises `UncertainError`."""
     if statement.select:
         raise UncertainError("its columns are those of a query")
+    if statement.lacks_options:
+        raise UncertainError("the server wrote it without options of the table and of columns")
     options = statement.options
-    collation = (
-        None
-        if statement.lacks_options
-        else resolve_collation(
-            options.charset, options.collation, session, database_collation, database_collation
-        )
+    collation = resolve_collation(
+        options.charset, options.collation, session, database_collation, database_collation
     )
     clauses = statement.columns
     columns = [define_column(clause, session, collation) for clause in clauses]
@@ -53,7 +51,7 @@ def create_table(
         (*columns, *hashes),
         collation,
         options.engine,
-        keys if session.mariadb and not statement.lacks_options else None,
+        keys if session.mariadb else None,
     )
 
 

@@ -25,6 +25,9 @@ _LONGEST_KEYS = {"innodb": 3072, "myisam": 1000, "aria": 2300}
 """Engine → bytes of its longest key."""
 _DEFAULT_ENGINE = "innodb"
 _UNBOUNDED = re.compile(r"(tiny|medium|long)?(text|blob)|json")
+LONG = frozenset(prefix + kind for prefix in ("tiny", "", "medium", "long") for kind in ("text", "blob"))
+"""Types of columns that are in a key by a prefix, or by a hash."""
+_WITH_LENGTH = frozenset({"char", "varchar", "binary", "varbinary"})
 _GEOMETRY = re.compile(r"geom|(multi)?(point|linestring|polygon)")
 _KEY_BYTES = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "double": 8}
 _UP_TO = 32
@@ -97,6 +100,15 @@ def may_need_hash(column: ColumnDefinition) -> bool:
     return sizes is None or sizes[1] > min(_LONGEST_KEYS.values())
 
 
+def may_have_prefix(column: ColumnDefinition) -> bool:
+    """Whether a key may contain only the beginning of the column's values."""
+    return (
+        column.data_type in LONG
+        or column.data_type in _WITH_LENGTH
+        or bool(_GEOMETRY.match(column.column_type))
+    )
+
+
 def _needs_hash(key: UniqueKey, columns: Mapping[str, ColumnDefinition], engine: str) -> bool:
     if key.hashed:
         return True
@@ -126,7 +138,7 @@ def _key_bytes(length: int | None, column: ColumnDefinition | None) -> tuple[int
         raise UncertainError(f"whether the key of the geometry {column.name} is a hash")
     if _UNBOUNDED.match(column.column_type):
         return None
-    if column.data_type in ("char", "varchar", "binary", "varbinary"):
+    if column.data_type in _WITH_LENGTH:
         size = (*numbers(column.column_type), 1)[0] * width
         return size, size
     exact = _KEY_BYTES.get(column.data_type)

@@ -21,6 +21,7 @@ _WRITTEN_BY_SERVER = re.compile(
 """The layout of SHOW CREATE TABLE, which dumps have, too, and the comment that servers add to DROP TABLE."""
 
 _WITHOUT_OPTIONS = re.compile(r"\n\)(?: START TRANSACTION)?\s*\Z")
+_NULLABLE_COUNTER = re.compile(r"(?<! NOT NULL) AUTO_INCREMENT(?!=)")
 
 
 def statement_text(query: Query) -> str | None:
@@ -41,9 +42,14 @@ def has_server_escapes(text: str) -> bool:
 
 
 def lacks_options(text: str, session: StatementSession) -> bool:
-    """Whether the server may have written CREATE TABLE without the options that the table has."""
-    written = session.omits_table_options and _WRITTEN_BY_SERVER.match(text) is not None
-    return written and _WITHOUT_OPTIONS.search(text) is not None
+    """Whether the server may have written CREATE TABLE without options that the table or a column has.
+
+    For a column that is AUTO_INCREMENT and NULL, MariaDB leaves out the word NULL.
+    """
+    if _WRITTEN_BY_SERVER.match(text) is None:
+        return False
+    without_options = session.omits_table_options and _WITHOUT_OPTIONS.search(text) is not None
+    return without_options or _NULLABLE_COUNTER.search(text) is not None
 
 
 def _statement_bytes(query: Query) -> bytes:

@@ -117,7 +117,7 @@ class CreateTable:
     select: bool = False
     """Rows and further columns come from a query."""
     lacks_options: bool = False
-    """A server wrote it without the table's options."""
+    """A server wrote it without some options of the table and of columns."""
     if_not_exists: bool = False
     replace: bool = False
     temporary: bool = False

@@ -1,4 +1,4 @@
-"""ALTER and CREATE TABLE whose result differs by settings that the binlog lacks, or by server: no definition."""
+"""ALTER and CREATE TABLE whose result depends on what the binlog lacks, or on the server: no definition."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ WRITTEN_BY_SERVER = "CREATE TABLE `t` (\n  `a` int DEFAULT NULL,\n  `b` char(1) 
         (MYSQL_9, "a CHAR", "CONVERT TO CHARACTER SET utf8mb4, COLLATE utf8mb4_bin", "which of CONVERT TO"),
         (MYSQL_9, "a TEXT", "CONVERT TO CHARACTER SET utf8mb4, MODIFY a TEXT", "length of a"),
         (MARIADB_11, "a INT, k TEXT, UNIQUE (k (10))", "MODIFY k VARCHAR(20)", "prefix of k"),
+        (MARIADB_11, "a INT, k CHAR(20), UNIQUE (k (10))", "MODIFY k TEXT", "prefix of k"),
         (MARIADB_11, "a INT", "ADD IF NOT EXISTS a INT PRIMARY KEY", "cancelled clause"),
         (MARIADB_11, "a INT", "CHANGE IF EXISTS b c INT UNIQUE", "cancelled clause"),
+        (MARIADB_11, "a CHAR", "CONVERT TO CHARACTER SET utf8mb4, ADD b BLOB COLLATE latin1_bin", "is text"),
         (MARIADB_11, "a INT, g POINT NOT NULL", "ADD UNIQUE (g)", "geometry g"),
     ],
 )
@@ -49,6 +51,12 @@ def test_members_written_as_bytes_are_text_in_other_character_sets():
     assert followed.columns()[0].members == ("--",)
 
 
+def test_members_written_as_bytes_are_not_text_in_every_character_set():
+    followed = Followed(MYSQL_9)
+    followed.run("CREATE TABLE t (a ENUM(x'e9') CHARSET latin1)")
+    assert "written as bytes" in (followed.model.doubt("shop", "t") or "")
+
+
 GENERATED_KEY = "my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE, PRIMARY KEY (my_row_id)"
 
 
@@ -68,4 +76,18 @@ def test_a_table_that_the_server_wrote_without_options(sql_mode, ending, known):
     followed = Followed(MYSQL_9)
     followed.run("CREATE DATABASE shop CHARSET latin1")
     followed.run(WRITTEN_BY_SERVER + ending, sql_mode=sql_mode)
-    assert followed.columns()[1].charset == ("latin1" if known else "?")
+    assert (followed.model.find("shop", "t") is not None) == known
+
+
+def test_a_counter_that_the_server_wrote_without_null():
+    followed = Followed(MARIADB_11)
+    followed.run("CREATE TABLE `t` (\n  `a` int AUTO_INCREMENT,\n  UNIQUE KEY `a` (`a`)\n) ENGINE=InnoDB")
+    assert "without options" in (followed.model.doubt("shop", "t") or "")
+
+
+def test_a_type_without_prefixes_takes_the_prefix_from_the_key():
+    followed = Followed(MARIADB_11)
+    followed.run("CREATE TABLE t (k TEXT, UNIQUE (k (10)))")
+    followed.run("ALTER TABLE t MODIFY k DECIMAL(10, 0)")
+    followed.run("ALTER TABLE t MODIFY k TINYTEXT")
+    assert followed.names() == "k DB_ROW_HASH_1"
