@@ -30,9 +30,11 @@ from engine.schema.columns import (
 from engine.schema.constants import constant_text, implicit_text
 from engine.schema.conversions import keeps_values
 from engine.schema.hidden_columns import (
+    LONG,
     column_keys,
     hash_columns,
     is_hash,
+    may_have_prefix,
     may_need_hash,
     split_hidden,
     version_columns,
@@ -163,6 +165,8 @@ class _Alteration:
         if len(conversions) > 1:
             raise UncertainError("which of several CONVERT TO counts")
         self._converts = bool(conversions)
+        if self._converts and self._has_charset_option and not session.mariadb:
+            raise UncertainError("which of CONVERT TO and the table's character set counts")
         self._rewritten = loses_rows(statement)
         self._columns: list[_Column] = []
 
@@ -204,10 +208,14 @@ class _Alteration:
             name = action.column.name.casefold()
             exists = name in self._declared_names or (isinstance(action, AddColumn) and name in self._names)
             if isinstance(action, AddColumn) and action.if_not_exists and exists:
+                _refuse_key(action.column)
                 return True
             self._declared_names.add(name)
         if isinstance(action, ChangeColumn | RenameColumn | DropColumn | SetDefault) and action.if_exists:
-            return action.name.casefold() not in self._names
+            skipped = action.name.casefold() not in self._names
+            if skipped and isinstance(action, ChangeColumn):
+                _refuse_key(action.column)
+            return skipped
         if isinstance(action, AddKey) and action.key.primary and action.key.if_not_exists:
             return bool(self._primary)
         return False
@@ -230,9 +238,7 @@ class _Alteration:
                 collation = resolve_collation(
                     charset, named_now, self._session, collation, self._database_collation
                 )
-            elif isinstance(action, ConvertCharset) and not (
-                self._session.mariadb and self._has_charset_option
-            ):
+            elif isinstance(action, ConvertCharset) and not self._has_charset_option:
                 collation = self._conversion(action)
         return collation
 
@@ -303,21 +309,28 @@ class _Alteration:
             elif isinstance(action, ChangeColumn) and action.after is not None and id(action) in changed:
                 self._columns = [column for column in self._columns if column is not changed[id(action)]]
                 self._insert(changed[id(action)], action.after)
-        self._place_generated_key()
+        self._check_generated_key()
 
-    def _place_generated_key(self) -> None:
-        """MySQL keeps a primary key that it generated in the first place, unless the key is visible."""
-        if not self._before or not is_generated_key(self._before[0], self._session):
-            return
-        for column in self._columns:
-            if column.before is self._before[0] and not column.clause:
-                self._columns.remove(column)
-                self._columns.insert(0, column)
-                return
+    def _check_generated_key(self) -> None:
+        """MySQL keeps a primary key that it generated in the first place if it still generates such keys.
+
+        The binlog does not contain that setting.
+        """
+        for index, column in enumerate(self._columns):
+            if (
+                column.before
+                and not column.clause
+                and is_generated_key(column.before, self._session)
+                and index
+            ):
+                raise UncertainError("whether the generated primary key stays the first column")
 
     def _declared(self, clause: ColumnClause, before: ColumnDefinition | None) -> _Column:
         """A column as the statement declares it; it keeps its place in the primary key."""
         kind = clause.type
+        if self._converts and before is not None and before.charset and kind.name.endswith("text"):
+            # Its length is that of the declaration or that of the column before, which differ by server.
+            raise UncertainError(f"the length of {clause.name} after a conversion")
         if self._converts and self._session.mariadb and kind.name == "json":
             clause = replace(clause, type=replace(kind, name="longtext"))
         if (
@@ -326,6 +339,8 @@ class _Alteration:
             and (kind.charset or kind.collation)
         ):
             # CONVERT TO CHARACTER SET counts for columns that the statement declares, too.
+            if kind.name not in TEXT_TYPES:
+                raise UncertainError(f"whether {clause.name} is text after a conversion")
             binary = kind.binary and (kind.charset is None or self._before_mysql_8)
             clause = replace(clause, type=replace(kind, charset=None, collation=None, binary=binary))
         definition = define_column(clause, self._session, self._columns_collation())
@@ -505,6 +520,7 @@ class _Alteration:
         self, keys: tuple[UniqueKey, ...], clauses: Sequence[ColumnClause], *, certain: bool
     ) -> tuple[UniqueKey, ...]:
         if certain:
+            keys = tuple(self._with_prefixes(key) for key in keys)
             for action in self._actions:
                 if isinstance(action, DropKey) and action.name is not None and not action.of_primary:
                     keys = without_key(keys, action.name)
@@ -515,19 +531,38 @@ class _Alteration:
                 if column.before is not None:
                     names[column.before.name.casefold()] = column.definition.name
             keys = with_columns(keys, names)
-        by_name = {column.definition.name.casefold(): column.definition for column in self._columns}
-        kept = hash_columns(keys, by_name, self._engine, self._session)
         if any(key.hashed for key in keys) and not self._only_renames:
             raise UncertainError("whether a key USING HASH keeps its hash is not certain")
-        if len(kept) != sum(map(is_hash, self._hidden)):
-            raise UncertainError("whether the unique keys need other hashes than before is not certain")
         added = [action.key for action in self._actions if isinstance(action, AddKey)]
         return with_keys(keys, [*column_keys(clauses), *added])
+
+    def _with_prefixes(self, key: UniqueKey) -> UniqueKey:
+        """The key with the prefix lengths that the columns' types leave it. Raises `UncertainError`."""
+        changed = {
+            column.before.name.casefold(): (column.before, column.definition)
+            for column in self._columns
+            if column.before is not None and column.before.column_type != column.definition.column_type
+        }
+        lengths = []
+        for name, length in zip(key.columns, key.lengths, strict=True):
+            if length is not None and name.casefold() in changed:
+                before, after = changed[name.casefold()]
+                if may_have_prefix(after) and not (before.data_type in LONG and after.data_type in LONG):
+                    raise UncertainError(f"what prefix of {name} the key {key.name} has afterwards")
+                length = length if may_have_prefix(after) else None
+            lengths.append(length)
+        return replace(key, lengths=tuple(lengths))
 
     @property
     def _only_renames(self) -> bool:
         """Whether nothing but the table's name changes."""
         return bool(self._actions) and all(isinstance(action, RenameTo) for action in self._actions)
+
+
+def _refuse_key(clause: ColumnClause) -> None:
+    """MariaDB adds the keys of a declaration although IF [NOT] EXISTS cancels it. Raises `UncertainError`."""
+    if clause.primary or clause.unique:
+        raise UncertainError(f"whether the key of the cancelled clause for {clause.name} counts")
 
 
 def _converted_members(members: tuple[str, ...], old: str, new: str) -> tuple[str, ...]:

@@ -171,7 +171,9 @@ def _read_type(reader: TokenReader) -> Fields:
 def _read_parentheses(reader: TokenReader, fields: Fields) -> None:
     reader.expect("(")
     if fields["name"] in ("enum", "set"):
-        fields["members"] = tuple(_comma_separated(reader, _member))
+        members = _comma_separated(reader, _member)
+        fields["members"] = tuple(text for text, _ in members)
+        fields["members_as_bytes"] = any(as_bytes for _, as_bytes in members)
     else:
         fields["lengths"] = tuple(_comma_separated(reader, TokenReader.number))
     reader.expect(")")
@@ -184,21 +186,24 @@ def _comma_separated(reader: TokenReader, read: Callable[[TokenReader], Item]) -
     return items
 
 
-def _member(reader: TokenReader) -> str:
+def _member(reader: TokenReader) -> tuple[str, bool]:
+    """The text, and whether it is written as bytes."""
     if reader.token.kind == WORD and reader.token.text.startswith("_"):
         reader.step()
     if reader.token.kind == BITS:
-        return _bits_text(reader.step().text)
-    return reader.string()
+        return _bits_text(reader.step().text), True
+    return reader.string(), False
 
 
 def _bits_text(literal: str) -> str:
     """The text of a hexadecimal literal of an ENUM's member. Raises `UnexpectedTokenError`."""
     digits = literal[2:].rstrip("'")
     try:
-        return bytes.fromhex(digits).decode()
+        if "b" in literal[:2].lower():
+            raise ValueError
+        return bytes.fromhex(digits).decode("latin-1")
     except ValueError:
-        raise UnexpectedTokenError(f"the member {literal} is not text in UTF-8") from None
+        raise UnexpectedTokenError(f"the member {literal} is not hexadecimal") from None
 
 
 def _character(reader: TokenReader, fields: Fields) -> None:

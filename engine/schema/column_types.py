@@ -19,7 +19,7 @@ from engine.schema.collations import (
     charset_of_collation,
     default_collation,
 )
-from engine.schema.member_texts import MemberError, stored_members
+from engine.schema.member_texts import WIDE, MemberError, stored_members
 from engine.schema.session import StatementSession
 from engine.schema.statements import TypeClause
 
@@ -105,7 +105,9 @@ def _needs_no_charset(clause: TypeClause) -> bool:
     if clause.name.endswith("text"):
         return not clause.lengths
     if clause.members:
-        return all(member.isascii() and not member.endswith(" ") for member in clause.members)
+        return not clause.members_as_bytes and all(
+            member.isascii() and not member.endswith(" ") for member in clause.members
+        )
     return all(length <= _SHORT_TEXT for length in clause.lengths)
 
 
@@ -171,6 +173,8 @@ def _collation(clause: TypeClause, session: StatementSession, table_collation: s
 
 def _stored_members(clause: TypeClause, charset: str) -> tuple[str, ...]:
     """The members as servers store them: without spaces at the end, unless they are bytes."""
+    if clause.members_as_bytes and (charset in WIDE or not all(map(str.isascii, clause.members))):
+        raise UncertainError(f"what text members that are written as bytes have in {charset}")
     members = (member if charset == BINARY else member.rstrip(" ") for member in clause.members)
     try:
         return stored_members(members, charset)

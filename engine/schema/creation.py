@@ -23,6 +23,8 @@ def create_table(
     """The table that the statement makes from its own columns. Raises `UncertainError`."""
     if statement.select:
         raise UncertainError("its columns are those of a query")
+    if statement.lacks_options:
+        raise UncertainError("the server wrote it without options of the table and of columns")
     options = statement.options
     collation = resolve_collation(
         options.charset, options.collation, session, database_collation, database_collation
@@ -33,6 +35,8 @@ def create_table(
     if first is not None and takes_current_time(clauses[first], session):
         columns[first] = with_current_time(columns[first])
     versioned = statement.versioned or any(clause.versioned for clause in clauses)
+    if not versioned and any(clause.row_version for clause in clauses):
+        raise UncertainError("it declares row versions without system versioning")
     columns = with_primary_key(columns, _primary_key(statement, versioned), session)
     ends = [
         name for period in statement.periods if not period.of_system for name in (period.start, period.end)
@@ -43,7 +47,12 @@ def create_table(
     hashes = hash_columns(keys, by_name, options.engine, session)
     if versioned and row_end(clauses) is None:
         columns += version_columns()
-    return TableState((*columns, *hashes), collation, options.engine, keys if session.mariadb else None)
+    return TableState(
+        (*columns, *hashes),
+        collation,
+        options.engine,
+        keys if session.mariadb else None,
+    )
 
 
 def _primary_key(statement: CreateTable, versioned: bool) -> list[str]:

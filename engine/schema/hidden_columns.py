@@ -24,7 +24,11 @@ _ENGINES_WITH_HASH_INDEXES = frozenset({"memory", "heap"})
 _LONGEST_KEYS = {"innodb": 3072, "myisam": 1000, "aria": 2300}
 """Engine → bytes of its longest key."""
 _DEFAULT_ENGINE = "innodb"
-_UNBOUNDED = re.compile(r"(tiny|medium|long)?(text|blob)|json|geom|(multi)?(point|linestring|polygon)")
+_UNBOUNDED = re.compile(r"(tiny|medium|long)?(text|blob)|json")
+LONG = frozenset(prefix + kind for prefix in ("tiny", "", "medium", "long") for kind in ("text", "blob"))
+"""Types of columns that are in a key by a prefix, or by a hash."""
+_WITH_LENGTH = frozenset({"char", "varchar", "binary", "varbinary"})
+_GEOMETRY = re.compile(r"geom|(multi)?(point|linestring|polygon)")
 _KEY_BYTES = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "double": 8}
 _UP_TO = 32
 """Bytes that a key's part of any other type has at most."""
@@ -42,7 +46,12 @@ def split_hidden(
 
 def version_columns() -> list[ColumnDefinition]:
     """The hidden columns of a table WITH SYSTEM VERSIONING that declares none."""
-    return [_hidden(name, "timestamp(6)", "stored") for name in _PERIOD_NAMES]
+    return [
+        ColumnDefinition(
+            name, "timestamp(6)", nullable=False, visible=False, generated="stored", computed_default=True
+        )
+        for name in _PERIOD_NAMES
+    ]
 
 
 def is_hash(column: ColumnDefinition) -> bool:
@@ -64,7 +73,8 @@ def hash_columns(
         return []
     count = sum(_needs_hash(key, columns, engine or _DEFAULT_ENGINE) for key in keys)
     return [
-        _hidden(f"DB_ROW_HASH_{number}", "bigint(20) unsigned", "virtual") for number in range(1, count + 1)
+        ColumnDefinition(f"DB_ROW_HASH_{number}", "bigint(20) unsigned", visible=False, generated="virtual")
+        for number in range(1, count + 1)
     ]
 
 
@@ -74,21 +84,29 @@ def column_keys(clauses: Iterable[ColumnClause]) -> list[Key]:
 
 
 def _is_hidden(column: ColumnDefinition) -> bool:
-    if column.visible or not column.nullable:
+    if column.visible:
         return False
     if column.name in _PERIOD_NAMES:
-        return column.generated == "stored" and column.column_type == "timestamp(6)"
-    return is_hash(column) and column.generated == "virtual"
-
-
-def _hidden(name: str, column_type: str, generated: str) -> ColumnDefinition:
-    return ColumnDefinition(name, column_type, visible=False, generated=generated)
+        # A declared column has no default: here it marks what the server added.
+        return column.generated == "stored" and column.computed_default
+    return is_hash(column) and column.generated == "virtual" and column.nullable
 
 
 def may_need_hash(column: ColumnDefinition) -> bool:
     """Whether a unique key of the column alone may need one."""
+    if _GEOMETRY.match(column.column_type):
+        return True
     sizes = _key_bytes(None, column)
     return sizes is None or sizes[1] > min(_LONGEST_KEYS.values())
+
+
+def may_have_prefix(column: ColumnDefinition) -> bool:
+    """Whether a key may contain only the beginning of the column's values."""
+    return (
+        column.data_type in LONG
+        or column.data_type in _WITH_LENGTH
+        or bool(_GEOMETRY.match(column.column_type))
+    )
 
 
 def _needs_hash(key: UniqueKey, columns: Mapping[str, ColumnDefinition], engine: str) -> bool:
@@ -115,9 +133,12 @@ def _key_bytes(length: int | None, column: ColumnDefinition | None) -> tuple[int
     width = WIDTH.get(canonical(column.charset), 4) if column.charset else 1
     if length is not None:
         return length * width, length * width
+    if _GEOMETRY.match(column.column_type):
+        # The server gives such a key a prefix length, but only when it next rebuilds the table.
+        raise UncertainError(f"whether the key of the geometry {column.name} is a hash")
     if _UNBOUNDED.match(column.column_type):
         return None
-    if column.data_type in ("char", "varchar", "binary", "varbinary"):
+    if column.data_type in _WITH_LENGTH:
         size = (*numbers(column.column_type), 1)[0] * width
         return size, size
     exact = _KEY_BYTES.get(column.data_type)

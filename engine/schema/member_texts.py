@@ -12,7 +12,7 @@ from engine.binlog.texts import decode_charset, encode_text
 from engine.errors import EngineError
 from engine.schema.collations import BINARY
 
-_WIDE = frozenset({"ucs2", "utf16", "utf16le", "utf32", "swe7"})
+WIDE = frozenset({"ucs2", "utf16", "utf16le", "utf32", "swe7"})
 """Character sets in which ASCII has other bytes."""
 _LAST_OF_BASIC_PLANE = "\uffff"
 
@@ -44,6 +44,6 @@ def _stored(member: str, charset: str) -> str:
 
 
 def _converted(member: str, old: str, new: str) -> str:
-    if old == new or (member.isascii() and "\\" not in member and not {old, new} & _WIDE):
+    if old == new or (member.isascii() and "\\" not in member and not {old, new} & WIDE):
         return member
     raise MemberError(f"what becomes of the member {member!r} from {old} in {new}")

@@ -24,7 +24,8 @@ from engine.schema.execution import Execution, Outcome
 from engine.schema.names import NameRules
 from engine.schema.parser import not_decoded, parse
 from engine.schema.session import session_of
-from engine.schema.statement_text import has_server_escapes, statement_text
+from engine.schema.statement_text import has_server_escapes, lacks_options, statement_text
+from engine.schema.statements import CreateTable
 
 START_OF_STREAM = BinlogPosition("", 0)
 """Position of the records of `SchemaModel.state`."""
@@ -130,6 +131,8 @@ class SchemaModel:
         text = statement_text(query)
         readable = text is not None and (session.backslash_escapes or not has_server_escapes(text))
         statement = parse(text, session) if text is not None and readable else not_decoded(query.statement)
+        if isinstance(statement, CreateTable) and text is not None and lacks_options(text, session):
+            statement = replace(statement, lacks_options=True)
         execution = Execution(
             session, self._names, self._tables, self._databases, self._temporary, query.thread_id
         )

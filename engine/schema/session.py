@@ -22,6 +22,8 @@ _NO_BACKSLASH_ESCAPES = 1 << 20
 _STRICT_TRANS_TABLES = 1 << 21
 _STRICT_ALL_TABLES = 1 << 22
 _ORACLE = 1 << 9
+_WITHOUT_TABLE_OPTIONS = 0b111_0101_1111 << 8
+"""Foreign dialects, MYSQL323, MYSQL40, NO_TABLE_OPTIONS and ANSI."""
 _MYSQL_TRUNCATE_FRACTIONS = 1 << 32
 _MARIADB_ROUND_FRACTIONS = 1 << 34
 """Bits of sql_mode: those without a flavor are the same in both (`system_variables.h`, `sql_class.h`)."""
@@ -79,6 +81,11 @@ class StatementSession:
     def oracle(self) -> bool:
         """Whether the statement is in MariaDB's Oracle dialect."""
         return self.mariadb and bool(self.sql_mode & _ORACLE)
+
+    @property
+    def omits_table_options(self) -> bool:
+        """Whether the server writes CREATE TABLE … SELECT into the binlog without the table's options."""
+        return bool(self.sql_mode & _WITHOUT_TABLE_OPTIONS)
 
     @property
     def rounds_fractions(self) -> bool:

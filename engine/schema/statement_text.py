@@ -11,6 +11,7 @@ import re
 from engine.binlog.charsets import collation_charset
 from engine.binlog.events.statements import Query
 from engine.binlog.texts import encode_text
+from engine.schema.session import StatementSession
 
 _WRITTEN_BY_SERVER = re.compile(
     r"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?[`\"][^(]*[`\"] \(\n  [`\"]"
@@ -18,6 +19,9 @@ _WRITTEN_BY_SERVER = re.compile(
     re.DOTALL,
 )
 """The layout of SHOW CREATE TABLE, which dumps have, too, and the comment that servers add to DROP TABLE."""
+
+_WITHOUT_OPTIONS = re.compile(r"\n\)(?: START TRANSACTION)?\s*\Z")
+_NULLABLE_COUNTER = re.compile(r"(?<! NOT NULL) AUTO_INCREMENT(?!=)")
 
 
 def statement_text(query: Query) -> str | None:
@@ -35,6 +39,17 @@ def statement_text(query: Query) -> str | None:
 def has_server_escapes(text: str) -> bool:
     """Whether the server may have written it with backslashes as escapes, which it does in every sql_mode."""
     return "\\" in text and _WRITTEN_BY_SERVER.match(text) is not None
+
+
+def lacks_options(text: str, session: StatementSession) -> bool:
+    """Whether the server may have written CREATE TABLE without options that the table or a column has.
+
+    For a column that is AUTO_INCREMENT and NULL, MariaDB leaves out the word NULL.
+    """
+    if _WRITTEN_BY_SERVER.match(text) is None:
+        return False
+    without_options = session.omits_table_options and _WITHOUT_OPTIONS.search(text) is not None
+    return without_options or _NULLABLE_COUNTER.search(text) is not None
 
 
 def _statement_bytes(query: Query) -> bytes:

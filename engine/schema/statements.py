@@ -27,6 +27,8 @@ class TypeClause:
     """The numbers in parentheses."""
     members: tuple[str, ...] = ()
     """Of ENUM and SET."""
+    members_as_bytes: bool = False
+    """Some members are hexadecimal literals, whose bytes are in the column's character set."""
     unsigned: bool = False
     zerofill: bool = False
     charset: str | None = None
@@ -114,6 +116,8 @@ class CreateTable:
     """WITH SYSTEM VERSIONING."""
     select: bool = False
     """Rows and further columns come from a query."""
+    lacks_options: bool = False
+    """A server wrote it without some options of the table and of columns."""
     if_not_exists: bool = False
     replace: bool = False
     temporary: bool = False

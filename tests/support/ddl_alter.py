@@ -38,7 +38,7 @@ class Table:
     @property
     def counts(self) -> bool:
         """Whether a column is AUTO_INCREMENT, or may be."""
-        return any(column.computed_default for column in self.columns)
+        return any(column.computed_default and not _is_hidden(column) for column in self.columns)
 
     @property
     def versioned(self) -> bool:

@@ -23,12 +23,11 @@ from engine.binlog.events.statements import Query
 from engine.binlog.files import read_events
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.position import BinlogPosition
-from engine.binlog.table_definition import ColumnDefinition, TableDefinition, unpack
+from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition, TableDefinition
 from engine.binlog.table_map import TableMap
 from engine.net.client.connection import Connection
 from engine.net.client.table_columns import describe_tables
 from engine.schema.changes import SchemaChange, TableName
-from engine.schema.collations import canonical
 from engine.schema.model import SchemaModel
 from tests.servers import Server
 from tests.support.ddl_generator import DATABASES, Generator, Step
@@ -213,18 +212,18 @@ class Comparer:
             described = describe_tables(self._catalog, database, names)
             for table in names:
                 name = TableName(database, table)
-                columns = unpack(described[table]) if table in described else None
-                self.generator.saw(name, columns)
-                self._compare_table(step, name, columns, logged)
+                server = described.get(table)
+                self.generator.saw(name, None if server is None else server.columns)
+                self._compare_table(step, name, server, logged)
 
     def _compare_table(
-        self, step: Step, name: TableName, columns: Columns | None, logged: tuple[str, ...]
+        self, step: Step, name: TableName, server: TableDefinition | None, logged: tuple[str, ...]
     ) -> None:
         definition = self.model.find(name.database, name.table)
         if definition is not None:
             self._left_behind.discard(name)
         doubt = self.model.doubt(name.database, name.table)
-        if definition is None and doubt is None and columns is not None:
+        if definition is None and doubt is None and server is not None:
             if name in self._left_behind or self._is_left_behind(step, name):
                 self._left_behind.add(name)
                 self.generator.saw(name, None)
@@ -232,35 +231,31 @@ class Comparer:
             self._differ("unsure", name, step, logged, "the model does not know the table")
         elif definition is None and doubt is not None:
             self._differ("unsure", name, step, logged, doubt)
-        elif definition is not None and columns is None:
+        elif definition is not None and server is None:
             self._differ("wrong", name, step, logged, "the server has no such table")
-        elif definition is not None and columns is not None:
-            reason = difference_of(definition.columns, columns)
-            if reason is None:
+        elif definition is not None and server is not None:
+            reason = difference_of(definition.columns, server.columns)
+            collations = definition.collation, server.collation
+            if reason is not None:
+                without = (_without_defaults(definition.columns), _without_defaults(server.columns))
+                kind = "default" if difference_of(*without) is None else "wrong"
+                if kind == "wrong" and difference_of(*_with_known_charsets(*without)) is None:
+                    kind = "unsure"
+            elif None not in collations and collations[0] != collations[1]:
+                kind, reason = "wrong", f"default collation {collations[0]}, not {collations[1]}"
+            else:
                 return
-            without = (_without_defaults(definition.columns), _without_defaults(columns))
-            self._differ(
-                "default" if difference_of(*without) is None else "wrong", name, step, logged, reason
-            )
+            self._differ(kind, name, step, logged, reason)
         else:
             return
-        if columns is not None:
-            definition = TableDefinition(name.database, name.table, columns, self._collation(name))
-            self.model.learn("server", self._last, definition)
+        if server is not None:
+            self.model.learn("server", self._last, server)
             if step.kind != "TEMPORARY":
                 self.generator.give_up(name)
 
     def _is_left_behind(self, step: Step, name: TableName) -> bool:
         """MariaDB may list a table under its old name after ALTER TABLE … RENAME, but it is not there."""
         return step.kind == "ALTER TABLE" and len(step.tables) > 1 and name == step.tables[0]
-
-    def _collation(self, name: TableName) -> str | None:
-        database, table = self._catalog.quote(name.database), self._catalog.quote(name.table)
-        rows = self._catalog.query(
-            "SELECT TABLE_COLLATION FROM information_schema.TABLES "
-            f"WHERE TABLE_SCHEMA = {database} AND TABLE_NAME = {table}"
-        )
-        return canonical(rows[0][0]) if rows and rows[0][0] else None
 
     def _differ(self, kind: str, name: TableName, step: Step, logged: tuple[str, ...], reason: str) -> None:
         self.result.differences.append(Difference(kind, name, step, logged, reason))
@@ -282,6 +277,14 @@ def difference_of(model: Columns, server: Columns) -> str | None:
 
 def _without_defaults(columns: Columns) -> Columns:
     return tuple(replace(column, default=None, computed_default=False) for column in columns)
+
+
+def _with_known_charsets(model: Columns, server: Columns) -> tuple[Columns, Columns]:
+    """Both without the columns whose character set the model does not know."""
+    if len(model) != len(server):
+        return model, server
+    known = [number for number, column in enumerate(model) if column.charset != UNKNOWN_CHARSET]
+    return tuple(model[number] for number in known), tuple(server[number] for number in known)
 
 
 def _tables_of(change: SchemaChange | None) -> set[TableName]:

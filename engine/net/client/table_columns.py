@@ -50,6 +50,12 @@ _MARIADB_QUOTES_DEFAULTS_SINCE = (10, 2, 7)
 _CURRENT_TIME = re.compile("CURRENT_TIMESTAMP|NOW", re.IGNORECASE)
 _NUMBER = re.compile(r"-?[0-9.]+(?:e[+-]?[0-9]+)?|b'[01]*'|x'[0-9a-f]*'", re.IGNORECASE)
 _COMPUTED = frozenset({"AUTO_INCREMENT", "DEFAULT_GENERATED"})
+_ROW_VERSIONS = tuple(
+    ColumnDefinition(
+        name, "timestamp(6)", nullable=False, visible=False, generated="stored", computed_default=True
+    )
+    for name in ("row_start", "row_end")
+)
 _GENERATED = {"VIRTUAL": "virtual", "STORED": "stored", "PERSISTENT": "stored"}
 
 
@@ -167,25 +173,11 @@ def _default(shown: str | None, quotes: bool) -> tuple[str | None, bool]:
 def _hidden(counts: Sequence[str | None]) -> list[ColumnDefinition]:
     """MariaDB's hidden columns: row versions without a declaration, then one hash per long unique key."""
     versioned, declared, hashes, in_memory = (int(count or 0) for count in counts)
-    hidden: list[ColumnDefinition] = []
-    if versioned and not declared:
-        hidden += (_hidden_column(name, "timestamp(6)", "stored") for name in ("row_start", "row_end"))
-    if not in_memory:
-        hidden += (
-            _hidden_column(f"DB_ROW_HASH_{number}", "bigint(20) unsigned", "virtual")
-            for number in range(1, hashes + 1)
-        )
-    return hidden
+    versions = _ROW_VERSIONS if versioned and not declared else ()
+    return [*versions, *(_hash(number) for number in range(1, hashes + 1) if not in_memory)]
 
 
-def _hidden_column(name: str, column_type: str, generated: str) -> ColumnDefinition:
+def _hash(number: int) -> ColumnDefinition:
     return ColumnDefinition(
-        name=name,
-        column_type=column_type,
-        charset=None,
-        collation=None,
-        nullable=True,
-        primary_key=None,
-        visible=False,
-        generated=generated,
+        f"DB_ROW_HASH_{number}", "bigint(20) unsigned", visible=False, generated="virtual"
     )

@@ -15,7 +15,7 @@ from tests.support.ddl_comparison import Comparer
 pytestmark = pytest.mark.server
 
 STATEMENTS = 300
-MOST_WRONG, MOST_UNSURE = 3, 30
+MOST_WRONG, MOST_UNSURE = 2, 25
 """Of 300. The long form shows what is left: it is rare, but not nothing."""
 FULL_METADATA = {"binlog_row_metadata": "FULL"}
 FIXED_SEED = 8

@@ -493,21 +493,23 @@ def test_drop_default_leaves_auto_increment():
     assert [column.computed_default for column in followed.columns()] == [True, False]
 
 
-def test_a_generated_key_that_is_visible_does_not_stay_in_the_first_place():
+def test_whether_a_generated_key_stays_in_the_first_place():
     followed = Followed()
     key = "my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
     followed.run(f"CREATE TABLE t ({key} INVISIBLE, a INT)")
     followed.run("ALTER TABLE t ADD b INT FIRST")
     followed.run(f"CREATE TABLE u ({key}, a INT)")
     followed.run("ALTER TABLE u ADD b INT FIRST")
-    assert (followed.names(), followed.names("u")) == ("my_row_id b a", "b my_row_id a")
+    # Whether MySQL keeps it there depends on a setting that the binlog does not contain.
+    assert "generated primary key" in (followed.model.doubt("shop", "t") or "")
+    assert followed.names("u") == "b my_row_id a"
 
 
 def test_a_text_column_that_is_changed_and_converted_at_once():
     followed = Followed()
     followed.run("CREATE TABLE t (a MEDIUMTEXT) CHARSET latin1")
     followed.run("ALTER TABLE t MODIFY a TEXT, CONVERT TO CHARACTER SET utf8mb4")
-    assert "at once" in (followed.model.doubt("shop", "t") or "")
+    assert "conversion" in (followed.model.doubt("shop", "t") or "")
 
 
 @pytest.mark.parametrize(
