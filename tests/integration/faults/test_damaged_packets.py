@@ -96,7 +96,8 @@ def test_a_bit_that_flips_once(source: Server, out: Path, at: int) -> None:
 def test_the_number_of_a_packet_carries_nothing(source: Server, out: Path) -> None:
     flip = PacketFlip(is_event, SEQUENCE)
     ended = run(source, out, flip)
-    assert (ended.status, flip.done) == (0, 1), ended.stderr
+    # The dump that reads ahead may have the same packet.
+    assert ended.status == 0 and flip.done >= 1, ended.stderr
     assert AGAIN not in ended.stderr
     assert_complete(source, out)
 

@@ -87,16 +87,20 @@ def test_a_mixed_workload_arrives_value_by_value(shared_server, flavor, variable
 def assert_metadata_as_listed(out: Path, server: Server, binlog: Path) -> None:
     """Where and when each change and statement happened is what the server's own tools say."""
     changes = Changes(out)
-    rows = pa.concat_tables([changes.read(*table).select(METADATA) for table in changes.tables()])
+    found = [changes.read(*table).select([*METADATA, "_change_type"]) for table in changes.tables()]
+    whole = pa.concat_tables(found)
+    is_emptied = pc.equal(whole["_change_type"], "truncate")
+    rows, emptied = whole.filter(pc.invert(is_emptied)), whole.filter(is_emptied)
     events = changes.events()
     statements = events.filter(pc.match_substring(events["type"], "QUERY")).select(METADATA)
     listed = listed_events(server, binlog)
-    assert consecutive(metadata(rows)) == consecutive(
+    assert consecutive(metadata(rows.select(METADATA))) == consecutive(
         entry(binlog, event) for event in listed if ROWS_EVENT.match(event.type)
     )
     queries = {entry(binlog, event) for event in listed if event.type.startswith("Query")}
     assert len(statements) > 10
     assert queries.issuperset(metadata(statements))
+    assert len(emptied) and queries.issuperset(metadata(emptied.select(METADATA)))
 
 
 def assert_decodes_alone(binlog: Path, out: Path) -> None:

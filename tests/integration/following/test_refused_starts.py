@@ -131,11 +131,13 @@ class TestServerState:
             assert CommitLog(elsewhere).latest() is None
 
     def test_columns_without_names(self, mysql97: Server, out: Path) -> None:
-        start = here(mysql97)
         mysql97.execute(
             "CREATE DATABASE nameless",
             "CREATE TABLE nameless.kept (id INT)",
             "CREATE TABLE nameless.dropped (id INT, v INT)",
+        )
+        start = here(mysql97)
+        mysql97.execute(
             "INSERT INTO nameless.kept VALUES (1)",
             "INSERT INTO nameless.dropped VALUES (2, 3)",
             "INSERT INTO nameless.kept VALUES (4)",
@@ -148,7 +150,8 @@ class TestServerState:
         assert_sound(out)
         assert Changes(out).read("nameless", "kept")["id"].to_pylist() == [1, 4]
         dropped = Changes(out).read("nameless", "dropped")
-        assert (dropped["@1"].to_pylist(), dropped["@2"].to_pylist()) == ([2], [3])
+        assert dropped["_change_type"].to_pylist() == ["insert", "truncate"]
+        assert (dropped["@1"].to_pylist(), dropped["@2"].to_pylist()) == ([2, None], [3, None])
         mysql97.execute("DROP DATABASE nameless")
 
 
