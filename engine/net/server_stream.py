@@ -81,7 +81,7 @@ def follow_server(
             lambda: batcher.stream_position.event,
             lower_case_table_names=origin.lower_case_table_names,
             proofs=proofs,
-            names_are_missing=facts.lacks_names,
+            charsets_are_missing=facts.lacks_charsets,
         )
         if origin.definitions_since is not None:
             wants = decode.tables.wants

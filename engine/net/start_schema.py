@@ -16,16 +16,16 @@ def open_schema(
     *,
     lower_case_table_names: int = 0,
     proofs: Proofs | None = None,
-    names_are_missing: bool = True,
+    charsets_are_missing: bool = True,
 ) -> SchemaFollower:
     """A follower whose model has the definitions of the output's last commit, if there is one.
 
-    `here` returns the stream's position; see `Definitions` for `proofs` and `names_are_missing`. Raises
+    `here` returns the stream's position; see `Definitions` for `proofs` and `charsets_are_missing`. Raises
     `EngineError` for a schema file or a commit log that cannot be read.
     """
     model = SchemaModel(flavor, lower_case_table_names)
     if options.out is not None:
         model.restore(stored_schema(options.out, options.commit))
     given = None if options.schema_file is None else read_schema_file(options.schema_file, flavor)
-    sources = Definitions(proofs, given, names_are_missing, options.numbers_unknown)
+    sources = Definitions(proofs, given, charsets_are_missing, options.numbers_unknown)
     return SchemaFollower(model, flavor, sources, here)

@@ -47,8 +47,8 @@ class Definitions:
     """None where no server can be asked."""
     schema_file: Mapping[TableName, TableDefinition] | None = None
     """The user's definitions; None without any."""
-    names_are_missing: bool = True
-    """The binlog does not contain everything about columns, so that statements must be followed exactly."""
+    charsets_are_missing: bool = True
+    """Table maps do not contain character sets, so that the defaults of databases must be known."""
     numbers_unknown: bool = False
     """Columns without certain names are numbered; otherwise the stream stops."""
 
@@ -64,7 +64,7 @@ class SchemaFollower:
         self._changes: list[SchemaChange] = []
         self.numbered: set[str] = set()
         """`database.table` of the tables whose columns are numbered; a statement may make them certain."""
-        self._asks_databases = sources.proofs is not None and sources.names_are_missing
+        self._asks_databases = sources.proofs is not None and sources.charsets_are_missing
 
     def execute(self, query: Query, server_version: str, position: BinlogPosition) -> SchemaChange | None:
         """Change the model by a statement; returns what it changed, for `note`, None without a change."""
@@ -131,9 +131,11 @@ class SchemaFollower:
         proofs = self._sources.proofs
         if self._asks_databases and proofs is not None:
             self._asks_databases = False
-            for database, collation in proofs.databases().items():
-                if not self._model.knows_database(database):
-                    self.note(self._model.learn_database("server", self._here(), database, collation))
+            # Without the answer, tables that depend on it are unsure.
+            with contextlib.suppress(EngineError):
+                for database, collation in proofs.databases().items():
+                    if not self._model.knows_database(database):
+                        self.note(self._model.learn_database("server", self._here(), database, collation))
 
     def _settle(self, table_map: TableMap, doubt: str | None) -> bytes | None:
         proofs, name = self._sources.proofs, TableName(table_map.database, table_map.table)

@@ -88,6 +88,11 @@ class SourceFacts:
         """Whether its binlogs do not contain everything about columns: MariaDB's lack some types."""
         return self.flavor == "mariadb" or self.binlog_row_metadata != "FULL"
 
+    @property
+    def lacks_charsets(self) -> bool:
+        """Whether its table maps do not contain the character sets of columns."""
+        return self.binlog_row_metadata not in ("MINIMAL", "FULL")
+
 
 @contextmanager
 def explained(
