@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers kernels setup lint test test-fast fuzz soak demo perf clean
+.PHONY: help venv java servers lakehouse kernels setup lint test test-fast fuzz soak test-wheel test-lakehouse demo demo-lakehouse perf clean
 
 VENV := .venv
 PYTHON_IN_VENV := $(VENV)/bin/python
@@ -13,7 +13,7 @@ INSTALLED := $(VENV)/.installed
 WITH_SPARK = JAVA_HOME="$$(tests/setup/java.sh)" SPARK_LOCAL_IP=127.0.0.1
 
 # Tests wait for servers more than they compute. A file stays in one process, with the servers that it set up.
-SIDE_BY_SIDE = --numprocesses 2 --dist loadfile --durations 30
+SIDE_BY_SIDE = --numprocesses 3 --dist loadfile --durations 30
 
 FUZZ_SECONDS ?= 300
 FUZZ_SEED ?= $(shell date +%s)
@@ -22,7 +22,7 @@ FUZZ_SEED ?= $(shell date +%s)
 export BINLOG_ENGINE_REQUIRE_SERVERS ?= 1
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 venv: $(INSTALLED) ## make .venv and install the engine into it, with all that Spark, tests and tools need
 
@@ -38,7 +38,12 @@ java: ## find Java 17 or later for Spark, or install one
 servers: venv ## download the real servers for the tests, once, into the user's cache folder
 	$(PYTHON_IN_VENV) -m tests.servers
 
-kernels: venv ## compile the kernels into their cache
+lakehouse: venv java ## download PySpark and packages for the tests of Delta and Iceberg, once, into the cache
+	@$(WITH_SPARK) $(PYTHON_IN_VENV) -m tests.support.lakehouse
+
+kernels: venv ## compile the kernels into their cache, and the engine's modules to bytecode
+	@# An installation has the bytecode; where Python is told not to write it, a checkout would never have it.
+	$(PYTHON_IN_VENV) -m compileall -q engine
 	$(PYTHON_IN_VENV) -m engine.commands.compile_kernels
 
 lint: venv ## ruff, mypy, and which package may import which
@@ -47,8 +52,8 @@ lint: venv ## ruff, mypy, and which package may import which
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-setup: venv ## venv, java, servers and kernels, side by side
-	@$(MAKE) --no-print-directory --jobs=3 java servers kernels
+setup: venv ## venv, java, servers, lakehouse and kernels, side by side
+	@$(MAKE) --no-print-directory --jobs=4 java servers lakehouse kernels
 
 test: setup lint ## lint, then all tests, real servers and Spark included
 	@# Servers, Spark and the engine share the machine's cores: what fails gets a second try, and the last lines say so.
@@ -63,11 +68,21 @@ fuzz: venv ## damaged binlogs, half of FUZZ_SECONDS (300) at random, then covera
 		$(PYTHON_IN_VENV) -m tests.fuzz.$$how --seconds $$(($(FUZZ_SECONDS) / 2)) --seed $(FUZZ_SEED); \
 	done
 
-soak: setup ## a failing network between engine and server under load, SECONDS_EACH (600) per server
-	BINLOG_ENGINE_SOAK_SECONDS=$(or $(SECONDS_EACH),600) $(VENV)/bin/pytest -rP tests/integration/faults/test_network_faults.py
+soak: setup ## a failing network, and old data that is compacted and removed, under load, SECONDS_EACH (600) per server
+	BINLOG_ENGINE_SOAK_SECONDS=$(or $(SECONDS_EACH),600) $(VENV)/bin/pytest -rP tests/integration/faults/test_network_faults.py \
+		tests/integration/faults/test_old_data_of_a_run.py
 
 demo: venv java kernels ## sample binlogs through the whole engine into a Spark streaming query
 	$(WITH_SPARK) $(VENV)/bin/binlog-engine demo
+
+test-wheel: setup ## build a wheel, install it into a fresh environment, and run it (minutes)
+	BINLOG_ENGINE_WHEEL=1 $(VENV)/bin/pytest tests/integration/processes/test_wheel.py
+
+test-lakehouse: setup ## the tests of Delta and Iceberg, also those that take too long for `make test`
+	BINLOG_ENGINE_LAKEHOUSE=1 $(WITH_SPARK) $(VENV)/bin/pytest tests/integration/lakehouse
+
+demo-lakehouse: setup ## a real MySQL server kept as Delta tables, with an ALTER TABLE on the way
+	@$(WITH_SPARK) $(PYTHON_IN_VENV) -m tests.support.demo_lakehouse 2>/dev/null
 
 perf: setup ## measure the engine beside other programs: all cases, tables, plots and profile (20 minutes)
 	$(WITH_SPARK) $(PYTHON_IN_VENV) -m perf

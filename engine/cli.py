@@ -13,21 +13,33 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.config.flags import add_flags, refuse_password
 from engine.config.resolve import resolve
 from engine.config.settings import (
+    CheckSettings,
+    CompactSettings,
     ConnectionSettings,
+    ConsumersSettings,
     DecodeSettings,
     FileEventsSettings,
+    LogSettings,
+    MirrorSettings,
     RunSettings,
     ServerEventsSettings,
     ServeSettings,
+    SnapshotSettings,
+    SqlSettings,
     VacuumSettings,
+    VerifySettings,
 )
-from engine.errors import EngineError
+from engine.errors import EngineError, os_error_sentence
 from engine.pipeline.fork_server import start_fork_server
 from engine.pipeline.stop_signals import Terminated, stop_signals_raised
+
+if TYPE_CHECKING:
+    from engine.commands.run_log import RunLog
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -52,8 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if options.verbose:
             traceback.print_exc()
-        what = "a file or socket" if error.filename is None else error.filename
-        print(f"binlog-engine: {what} cannot be used: {error.strerror or error}", file=sys.stderr)
+        print(f"binlog-engine: {os_error_sentence(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stop:
         if options.lasting:
@@ -106,15 +117,46 @@ def _parser() -> argparse.ArgumentParser:
     schema.add_argument("--at", metavar="COMMIT|TIME", help="what was in force there instead [last commit]")
     schema.add_argument("--json", dest="as_json", action="store_true", help="one JSON object")
 
+    snapshot = add("snapshot", _snapshot, "have the engine read the rows that tables have now")
+    snapshot.add_argument("out", type=Path, metavar="OUT")
+    add_flags(snapshot, SnapshotSettings)
+
+    check = add("check", _check, "what a server, an output folder and Spark need before a run, and lack")
+    add_flags(check, CheckSettings)
+    refuse_password(check)
+    check.add_argument("--json", dest="as_json", action="store_true", help="one JSON object")
+
+    sql = add("sql", _sql, "changes as SQL statements that make them again, or undo them")
+    sql.add_argument("sources", nargs="*", type=Path, metavar="OUT|FILE")
+    add_flags(sql, SqlSettings)
+    add_flags(sql, ConnectionSettings)
+    refuse_password(sql)
+
     vacuum = add("vacuum", _vacuum, "remove old commits from an output folder, with their data files")
     vacuum.add_argument("out", type=Path, metavar="OUT")
     vacuum.add_argument(
+        "--retain",
         "--older-than",
         required=True,
-        metavar="AGE",
-        help="such as 36h or 30d; removes whole segments of the log, of thousands of commits each",
+        metavar="AGE|SIZE",
+        help="what to keep, such as 30d or 500GB; removes segments of the log, of a thousand commits each",
     )
     vacuum.add_argument("--dry-run", action="store_true", help="only print what would be removed")
+
+    consumers = add("consumers", _consumers, "who reads an output folder, and how far each is")
+    consumers.add_argument("out", type=Path, metavar="OUT")
+    consumers.add_argument("--remove", metavar="NAME", help="keep no commits for this one any more")
+
+    compact = add("compact", _compact, "have the small files of old commits become large ones")
+    compact.add_argument("out", type=Path, metavar="OUT")
+    add_flags(compact, CompactSettings)
+
+    verify = add("verify", _verify, "read every file of an output folder, and compare it with the commit log")
+    verify.add_argument("out", type=Path, metavar="OUT")
+
+    mirror = add("mirror", _mirror, "keep the tables of an output as Delta or Iceberg tables", lasting=True)
+    mirror.add_argument("out", type=Path, metavar="OUT")
+    add_flags(mirror, MirrorSettings)
 
     serve = add("serve", _serve, "serve binlog files to any replication client", lasting=True)
     serve.add_argument("files", nargs="+", type=Path, metavar="FILE")
@@ -130,18 +172,40 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    # Started first, so that it imports its modules while the command imports its own.
-    start_fork_server()
-    from engine.commands.run import run_command
+    def settings() -> RunSettings:
+        return resolve(RunSettings, vars(options), os.environ, options.config)
 
-    return run_command(resolve(RunSettings, vars(options), os.environ, options.config))
+    given = settings()
+
+    def command(log: RunLog | None) -> int:
+        # Started first, so that it imports its modules while the command imports its own.
+        start_fork_server()
+        from engine.commands.run import run_command
+
+        return run_command(given, None if sys.stdin.isatty() else settings, log)
+
+    return _logged(given.log, command)
 
 
 def _decode(options: argparse.Namespace) -> int:
-    start_fork_server()
-    from engine.commands.decode import decode_command
+    given = resolve(DecodeSettings, vars(options), os.environ, options.config)
 
-    return decode_command(resolve(DecodeSettings, vars(options), os.environ, options.config))
+    def command(log: RunLog | None) -> int:
+        start_fork_server()
+        from engine.commands.decode import decode_command
+
+        return decode_command(given, log)
+
+    return _logged(given.log, command)
+
+
+def _logged(settings: LogSettings, command: Callable[[RunLog | None], int]) -> int:
+    """The exit code of a command that gets the log that `settings` ask for, or None."""
+    if settings.log_format is None:
+        return command(None)
+    from engine.commands.logged import logged
+
+    return logged(settings, command)
 
 
 def _events(options: argparse.Namespace) -> int:
@@ -166,10 +230,60 @@ def _schema(options: argparse.Namespace) -> int:
     return print_schema(options.out, options.table, options.at, as_json=options.as_json)
 
 
+def _snapshot(options: argparse.Namespace) -> int:
+    from engine.commands.snapshot import snapshot_command
+
+    return snapshot_command(resolve(SnapshotSettings, vars(options), os.environ))
+
+
+def _check(options: argparse.Namespace) -> int:
+    from engine.commands.check import check_command
+
+    return check_command(resolve(CheckSettings, vars(options), os.environ))
+
+
+def _sql(options: argparse.Namespace) -> int:
+    settings = resolve(SqlSettings, vars(options), os.environ)
+    is_output = len(settings.sources) == 1 and settings.sources[0].is_dir()
+    if not is_output:
+        start_fork_server()
+    from engine.commands.sql import sql_command
+
+    if settings.sources:
+        return sql_command(settings, None)
+    if options.host is None and options.socket is None:
+        raise EngineError("name an output, binlog files, or a server with --host")
+    return sql_command(settings, resolve(ConnectionSettings, vars(options), os.environ))
+
+
 def _vacuum(options: argparse.Namespace) -> int:
     from engine.commands.vacuum import vacuum_command
 
     return vacuum_command(resolve(VacuumSettings, vars(options), os.environ))
+
+
+def _consumers(options: argparse.Namespace) -> int:
+    from engine.commands.consumers import consumers_command
+
+    return consumers_command(resolve(ConsumersSettings, vars(options), os.environ))
+
+
+def _compact(options: argparse.Namespace) -> int:
+    from engine.commands.compact import compact_command
+
+    return compact_command(resolve(CompactSettings, vars(options), os.environ))
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from engine.commands.verify import verify_command
+
+    return verify_command(resolve(VerifySettings, vars(options), os.environ))
+
+
+def _mirror(options: argparse.Namespace) -> int:
+    from engine.commands.mirror import mirror_command
+
+    return mirror_command(resolve(MirrorSettings, vars(options), os.environ))
 
 
 def _serve(options: argparse.Namespace) -> int:

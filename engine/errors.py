@@ -18,6 +18,12 @@ class EngineError(Exception):
     """Whether damaged bytes are the cause."""
 
 
+def os_error_sentence(error: OSError) -> str:
+    """What cannot be used, and why."""
+    what = "a file or socket" if error.filename is None else error.filename
+    return f"{what} cannot be used: {error.strerror or error}"
+
+
 class BinlogError(EngineError):
     """Bytes that are not a valid binlog, with their file and position.
 

@@ -6,7 +6,7 @@ declares. Variants of a record are `Variant`s, which the entry `kind` of the map
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -25,6 +25,19 @@ class Variant(msgspec.Struct, frozen=True, tag_field="kind"):
 
     msgspec reads a union of dataclasses only if they are its own.
     """
+
+
+_Variant = TypeVar("_Variant", bound=Variant)
+
+
+def replaced(variant: _Variant, **values: Any) -> _Variant:
+    """A variant with other values of some fields."""
+    return msgspec.structs.replace(variant, **values)
+
+
+def values_of(variant: Variant) -> dict[str, Any]:
+    """The values of a variant by the names of its fields."""
+    return msgspec.structs.asdict(variant)
 
 
 def pack(record: object) -> bytes:
@@ -48,13 +61,12 @@ def unpack(record: type[_Record], frame: bytes | bytearray | memoryview) -> _Rec
     return found
 
 
-def to_json(record: object, further: Mapping[str, Any], without: str | None = None) -> bytes:
+def to_json(record: object, further: Mapping[str, Any], without: Collection[str] = ()) -> bytes:
     """A dataclass as JSON in one line, with `further` entries at its end; bytes as base64 text.
 
-    `without`: a field to leave out.
+    `without`: fields to leave out.
     """
-    values = _fields_of(record)
-    values.pop(without or "", None)
+    values = {name: value for name, value in _fields_of(record).items() if name not in without}
     return msgspec.json.encode({**values, **further})
 
 

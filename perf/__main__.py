@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perf import decode, profiling, publish
-from perf.binlog import binlog_of
 from perf.case import Settings
 from perf.cases import CASES
 from perf.machine import machine_facts
 from perf.records import Record
 from perf.report import text_figures, text_report
 from perf.runner import run_case
-from perf.workloads import WORKLOADS
 from tests.servers import UnavailableError
 
 _FOLDER = Path(__file__).parent
@@ -74,7 +72,7 @@ def _profile(workers: int) -> None:
     """Write the profiles of all workloads that can be profiled into docs/performance.md."""
     for name in profiling.PROFILED:
         try:
-            processes = profiling.profile_run(binlog_of(WORKLOADS[name]), workers)
+            processes = profiling.profile_run(name, workers)
         except Exception as error:
             _tell(f"no profile of {name}: {error!r}")
         else:

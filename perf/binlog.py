@@ -35,7 +35,7 @@ def binlog_name(number: int) -> str:
 
 
 _NAME = binlog_name(1)
-_OPTIONS = {
+_OPTIONS: dict[str, str | None] = {
     "gtid_mode": "ON",
     "enforce_gtid_consistency": "ON",
     "innodb_buffer_pool_size": "512M",
@@ -133,16 +133,16 @@ def server_with_files(workload: Workload, place: Callable[[Path], Sequence[str]]
     names = place(server.data_directory)
     (server.data_directory / "binlog.index").write_text("".join(f"./{name}\n" for name in names))
     with server:
-        _make_tables(server, workload)
+        make_tables(server, workload)
         yield server
 
 
 @contextmanager
-def live_server(workload: Workload) -> Iterator[Server]:
+def live_server(workload: Workload, options: Mapping[str, str | None] = _OPTIONS) -> Iterator[Server]:
     """A real server with the workload's tables and its procedure `write_units`."""
-    with get_server(FLAVOR, {**_OPTIONS, **workload.server_options}) as server:
-        _make_tables(server, workload)
-        _make_helpers(server, workload)
+    with get_server(FLAVOR, {**options, **workload.server_options}) as server:
+        make_tables(server, workload)
+        make_helpers(server, workload)
         yield server
 
 
@@ -169,11 +169,18 @@ def _load(server: Server, workload: Workload, first: int, last: int) -> None:
         connection.commit()
 
 
-def _make_tables(server: Server, workload: Workload) -> None:
-    server.execute("SET sql_log_bin = 0", f"CREATE DATABASE {DATABASE}", f"USE {DATABASE}", *workload.tables)
+def make_tables(server: Server, workload: Workload) -> None:
+    """Make the workload's tables; nothing of this connection is logged from here on."""
+    server.execute(
+        "SET sql_log_bin = 0",
+        f"CREATE DATABASE IF NOT EXISTS {DATABASE}",
+        f"USE {DATABASE}",
+        *workload.tables,
+    )
 
 
-def _make_helpers(server: Server, workload: Workload) -> None:
+def make_helpers(server: Server, workload: Workload) -> None:
+    """Make the workload's procedure `write_units`, and fill its tables, after `make_tables`."""
     server.execute(
         f"CREATE DATABASE {HELPERS}",
         f"CREATE TABLE {HELPERS}.numbers (n INT PRIMARY KEY)",

@@ -1,4 +1,4 @@
-"""A case: what is measured, on which binlog, for which peers; and its results."""
+"""A case: what is measured, on which binlog or rows, for which peers; and its results."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from perf.binlog import Binlog
 from perf.measurement import Measurement, Usage
 from perf.peer import Peer
 
@@ -28,7 +27,19 @@ class Settings:
     """An existing folder for the files of peers."""
 
 
-def no_binlog() -> None:
+class Material(Protocol):
+    """What the subject is made of: a binlog, or rows that a server has."""
+
+    @property
+    def rows(self) -> int:
+        """Rows that peers read."""
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+
+
+def no_material() -> None:
     """For cases that write their changes while they are measured."""
 
 
@@ -40,9 +51,9 @@ class Case(Generic[Subject]):
     title: str
     group: str
     """What the case measures, for a heading; cases of a group have the same peers."""
-    binlog: Callable[[], Binlog | None]
+    material: Callable[[], Material | None]
     offer: Callable[[Any], AbstractContextManager[Subject]]
-    """Returns the subject on which peers are measured, given the binlog."""
+    """Returns the subject on which peers are measured, given the material."""
     peers: Sequence[Peer[Subject]]
     measures: str = "seconds"
     """The heading of `Measurement.seconds`."""
@@ -97,9 +108,9 @@ class CaseResult:
     title: str
     group: str
     rows: int
-    """Rows changed; an update counts once. 0 if the case does not measure rows."""
+    """Rows of the material; an update in a binlog counts once. 0 if the case does not measure rows."""
     bytes: int
-    """Of the binlog."""
+    """Of the material."""
     peers: Sequence[PeerResult]
     measures: str = "seconds"
     compares: bool = True

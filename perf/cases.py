@@ -7,9 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from perf.archive import ARCHIVE, archive_case
 from perf.binlog import binlog_of, served
 from perf.case import Case, Settings
 from perf.latency import latency_case
+from perf.mirror import LARGE, MANY, mirror_case
+from perf.mirror_latency import mirror_latency_case
+from perf.mirror_rounds import mirror_rounds_case
 from perf.oltp import OLTP
 from perf.peers.connector_java import ConnectorJavaFile, ConnectorJavaServer, ConnectorJavaText
 from perf.peers.debezium import DebeziumEmbedded
@@ -20,6 +24,8 @@ from perf.peers.go_mysql import GoMysqlFile, GoMysqlServer
 from perf.peers.mysql_replication import MysqlReplication
 from perf.peers.mysqlbinlog import MysqlBinlogRaw, MysqlBinlogVerbose
 from perf.scaling import GIGABYTES, size_case, size_name, workers_case
+from perf.snapshot_lag import lag_case
+from perf.snapshots import SNAPSHOTS
 from perf.spark_read import BATCH, STREAM, spark_case
 from perf.start_up import start_up_case
 from perf.workload import Workload
@@ -36,7 +42,7 @@ def end_to_end(workload: Workload, settings: Settings) -> Case[Any]:
         name=workload.name,
         title=workload.title,
         group=END_TO_END,
-        binlog=partial(binlog_of, workload, settings.scale),
+        material=partial(binlog_of, workload, settings.scale),
         offer=served,
         peers=(
             Engine(settings.work, settings.workers),
@@ -74,7 +80,7 @@ def decoding(workload: Workload, settings: Settings) -> Case[Any]:
         name=f"decode-{workload.name}",
         title=workload.title,
         group=DECODE,
-        binlog=partial(binlog_of, workload, settings.scale),
+        material=partial(binlog_of, workload, settings.scale),
         offer=served,
         peers=(EngineDecoder(), ConnectorJavaFile(), *left_raw, GoMysqlFile(), MysqlReplication()),
     )
@@ -91,6 +97,12 @@ CASES: dict[str, Callable[[Settings], Case[Any]]] = {
     **{f"workers-{workload.name}": partial(workers_case, workload) for workload in (BULK, JSON)},
     **{size_name(size): partial(size_case, size) for size in GIGABYTES},
     **{name: partial(spark_case, name) for name in (BATCH, STREAM)},
+    **SNAPSHOTS,
+    "snapshot-lag": lag_case,
+    **{name: partial(mirror_case, name) for name in (LARGE, MANY)},
+    "mirror-latency": mirror_latency_case,
+    "mirror-rounds": mirror_rounds_case,
+    ARCHIVE: archive_case,
     "start-up": start_up_case,
     "latency": latency_case,
 }

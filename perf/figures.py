@@ -12,6 +12,7 @@ from perf.case import CaseResult
 from perf.latency import ALLOWED_SECONDS, INTERVALS, condition
 from perf.memory import PROPORTIONAL
 from perf.scaling import size_name
+from perf.snapshot_lag import LAG_INTERVALS, lag_condition
 from perf.spark_read import BATCH, PARQUET
 from perf.start_up import WARM
 from perf.workloads import DECODED
@@ -21,6 +22,9 @@ CONNECTOR_TEXT = "connector-java with text"
 REPLICATION = "mysql-replication"
 RAW = "mysqlbinlog --raw"
 DEBEZIUM = "Debezium embedded"
+MYDUMPER = "mydumper"
+CONNECTORX = "connectorx"
+DEBEZIUM_SNAPSHOT = "Debezium's snapshot"
 
 Results = Mapping[str, CaseResult]
 """Case results by the case's name."""
@@ -130,6 +134,27 @@ FIGURES = (
             headline=interval == 0.2,
         )
         for interval in INTERVALS
+    ),
+    *(
+        Figure(f"snapshot, {what}", peer, asked, ratio(case, peer), headline=case == "snapshot-bulk")
+        for case, what in (
+            ("snapshot-bulk", "four connections"),
+            ("snapshot-bulk-alone", "one connection"),
+            ("snapshot-wide", "wide rows"),
+            ("snapshot-many", "many tables"),
+        )
+        for peer, asked in ((MYDUMPER, 1), (CONNECTORX, 1), (DEBEZIUM_SNAPSHOT, 10))
+    ),
+    *(
+        Figure(
+            f"latency during a snapshot, p99 at half load, commits every {interval * 1000:,.0f} ms",
+            "twice the interval",
+            2 * interval * 1000,
+            value("snapshot-lag", lag_condition(interval), "p99 ms"),
+            "ms",
+            at_least=False,
+        )
+        for interval in LAG_INTERVALS
     ),
     Figure("Spark, batch read", PARQUET, 0.8, ratio(BATCH, PARQUET)),
     Figure(

@@ -23,7 +23,7 @@ import pyarrow as pa
 from engine.output.commit_log import CommitLog
 from engine.output.reader import Changes
 from perf.binlog import SESSIONS, live_server
-from perf.case import Case, Settings, no_binlog
+from perf.case import Case, Settings, no_material
 from perf.measurement import Measurement, PeerError
 from perf.peer import Peer
 from perf.workload import DATABASE, HELPERS
@@ -43,7 +43,7 @@ _TABLE = "accounts"
 _TICK_SECONDS = 0.01
 _MOST_TICK_SECONDS = 0.1
 _LOOK_SECONDS = 0.001
-_SETTLING_SECONDS = 1.5
+SETTLING_SECONDS = 1.5
 _UNITS_AT_ONCE = 50
 """Transactions per call at the highest load."""
 
@@ -68,7 +68,7 @@ def latency_case(settings: Settings) -> Case[LiveServer]:
         name="latency",
         title="one-row transactions, from the commit on the server to a reader of the commit log",
         group="latency",
-        binlog=no_binlog,
+        material=no_material,
         offer=lambda _: _loadable(work, seconds),
         peers=[Following(work, interval, load, seconds) for interval in INTERVALS for load in LOADS],
         measures="p99 s",
@@ -97,12 +97,12 @@ class Following(Peer[LiveServer]):
     def measure(self, subject: LiveServer) -> Measurement:
         server = subject.server
         with (
-            _followed(server, self._work, self._interval) as (engine, out),
+            followed(server, self._work, self._interval) as (engine, out),
             closing(Reader(out)) as reader,
         ):
             with Load(server, subject.highest * self._load):
                 reader.wait_for_first()
-                time.sleep(_SETTLING_SECONDS)
+                time.sleep(SETTLING_SECONDS)
                 begun = time.time()
                 time.sleep(self._seconds)
                 ended = time.time()
@@ -110,14 +110,19 @@ class Following(Peer[LiveServer]):
             latencies = reader.latencies(begun, ended)
         if not len(latencies):
             raise PeerError("the engine emitted no change row in the measured period")
-        median, high, most = np.percentile(latencies, [50, 99, 100])
-        values = {
-            "p50 ms": median * 1000,
-            "p99 ms": high * 1000,
-            "max ms": most * 1000,
-            "transactions/s": len(latencies) / _IMAGES / (ended - begun),
-        }
-        return Measurement(float(high), values=values)
+        return percentiles(latencies, ended - begun)
+
+
+def percentiles(latencies: npt.NDArray[np.float64], seconds: float) -> Measurement:
+    """The measurement of the latencies of all change rows in so many seconds."""
+    median, high, most = np.percentile(latencies, [50, 99, 100])
+    values = {
+        "p50 ms": median * 1000,
+        "p99 ms": high * 1000,
+        "max ms": most * 1000,
+        "transactions/s": len(latencies) / _IMAGES / seconds,
+    }
+    return Measurement(float(high), values=values)
 
 
 class Load:
@@ -192,7 +197,7 @@ class Reader:
         found: list[npt.NDArray[np.float64]] = []
         for commit, seen in enumerate(list(self._seen)):
             if begun <= seen:
-                committed = _commit_times(changes, commit)
+                committed = commit_times(changes, commit)
                 found.append(seen - committed[(committed >= begun) & (committed < ended)])
         return np.concatenate(found) if found else np.empty(0)
 
@@ -206,7 +211,7 @@ class Reader:
             time.sleep(_LOOK_SECONDS)
 
 
-def _commit_times(changes: Changes, commit: int) -> npt.NDArray[np.float64]:
+def commit_times(changes: Changes, commit: int) -> npt.NDArray[np.float64]:
     """The server's commit time of every change row in a commit, in seconds since the epoch."""
     times = [
         batch["_commit_timestamp"].cast(pa.int64()).to_numpy(zero_copy_only=False) / 1e6
@@ -219,18 +224,24 @@ def _commit_times(changes: Changes, commit: int) -> npt.NDArray[np.float64]:
 def _loadable(work: Path, seconds: float) -> Iterator[LiveServer]:
     """A server whose highest load has been measured while the engine followed it."""
     with live_server(TRANSACTIONS) as server:
-        with _followed(server, work, max(INTERVALS)) as (engine, _):
-            with Load(server, None) as load:
-                engine.wait_for_commits(1)
-                before, begun = load.done, time.monotonic()
-                time.sleep(max(_SETTLING_SECONDS, seconds))
-                highest = (load.done - before) / (time.monotonic() - begun)
-            engine.catch_up(server)
-        yield LiveServer(server, highest)
+        yield LiveServer(server, highest_load(server, work, seconds))
+
+
+def highest_load(server: Server, work: Path, seconds: float) -> float:
+    """The transactions per second that the server achieves while the engine follows it."""
+    with followed(server, work, max(INTERVALS)) as (engine, _):
+        with Load(server, None) as load:
+            engine.wait_for_commits(1)
+            before, begun = load.done, time.monotonic()
+            time.sleep(max(SETTLING_SECONDS, seconds))
+            highest = (load.done - before) / (time.monotonic() - begun)
+        engine.catch_up(server)
+    return highest
 
 
 @contextmanager
-def _followed(server: Server, work: Path, interval: float) -> Iterator[tuple[EngineRun, Path]]:
+def followed(server: Server, work: Path, interval: float) -> Iterator[tuple[EngineRun, Path]]:
+    """An engine that follows the server from its end, and its output. Raises PeerError if it fails."""
     with tempfile.TemporaryDirectory(dir=work) as folder:
         out = Path(folder) / "out"
         settings = {"start": "latest", "commit_interval": interval, "tls": "disabled", "workers": 0}

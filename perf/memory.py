@@ -17,7 +17,8 @@ from perf.measurement import Usage
 
 _LOOK_SECONDS = 0.25
 """The sampling interval: a sample takes some milliseconds, in which the process may have to wait."""
-_HELPERS = {"forkserver": "fork server", "resource_tracker": "resource tracker"}
+FORK_SERVER = "fork server"
+_HELPERS = {"forkserver": FORK_SERVER, "resource_tracker": "resource tracker"}
 """Python's own processes, by a word in their command lines."""
 _USER_TICKS, _PARENT = 11, 1
 """Indices of fields in /proc/PID/stat, counted after the name."""
@@ -30,6 +31,8 @@ class MemoryWatch:
         self._resident = 0
         self._proportional = 0
         self._due = 0.0
+        self.seen: dict[str, Usage] = {}
+        """The last sample of each process."""
 
     def look(self, pid: int) -> None:
         """Sample the command of that process id, unless the last sample is less than the interval ago."""
@@ -39,6 +42,7 @@ class MemoryWatch:
 
     def take(self, seen: Mapping[str, Usage]) -> None:
         """Include a sample."""
+        self.seen.update(seen)
         self._resident = max(self._resident, sum(usage.peak_memory for usage in seen.values()))
         proportional = sum(usage.proportional_memory or 0 for usage in seen.values())
         self._proportional = max(self._proportional, proportional)
@@ -63,12 +67,22 @@ def processes_of(pid: int) -> dict[str, Usage]:
     return found
 
 
+def processor_seconds(pid: int) -> float:
+    """The processor time that a running process has used so far."""
+    return sum(_times(pid))
+
+
+def _times(pid: int) -> tuple[float, float]:
+    """As user, and in the kernel."""
+    user, system = _stat(pid)[_USER_TICKS : _USER_TICKS + 2]
+    ticks_per_second = os.sysconf("SC_CLK_TCK")
+    return int(user) / ticks_per_second, int(system) / ticks_per_second
+
+
 def _usage(pid: int) -> Usage:
     rolled_up = Path(f"/proc/{pid}/smaps_rollup").read_text()
     bytes_of = {key: int(size) * 1024 for key, size in re.findall(r"^(\w+):\s+(\d+) kB", rolled_up, re.M)}
-    user, system = (
-        int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in _stat(pid)[_USER_TICKS : _USER_TICKS + 2]
-    )
+    user, system = _times(pid)
     return Usage(user, system, bytes_of.get("Rss", 0), bytes_of.get("Pss", 0))
 
 

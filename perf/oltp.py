@@ -48,13 +48,19 @@ def _columns(table: int) -> Sequence[tuple[str, str]]:
     return [_COLUMNS[(table * 5 + index) % len(_COLUMNS)] for index in range(count)]
 
 
-def _create(table: int) -> str:
+def create_table(table: int) -> str:
+    """CREATE TABLE of the table with that number, `t0`, `t1` and so on; each has a number `id` as its key."""
     columns = ", ".join(f"c{index} {kind}" for index, (kind, _) in enumerate(_columns(table)))
     return f"CREATE TABLE t{table} (id BIGINT NOT NULL PRIMARY KEY, {columns}) CHARACTER SET utf8mb4"
 
 
+def row_values(table: int, row: str) -> str:
+    """SQL of all values of the row whose id is the expression `row`."""
+    return ", ".join([row, *(value.format(n=row) for _, value in _columns(table))])
+
+
 def _insert(table: int, *ids: str) -> str:
-    rows = (", ".join([row, *(value.format(n=row) for _, value in _columns(table))]) for row in ids)
+    rows = (row_values(table, row) for row in ids)
     return f"INSERT INTO {DATABASE}.t{table} VALUES ({'), ('.join(rows)})"
 
 
@@ -88,7 +94,7 @@ def _procedure(table: int) -> str:
 OLTP = Workload(
     name="oltp",
     title=f"mixed OLTP load: {_TABLES} tables, inserts, updates and deletes in transactions of 1 to 3 rows",
-    tables=tuple(_create(table) for table in range(_TABLES)),
+    tables=tuple(create_table(table) for table in range(_TABLES)),
     prepare=tuple(_procedure(table) for table in range(_TABLES)),
     load="CASE unit * 7919 % {tables} {cases} END CASE".format(
         tables=_TABLES,

@@ -1,4 +1,4 @@
-"""Where the engine spends its time: `python -m perf profile bulk`.
+"""Where the engine spends its time: `python -m perf profile bulk snapshot-bulk`.
 
 There are two views. From outside, with Linux's `perf`: a whole run, by process and kind of work, with its
 system calls; `--write` writes that into docs/performance.md. From inside (`--inside`): batcher and decoder in
@@ -18,13 +18,17 @@ from pathlib import Path
 from perf.binlog import Binlog, binlog_of, served
 from perf.decode import decode_passes
 from perf.measurement import PeerError
-from perf.peers.engine import REPOSITORY, engine_command
+from perf.peers.engine import ENVIRONMENT, REPOSITORY, engine_command
+from perf.peers.snapshot_engine import snapshot_command
 from perf.report import aligned, markdown, write_between_markers
 from perf.sampling import KINDS, ProcessSamples, sample
+from perf.snapshots import CONNECTIONS, ROWS_BULK, ROWS_MANY, ROWS_WIDE
+from perf.stored_rows import served_rows, stored_rows
 from perf.workloads import WORKLOADS
 
 PAGE = REPOSITORY / "docs" / "performance.md"
-PROFILED = ("bulk", "transactions")
+PROFILED = ("bulk", "transactions", "snapshot-bulk")
+SNAPSHOT_WORKLOADS = {f"snapshot-{workload.name}": workload for workload in (ROWS_BULK, ROWS_WIDE, ROWS_MANY)}
 _MOST_CALLS = 5
 
 
@@ -32,18 +36,18 @@ def main(arguments: Sequence[str]) -> int:
     """The command line tool."""
     options = _parser().parse_args(arguments)
     for name in options.workloads or PROFILED:
-        binlog = binlog_of(WORKLOADS[name], options.scale)
         if options.inside:
+            binlog = binlog_of(WORKLOADS[name], options.scale)
             print(
                 f"batcher and decoder in one process, by their own time\n\n{_inside(binlog, options.lines)}"
             )
             continue
         try:
-            processes = profile_run(binlog, options.workers)
+            processes = profile_run(name, options.workers, options.scale)
         except PeerError as error:
             print(f"perf: {error}; `--inside` needs no tool")
             return 1
-        print(f"{name}: {binlog.size / 1e6:,.0f} MB, seconds of processor time by kind of work\n")
+        print(f"{name}: seconds of processor time by kind of work\n")
         print("\n".join([*aligned(_kinds(processes)), "", *aligned(_calls(processes)), ""]))
         for process, seen in processes.items():
             print(f"{process}, hottest:")
@@ -55,13 +59,22 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def profile_run(binlog: Binlog, workers: int = 0) -> dict[str, ProcessSamples]:
-    """The samples of the engine's child processes in a whole run over a binlog. Raises PeerError."""
-    with tempfile.TemporaryDirectory() as folder, served(binlog) as subject:
+def profile_run(name: str, workers: int = 0, scale: float = 1.0) -> dict[str, ProcessSamples]:
+    """The samples of the engine's child processes in a whole run. Raises PeerError.
+
+    `name`: of a workload whose binlog is read, or `snapshot-` and that of one whose rows are.
+    """
+    with tempfile.TemporaryDirectory() as folder:
         out, report, samples = (Path(folder) / name for name in ("out", "report.json", "samples"))
-        environment = {"MYSQL_PWD": subject.server.password, "PYTHONPATH": str(REPOSITORY)}
-        found = sample(engine_command(subject, out, workers, report), environment, samples)
-    roles = ("network", "decoder", "sink")
+        if name in SNAPSHOT_WORKLOADS:
+            with served_rows(stored_rows(SNAPSHOT_WORKLOADS[name], scale)) as rows:
+                command = snapshot_command(rows, out, workers, CONNECTIONS, report)
+                found = sample(command, {**ENVIRONMENT, "MYSQL_PWD": rows.server.password}, samples)
+        else:
+            with served(binlog_of(WORKLOADS[name], scale)) as subject:
+                command = engine_command(subject, out, workers, report)
+                found = sample(command, {**ENVIRONMENT, "MYSQL_PWD": subject.server.password}, samples)
+    roles = ("network", "snapshot", "decoder", "sink")
     return {name: found[name] for role in roles for name in sorted(found) if name.startswith(role)}
 
 
@@ -103,7 +116,10 @@ def _inside(binlog: Binlog, lines: int) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m perf profile", description=__doc__.split("\n\n")[0])
     parser.add_argument(
-        "workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(WORKLOADS)} [{' '.join(PROFILED)}]"
+        "workloads",
+        nargs="*",
+        metavar="WORKLOAD",
+        help=f"of {', '.join([*WORKLOADS, *SNAPSHOT_WORKLOADS])} [{' '.join(PROFILED)}]",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="size of the workload [1]")
     parser.add_argument("--workers", type=int, default=0, help="decoder processes of the whole run")

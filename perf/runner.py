@@ -35,10 +35,10 @@ def run_case(case: Case[Subject], repetitions: int, tell: Tell) -> CaseResult:
         for peer, result in contenders:
             with _left_out_if_it_fails(result, tell):
                 peer.prepare()
-        binlog = case.binlog()
-        if binlog is not None:
-            rows, size = binlog.rows, binlog.size
-        with case.offer(binlog) as subject:
+        material = case.material()
+        if material is not None:
+            rows, size = material.rows, material.size
+        with case.offer(material) as subject:
             _measure(case, subject, contenders, repetitions, tell)
     except Exception as error:
         reason = _reason(error)

@@ -93,6 +93,12 @@ class ProcessSamples:
     calls: Counter[str] = field(default_factory=Counter)
     """System calls by name."""
 
+    def add(self, other: ProcessSamples) -> None:
+        """Add those of another process."""
+        self.seconds.update(other.seconds)
+        self.hottest.update(other.hottest)
+        self.calls.update(other.calls)
+
 
 def sample(
     command: Sequence[str | Path], environment: Mapping[str, str], samples: Path
@@ -115,7 +121,7 @@ _PLACE = re.compile(r"\s*[0-9a-f]+\s+(?P<symbol>.*?)\s+\((?P<library>[^()]*(?:\(
 
 
 def by_process(script: Iterable[str]) -> dict[str, ProcessSamples]:
-    """Parse the lines of `perf script`; the result is by the process's name."""
+    """Parse the lines of `perf script`; the result is by the process's name, which several may have had."""
     names: dict[int, str] = {}
     found: dict[int, ProcessSamples] = {}
     for line in script:
@@ -134,7 +140,10 @@ def by_process(script: Iterable[str]) -> dict[str, ProcessSamples]:
         else:
             number = int(parsed["rest"].split()[1])
             seen.calls[_SYSTEM_CALLS.get(number, f"call {number}")] += 1
-    return {_shown(names[pid], pid): seen for pid, seen in found.items()}
+    by_name: dict[str, ProcessSamples] = {}
+    for pid, seen in found.items():
+        by_name.setdefault(_shown(names[pid], pid), ProcessSamples()).add(seen)
+    return by_name
 
 
 def _script(samples: Path) -> Iterator[str]:

@@ -39,7 +39,7 @@ def workers_case(workload: Workload, settings: Settings) -> Case[ServedBinlog]:
         name=f"workers-{workload.name}",
         title=f"decoder processes, {workload.title}",
         group="scaling: decoder processes",
-        binlog=partial(binlog_of, workload, settings.scale),
+        material=partial(binlog_of, workload, settings.scale),
         offer=served,
         peers=[EngineWithWorkers(settings.work, workers) for workers in WORKERS],
         compares=False,
@@ -53,7 +53,7 @@ def size_case(gigabytes: float, settings: Settings) -> Case[ServedBinlog]:
         title=f"a binlog of {gigabytes:g} GB, bulk load"
         + (", one transaction of 1 GB in it" if gigabytes == max(GIGABYTES) else ""),
         group="scaling: the length of the binlog",
-        binlog=partial(_long_binlog, gigabytes, settings.scale),
+        material=partial(_long_binlog, gigabytes, settings.scale),
         offer=_served_long,
         peers=[EngineWatched(settings.work, settings.workers), SocketDrain()],
     )

@@ -57,7 +57,7 @@ def spark_case(name: str, settings: Settings) -> Case[Readable]:
         name=name,
         title=f"{kind} of the bulk load's change rows, all columns, metadata included",
         group=f"Spark: {kind}",
-        binlog=partial(binlog_of, BULK, settings.scale),
+        material=partial(binlog_of, BULK, settings.scale),
         offer=partial(_readable, settings),
         peers=peers,
     )

@@ -23,6 +23,8 @@ COLD = "cold kernel cache"
 _SCALE = 0.01
 _PATIENCE_SECONDS = 600.0
 _LOOK_SECONDS = 0.005
+_AS_INSTALLED = {"PYTHONDONTWRITEBYTECODE": ""}
+"""Installed modules have bytecode; those of a checkout may lack it."""
 
 
 def start_up_case(settings: Settings) -> Case[ServedBinlog]:
@@ -31,7 +33,7 @@ def start_up_case(settings: Settings) -> Case[ServedBinlog]:
         name="start-up",
         title="from the command to the first committed row",
         group="start-up",
-        binlog=lambda: binlog_of(BULK, _SCALE),
+        material=lambda: binlog_of(BULK, _SCALE),
         offer=served,
         peers=[Started(settings.work, settings.workers), StartedCold(settings.work, settings.workers)],
         measures="seconds to the first row",
@@ -63,7 +65,7 @@ class Started(Peer[ServedBinlog]):
                 subject.server, out, start=start, commit_interval=0, tls="disabled", workers=self._workers
             )
             begun = time.perf_counter()
-            with EngineRun(command, out, environment=environment) as engine:
+            with EngineRun(command, out, environment=_AS_INSTALLED | environment) as engine:
                 while not _has_rows(engine):
                     if not engine.running or time.perf_counter() - begun > _PATIENCE_SECONDS:
                         raise PeerError(f"the engine committed nothing: {engine.stderr[-300:]}")

@@ -11,8 +11,10 @@ import re
 from collections.abc import Callable
 
 from engine.binlog.charsets import widest_character
+from engine.binlog.field_types import FieldType
 from engine.binlog.field_types import FieldType as F
 from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
+from engine.errors import EngineError
 
 _LENGTH_BYTES = {"tiny": 1, "": 2, "medium": 3, "long": 4}
 _GEOMETRIES = (
@@ -51,7 +53,13 @@ _TYPES: dict[str, tuple[F, ...]] = {
     "inet4": (F.STRING,),
     "inet6": (F.STRING,),
 }
-"""`DATA_TYPE` of `information_schema.columns` → the types that servers have written for it."""
+"""`DATA_TYPE` of `information_schema.columns` → the types that servers write for it, the newest first."""
+_OTHER_IN_MARIADB = frozenset({"json", "vector"})
+"""What MariaDB writes for these types comes last in `_TYPES`."""
+_COMPRESSED = (F.VARCHAR_COMPRESSED, F.BLOB_COMPRESSED)
+_COMPRESSED_COLUMN = re.compile(r"\bcompressed\b", re.IGNORECASE)
+_FIXED_METADATA = {F.FLOAT: 4, F.DOUBLE: 8, F.JSON: 4, F.GEOMETRY: 4, F.VECTOR: 4}
+"""Type → metadata that is the same for all its columns: the size of the value, or of the length before it."""
 
 
 def mismatch(type_code: int, metadata: int, info: ColumnDefinition) -> str | None:
@@ -66,6 +74,27 @@ def mismatch(type_code: int, metadata: int, info: ColumnDefinition) -> str | Non
     if type_code in allowed and (lengths is None or metadata in lengths(info)):
         return None
     return f"{info.column_type} in the catalog, {_describe(type_code, metadata)} in the binlog"
+
+
+def written_type(info: ColumnDefinition, *, mariadb: bool) -> tuple[FieldType, int]:
+    """The type code and the metadata that current servers write for a column of the catalog.
+
+    Raises `EngineError`, naming the column, if its type is not known, or its character set or members are
+    needed and not known.
+    """
+    codes = _TYPES.get(info.data_type)
+    if codes is None:
+        raise EngineError(f"column {info.name} has the unknown type {info.column_type}")
+    code = codes[0]
+    if mariadb and info.data_type in _OTHER_IN_MARIADB:
+        code = codes[-1]
+    elif compressed := [code for code in codes if code in _COMPRESSED]:
+        code = compressed[0] if _COMPRESSED_COLUMN.search(info.column_type) else code
+    lengths = _LENGTHS[code](info) if code in _LENGTHS else {_FIXED_METADATA.get(code, 0)}
+    if len(lengths) != 1:
+        unknown = "character set" if info.charset == UNKNOWN_CHARSET else "definition"
+        raise EngineError(f"the {unknown} of column {info.name} ({info.column_type}) is not known")
+    return code, lengths.pop()
 
 
 def declared_type(type_code: int, info: ColumnDefinition) -> str | None:

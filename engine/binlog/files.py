@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
 from engine.binlog.event_types import (
     FORMAT_DESCRIPTION_EVENT,
@@ -35,20 +36,39 @@ def open_binlog(path: Path) -> BufferedReader:
     try:
         if path.exists() and not path.is_file():
             raise EngineError(f"{path} is not a binlog: it is not a regular file")
-        file = path.open("rb")
-        magic = file.read(MAGIC_LENGTH)
+        return after_magic(path.open("rb"), str(path))
     except OSError as error:
         raise EngineError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def after_magic(file: BufferedReader[Any], where: str) -> BufferedReader[Any]:
+    """The opened file, positioned after its magic number; `where` is its path or URL.
+
+    Raises `EngineError` if it is not a binlog, or an encrypted one; it is then closed.
+    """
+    magic = file.read(MAGIC_LENGTH)
     if magic == MAGIC:
         return file
     file.close()
     if magic == _ENCRYPTED_MAGIC:
         raise EngineError(
-            f"{path} is an encrypted binlog, whose key only its server has: read it from that server instead"
+            f"{where} is an encrypted binlog, whose key only its server has: read it from that server instead"
         )
     raise EngineError(
-        f"{path} is not a binlog: it starts with {magic.hex(' ') or 'nothing'}, not with fe 62 69 6e"
+        f"{where} is not a binlog: it starts with {magic.hex(' ') or 'nothing'}, not with fe 62 69 6e"
     )
+
+
+def first_format(file: BufferedReader[Any], name: str) -> FormatDescription:
+    """The format description with which the file `name` begins, read at its start. Raises `BinlogError`."""
+    header = file.read(HEADER_LENGTH)
+    event = header + file.read(
+        max(0, int.from_bytes(header[_SIZE_AT : _SIZE_AT + 4], "little") - len(header))
+    )
+    try:
+        return FormatDescription.parse(event)
+    except EventError as error:
+        raise BinlogError(name, MAGIC_LENGTH, error.reason) from None
 
 
 def file_order(name: str) -> tuple[int, str]:

@@ -22,6 +22,9 @@ _QUOTE = re.compile("x?'")
 _ATTRIBUTES = re.compile(r"[^)]*\Z")
 
 
+_PERIOD_TYPES = ("timestamp(6)", "bigint(20) unsigned")
+"""Of the periods of system versioning."""
+
 UNKNOWN_CHARSET = "?"
 """The character set of a text column whose table's default is not known; a table map may contain it."""
 
@@ -58,6 +61,14 @@ class ColumnDefinition:
         """Whether the type has the attribute UNSIGNED."""
         match = _ATTRIBUTES.search(self.column_type)
         return match is not None and "unsigned" in match[0].lower().split()
+
+    @property
+    def ends_period(self) -> bool:
+        """On MariaDB: whether the column is that of a period of system versioning.
+
+        There, no other generated column is NOT NULL.
+        """
+        return self.generated == "stored" and not self.nullable and self.column_type in _PERIOD_TYPES
 
     @property
     def members(self) -> tuple[str, ...] | None:

@@ -28,7 +28,7 @@ from engine.errors import EngineError, EventError, UnsupportedError
 MAX_COLUMNS = 4096
 """The largest number of columns of a table on any server."""
 
-_METADATA_BYTES = {
+METADATA_BYTES = {
     **dict.fromkeys((FieldType.FLOAT, FieldType.DOUBLE), 1),
     **dict.fromkeys((FieldType.TIMESTAMP2, FieldType.DATETIME2, FieldType.TIME2), 1),
     **dict.fromkeys((FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB), 1),
@@ -39,11 +39,11 @@ _METADATA_BYTES = {
     **dict.fromkeys((FieldType.STRING, FieldType.VAR_STRING, FieldType.ENUM, FieldType.SET), 2),
 }
 """Type → bytes of metadata per column; 0 for other types."""
-_REAL_TYPE_AND_LENGTH = (FieldType.STRING, FieldType.VAR_STRING, FieldType.ENUM, FieldType.SET)
-_LENGTH_BITS = 0x30
+REAL_TYPE_AND_LENGTH = (FieldType.STRING, FieldType.VAR_STRING, FieldType.ENUM, FieldType.SET)
+LENGTH_BITS = 0x30
+"""In the real type's byte: bits 8 and 9 of the length, inverted; all set for CHAR of up to 255 bytes."""
 _HASH = "DB_ROW_HASH_"
 """How the names of MariaDB's hidden columns for long unique keys begin."""
-"""In the real type's byte: bits 8 and 9 of the length, inverted; all set for CHAR of up to 255 bytes."""
 _KNOWN_TYPES = frozenset(FieldType)
 _TIMES_WITHOUT_DIGITS = (FieldType.TIMESTAMP, FieldType.DATETIME, FieldType.TIME)
 _ADDRESS_LENGTHS = (4, 16)
@@ -235,13 +235,13 @@ def _read_metadata(reader: EventReader, codes: bytes) -> tuple[tuple[int, ...], 
     for code in codes:
         if code not in _KNOWN_TYPES:
             raise UnsupportedError(f"column type {code} is unknown", reader.offset)
-        packed = reader.take(_METADATA_BYTES.get(FieldType(code), 0))
-        if code in _REAL_TYPE_AND_LENGTH and packed[0]:
-            real_type = packed[0] | _LENGTH_BITS
-            if real_type not in _REAL_TYPE_AND_LENGTH:
+        packed = reader.take(METADATA_BYTES.get(FieldType(code), 0))
+        if code in REAL_TYPE_AND_LENGTH and packed[0]:
+            real_type = packed[0] | LENGTH_BITS
+            if real_type not in REAL_TYPE_AND_LENGTH:
                 raise EventError(f"column type {code} cannot encode type {real_type}", reader.offset - 2)
             types.append(real_type)
-            metadata.append(packed[1] | (~packed[0] & _LENGTH_BITS) << 4)
+            metadata.append(packed[1] | (~packed[0] & LENGTH_BITS) << 4)
         else:
             types.append(code)
             metadata.append(int.from_bytes(packed, "little"))

@@ -45,7 +45,10 @@ _NAMES = {
 }
 _BLOBS = {1: "tinyblob", 2: "blob", 3: "mediumblob", 4: "longblob"}
 _TEXTS = {"char": "binary", "varchar": "varbinary"}
-_FRACTIONAL = {FieldType.TIMESTAMP2, FieldType.DATETIME2, FieldType.TIME2}
+_FRACTIONAL = {
+    *(FieldType.TIMESTAMP2, FieldType.DATETIME2, FieldType.TIME2),
+    *(FieldType.TIMESTAMP, FieldType.DATETIME, FieldType.TIME),
+}
 
 
 def type_name(column: Column) -> str:
@@ -57,7 +60,8 @@ def type_name(column: Column) -> str:
     is_binary = column.collation == BINARY_COLLATION or column.charset == "binary"
     if code == FieldType.BLOB:
         name = _BLOBS.get(column.metadata, name)
-        return name if is_binary or column.collation is None else name.replace("blob", "text")
+        is_text = not is_binary and (column.collation is not None or column.charset is not None)
+        return name.replace("blob", "text") if is_text else name
     if code in (FieldType.VARCHAR, FieldType.VAR_STRING, FieldType.STRING):
         return f"{_TEXTS[name] if is_binary else name}({column.metadata})"
     if code == FieldType.NEWDECIMAL:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+import engine.snapshot.rows.transcription  # noqa: F401 (so that its kernel is one of all)
 from engine.binlog.files import open_binlog
 from engine.binlog.samples import compressed_binlog, sample_binlogs
 from engine.commands.compile_progress import compile_progress

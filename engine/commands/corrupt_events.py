@@ -8,9 +8,9 @@ its whole transaction, and the events feed records that.
 
 from __future__ import annotations
 
-from engine.commands.run_progress import Display
 from engine.pipeline.messages import Corruption
-from engine.pipeline.supervisor import Outcome
+from engine.pipeline.observer import Observer
+from engine.pipeline.outcome import Outcome
 
 _BinlogPosition = tuple[str, int]
 """Binlog file, and position in it."""
@@ -33,9 +33,9 @@ class CorruptEventRereads:
 class CorruptEventSkips:
     """The corrupt events that this command skips; none unless `wanted`."""
 
-    def __init__(self, wanted: bool, display: Display) -> None:
+    def __init__(self, wanted: bool, observer: Observer) -> None:
         self._wanted = wanted
-        self._display = display
+        self._observer = observer
         self.events: tuple[Corruption, ...] = ()
 
     def take(self, outcome: Outcome) -> bool:
@@ -48,7 +48,9 @@ class CorruptEventSkips:
             return False
         if _position(met) in map(_position, self.events):
             return False
-        self._display.warn(f"{outcome.error}; skipping it")
+        self._observer.warn(
+            "corrupt_event", f"{outcome.error}; skipping it", file=met.file, position=met.position
+        )
         self.events += (met,)
         return True
 

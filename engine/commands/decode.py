@@ -9,53 +9,42 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engine.binlog.event_types import HEADER_LENGTH
-from engine.binlog.files import MAGIC_LENGTH, file_order, open_binlog
-from engine.binlog.format_description import FormatDescription
+from engine.binlog.files import file_order, first_format, open_binlog
 from engine.binlog.position import SourcePosition
 from engine.commands.corrupt_events import CorruptEventSkips
 from engine.commands.pipeline_run import plan_run, show_run
-from engine.commands.run_progress import Display
+from engine.commands.run_log import RunLog
 from engine.config.settings import DecodeSettings
-from engine.errors import BinlogError, EngineError, EventError
+from engine.errors import EngineError
 from engine.output.folder import settled_output
+from engine.pipeline.observer import Observer
+from engine.pipeline.outcome import Outcome
 from engine.pipeline.process_settings import FileSource
-from engine.pipeline.supervisor import Outcome, Supervisor
+from engine.pipeline.supervisor import Supervisor
 
 
-def decode_command(settings: DecodeSettings) -> int:
+def decode_command(settings: DecodeSettings, log: RunLog | None = None) -> int:
     """Decode the files and show how that went; returns the exit code. Raises `EngineError`."""
-    return show_run(
-        lambda display: _decode_files(settings, display), report=settings.report, verbose=settings.verbose
-    )
+    return show_run(lambda observer: decode_files(settings, observer), settings, log)
 
 
-def _decode_files(settings: DecodeSettings, display: Display) -> Outcome:
-    """Decode the files from the end of the output on."""
+def decode_files(settings: DecodeSettings, observer: Observer) -> Outcome:
+    """Decode the files from the end of the output on. Raises `EngineError`."""
     files = settings.files
-    flavor = _flavor(files[0])
+    with open_binlog(files[0]) as file:
+        flavor = first_format(file, files[0].name).flavor
     for path in files[1:]:
         open_binlog(path).close()
-    skips = CorruptEventSkips(settings.pipeline.on_corrupt == "skip", display)
+    skips = CorruptEventSkips(settings.pipeline.on_corrupt == "skip", observer)
     before = Outcome()
     while True:
         state = settled_output(settings.pipeline.out)
         origin = replace(_remaining(files, state.position), skips=skips.events)
         plan = plan_run(settings.pipeline, origin, state, "", flavor)
-        outcome = Supervisor(plan, display.progress).run()
+        outcome = Supervisor(plan, observer).run()
         before = outcome.add(before)
         if not skips.take(outcome):
             return outcome
-
-
-def _flavor(path: Path) -> str:
-    with open_binlog(path) as file:
-        header = file.read(HEADER_LENGTH)
-        event = header + file.read(max(0, int.from_bytes(header[9:13], "little") - HEADER_LENGTH))
-    try:
-        return FormatDescription.parse(event).flavor
-    except EventError as error:
-        raise BinlogError(path.name, MAGIC_LENGTH, error.reason) from None
 
 
 def _remaining(files: Sequence[Path], position: SourcePosition | None) -> FileSource:

@@ -18,10 +18,12 @@ from engine.commands.compile_kernels import compile_kernels
 from engine.errors import EngineError
 from engine.pipeline.parent_death import outlive_parent
 
-with contextlib.suppress(EngineError):
-    compile_kernels()
 # The shared objects are never garbage: collections in the children would take time to visit them, and would
 # copy their memory pages.
+gc.freeze()
+gc.enable()
+with contextlib.suppress(EngineError):
+    compile_kernels()
 gc.freeze()
 # From here on the fork server notices the end of its command, and lets its children finish first.
 outlive_parent()

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from engine.errors import EngineError
-from engine.pipeline.supervisor import Outcome
+from engine.pipeline.outcome import Outcome
 
 
 def summary(outcome: Outcome, *, verbose: bool) -> str:

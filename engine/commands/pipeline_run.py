@@ -1,23 +1,30 @@
 """What the `run` and `decode` commands share.
 
-It makes the plan of a run from the settings, and shows the run's progress and outcome.
+It makes the plan of a run from the settings, and shows the run's progress and outcome: on standard error, in
+the log, over HTTP.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from engine.commands.narrator import Narrator
 from engine.commands.outcome_report import require_writable, summary, write_report
+from engine.commands.run_log import RunLog
 from engine.commands.run_progress import Display
 from engine.config.decode_options import DecodeOptions
-from engine.config.settings import PipelineSettings
+from engine.config.settings import DecodeSettings, PipelineSettings, RunSettings
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
 from engine.output.folder import OutputState
+from engine.pipeline.observer import Happening, Observer, Observers
+from engine.pipeline.outcome import Outcome
+from engine.pipeline.plan import RunPlan, decoder_count
 from engine.pipeline.process_settings import FileSource, SchemaOptions, ServerSource
-from engine.pipeline.supervisor import Outcome, RunPlan, decoder_count
 
 _COMMIT_SECONDS = 1.0
 
@@ -64,23 +71,57 @@ def plan_run(
     )
 
 
-def show_run(work: Callable[[Display], Outcome], *, report: Path | None, verbose: bool) -> int:
-    """Show the progress of `work` and its outcome, also as a JSON file at `report`; returns the exit code.
+def show_run(
+    work: Callable[[Observer], Outcome],
+    settings: RunSettings | DecodeSettings,
+    log: RunLog | None = None,
+    http: str | None = None,
+) -> int:
+    """Show the progress of `work` and its outcome, also in the log and the report; returns the exit code.
 
-    Raises `EngineError` with the outcome's error, and if the report cannot be written.
+    `http`: where to serve metrics and the status page. Raises `EngineError` with the outcome's error, except
+    if it is in the log, that of `work`, and if the report cannot be written.
     """
-    if report is not None:
-        require_writable(report)
-    display = Display()
+    if settings.report is not None:
+        require_writable(settings.report)
+    run = uuid.uuid4().hex[:8] if log is None else log.run
+    display = Display() if log is None else Display(log.stream, log)
     try:
-        outcome = work(display)
+        with _monitored(http, settings.pipeline.out, run, display) as monitor:
+            listener = Observers(display, monitor)
+            outcome = work(Observers(listener, Narrator(listener)))
     finally:
         display.close()
-    print(summary(outcome, verbose=verbose), file=sys.stderr)
-    if report is not None:
-        write_report(outcome, report)
-    if outcome.error is None:
-        return 0
-    if verbose and outcome.traceback:
+    if settings.report is not None:
+        write_report(outcome, settings.report)
+    if log is not None:
+        _log_outcome(log, outcome)
+    else:
+        print(summary(outcome, verbose=settings.verbose), file=sys.stderr)
+    if outcome.error is None or log is not None:
+        return 0 if outcome.error is None else 1
+    if settings.verbose and outcome.traceback:
         print(outcome.traceback, file=sys.stderr)
     raise EngineError(outcome.error)
+
+
+def _log_outcome(log: RunLog, outcome: Outcome) -> None:
+    totals = {name: outcome.totals.get(name, 0) for name in ("rows", "transactions", "commits")}
+    values = {**totals, "seconds": round(outcome.seconds, 3), "stopped": outcome.stopped}
+    log.write(Happening("info", "ended", summary(outcome, verbose=False), values))
+    if outcome.error is not None:
+        traceback = {} if outcome.traceback is None else {"traceback": outcome.traceback}
+        log.write(Happening("error", "failed", outcome.error, traceback))
+
+
+@contextmanager
+def _monitored(http: str | None, out: Path, run: str, listener: Observer) -> Iterator[Observer]:
+    """What observes the command for the HTTP server; nothing does without one. Raises `EngineError`."""
+    if http is None:
+        yield Observer()
+        return
+    # Imported only here: most commands have no such server, and start faster without its modules.
+    from engine.monitoring.service import monitored
+
+    with monitored(http, out, run, listener) as monitor:
+        yield monitor

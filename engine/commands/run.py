@@ -7,63 +7,111 @@ supervisor does the work. A run that loses its server is followed by another one
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import sys
 import uuid
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from engine.commands.corrupt_events import CorruptEventRereads, CorruptEventSkips
+from engine.commands.maintenance import Maintenance
 from engine.commands.pipeline_run import plan_run, show_run
+from engine.commands.reload import Reload
 from engine.commands.retries import Retries
-from engine.commands.run_progress import Display
+from engine.commands.run_log import RunLog
 from engine.config.credentials import read_login
-from engine.config.server_address import Login, ServerAddress
+from engine.config.rates import RateLimit
+from engine.config.server_address import Login, ServerAddress, split_address
 from engine.config.settings import ConnectionSettings, RunSettings
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connect import connect
 from engine.net.client.start_position import refuse_taken_server_id, start_position
 from engine.output.folder import OutputState, settled_output
-from engine.pipeline.process_settings import ServerSource
-from engine.pipeline.supervisor import Outcome, Supervisor
+from engine.output.schema_history import rewritten_tables
+from engine.output.snapshot_requests import has_requests, pattern_of, request_snapshot
+from engine.pipeline.observer import Observer
+from engine.pipeline.outcome import Outcome
+from engine.pipeline.process_settings import ServerSource, SnapshotOptions
+from engine.pipeline.supervisor import Supervisor
 
-_HOST = re.compile(r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^\[\]:]+))(?::(?P<port>\d{1,5}))?")
 _FIRST_SERVER_ID = 1 << 20
 """Ids that the engine chooses are larger, since users give their servers small ones."""
 
+SNAPSHOT = "snapshot"
+"""The value of `--start` with which an output begins with the rows that are there."""
 _LASTING_SECONDS = 60.0
 """A stream of this length counts as a success, even if it brought nothing."""
 
 
-def run_command(settings: RunSettings) -> int:
-    """Follow the server and show how that went; returns the exit code. Raises `EngineError`."""
+def run_command(
+    settings: RunSettings,
+    read_again: Callable[[], RunSettings] | None = None,
+    log: RunLog | None = None,
+) -> int:
+    """Follow the server and show how that went; returns the exit code. Raises `EngineError`.
+
+    `read_again`: the settings of the runs after a SIGHUP; None if it is to end the command.
+    """
     login = read_login(settings.connection, os.environ, interactive=sys.stdin.isatty())
-    return show_run(
-        lambda display: follow_server(settings, login, display),
-        report=settings.report,
-        verbose=settings.verbose,
-    )
+
+    def follow(observer: Observer) -> Outcome:
+        if read_again is None:
+            return _maintained(settings, login, observer)
+        with Reload(lambda: _checked(read_again(), settings), observer) as reload:
+            given = settings, login
+            outcome = Outcome()
+            while True:
+                outcome = _maintained(*given, observer, reload.is_asked).add(outcome)
+                if not (outcome.stopped and reload.is_asked()):
+                    return outcome
+                given = reload.take(given)
+
+    return show_run(follow, settings, log, http=settings.monitoring.http)
 
 
-def follow_server(settings: RunSettings, login: Login, display: Display) -> Outcome:
+def _checked(new: RunSettings, old: RunSettings) -> tuple[RunSettings, Login]:
+    """Settings that were read again, with their login. Raises `EngineError` if they cannot be taken."""
+    if new.pipeline.out.resolve() != old.pipeline.out.resolve():
+        raise EngineError(
+            f"out cannot change while the engine runs: start another one for {new.pipeline.out}"
+        )
+    return new, read_login(new.connection, os.environ, interactive=False)
+
+
+def _maintained(
+    settings: RunSettings, login: Login, observer: Observer, asks_end: Callable[[], bool] = lambda: False
+) -> Outcome:
+    """Follow a server, and take care of old data meanwhile."""
+    with Maintenance(settings.pipeline.out, settings.maintenance, partial(observer.warn, "maintenance")):
+        return follow_server(settings, login, observer, asks_end)
+
+
+def follow_server(
+    settings: RunSettings, login: Login, observer: Observer, asks_end: Callable[[], bool] = lambda: False
+) -> Outcome:
     """Follow a server into the output folder; connect to it (or to the next one) again when it is lost.
 
-    Each reconnect is a new run from the last commit, exactly as after a crash. Raises `EngineError` for
-    errors that make the first start impossible.
+    Each reconnect is a new run from the last commit, exactly as after a crash. Once `asks_end` returns true,
+    the run ends as after a signal. Raises `EngineError` for errors that make the first start impossible.
     """
-    addresses = _addresses(settings.connection, login)
+    addresses = addresses_of(settings.connection, login)
     retries = Retries(settings.stream.retry_seconds)
     rereads = CorruptEventRereads()
-    skips = CorruptEventSkips(settings.pipeline.on_corrupt == "skip", display)
+    skips = CorruptEventSkips(settings.pipeline.on_corrupt == "skip", observer)
     before = Outcome()
     turn = 0
     begun = False
     while True:
         state = settled_output(settings.pipeline.out)
+        if state.commit < 0 and settings.stream.start == SNAPSHOT and not has_requests(settings.pipeline.out):
+            request_snapshot(settings.pipeline.out, settings.pipeline.tables or ("*.*",))
+        _request_changed(settings, state)
         try:
-            outcome = _run_once(settings, addresses[turn % len(addresses)], state, skips, display)
+            address = addresses[turn % len(addresses)]
+            outcome = _run_once(settings, address, state, skips, observer, asks_end)
             begun = True
         except EngineError as error:
             # Commits in the output show that an address was right. If none has worked yet, the addresses are
@@ -73,6 +121,10 @@ def follow_server(settings: RunSettings, login: Login, display: Display) -> Outc
             outcome = Outcome(error=str(error), retryable=True)
         worked = bool(outcome.totals.get("commits")) or outcome.seconds >= _LASTING_SECONDS
         before = outcome.add(before)
+        if failed := outcome.snapshot.get("failed"):
+            out = settings.pipeline.out
+            sentence = f"{failed} tables were set aside: `binlog-engine status {out}` says why"
+            observer.warn("set_aside", sentence, tables=failed)
         if outcome.stopped:
             return outcome
         if worked:
@@ -86,10 +138,22 @@ def follow_server(settings: RunSettings, login: Login, display: Display) -> Outc
         if not (worked or damaged):
             turn += 1
         hint = ", in case it was damaged on the way" if damaged else ""
-        display.warn(f"{outcome.error}; trying again in {pause:.1f} s{hint}")
+        sentence = f"{outcome.error}; trying again in {pause:.1f} s{hint}"
+        observer.warn("retry", sentence, pause_seconds=round(pause, 3))
         if _stopped_while_waiting(pause):
             outcome.error, outcome.stopped = None, True
             return outcome
+
+
+def _request_changed(settings: RunSettings, state: OutputState) -> None:
+    """Request snapshots of the tables that are *changed by statement*, if that is wanted."""
+    out = settings.pipeline.out
+    if not settings.snapshot.snapshot_when_changed or has_requests(out):
+        return
+    reading = {table.name for table in state.snapshots.tables if not table.ended}
+    changed = [name for name in rewritten_tables(out, state.commit) if name not in reading]
+    if changed:
+        request_snapshot(out, tuple(map(pattern_of, changed)))
 
 
 def _stopped_while_waiting(seconds: float) -> bool:
@@ -102,16 +166,25 @@ def _stopped_while_waiting(seconds: float) -> bool:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _addresses(settings: ConnectionSettings, login: Login) -> list[ServerAddress]:
-    """The servers in `--host`, each optionally with its port (`db1,db2:3307,[::1]:3306`)."""
-    addresses = []
-    for name in settings.host.split(","):
-        match = _HOST.fullmatch(name.strip())
-        if match is None:
-            raise EngineError(f"--host {settings.host} names no server in {name!r}: give HOST or HOST:PORT")
-        host, port = match["v6"] or match["host"], int(match["port"] or settings.port)
-        addresses.append(ServerAddress(host, port, login, settings.unix_socket))
-    return addresses
+def addresses_of(settings: ConnectionSettings, login: Login) -> list[ServerAddress]:
+    """The servers in `--host`, each optionally with its port (`db1,db2:3307,[::1]:3306`).
+
+    Raises `EngineError`.
+    """
+    return [
+        _address(name, f"--host {settings.host}", settings, login, settings.unix_socket)
+        for name in settings.host.split(",")
+    ]
+
+
+def _address(
+    name: str, given: str, settings: ConnectionSettings, login: Login, unix_socket: str | None
+) -> ServerAddress:
+    """The server of `HOST` or `HOST:PORT` in what the user has `given`. Raises `EngineError`."""
+    host, port = split_address(name) or ("", None)
+    if not host:
+        raise EngineError(f"{given} names no server in {name!r}: give HOST or HOST:PORT")
+    return ServerAddress(host, port or settings.port, login, unix_socket)
 
 
 def _run_once(
@@ -119,7 +192,8 @@ def _run_once(
     address: ServerAddress,
     state: OutputState,
     skips: CorruptEventSkips,
-    display: Display,
+    observer: Observer,
+    asks_end: Callable[[], bool],
 ) -> Outcome:
     """One run from the last commit (`state`) until the stream ends, fails, or is stopped."""
     stream = settings.stream
@@ -128,14 +202,21 @@ def _run_once(
     chosen_id = _FIRST_SERVER_ID + identity.int % (0xFFFFFFFF - _FIRST_SERVER_ID)
     server_id = settings.connection.server_id or chosen_id
     with connect(address) as connection:
-        starts_at_end = state.commit < 0 and stream.start == "latest"
+        start_at = "latest" if stream.start == SNAPSHOT else stream.start
+        starts_at_end = state.commit < 0 and start_at == "latest"
         # Asked before the server's GTID set, at which the stream starts.
         end = server_queries.known_end(connection) if starts_at_end else None
         facts = server_queries.read_facts(connection)
         for warning in server_queries.check(facts, str(connection.endpoint), semi_sync=stream.semi_sync):
-            display.warn(warning)
+            observer.warn("server_setting", warning)
         refuse_taken_server_id(connection, server_id, str(identity))
-        start = start_position(connection, stream.start, state.position, facts, partial(connect, address))
+        if state.commit < 0 and stream.start == SNAPSHOT:
+            # Each chunk needs it: without the privilege no table could be read.
+            server_queries.end_of_binlog(connection)
+        start = start_position(connection, start_at, state.position, facts, partial(connect, address))
+    snapshot = _snapshot_options(settings, address, state)
+    reads_soon = snapshot.is_unfinished or has_requests(settings.pipeline.out)
+    snapshot = replace(snapshot, run_ends=stream.stop_at_end and reads_soon)
     origin = ServerSource(
         address=address,
         file=start.file,
@@ -144,13 +225,37 @@ def _run_once(
         by_gtid=start.by_gtid,
         server_id=server_id,
         replica_uuid=str(identity),
-        stop_at_end=stream.stop_at_end,
+        stop_at_end=stream.stop_at_end and not snapshot.run_ends,
         server_uuid=facts.server_uuid,
         heartbeat_seconds=stream.heartbeat_seconds,
+        prompt_heartbeats=reads_soon,
         semi_sync=stream.semi_sync,
         lower_case_table_names=facts.lower_case_table_names,
-        definitions_since=end if facts.lacks_names else None,
+        # A table of which only a snapshot is in the output has its definition from here alone.
+        definitions_since=end,
         skips=skips.events,
     )
     plan = plan_run(settings.pipeline, origin, state, facts.server_uuid or "", facts.flavor)
-    return Supervisor(plan, display.progress).run()
+    return Supervisor(replace(plan, snapshot=snapshot), observer, asks_end).run()
+
+
+def _snapshot_options(settings: RunSettings, address: ServerAddress, state: OutputState) -> SnapshotOptions:
+    given = settings.snapshot
+    rate = RateLimit.parse(given.snapshot_rate)
+    replica = None
+    if given.snapshot_host is not None:
+        replica = _address(given.snapshot_host, "--snapshot-host", settings.connection, address.login, None)
+    return SnapshotOptions(
+        is_unfinished=bool(state.snapshots.requests),
+        workers=given.snapshot_workers,
+        when_changed=given.snapshot_when_changed,
+        chunk_rows=given.snapshot_chunk_rows,
+        rows_per_second=rate.rows,
+        bytes_per_second=rate.bytes,
+        read_from=replica,
+        watched=tuple(
+            _address(name, "--snapshot-watch", settings.connection, address.login, None)
+            for name in given.snapshot_watch
+        ),
+        max_lag=given.snapshot_max_lag,
+    )

@@ -1,48 +1,99 @@
-"""The progress of a run on standard error: a bar on a terminal, elsewhere a plain line every few seconds."""
+"""The progress of a run on standard error: a bar on a terminal, elsewhere a line every few seconds.
+
+Warnings and lines are plain text, or lines of the log if one is wanted.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from engine.pipeline.messages import NetworkProgress, SinkProgress, Totals
+from engine.commands.run_log import RunLog
+from engine.pipeline.messages import NetworkProgress, Report, SinkProgress, SnapshotProgress, Totals
+from engine.pipeline.observer import Happening, Observer
 
 _PLAIN_SECONDS = 10.0
+_LOGGED_SECONDS = 60.0
 
 
-class Display:
-    """Shows progress reports and warnings on a stream (standard error)."""
+@dataclass(frozen=True, slots=True)
+class SnapshotPace:
+    """How far snapshots are, and how fast."""
 
-    def __init__(self, stream: TextIO = sys.stderr) -> None:
+    since: float
+    """When the first progress came; a monotonic clock in seconds."""
+    rows_then: int
+    progress: SnapshotProgress
+
+    def line(self, now: float) -> str:
+        """Tables, rows, rate and the time left, as far as the server's estimates go."""
+        snapshot = self.progress
+        expected = max(snapshot.rows, snapshot.expected_rows)
+        ended = snapshot.done + snapshot.failed
+        line = f"snapshot {ended} of {snapshot.tables} tables, {snapshot.rows:,} of about {expected:,} rows"
+        if snapshot.waits_because is not None:
+            return f"{line}, waiting because {snapshot.waits_because}"
+        rate = (snapshot.rows - self.rows_then) / max(now - self.since, 1e-3)
+        if rate < 1:
+            return line
+        return f"{line}, {rate:,.0f} rows/s, {(expected - snapshot.rows) / rate:,.0f} s left"
+
+
+class Display(Observer):
+    """Shows progress reports and warnings on a stream (standard error), or the latter in a log."""
+
+    def __init__(self, stream: TextIO = sys.stderr, log: RunLog | None = None) -> None:
         self._stream = stream
+        self._log = log
         self._bar: tqdm[Any] | None = None
         self._network: NetworkProgress | None = None
         self._totals = Totals()
-        self._plain_due = time.monotonic() + _PLAIN_SECONDS
+        self._snapshot: SnapshotPace | None = None
+        self._line_due = time.monotonic() + self._line_seconds
 
-    def warn(self, sentence: str) -> None:
-        """Show a warning, which ends nothing."""
-        print(f"binlog-engine: warning: {sentence}", file=self._stream)
+    def happened(self, happening: Happening) -> None:
+        if self._log is not None:
+            self._log.write(happening)
+        elif happening.level == "warning":
+            print(f"binlog-engine: warning: {happening.message}", file=self._stream)
 
-    def progress(self, progress: NetworkProgress | SinkProgress) -> None:
-        """Show the progress that a process reports."""
-        if isinstance(progress, NetworkProgress):
-            self._network = progress
-        else:
-            self._totals = progress.totals
+    def reported(self, report: Report) -> None:
+        match report.body:
+            case NetworkProgress() as network:
+                self._network = network
+            case SnapshotProgress() as snapshot:
+                now = time.monotonic()
+                self._snapshot = self._snapshot or SnapshotPace(now, snapshot.rows, snapshot)
+                self._snapshot = replace(self._snapshot, progress=snapshot)
+            case SinkProgress(totals=totals):
+                self._totals = totals
+            case _:
+                return
         if self._stream.isatty():
             self._show_bar()
-        elif time.monotonic() >= self._plain_due:
-            self._plain_due = time.monotonic() + _PLAIN_SECONDS
-            print(self._line(), file=self._stream, flush=True)
+        elif time.monotonic() >= self._line_due:
+            self._line_due = time.monotonic() + self._line_seconds
+            self._write_line()
 
     def close(self) -> None:
         """Close the bar."""
         if self._bar is not None:
             self._bar.close()
+
+    @property
+    def _line_seconds(self) -> float:
+        return _PLAIN_SECONDS if self._log is None else _LOGGED_SECONDS
+
+    def _write_line(self) -> None:
+        if self._log is None:
+            print(self._line(), file=self._stream, flush=True)
+        else:
+            totals = {"rows": self._totals.rows, "commits": self._totals.commits}
+            self._log.write(Happening("info", "progress", self._line(), totals))
 
     def _show_bar(self) -> None:
         if self._bar is None:
@@ -56,4 +107,6 @@ class Display:
         # A start by GTID has no file until the server names it.
         if self._network is not None and self._network.file:
             line += f", at {self._network.file}:{self._network.position}"
+        if self._snapshot is not None and not self._snapshot.progress.finished:
+            line += f", {self._snapshot.line(time.monotonic())}"
         return line

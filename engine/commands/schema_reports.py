@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from textwrap import shorten
 from typing import Any, Protocol
 
 from engine.binlog.table_definition import ColumnDefinition
@@ -261,12 +262,11 @@ def _origin(entry: CommittedChange) -> dict[str, Any]:
 
 def _shown_statement(entry: CommittedChange) -> str:
     change = entry.change
+    if change.source == "snapshot":
+        return f"a snapshot begins at {change.position}"
     if change.statement is None:
         return f"learned from the {change.source} at {change.position}"
-    statement = " ".join(change.statement.split())
-    if len(statement) > _STATEMENT_SHOWN:
-        statement = f"{statement[: _STATEMENT_SHOWN - 1]}…"
-    return f"{statement} ({change.position})"
+    return f"{shorten(change.statement, _STATEMENT_SHOWN, placeholder='…')} ({change.position})"
 
 
 def _column_cells(column: ColumnDefinition) -> tuple[str, ...]:

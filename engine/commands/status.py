@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.binlog.position import SourcePosition
+from engine.config.amounts import shown_bytes, shown_seconds
 from engine.errors import EngineError
 from engine.output.caught_up import read_caught_up
 from engine.output.commit_log import CommitLog, TableTotals
@@ -38,6 +39,22 @@ class TableStatus:
     bytes: int
     schema_version: int
     """The newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotStatus:
+    """How far the latest snapshot of a table is."""
+
+    database: str
+    table: str
+    state: str
+    """`waiting`, `running`, `done`, `failed` or `cancelled`."""
+    rows: int
+    """Committed so far."""
+    expected_rows: int | None
+    """The server's estimate; None if not known yet."""
+    reason: str | None
+    """Why it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +84,8 @@ class Status:
     counters: dict[str, int]
     tables: tuple[TableStatus, ...]
     """The largest first."""
+    snapshots: tuple[SnapshotStatus, ...] = ()
+    """The latest of each table that was ever read."""
 
     def json(self) -> str:
         """One JSON object; the keys are the field names."""
@@ -90,9 +109,10 @@ class Status:
                 ("lag", "not known" if self.lag_seconds is None else f"{self.lag_seconds:.1f} seconds"),
                 ("last event", _age(self.last_event_seconds)),
                 ("caught up", _age(self.caught_up_seconds)),
-                ("rows", f"{self.rows:,} in {_size(self.bytes)}, last _seq {self.last_seq:,}"),
+                ("rows", f"{self.rows:,} in {shown_bytes(self.bytes)}, last _seq {self.last_seq:,}"),
                 *([("oldest commit", str(self.oldest_commit))] if self.oldest_commit else []),
             ]
+        lines += _snapshot_lines(self.snapshots)
         lines += [(name.replace("_", " "), f"{count:,}") for name, count in sorted(self.counters.items())]
         width = max(len(name) for name, _ in lines)
         shown = [f"{name:<{width}}  {value}" for name, value in lines]
@@ -148,6 +168,10 @@ def status(out: Path | str) -> Status:
         rows=sum(table.rows for table in tables),
         bytes=sum(table.bytes for table in tables),
         counters=summary.counters,
+        snapshots=tuple(
+            SnapshotStatus(each.database, each.table, each.state, each.rows, each.expected_rows, each.reason)
+            for each in summary.snapshots.tables
+        ),
         tables=tuple(sorted(tables, key=lambda table: (-table.bytes, table.database, table.table))),
     )
 
@@ -156,6 +180,29 @@ def _lag(last_event: float | None, caught_up: float | None, *, running: bool) ->
     if caught_up is not None and caught_up < FRESH_SECONDS and running:
         return 0.0
     return min((age for age in (last_event, caught_up) if age is not None), default=None)
+
+
+def _snapshot_lines(snapshots: tuple[SnapshotStatus, ...]) -> list[tuple[str, str]]:
+    """How far those are that have not ended, and why others failed."""
+    latest = [each for each in snapshots if each.state in ("waiting", "running")]
+    lines = []
+    if latest:
+        rows = sum(each.rows for each in latest)
+        expected = sum(each.expected_rows or 0 for each in latest)
+        ended = len(snapshots) - len(latest)
+        lines.append(
+            (
+                "snapshot",
+                f"{ended} of {len(snapshots)} tables, and {rows:,} of about {max(rows, expected):,} rows of "
+                "the others",
+            )
+        )
+    lines += [
+        (f"set aside: {each.database}.{each.table}", each.reason or "")
+        for each in snapshots
+        if each.state == "failed"
+    ]
+    return lines
 
 
 def _table_lines(tables: tuple[TableStatus, ...]) -> list[str]:
@@ -167,7 +214,7 @@ def _table_lines(tables: tuple[TableStatus, ...]) -> list[str]:
             f"{table.database}.{table.table}" if table.table else EVENTS_FEED,
             f"{table.rows:,}",
             f"{table.files:,}",
-            _size(table.bytes),
+            shown_bytes(table.bytes),
             f"version {table.schema_version}",
         )
         for table in tables
@@ -187,16 +234,4 @@ def _age(seconds: float | None) -> str:
     if seconds is None:
         return "not known"
     moment = datetime.fromtimestamp(time.time() - seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.1f} {unit} ago ({moment})"
-    return f"{seconds:.1f} seconds ago ({moment})"
-
-
-def _size(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
+    return f"{shown_seconds(seconds)} ago ({moment})"

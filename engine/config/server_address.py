@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,3 +31,14 @@ class ServerAddress:
     port: int
     login: Login
     unix_socket: str | None = None
+
+
+_HOST_AND_PORT = re.compile(r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^\[\]:]*))(?::(?P<port>\d{1,5}))?")
+
+
+def split_address(text: str) -> tuple[str, int | None] | None:
+    """Host and port of `HOST`, `HOST:PORT` or `[::1]:PORT`; the host may be empty. None otherwise."""
+    match = _HOST_AND_PORT.fullmatch(text.strip())
+    if match is None or int(match["port"] or 0) > 65535:
+        return None
+    return match["v6"] or match["host"], None if match["port"] is None else int(match["port"])

@@ -114,7 +114,8 @@ class StreamSettings:
     start: Annotated[
         str,
         Setting(
-            "where a new output starts: earliest, latest, FILE:POSITION, gtid:SET, or 2026-11-20T08:00:00Z"
+            "where a new output starts: snapshot (the rows that are there, then every change), earliest, "
+            "latest, FILE:POSITION, gtid:SET, or 2026-11-20T08:00:00Z"
         ),
     ] = "earliest"
     retry_seconds: Annotated[
@@ -130,12 +131,84 @@ class StreamSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotReadingSettings:
+    """How a run reads the rows of snapshots."""
+
+    snapshot_workers: Annotated[
+        int, Setting("connections that read the rows of snapshots", least=1, most=256)
+    ] = 4
+    snapshot_host: Annotated[
+        str | None, Setting("replica to read the rows of snapshots from, as HOST or HOST:PORT")
+    ] = None
+    snapshot_when_changed: Annotated[
+        bool, Setting("read a table again when a statement changed its rows without row events")
+    ] = False
+    snapshot_chunk_rows: Annotated[int, Setting("rows that one statement reads, at most", least=1)] = 200_000
+    snapshot_rate: Annotated[
+        str | None, Setting("limit of what they read in a second: rows (50000) or bytes (20MB)")
+    ] = None
+    snapshot_watch: Annotated[
+        tuple[str, ...], Setting("replicas while whose lag nothing is read, as HOST or HOST:PORT")
+    ] = ()
+    snapshot_max_lag: Annotated[
+        float | None,
+        Setting(
+            "seconds of lag of the stream, or of such a replica, at which reading slows down "
+            "[about 1.5 commit intervals]",
+            least=0.001,
+            most=_DAY,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """The log of a command on standard error."""
+
+    log_format: Annotated[
+        Literal["text", "json"] | None,
+        Setting(
+            "log lines with time, level and run id, for people or as JSON objects [only warnings, plain]"
+        ),
+    ] = None
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Setting("lowest level of the lines of --log-format")
+    ] = "info"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitoringSettings:
+    """How a run can be watched."""
+
+    http: Annotated[
+        str | None,
+        Setting("HOST:PORT, or PORT on this machine only, of metrics, probes and a status page [none]"),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceSettings:
+    """What a run does about old data."""
+
+    compact: Annotated[
+        Literal["on", "off"], Setting("have the small files of old commits become large ones")
+    ] = "on"
+    retain: Annotated[
+        str | None, Setting("remove older commits, or more data, that all consumers have read: 30d, or 500GB")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
     """Of `run`."""
 
     connection: ConnectionSettings
     pipeline: PipelineSettings
     stream: StreamSettings
+    snapshot: SnapshotReadingSettings = SnapshotReadingSettings()
+    log: LogSettings = LogSettings()
+    monitoring: MonitoringSettings = MonitoringSettings()
+    maintenance: MaintenanceSettings = MaintenanceSettings()
     report: Path | None = None
     """File for the outcome as JSON."""
     verbose: bool = False
@@ -148,6 +221,7 @@ class DecodeSettings:
     files: tuple[Path, ...]
     """Binlog files, the oldest first; at least one."""
     pipeline: PipelineSettings
+    log: LogSettings = LogSettings()
     report: Path | None = None
     """File for the outcome as JSON."""
     verbose: bool = False
@@ -171,13 +245,120 @@ class ServerEventsSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotSettings:
+    """Of `snapshot`."""
+
+    out: Path
+    tables: Annotated[tuple[str, ...], Setting("tables to read, as database.table patterns with * and ?")]
+    exclude_tables: Annotated[tuple[str, ...], Setting("tables not to read, as such patterns")] = ()
+    where: Annotated[str | None, Setting("SQL condition that limits the rows")] = None
+    cancel: Annotated[bool, Setting("end the snapshots of these tables instead")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlSettings:
+    """Of `sql`."""
+
+    sources: tuple[Path, ...]
+    """An output, or binlog files with the oldest first; empty for a server."""
+    undo: Annotated[bool, Setting("inverse statements in reverse order")] = False
+    tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
+    exclude_tables: Annotated[tuple[str, ...], Setting("tables not wanted, as such patterns")] = ()
+    since: Annotated[
+        str | None, Setting("first change wanted: a time such as 2026-11-20T08:00:00Z, or FILE:POSITION")
+    ] = None
+    until: Annotated[str | None, Setting("first change that is not wanted any more, in the same way")] = None
+    gtids: Annotated[
+        str | None, Setting("transactions wanted: a GTID set of MySQL, or GTIDs of MariaDB with commas")
+    ] = None
+    schema_file: Annotated[
+        Path | None,
+        Setting("file of CREATE TABLE statements (mysqldump --no-data), for tables without certain columns"),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSettings:
+    """Of `check`."""
+
+    connection: ConnectionSettings
+    out: Annotated[Path | None, Setting("output folder to check, too")] = None
+    tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
+    exclude_tables: Annotated[tuple[str, ...], Setting("tables not wanted, as such patterns")] = ()
+    spark: Annotated[bool, Setting("check Java and PySpark, too")] = False
+    as_json: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumSettings:
     """Of `vacuum`."""
 
     out: Path
-    older_than: str
-    """An age such as `36h`."""
+    retain: str
+    """An age such as `36h`, or a size such as `500GB`."""
     dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactSettings:
+    """Of `compact`."""
+
+    out: Path
+    grace: Annotated[str, Setting("how long replaced files stay, for queries that have planned them")] = "10m"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumersSettings:
+    """Of `consumers`."""
+
+    out: Path
+    remove: str | None = None
+    """A consumer that does not come back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifySettings:
+    """Of `verify`."""
+
+    out: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorSettings:
+    """Of `mirror`."""
+
+    out: Path
+    to: Annotated[Literal["delta", "iceberg"], Setting("format of the tables")]
+    into: Annotated[
+        str, Setting("where they are kept: a path or a catalogue's name with {database} and {table} in it")
+    ]
+    tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
+    exclude_tables: Annotated[tuple[str, ...], Setting("tables not wanted, as such patterns")] = ()
+    once: Annotated[bool, Setting("bring the tables up to the last commit, then exit")] = False
+    every: Annotated[str, Setting("time from one round to the next, such as 10s or 5m")] = "10s"
+    until: Annotated[int | None, Setting("bring the tables up to this commit, then exit", least=0)] = None
+    status: Annotated[bool, Setting("only show how far each table is, and which are set aside")] = False
+    mode: Annotated[
+        Literal["mirror", "changelog"], Setting("tables as they stand, or all change rows appended")
+    ] = "mirror"
+    keyless: Annotated[
+        Literal["count", "append"], Setting("tables without a key: count equal rows, or append change rows")
+    ] = "count"
+    dropped_columns: Annotated[Literal["keep", "drop"], Setting("columns that a table has dropped")] = "keep"
+    json: Annotated[Literal["text", "variant"], Setting("type of JSON columns in new targets")] = "text"
+    partition_by: Annotated[
+        tuple[str, ...], Setting("partitions of new targets, such as shop.orders=days(created_at)")
+    ] = ()
+    cluster_by: Annotated[
+        tuple[str, ...], Setting("columns that cluster new Delta targets, such as shop.orders=customer_id")
+    ] = ()
+    side_by_side: Annotated[int, Setting("tables written at the same time", least=1, most=64)] = 4
+    allow_rewritten: Annotated[
+        bool, Setting("accept that statements without row events changed rows, so that a target differs")
+    ] = False
+    consumer: Annotated[
+        str | None, Setting("name under which commits are kept until all targets have their rows")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_events import gtid_ranges
 from engine.binlog.position import BinlogPosition
 from engine.config.decode_options import DecodeOptions
+from engine.config.table_filter import EVERY_TABLE
 from engine.decode.arrow.arena import Arena, ArenaFull, Built, in_own_arena
 from engine.decode.arrow.codec import Counters, Options
 from engine.decode.feed.dropped import dropped_entry
@@ -43,6 +44,7 @@ from engine.decode.tables.partial_updates import JsonUpdate, flag_differences, p
 from engine.decode.tables.table_decoder import TableDecoder, TableDecoders
 from engine.errors import EngineError, EventError
 from engine.kernels.kernel import Bytes, Int64s, read_u32
+from engine.output.change_schema import SNAPSHOT
 from engine.pipeline.messages import (
     SKIPPED,
     Batch,
@@ -89,6 +91,7 @@ class BatchDecoder:
 
     def __init__(self, options: DecodeOptions) -> None:
         self._tables = TableDecoders(Options(options.temporal_text), options.tables, options.names_needed)
+        self._snapshot_tables = TableDecoders(Options(options.temporal_text, json_text=True), EVERY_TABLE)
         self._feed = feed_table(options.bookkeeping_events)
         self._formats: dict[bytes, FormatDescription] = {}
 
@@ -128,7 +131,7 @@ class BatchDecoder:
                 resume=end,
                 schema_changes=tuple(change for change in status.schema_changes if change.position < end),
                 ends_transaction=len(events) > events.context,
-                failure=Failure(str(error), corruption=_corruption(error, index, data)),
+                failure=Failure(str(error), corruption=corruption_at(error, index, data)),
             )
         tables = [placed.table for placed in content.tables]
         header = Result(
@@ -158,6 +161,7 @@ class BatchDecoder:
             gtid_set_lost=batch.dropped is not None and batch.dropped.gtid_set_lost,
             doubtful_gtids=list(content.doubtful_gtids),
             statement=content.statement,
+            chunk=batch.chunk,
         )
         return header, [table.message.content for table in tables]
 
@@ -182,12 +186,15 @@ class BatchDecoder:
         tagged.fill_commit_times(events, groups)
         groups, beyond = drop_rolled_back_rows(events, groups, description)
         counters.add("rollbacks_beyond_batch", beyond)
-        decoders = self._decoders(events, groups, description, batch.catalog)
+        decoders = self._decoders(events, groups, description, batch)
         events, differences = plain_updates(
             events, groups.rows_events, groups.rows_slots, decoders, description
         )
         counters.add("json_differences", sum(map(len, differences.values())))
         walked = _walk_tables(events, groups, decoders, differences)
+        if batch.chunk is not None:
+            for _, found in walked:
+                found.rows.change_types.fill(SNAPSHOT)
         counts = np.zeros(len(events) + 1, np.int64)
         for _, rows in walked:
             counts[rows.events] = rows.rows.counts
@@ -262,16 +269,17 @@ class BatchDecoder:
         events: EventTable,
         groups: EventGroups,
         description: FormatDescription,
-        catalog: Mapping[str, bytes],
+        batch: Batch,
     ) -> list[TableDecoder | None]:
         """Per slot its decoder; None for tables without rows in the batch, and for unwanted ones."""
+        tables = self._tables if batch.chunk is None else self._snapshot_tables
         used = np.bincount(groups.rows_slots, minlength=len(groups.table_maps))
         decoders: list[TableDecoder | None] = []
         for slot, index in enumerate(groups.table_maps):
             decoder = None
             if used[slot]:
                 try:
-                    decoder = self._tables.find(events.event(index).tobytes(), description, catalog)
+                    decoder = tables.find(events.event(index).tobytes(), description, batch.catalog)
                 except EngineError as error:
                     raise events.error(int(index), _reason(error), error.corrupt) from error
             decoders.append(decoder)
@@ -346,7 +354,7 @@ def _last_timestamp(events: EventTable) -> int:
     return int(read_u32(events.data, int(events.starts[-1]))) if len(events) > events.context else 0
 
 
-def _corruption(error: EventTableError, index: NDArray[np.uint32], data: Bytes) -> Corruption | None:
+def corruption_at(error: EventTableError, index: NDArray[np.uint32], data: Bytes) -> Corruption | None:
     """What the next run needs in order to skip the event; None if its bytes are not the cause."""
     if not error.corrupt:
         return None

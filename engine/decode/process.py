@@ -41,7 +41,8 @@ def run_decoder(config: DecoderConfig) -> None:
 
 def _decode_batches(child: Child, config: DecoderConfig) -> None:
     batches = child.socket(zmq.PULL, _QUEUED_BATCHES)
-    batches.connect(config.batches_endpoint)
+    for endpoint in config.batches_endpoints:
+        batches.connect(endpoint)
     results = child.socket(zmq.PUSH, _QUEUED_BATCHES)
     results.connect(config.results_endpoint)
     decoder = BatchDecoder(config.options)
@@ -51,7 +52,7 @@ def _decode_batches(child: Child, config: DecoderConfig) -> None:
     for descriptor in child.leave_descriptors:
         poller.register(descriptor, zmq.POLLIN)
     _touch_memory()
-    _make_slots_ready(batches, slots)
+    _make_slots_ready(batches, slots, config.ready_slots)
     decoded = 0
     while True:
         try:
@@ -76,12 +77,12 @@ def _touch_memory() -> None:
     BatchDecoder(DecodeOptions()).decode(batch, index, data, np.empty(_SAMPLE_ROOM, np.uint8))
 
 
-def _make_slots_ready(batches: zmq.Socket[bytes], slots: Slots) -> None:
+def _make_slots_ready(batches: zmq.Socket[bytes], slots: Slots, count: int) -> None:
     """Have the kernel allocate the slots' memory until the first batch comes.
 
     Otherwise the first batch in each slot takes twice as long as any later one.
     """
-    for slot in range(slots.count):
+    for slot in range(count):
         if batches.poll(0):
             return
         slots.make_ready(slot)
@@ -130,4 +131,5 @@ def failed_result(batch: Batch, size: int, message: str) -> Result:
         gtid_set=None,
         last_timestamp=0,
         counters={},
+        chunk=batch.chunk,
     )

@@ -1,9 +1,10 @@
 """Where compiled kernels are stored: in the user's cache, one folder per version of each module with kernels.
 
-numba notices a change of the file that defines a kernel, but not of the kernels and constants that the file
-imports, and would continue to use the old code. So each folder's name contains the module's name and a digest
-of the sources of the module and of every module of the engine that it imports, directly or not: a change of
-any of them compiles this module's kernels anew, and leaves the code of modules that do not import it alone.
+A kernel's code depends on the file that defines it and on the kernels and constants that the file imports. So
+each folder's name contains the module's name and a digest of the sources of the module and of every module of
+the engine that it imports, directly or not: a change of any of them compiles this module's kernels anew, and
+leaves the code of modules that do not import it alone. Code that came with the installation is in folders of
+the same names, inside the package.
 """
 
 from __future__ import annotations
@@ -12,19 +13,17 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 import time
-from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import numba
 
 from engine.kernels.bounds import CHECKS_BOUNDS
 
 _PACKAGE = "engine"
 _ROOT = Path(__file__).parents[2]
+SHIPPED = Path(__file__).with_name("compiled")
+"""Kernels that came with the installation; a wheel has them, a checkout has not."""
 _UNUSED_SECONDS = 14 * 86400
 """Code of an older version of a module is deleted when no process has used it for this time."""
 
@@ -33,34 +32,41 @@ _IMPORTED = re.compile(
 )
 
 
-def keep_compiled(function: Callable[..., Any]) -> None:
-    """Set where numba stores the code of `function`, which it is about to compile.
-
-    NUMBA_CACHE_DIR, if set, takes precedence.
-    """
-    if os.environ.get("NUMBA_CACHE_DIR") and not CHECKS_BOUNDS:
-        return
-    numba.config.CACHE_DIR = str(kernel_folder(function.__module__))
+def stored_folders(module: str) -> tuple[Path, ...]:
+    """The folders that may contain compiled kernels of a module, as its sources are now; best first."""
+    name = _folder_name(module)
+    kept = _user_folder() / name
+    with suppress(OSError):
+        os.utime(kept)
+    # With bounds checks, only code that has them.
+    return (kept,) if CHECKS_BOUNDS else (kept, SHIPPED / name)
 
 
 @cache
 def kernel_folder(module: str) -> Path:
-    """The folder for the compiled kernels of a module, as its sources are now."""
-    # Code with bounds checks is stored separately, since numba does not distinguish it.
-    kind = "checked-kernels" if CHECKS_BOUNDS else "kernels"
-    name = f"{module}-{source_digest(module)}"
-    try:
-        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        folder = caches / "binlog-engine" / kind / name
+    """The folder to store compiled kernels of a module in; made, if that is possible."""
+    folder = _user_folder() / _folder_name(module)
+    with suppress(OSError):
         if not folder.is_dir():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _remove_unused(folder.parent)
-        os.utime(folder)
-        usable = os.access(folder, os.R_OK | os.W_OK | os.X_OK)
-    except (OSError, RuntimeError):
-        # `Path.home` raises RuntimeError for a user without a home directory.
-        usable = False
-    return folder if usable else Path(tempfile.mkdtemp(prefix="binlog-engine-kernels-"))
+    return folder
+
+
+def _user_folder() -> Path:
+    """The folder of all kernels that were compiled here."""
+    chosen: str | Path | None = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    try:
+        chosen = chosen or Path.home() / ".cache"
+    except RuntimeError:
+        # A user without a home directory.
+        chosen = os.devnull
+    # Code with bounds checks is stored separately, since its kernels have the same names.
+    return Path(chosen) / "binlog-engine" / ("checked-kernels" if CHECKS_BOUNDS else "kernels")
+
+
+def _folder_name(module: str) -> str:
+    return f"{module}-{source_digest(module)}"
 
 
 @cache
@@ -98,6 +104,7 @@ def _source(module: str) -> bytes:
     return b"" if path is None else path.read_bytes()
 
 
+@cache
 def _path(module: str) -> Path | None:
     base = _ROOT.joinpath(*module.split("."))
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from engine.kernels.bounds import CHECKS_BOUNDS, check_range
-from engine.kernels.cache import keep_compiled
+from engine.kernels.stored_code import keep_compiled
 
 Bytes = NDArray[np.uint8]
 Int32s = NDArray[np.int32]
@@ -45,8 +45,9 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _kept(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    keep_compiled(function)
-    return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    keep_compiled(dispatcher)
+    return dispatcher
 
 
 def _loader(bits: int) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import numba
 from numba import types
 
-from engine.kernels.cache import keep_compiled
+from engine.kernels.stored_code import keep_compiled
 
 DATA = types.Array(types.uint8, 1, "C", readonly=True)
 """The bytes of the batch, or another byte array that a kernel only reads."""
@@ -26,7 +26,7 @@ OFFSETS = types.int32[::1]
 
 
 class Kernel:
-    """A numba function with one signature, compiled (or read from numba's cache) at its first call."""
+    """A numba function with one signature, compiled (or loaded from disk) at its first call."""
 
     every: list[Kernel] = []  # noqa: RUF012 a registry on purpose
 
@@ -45,8 +45,12 @@ class Kernel:
     def compile(self) -> Callable[..., Any]:
         """The compiled function, compiled now if it was not before."""
         if self._compiled is None:
-            keep_compiled(self._function)
-            self._compiled = numba.njit(self._signature, cache=True, nogil=True)(self._function)
+            dispatcher = numba.njit(nogil=True)(self._function)
+            keep_compiled(dispatcher)
+            dispatcher.compile(self._signature)
+            # The declared signature is the only one.
+            dispatcher.disable_compile()
+            self._compiled = dispatcher
         return self._compiled
 
     def __call__(self, *arguments: Any) -> Any:

@@ -8,6 +8,7 @@ binlog position up to which everything is committed.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -45,15 +46,17 @@ class BatchSender:
         acks_endpoint: str,
         window_bytes: int,
         slots: SlotFile | None = None,
+        slot_count: int = 0,
         decoders: int = 1,
     ) -> None:
         self._child = child
         self._window = window_bytes
         self._decoders = decoders
-        self.pool = SlotPool(Slots(slots))
+        self.pool = SlotPool(Slots(slots), range(slot_count))
         """Lends the buffers of batches; a slot is returned when the sink has taken its batch."""
         self._outstanding: deque[_Outstanding] = deque()
         self._outstanding_bytes = 0
+        self._waited_seconds = 0.0
         self._uncommitted: deque[tuple[int, BinlogPosition]] = deque()
         self.committed: BinlogPosition | None = None
         """Everything before it is safe on disk; None until something is. As of the last `take_acks`."""
@@ -65,6 +68,11 @@ class BatchSender:
         self._poller.register(self._acks, zmq.POLLIN)
         for descriptor in child.leave_descriptors:
             self._poller.register(descriptor, zmq.POLLIN)
+
+    @property
+    def waited_seconds(self) -> float:
+        """How long it has waited so far, for room in the window, a slot or a decoder."""
+        return self._waited_seconds + self._child.waited_seconds
 
     @property
     def acks_descriptor(self) -> int:
@@ -109,12 +117,13 @@ class BatchSender:
             self._wait(None)
 
     def _wait(self, while_waiting: Callable[[], None] | None) -> None:
+        begun = time.monotonic()
         ready = self._poller.poll(_POLL_MILLISECONDS)
+        self._waited_seconds += time.monotonic() - begun
         if any(what is not self._acks for what, _ in ready):
             raise Stopped
         self.take_acks()
-        if while_waiting is not None:
-            while_waiting()
+        (while_waiting or self._child.repeat_progress)()
 
     def take_acks(self) -> None:
         """Take the acknowledgements that have arrived."""

@@ -10,6 +10,7 @@ from engine.config.decode_options import DecodeOptions
 from engine.errors import BinlogError, EngineError
 from engine.net.batch_sender import BatchSender
 from engine.net.batching.batcher import Batcher
+from engine.net.file_batches import file_batches
 from engine.net.start_schema import open_schema
 from engine.pipeline.child import Child
 from engine.pipeline.messages import NetworkProgress
@@ -70,19 +71,8 @@ def _read_file(
             sender.send(batcher.received(HEADER_LENGTH + rest))
             batcher.skip_to(position)
             file.seek(position)
-        while taken := file.readinto(batcher.space()):
-            left = size - file.tell()
-            sender.send(batcher.received(taken, last=left <= 0))
-            if batcher.missing > left:
-                break
+
+        def report() -> None:
             child.progress(NetworkProgress(file.tell(), path.name, batcher.position, total=size))
-        # The server may still be writing the last file, but no file that another one follows.
-        if batcher.missing:
-            if batcher.contradicts_itself:
-                reason = "the event's size reaches beyond the end of the file and does not fit its position"
-                raise BinlogError(path.name, batcher.position, reason)
-            reason = "the file ends in the middle of an event: it was cut off, or is still being written"
-            raise BinlogError(path.name, batcher.position, reason, corrupt=not is_last)
-        if batcher.inside_transaction:
-            reason = "the file ends inside a transaction, which was dropped"
-            raise BinlogError(path.name, batcher.position, reason, corrupt=not is_last)
+
+        sender.send(file_batches(batcher, file, path.name, size, is_last=is_last, progress=report))

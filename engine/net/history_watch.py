@@ -9,14 +9,14 @@ next run decides whether the output can be continued (`client.start_position`).
 from __future__ import annotations
 
 import time
-from functools import partial
+from collections.abc import Callable
 
 from engine.binlog.position import BinlogPosition
 from engine.errors import ConnectionFailed, EngineError
 from engine.net.client import server_queries
-from engine.net.client.connect import connect
-from engine.net.client.position_search import file_begun
+from engine.net.client.connection import Connection
 from engine.net.client.refusals import Refusal
+from engine.net.client.server_events import file_begun
 from engine.net.client.server_queries import SourceFacts
 from engine.net.client.side_connection import SideConnection
 from engine.pipeline.process_settings import ServerSource
@@ -27,8 +27,15 @@ _CHECK_SECONDS = 5.0
 class HistoryWatch:
     """Compares one dump with the server's binlogs."""
 
-    def __init__(self, origin: ServerSource, facts: SourceFacts, side: SideConnection) -> None:
-        self._origin = origin
+    def __init__(
+        self,
+        origin: ServerSource,
+        facts: SourceFacts,
+        side: SideConnection,
+        connect: Callable[[], Connection],
+    ) -> None:
+        """`connect` returns connections to the server."""
+        self._connect = connect
         self._facts = facts
         self._side = side
         self._due = time.monotonic() + _CHECK_SECONDS
@@ -64,7 +71,7 @@ class HistoryWatch:
     def left_unfinished(self, file: str, created: int) -> None:
         """Check a file that the stream left before its end. Raises `ConnectionFailed` if it was deleted."""
         try:
-            begun = file_begun(partial(connect, self._origin.address), self._facts, file)
+            begun = file_begun(self._connect, self._facts, file)
         except EngineError as error:
             raise ConnectionFailed(
                 f"the server left {file} before its end and no longer has that file: {error}"

@@ -21,6 +21,7 @@ def _stream(child: Child, config: NetworkConfig) -> None:
         config.acks_endpoint,
         config.window_bytes,
         slots=config.slots,
+        slot_count=config.slot_count,
         decoders=config.decoders,
     )
     if isinstance(config.origin, FileSource):

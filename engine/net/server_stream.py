@@ -41,6 +41,8 @@ _LINGER_SECONDS = 0.005
 """How long a finished transaction may wait for others to share its batch."""
 _LONGEST_LINGER_SECONDS = 0.05
 """The same while all decoders are busy, where the batch would wait anyway: larger batches cost less."""
+_PROMPT_SECONDS = 0.1
+"""Interval of heartbeats while a snapshot waits for them."""
 _SILENT_HEARTBEATS = 4
 """The connection counts as lost after so many heartbeat periods without a byte."""
 _SHORTEST_SILENCE_SECONDS = 1.0
@@ -59,6 +61,8 @@ def follow_server(
     schema_options: SchemaOptions,
 ) -> None:
     """Stream the server's binlog into `sender` until it ends or fails; an error is the last batch."""
+    # It reports on while it waits for the server, also before the first progress of the stream.
+    open_connection = partial(connect, origin.address, child.repeat_progress)
     connection = connect(origin.address)
     facts = server_queries.read_facts(connection)
     if facts.server_uuid != origin.server_uuid:
@@ -68,12 +72,13 @@ def follow_server(
     context = server_queries.context_of(connection, origin.file or None, origin.position, origin.server_id)
     _start(connection, facts, origin)
     child.report(DumpStarted(time.time()))
+    child.progress(NetworkProgress(0, file, position))
     dump = DumpStream(connection, context, lambda: BinlogPosition(batcher.file, batcher.position))
-    with contextlib.closing(dump), contextlib.closing(SideConnection(origin.address)) as side:
-        watch = HistoryWatch(origin, facts, side)
+    with contextlib.closing(dump), contextlib.closing(SideConnection(open_connection)) as side:
+        watch = HistoryWatch(origin, facts, side, open_connection)
         if origin.semi_sync:
             dump.pending = read_beginning(dump.stream, dump.pending)
-        ahead = StatementsAhead(partial(connect, origin.address), facts, _beside_dump(child))
+        ahead = StatementsAhead(open_connection, facts, _beside_dump(child))
         proofs = CatalogProofs(origin, side, ahead, lambda: batcher.stream_position)
         schema = open_schema(
             schema_options,
@@ -119,10 +124,11 @@ def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> 
     """Register as a replica and start the dump."""
     if facts.lacks_names:
         server_queries.set_write_timeout(connection, _READ_AHEAD_SECONDS)
+    most = _PROMPT_SECONDS if origin.prompt_heartbeats else origin.heartbeat_seconds
     server_queries.prepare_dump(
         connection,
         facts,
-        heartbeat_seconds=origin.heartbeat_seconds,
+        heartbeat_seconds=min(origin.heartbeat_seconds, most),
         replica_uuid=origin.replica_uuid,
         semi_sync=origin.semi_sync,
     )
@@ -188,7 +194,10 @@ class _Receiver:
     def _meanwhile(self) -> None:
         if self._acknowledger is not None:
             self._acknowledger.tell()
-        self._child.progress(NetworkProgress(self._received, self._batcher.file, self._batcher.position))
+        batcher, waited = self._batcher, self._sender.waited_seconds
+        self._child.progress(
+            NetworkProgress(self._received, batcher.file, batcher.position, waited_seconds=waited)
+        )
 
     def _flush_when_due(self) -> None:
         """Send the finished transactions once they have waited long enough."""
@@ -205,6 +214,7 @@ class _Receiver:
 
     def _wait(self) -> None:
         """Wait a moment for bytes."""
+        self._batcher.settle()
         if self._batcher.idle:
             self._watch.idle(self._batcher.file, self._batcher.position)
             self._sender.send(self._batcher.caught_up(time.time_ns() // 1000), self._meanwhile)
@@ -248,18 +258,23 @@ def _beside_dump(child: Child) -> Meanwhile:
     """
 
     def meanwhile(stream: Stream, empty: bool) -> None:
-        ready = True
         if empty:
-            poller = select.poll()
-            for descriptor in (stream.fileno(), *child.leave_descriptors):
-                poller.register(descriptor, select.POLLIN)
-            ready = bool(poller.poll(_LONGEST_SILENCE_SECONDS * 1000))
+            wait(stream)
         if child.leaving:
             raise Stopped
-        if not ready:
-            raise ConnectionFailed(
-                f"the server sent nothing for {_LONGEST_SILENCE_SECONDS:g} s while we read ahead in its "
-                "binlog: check the server and the network"
-            )
+        child.repeat_progress()
+
+    def wait(stream: Stream) -> None:
+        poller = select.poll()
+        for descriptor in (stream.fileno(), *child.leave_descriptors):
+            poller.register(descriptor, select.POLLIN)
+        end = time.monotonic() + _LONGEST_SILENCE_SECONDS
+        while not poller.poll(_POLL_SECONDS * 1000):
+            child.repeat_progress()
+            if time.monotonic() >= end:
+                raise ConnectionFailed(
+                    f"the server sent nothing for {_LONGEST_SILENCE_SECONDS:g} s while we read ahead in its "
+                    "binlog: check the server and the network"
+                )
 
     return meanwhile

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 CHANGE_TYPES = ("insert", "update_preimage", "update_postimage", "delete", "snapshot", "truncate")
@@ -86,6 +87,37 @@ def to_file_message(
     numbers = np.frombuffer(message, np.int64, rows, sequence_at)
     numbers += sequence_base
     return message, numbers
+
+
+def file_message(
+    rows: pa.RecordBatch, sequence_base: int
+) -> tuple[bytes | bytearray | memoryview, NDArray[np.int64]]:
+    """The same for a record batch in transit."""
+    index = rows.schema.get_field_index("_seq")
+    numbers = rows.column(index).to_numpy() + sequence_base
+    numbered = rows.set_column(index, rows.schema.field(index), pa.array(numbers))
+    return numbered.serialize().to_pybytes(), numbers
+
+
+def as_in_files(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """A record batch in transit as readers of a file get it."""
+    index = rows.schema.get_field_index("_change_type")
+    if index < 0:
+        return rows
+    codes = pa.DictionaryArray.from_arrays(rows.column(index), _CHANGE_TYPE_VALUES)
+    return rows.set_column(index, METADATA_FIELDS[0], codes)
+
+
+def with_all_change_types(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """A record batch of a file with the present dictionary of `_change_type`: a file has only one."""
+    index = rows.schema.get_field_index("_change_type")
+    if index < 0 or rows.column(index).dictionary.equals(_CHANGE_TYPE_VALUES):
+        return rows
+    column = rows.column(index)
+    codes = pc.index_in(column.dictionary, _CHANGE_TYPE_VALUES).take(column.indices).cast(pa.int8())
+    return rows.set_column(
+        index, rows.schema.field(index), pa.DictionaryArray.from_arrays(codes, _CHANGE_TYPE_VALUES)
+    )
 
 
 def empty_file_batch(file_schema: pa.Schema) -> pa.RecordBatch:

@@ -1,18 +1,21 @@
 """The records of the commit log: a commit's files, schema versions and source position, and summaries.
 
-Plain frozen dataclasses, each of which becomes one line of JSON (`log_json`).
+Plain frozen dataclasses, each of which becomes one line of JSON (`log_json`). A commit lists rows of a
+file by their `_seq`: all rows of a file that was written for it, or a part of one that compaction has made.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from engine.binlog.position import SourcePosition
 from engine.output.files import table_folder
 from engine.output.log_json import Malformed, from_line, to_line
 from engine.output.schema_state import CommittedChange, LoggedChange, SchemaState
+from engine.output.snapshot_progress import NO_CHANGE, NO_SNAPSHOTS, SnapshotChange, SnapshotState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +28,7 @@ TableKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One Arrow IPC file of one table and schema version."""
+    """A commit's rows of one table and schema version, in one Arrow IPC file."""
 
     path: str
     """Relative to the output folder."""
@@ -34,11 +37,35 @@ class DataFile:
     schema_version: int
     rows: int
     bytes: int
+    """The size of the file that was written for the commit; compaction does not change it."""
     first_seq: int
+    """Smallest and largest `_seq`; rows of the file outside of this range belong to other commits."""
     last_seq: int
     min_timestamp_us: int
     """Smallest and largest `_commit_timestamp`, µs since the epoch."""
     max_timestamp_us: int
+    checksum: str | None = None
+    """Of the whole file (`engine.output.checksum`); None if it was not taken (older or large files)."""
+
+
+def joined(entries: Iterable[DataFile]) -> list[DataFile]:
+    """One entry for all that are about the same file, where the first of them was.
+
+    They must be in order of `_seq`, and none in between be missing.
+    """
+    files: dict[str, DataFile] = {}
+    for entry in entries:
+        first = files.setdefault(entry.path, entry)
+        if first is not entry:
+            files[entry.path] = replace(
+                first,
+                rows=first.rows + entry.rows,
+                bytes=first.bytes + entry.bytes,
+                last_seq=entry.last_seq,
+                min_timestamp_us=min(first.min_timestamp_us, entry.min_timestamp_us),
+                max_timestamp_us=max(first.max_timestamp_us, entry.max_timestamp_us),
+            )
+    return list(files.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +114,12 @@ class Commit:
     """What was counted in this commit, such as invalid dates."""
     schema_changes: tuple[LoggedChange, ...] = ()
     """In order."""
+    snapshots: SnapshotChange = NO_CHANGE
+    """What is new of snapshots."""
 
     def to_json(self) -> bytes:
         """The commit as one line, without the line break."""
-        return to_line(self, sparse_field="schema_changes")
+        return to_line(self, sparse_fields=("schema_changes", "snapshots"))
 
     @classmethod
     def from_json(cls, line: bytes) -> Self:
@@ -126,6 +155,7 @@ class Summary:
     totals: dict[TableKey, TableTotals] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     schema_state: SchemaState = field(default_factory=SchemaState)
+    snapshots: SnapshotState = NO_SNAPSHOTS
 
     def add(self, commit: Commit) -> None:
         """Add the next commit."""
@@ -139,10 +169,17 @@ class Summary:
         for name, amount in commit.counters.items():
             self.counters[name] = self.counters.get(name, 0) + amount
         self.schema_state.add(commit.committed_changes())
+        self.snapshots = self.snapshots.after(commit.snapshots)
 
     def copy(self) -> Summary:
         """A copy to which later commits can be added."""
-        return Summary(dict(self.schemas), dict(self.totals), dict(self.counters), self.schema_state.copy())
+        return Summary(
+            dict(self.schemas),
+            dict(self.totals),
+            dict(self.counters),
+            self.schema_state.copy(),
+            self.snapshots,
+        )
 
     def to_json(self) -> bytes:
         """The summary as one line, without the line break. Raises `Malformed` if its state is damaged."""
@@ -150,7 +187,8 @@ class Summary:
             _TableLine(database, table, totals.files, totals.rows, totals.bytes)
             for (database, table), totals in self.totals.items()
         ]
-        line = to_line(_SummaryLine(list(self.schemas.values()), tables, self.counters))
+        summary = _SummaryLine(list(self.schemas.values()), tables, self.counters, self.snapshots)
+        line = to_line(summary, sparse_fields=("snapshots",))
         return self.schema_state.appended_to(line)
 
     @classmethod
@@ -166,6 +204,7 @@ class Summary:
             {(t.database, t.table): TableTotals(t.files, t.rows, t.bytes) for t in summary.tables},
             summary.counters,
             schema_state,
+            summary.snapshots,
         )
 
 
@@ -187,9 +226,28 @@ class _SummaryLine:
     schemas: list[SchemaVersion]
     tables: list[_TableLine]
     counters: dict[str, int]
+    snapshots: SnapshotState = NO_SNAPSHOTS
 
 
-_FILE_NAME = re.compile(r"\d{20}-\d+\.arrow")
+_FILE_NAME = re.compile(r"(?:(\d{20})-)?(\d{20})-\d+\.arrow")
+
+
+def compacted_path(entry: DataFile, first: int, last: int, number: int) -> str:
+    """The path of a compacted file for the table of `entry`, with rows of the commits `first` to `last`."""
+    return f"{entry.path.rpartition('/')[0]}/{first:020d}-{last:020d}-{number}.arrow"
+
+
+def commits_in(path: str) -> tuple[int, int]:
+    """The first and last commit that list a data file, as its name says."""
+    name = _FILE_NAME.fullmatch(path.rpartition("/")[2])
+    assert name is not None
+    return int(name[1] or name[2]), int(name[2])
+
+
+def is_compacted(path: str) -> bool:
+    """Whether compaction has made the data file."""
+    name = _FILE_NAME.fullmatch(path.rpartition("/")[2])
+    return name is not None and name[1] is not None
 
 
 def _check_path(file: DataFile) -> None:

@@ -11,7 +11,7 @@ readers see it. A power failure may undo the rename, but does not lose the entry
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,14 @@ from engine.output.commit import (
     TableKey,
     TableTotals,
 )
-from engine.output.files import TEMPORARY_SUFFIX, make_folder, sync, temporary_name, write_temporary
+from engine.output.files import (
+    TEMPORARY_SUFFIX,
+    make_folder,
+    sync,
+    temporary_name,
+    write_new,
+    write_temporary,
+)
 from engine.output.log_json import Malformed
 from engine.output.schema_state import CommittedChange, SchemaState
 
@@ -49,6 +56,8 @@ __all__ = [
 COMMITS_PER_SEGMENT = 1000
 LOG_FOLDER = "_log"
 _DETACHED_SUFFIX = ".removed"
+_NEXT_SUFFIX = ".next"
+"""Not the suffix of temporary names, which the writer removes when it starts."""
 _SCHEMA_CHANGES = b',"schema_changes":[{'
 """In each line with some, and in no string: there, a quotation mark follows a backslash."""
 
@@ -84,8 +93,10 @@ class CommitLog:
     def latest_version(self) -> int:
         """The number of the last commit, or -1. Calls after the first one need only a few `stat` calls."""
         version = self._latest_known
-        if version < 0:
+        if version < 0 or self._end_of_holder(version) is None:
+            # After a long time the commits that followed it may have been removed, too.
             version = max((last for _, last in self._ranges()), default=-1)
+            version = max(version, self._latest_known)
         while (next_version := self._end_of_holder(version + 1)) is not None:
             version = next_version
         self._latest_known = version
@@ -224,7 +235,30 @@ class CommitLog:
         # Durable before the entries that it replaces are removed.
         self.settle()
 
-    # Removing old segments: without the lock, because the writer never changes a segment
+    # Replacing and removing segments: with the maintenance lock alone, as the writer never changes a segment
+
+    def sealed_segments(self) -> list[int]:
+        """The first commits of the segments that the writer does not need any more, in order."""
+        ranges = list(self._ranges())
+        singles = {_segment_of(first)[0] for first, last in ranges if first == last}
+        # The removal of their single entries may not be durable yet.
+        self.settle()
+        return sorted(first for first, last in ranges if first != last and first not in singles)
+
+    def replace_segment(self, start: int, change: Callable[[Commit], Commit]) -> None:
+        """Put changed commits in place of those of the segment that begins with `start`, in one step.
+
+        Readers find the old ones or the new ones, also after a power failure.
+        """
+        path = self._segment_path_of(start)
+        lines = self._segment(start)[:1]
+        lines += [change(commit).to_json() for commit in self.range(start, _segment_of(start)[1])]
+        following = path.with_name(path.name + _NEXT_SUFFIX)
+        following.unlink(missing_ok=True)
+        write_new(following, b"\n".join(lines) + b"\n")
+        following.rename(path)
+        self.settle()
+        self._segment_path = None
 
     def removable_end(self, version: int) -> int | None:
         """The last commit of the segment that begins with `version`; None if that cannot be removed.

@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -91,25 +92,46 @@ def temporary_name(path: Path) -> Path:
 
 
 def write_temporary(path: Path, content: bytes) -> Path:
-    """Write a new file durably under the temporary name of `path`; returns that name.
-
-    An existing file of that name is an error. After an error the new file is removed.
-    """
+    """Write a new file durably under the temporary name of `path`; returns that name. As `write_new`."""
     temporary = temporary_name(path)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+    write_new(temporary, content)
+    return temporary
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a new file durably. An existing file is an error. After an error the new file is removed."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        sync(temporary.parent)
+        sync(path.parent)
     except OSError:
         # After a failed fsync, a file that reads as complete may still not be on disk.
         with suppress(OSError):
-            temporary.unlink()
-            sync(temporary.parent)
+            path.unlink()
+            sync(path.parent)
         raise
-    return temporary
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file durably, and in one step in place of one that may be there."""
+    with suppress(FileNotFoundError):
+        temporary_name(path).unlink()
+    write_temporary(path, content).rename(path)
+    sync(path.parent)
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """Remove files durably; those that are gone already do not matter."""
+    paths = list(paths)
+    for path in paths:
+        with suppress(FileNotFoundError):
+            path.unlink()
+    for folder in {path.parent for path in paths}:
+        with suppress(FileNotFoundError):
+            sync(folder)
 
 
 def table_folder(database: str, table: str) -> str:

@@ -11,6 +11,8 @@ from engine.binlog.position import SourcePosition
 from engine.output.commit_log import LOG_FOLDER, CommitLog, SchemaVersion
 from engine.output.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, opening, sync, writing
 from engine.output.lock import LOCK_FILE, output_lock
+from engine.output.snapshot_progress import NO_SNAPSHOTS, SnapshotState
+from engine.output.snapshot_requests import REQUESTS_FOLDER
 
 _DATA_FILE = re.compile(rf"([0-9]{{20}})-[0-9]+\.arrow(?:{re.escape(TEMPORARY_SUFFIX)})?")
 
@@ -27,6 +29,7 @@ class OutputState:
     source_timestamp: int
     """Server clock of the last event, seconds since the epoch; 0 if not known."""
     schemas: tuple[SchemaVersion, ...]
+    snapshots: SnapshotState = NO_SNAPSHOTS
 
 
 def open_output(out: Path | str) -> OutputState:
@@ -39,7 +42,7 @@ def open_output(out: Path | str) -> OutputState:
     with opening(out):
         if out.exists() and not out.is_dir():
             raise OutputError(f"{out} is not a folder: give the output a folder of its own")
-        ours = (out / LOG_FOLDER).exists() or (out / LOCK_FILE).exists()
+        ours = any((out / name).exists() for name in (LOG_FOLDER, LOCK_FILE, REQUESTS_FOLDER))
         if not ours and out.exists() and any(out.iterdir()):
             raise OutputError(
                 f"{out} contains something other than an output of binlog-engine: give it a folder of its own"
@@ -48,8 +51,11 @@ def open_output(out: Path | str) -> OutputState:
         last = log.latest()
         if last is None:
             return OutputState(-1, None, 0, 0, ())
-        schemas = tuple(log.summary_at(last.version).schemas.values())
-    return OutputState(last.version, last.position, last.last_seq, last.source_timestamp, schemas)
+        summary = log.summary_at(last.version)
+    schemas = tuple(summary.schemas.values())
+    return OutputState(
+        last.version, last.position, last.last_seq, last.source_timestamp, schemas, summary.snapshots
+    )
 
 
 def settled_output(out: Path | str) -> OutputState:

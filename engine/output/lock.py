@@ -1,4 +1,7 @@
-"""The lock that allows one writer per output folder; the kernel releases it when the process ends."""
+"""The locks of an output folder: for its one writer, and for what replaces or removes what was written.
+
+The kernel releases them when the process ends.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,18 @@ from pathlib import Path
 from engine.output.files import FILE_MODE, OutputError, make_folder, writing
 
 LOCK_FILE = "_lock"
+MAINTENANCE_LOCK_FILE = "_maintenance_lock"
 PATIENCE_SECONDS = 5.0
 """How long to wait for the lock: the sink of an engine that was just killed may still be ending."""
+MAINTENANCE_PATIENCE_SECONDS = 600.0
 _RETRY_SECONDS = 0.05
+_WRITER_IN_USE = (
+    "the output folder {out} is in use by another binlog-engine (process {holder}): stop that one, or use "
+    "another folder for this one"
+)
+_MAINTENANCE_IN_USE = (
+    "old data in {out} is being compacted or removed by process {holder}: try again when it has ended"
+)
 
 
 @contextlib.contextmanager
@@ -26,10 +38,27 @@ def output_lock(out: Path, patience: float = PATIENCE_SECONDS) -> Iterator[None]
     """
     with writing(out):
         make_folder(out)
-        descriptor = os.open(out / LOCK_FILE, os.O_RDWR | os.O_CREAT, FILE_MODE)
+    with _locked(out, LOCK_FILE, patience, _WRITER_IN_USE):
+        yield
+
+
+@contextlib.contextmanager
+def maintenance_lock(out: Path, patience: float = MAINTENANCE_PATIENCE_SECONDS) -> Iterator[None]:
+    """Hold the lock for compaction and `vacuum`, of which one at a time changes the sealed part of the log.
+
+    The writer does not need it. Raises `OutputError` as `output_lock`.
+    """
+    with _locked(out, MAINTENANCE_LOCK_FILE, patience, _MAINTENANCE_IN_USE):
+        yield
+
+
+@contextlib.contextmanager
+def _locked(out: Path, name: str, patience: float, in_use: str) -> Iterator[None]:
+    with writing(out):
+        descriptor = os.open(out / name, os.O_RDWR | os.O_CREAT, FILE_MODE)
     try:
-        _wait_for(descriptor, out, time.monotonic() + patience)
-        with writing(out / LOCK_FILE):
+        _wait_for(descriptor, out, time.monotonic() + patience, in_use)
+        with writing(out / name):
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
@@ -53,7 +82,7 @@ def lock_holder(out: Path) -> int | None:
         os.close(descriptor)
 
 
-def _wait_for(descriptor: int, out: Path, deadline: float) -> None:
+def _wait_for(descriptor: int, out: Path, deadline: float, in_use: str) -> None:
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -61,10 +90,7 @@ def _wait_for(descriptor: int, out: Path, deadline: float) -> None:
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
-                raise OutputError(
-                    f"the output folder {out} is in use by another binlog-engine (process {holder}): "
-                    "stop that one, or use another folder for this one"
-                ) from None
+                raise OutputError(in_use.format(out=out, holder=holder)) from None
         except OSError as error:
             raise OutputError(
                 f"the output folder {out} cannot be locked ({os.strerror(error.errno or 0)}): "

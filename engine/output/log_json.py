@@ -6,7 +6,7 @@ never a wrong file name. Definitions are many and their fields are mostly defaul
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeVar
 
@@ -27,15 +27,15 @@ class _Format:
     format: Any = None
 
 
-def to_line(record: object, *, sparse_field: str | None = None) -> bytes:
+def to_line(record: object, *, sparse_fields: Sequence[str] = ()) -> bytes:
     """A record as one line, without the line break.
 
-    `sparse_field`: a list of records that is left out if it is empty, as are their fields' default values.
+    `sparse_fields`: records, or lists of them, that are left out if they are empty, as are their fields'
+    default values.
     """
-    further: dict[str, Any] = {"format": FORMAT}
-    if sparse_field is not None and (records := getattr(record, sparse_field)):
-        further = {sparse_field: _sparse(records), **further}
-    return to_json(record, further, without=sparse_field)
+    sparse = {name: _sparse(getattr(record, name)) for name in sparse_fields}
+    further = {name: value for name, value in sparse.items() if value} | {"format": FORMAT}
+    return to_json(record, further, without=sparse_fields)
 
 
 def from_line(record: type[_Record], line: bytes) -> _Record:

@@ -11,20 +11,19 @@ merged by column name into one schema for all of its rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.errors import EngineError
 from engine.output.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS
 from engine.output.column_types import common_type, plain_type
-from engine.output.commit_log import CommitLog
-
-
-class ReaderError(EngineError):
-    """A table, commit or file does not exist, or the types of a column have no common type."""
+from engine.output.commit import joined
+from engine.output.commit_log import CommitLog, DataFile
+from engine.output.data_files import DataFiles, FileRows, ReaderError
 
 
 class Changes:
@@ -68,12 +67,11 @@ class Changes:
         last = self._last(last_commit)
         schema = self.schema(database, table, last)
         first = self.log.oldest_version() if first_commit is None else first_commit
-        for commit in self.log.range(first, last):
-            for file in commit.files:
-                if (file.database, file.table) == (database, table):
-                    with open_data_file(self.log.out / file.path) as reader:
-                        for index in range(reader.num_record_batches):
-                            yield decode_batch(reader.get_batch(index), schema)
+        data_files = DataFiles(self.log.out)
+        for _, entries in groupby(self._entries(database, table, first, last), attrgetter("path")):
+            for file in joined(entries):
+                for batch in data_files.batches(FileRows.of(file)):
+                    yield decode_batch(batch, schema)
 
     def read(
         self, database: str, table: str, first_commit: int | None = None, last_commit: int | None = None
@@ -89,6 +87,12 @@ class Changes:
             return self.read("", "", first_commit, last_commit)
         return EVENT_FEED_SCHEMA.empty_table()
 
+    def _entries(self, database: str, table: str, first: int, last: int) -> Iterator[DataFile]:
+        for commit in self.log.range(first, last):
+            for file in commit.files:
+                if (file.database, file.table) == (database, table):
+                    yield file
+
     def _last(self, last_commit: int | None) -> int:
         latest = self.log.latest_version()
         if last_commit is not None and not self.log.reaches(last_commit):
@@ -96,17 +100,6 @@ class Changes:
                 f"there is no commit {last_commit} in {self.log.out} yet: the last one is {latest}"
             )
         return latest if last_commit is None else last_commit
-
-
-def open_data_file(path: Path | str) -> pa.ipc.RecordBatchFileReader:
-    """A data file, mapped into memory. Raises `ReaderError` if it is missing or damaged."""
-    try:
-        return pa.ipc.open_file(pa.memory_map(str(path)))
-    except FileNotFoundError:
-        reason = "it was removed from the output, or the folder is not mounted on this machine"
-        raise ReaderError(f"{path} does not exist: {reason}") from None
-    except pa.ArrowInvalid as error:
-        raise ReaderError(f"{path} is damaged: {error}") from None
 
 
 def merged_schema(versions: Iterable[pa.Schema]) -> pa.Schema:

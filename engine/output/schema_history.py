@@ -6,7 +6,7 @@ left; each change has its own commit number all the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,8 +51,20 @@ def schema_history(
     database is in the history of each name in it, known or not. Raises `CommitLogError` and `OutputError`.
     """
     with opening(Path(out)):
-        changes = list(_all_changes(CommitLog(out), last_commit))
-    name = TableName(database, table)
+        log = CommitLog(out)
+        last = log.latest_version() if last_commit is None else last_commit
+        oldest = log.oldest_version()
+        changes = [*log.schema_state_at(oldest - 1).changes(), *log.schema_changes(oldest, last)]
+    return table_history(changes, TableName(database, table), follow_renames=follow_renames)
+
+
+def table_history(
+    changes: Sequence[CommittedChange], name: TableName, *, follow_renames: bool = False
+) -> list[CommittedChange]:
+    """The part of `changes`, which are those of all tables in order, that is about one table.
+
+    As `schema_history` returns it.
+    """
     found: list[CommittedChange] = []
     for entry in reversed(changes):
         change = _about(entry.change, name)
@@ -63,13 +75,6 @@ def schema_history(
         if follow_renames and earlier is not None:
             name = earlier
     return found[::-1]
-
-
-def _all_changes(log: CommitLog, last_commit: int | None) -> Iterator[CommittedChange]:
-    last = log.latest_version() if last_commit is None else last_commit
-    oldest = log.oldest_version()
-    yield from log.schema_state_at(oldest - 1).changes()
-    yield from log.schema_changes(oldest, last)
 
 
 def _about(change: SchemaChange, name: TableName) -> SchemaChange | None:

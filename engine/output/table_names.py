@@ -14,14 +14,14 @@ _SHOWN = 20
 
 
 def known_tables(log: CommitLog, commit: int) -> list[TableName]:
-    """Every table that has rows or a definition up to `commit`, in alphabetical order.
+    """Every table that has rows up to `commit`, or that a filter did not leave out, in alphabetical order.
 
     Raises `CommitLogError`.
     """
     summary = log.summary_at(commit)
     with_rows = {TableName(*key) for key in summary.totals if key != ("", "")}
     changes = (entry.change for entry in log.schema_state_at(commit).changes())
-    defined = {table.name for change in changes for table in change.tables}
+    defined = {table.name for change in changes for table in change.tables if not table.outside}
     return sorted(with_rows | defined, key=str)
 
 

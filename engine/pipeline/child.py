@@ -29,6 +29,7 @@ from engine.pipeline.messages import Ended, Failed, Failure, Frame, Progress, Re
 from engine.pipeline.parent_death import die_with_parent
 
 _REPORT_SECONDS = 1.0
+_WAIT_MILLISECONDS = 1000
 _LINGER_MILLISECONDS = 2000
 _RECONNECT_MILLISECONDS = 2
 
@@ -51,9 +52,12 @@ class Child:
         self._reports.linger = _LINGER_MILLISECONDS
         self._reports.connect(reports_endpoint)
         self._last_progress = 0.0
+        self._latest: Progress | None = None
+        self.waited_seconds = 0.0
+        """How long `send` has waited for room so far."""
         parent = multiprocessing.parent_process()
         if parent is not None:
-            _show_name(name)
+            show_name(name)
         self.supervisor_sentinel: int | None = None if parent is None else int(parent.sentinel)
         """Becomes readable when the supervisor exits; None outside of a child process."""
         # A signal handler that raised an exception could interrupt any line of any library.
@@ -100,9 +104,12 @@ class Child:
         poller.register(socket, zmq.POLLOUT)
         for descriptor in self.leave_descriptors:
             poller.register(descriptor, zmq.POLLIN)
-        poller.poll()
+        begun = time.monotonic()
+        poller.poll(_WAIT_MILLISECONDS)
+        self.waited_seconds += time.monotonic() - begun
         if self.leaving:
             raise Stopped
+        self.repeat_progress()
 
     def report(self, body: ReportBody) -> None:
         """Send a report to the supervisor."""
@@ -114,12 +121,18 @@ class Child:
 
         Raises `Stopped` if the process is to leave, so that one that never waits notices it here.
         """
+        self._latest = body
         now = time.monotonic()
         if now - self._last_progress >= _REPORT_SECONDS:
             self._last_progress = now
             if self.leaving:
                 raise Stopped
             self.report(body)
+
+    def repeat_progress(self) -> None:
+        """As `progress` with what was reported last: in a long wait, this process still answers."""
+        if self._latest is not None:
+            self.progress(self._latest)
 
     def close(self) -> None:
         """Deliver the reports, unless the supervisor has exited, and release all sockets and descriptors."""
@@ -130,7 +143,7 @@ class Child:
         os.close(self._stop_writer)
 
 
-def _show_name(name: str) -> None:
+def show_name(name: str) -> None:
     """Have `ps` and `top` call this process `binlog-network`, `binlog-dec-0`: Linux shows 15 bytes."""
     with contextlib.suppress(OSError):
         Path("/proc/self/comm").write_text(f"binlog-{name.replace('decoder', 'dec')}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from engine.errors import EngineError
 from engine.pipeline.import_path import same_engine
 from engine.pipeline.parent_death import COMMAND_PROCESS
 from engine.pipeline.private_folder import private_folder
-from engine.pipeline.stop_signals import STOP_SIGNALS
+from engine.pipeline.stop_signals import signals_blocked
 
 LOST = (
     "the process that all others are forked from is gone (out of memory?): start the engine again, it "
@@ -48,7 +47,7 @@ def start_fork_server() -> None:
         # Started first, because starting it unblocks the signals.
         resource_tracker.ensure_running()
         # A signal that raised an exception here would leave files in the private folder.
-        with _blocked(STOP_SIGNALS):
+        with signals_blocked():
             _check_folder()
             private_folder()
             forkserver.ensure_running()
@@ -101,13 +100,3 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-@contextmanager
-def _blocked(signals: tuple[signal.Signals, ...]) -> Iterator[None]:
-    """Block the signals in this process, and in processes that are started inside."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

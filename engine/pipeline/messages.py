@@ -11,11 +11,12 @@ few, or too many for a slot.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Self
 
 from engine.binlog.position import BinlogPosition, SourcePosition
 from engine.errors import EngineError
+from engine.pipeline.durations import NO_DURATIONS, Durations
 from engine.records import Misfit, Variant, pack, unpack
 from engine.schema.changes import SchemaChange
 
@@ -122,6 +123,16 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
+class ChunkPart:
+    """What identifies a batch of rows that a snapshot has read; such a batch is not a part of the stream."""
+
+    chunk: int
+    """Number of the chunk in this run."""
+    part: int
+    """Number of the batch in its chunk: 0, 1, 2…"""
+
+
+@dataclass(frozen=True, slots=True)
 class Batch(Message):
     """Raw events that any decoder can decode alone, like a small binlog file.
 
@@ -150,6 +161,8 @@ class Batch(Message):
     """Size of *data*."""
     dropped: Dropped | None = None
     """The batch stands for what was dropped here; it has only context (a GTID event, where it is known)."""
+    chunk: ChunkPart | None = None
+    """The rows are those of a snapshot; then `sequence` has no meaning, and of `status` only the failure."""
 
 
 SKIPPED = "skipped_corrupt_events"
@@ -219,6 +232,8 @@ class Result(Message):
     """What a corrupt GTID event says; accepted only if it continues the executed set."""
     statement: StatementFacts | None = None
     """Of the batch's last event, if that is a statement of `status.schema_changes`; else None."""
+    chunk: ChunkPart | None = None
+    """As in `Batch`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +254,14 @@ class Usage:
     """Processor time, in user and kernel mode."""
     system_milliseconds: int
     """The part of it in kernel mode."""
+
+    def add(self, other: Usage) -> Usage:
+        """Of this process and another one after it."""
+        return Usage(
+            max(self.peak_memory, other.peak_memory),
+            self.cpu_milliseconds + other.cpu_milliseconds,
+            self.system_milliseconds + other.system_milliseconds,
+        )
 
 
 class SinkReady(Variant, frozen=True, tag="ready"):
@@ -268,6 +291,8 @@ class NetworkProgress(Variant, frozen=True, tag="network"):
     position: int
     total: int | None = None
     """Size of a local file in bytes; None for a server."""
+    waited_seconds: float = 0.0
+    """How long it has neither sent nor received, because decoders or sink were behind."""
 
 
 class DecoderProgress(Variant, frozen=True, tag="decoder"):
@@ -293,6 +318,10 @@ class Totals:
     skipped_corrupt_events: int = 0
     """Like `transactions`."""
 
+    def __add__(self, other: Totals) -> Totals:
+        """Of this run and another one."""
+        return Totals(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
 
 class SinkProgress(Variant, frozen=True, tag="sink"):
     """How far the sink is; `done` in its last report of a run that ended without a failure."""
@@ -307,6 +336,37 @@ class SinkProgress(Variant, frozen=True, tag="sink"):
     waiting: int
     """Results that wait for one before them."""
     done: bool = False
+    taken: int = -1
+    """Number of the last batch that was taken in order; -1 before the first."""
+    committed: BinlogPosition | None = None
+    """Up to which nothing waits for a commit; None before the first transaction end of this server."""
+    committed_timestamp: int = 0
+    """Server clock of the last event before `committed`, in seconds; 0 if not known."""
+    uncommitted_seconds: float = 0.0
+    """How long the oldest finished transaction has waited to be safe on disk; 0 if none waits."""
+    caught_up_us: int = 0
+    """When the source last had nothing after what is safe on disk, µs since the epoch; 0 if not known."""
+    commit_seconds: Durations = NO_DURATIONS
+    """Of the commits of this run: from the first flush to the entry in the log."""
+
+
+class SnapshotProgress(Variant, frozen=True, tag="snapshot"):
+    """How far the snapshot process is with all requests of this run."""
+
+    tables: int = 0
+    done: int = 0
+    failed: int = 0
+    """Tables that were set aside."""
+    rows: int = 0
+    """In the output, and on disk with the next commit."""
+    expected_rows: int = 0
+    """The servers' estimate for all tables."""
+    finished: bool = False
+    """Every request has ended, and that is on disk."""
+    end: BinlogPosition | None = None
+    """Where the server's binlog ended when every request had ended; None before."""
+    waits_because: str | None = None
+    """Why no rows are read at the moment; None while some may be."""
 
 
 class Failed(Variant, frozen=True, tag="failed"):
@@ -320,7 +380,7 @@ class Ended(Variant, frozen=True, tag="ended"):
     """The process has done its work, or was asked to stop."""
 
 
-Progress = NetworkProgress | DecoderProgress | SinkProgress
+Progress = NetworkProgress | DecoderProgress | SinkProgress | SnapshotProgress
 ReportBody = SinkReady | DumpStarted | Progress | Failed | Ended
 
 

@@ -12,6 +12,7 @@ from engine.binlog.files import MAGIC_LENGTH
 from engine.binlog.position import BinlogPosition
 from engine.config.decode_options import DecodeOptions
 from engine.config.server_address import ServerAddress
+from engine.config.table_filter import TableFilter
 from engine.pipeline.messages import Corruption
 from engine.pipeline.slot_file import SlotFile
 
@@ -35,6 +36,8 @@ class ServerSource:
     """The server of that position; if another server answers instead, the run ends."""
     heartbeat_seconds: float = 5.0
     """Interval of the heartbeats of a server that has nothing to send."""
+    prompt_heartbeats: bool = False
+    """Ask for more of them: a snapshot waits until the stream has come to a place, which they contain."""
     semi_sync: bool = False
     """Acknowledge to the server what is safe on disk."""
     lower_case_table_names: int = 0
@@ -93,6 +96,8 @@ class NetworkConfig:
     window_bytes: int = WINDOW_BYTES
     slots: SlotFile | None = None
     """Shared with decoders and sink."""
+    slot_count: int = 0
+    """How many of the slots, from the first on, the process lends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +105,64 @@ class DecoderConfig:
     """What a decoder process is started with."""
 
     name: str
-    batches_endpoint: str
+    batches_endpoints: tuple[str, ...]
+    """Of the network process and of the snapshot process."""
     results_endpoint: str
     reports_endpoint: str
     options: DecodeOptions
     slots: SlotFile | None = None
-    """Shared with network process and sink."""
+    """Shared with the other processes."""
+    ready_slots: int = 0
+    """How many slots, from the first on, the stream uses as soon as it starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotOptions:
+    """How snapshots are read in a run."""
+
+    is_unfinished: bool = False
+    """The output has requests that have not ended."""
+    when_changed: bool = False
+    """Request a snapshot of each table whose rows a statement changes without row events."""
+    run_ends: bool = False
+    """The run ends when every request has ended, and the stream has come to the end of the binlog."""
+    workers: int = 4
+    """Connections that read."""
+    chunk_rows: int = 200_000
+    """Rows that one statement reads, at most."""
+    rows_per_second: int | None = None
+    bytes_per_second: int | None = None
+    read_from: ServerAddress | None = None
+    """Another server of the topology to read the rows from; None for the stream's."""
+    watched: tuple[ServerAddress, ...] = ()
+    """Replicas while whose lag nothing is read."""
+    max_lag: float | None = None
+    """Seconds that the stream, or such a replica, may lag; None for what suits the commit interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotConfig:
+    """What the snapshot process is started with."""
+
+    address: ServerAddress
+    """The server of the stream."""
+    server_uuid: str | None
+    """Of that server."""
+    out: str
+    tables: TableFilter
+    """The tables of the stream, which alone can be read."""
+    batches_endpoint: str
+    """The process binds it: decoders pull batches from it."""
+    orders_endpoint: str
+    answers_endpoint: str
+    """The process binds it."""
+    reports_endpoint: str
+    options: SnapshotOptions
+    commit_interval: float = 1.0
+    """Seconds."""
+    slots: SlotFile | None = None
+    """Shared with decoders and sink; the process lends those from `first_slot` on."""
+    first_slot: int = 0
 
 
 ROLL_BYTES = 256 << 20
@@ -125,10 +182,16 @@ class SinkConfig:
     """The sink connects to it: the network process pulls each `Ack` from it."""
     reports_endpoint: str
     """The sink connects to it: the supervisor pulls each `Report` from it."""
+    orders_endpoint: str
+    """The sink binds it: the snapshot process pushes each `SnapshotOrder` to it."""
+    answers_endpoint: str
+    """The sink connects to it: the snapshot process pulls each `SnapshotAnswer` from it."""
     server_uuid: str
     """Empty if the source has none."""
     flavor: str
     """`mysql` or `mariadb`."""
+    snapshot_when_changed: bool = False
+    """As in `SnapshotOptions`."""
     commit_interval: float = 1.0
     """Seconds."""
     commit_bytes: int = 256 << 20

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import mmap
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 
 import numpy as np
@@ -62,9 +63,11 @@ class Slots:
 class SlotPool:
     """Lends memory for batches: a slot if one is free, memory of this process otherwise."""
 
-    def __init__(self, slots: Slots) -> None:
+    def __init__(self, slots: Slots, numbers: Iterable[int] = ()) -> None:
+        """`numbers`: the slots to lend."""
         self._slots = slots
-        self._free = list(range(slots.count))
+        self._free = list(numbers)
+        self._has_slots = bool(self._free)
 
     def lend(self, size: int) -> tuple[Bytes, int | None]:
         """Memory for `size` bytes, and the number of the slot that it is in, or None."""
@@ -77,7 +80,7 @@ class SlotPool:
     @property
     def exhausted(self) -> bool:
         """Whether there are slots, and all of them are lent."""
-        return self._slots.count > 0 and not self._free
+        return self._has_slots and not self._free
 
     def take_back(self, slot: int | None) -> None:
         """Make a slot that is no longer used free again; None is ignored."""

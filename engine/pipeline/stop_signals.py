@@ -41,6 +41,19 @@ def stop_signals_raised() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def signals_blocked() -> Iterator[None]:
+    """Block SIGINT and SIGTERM in this thread, and in threads and processes that are started inside.
+
+    Such threads leave them to the main thread, so that its waits see every one.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _note(number: int, frame: FrameType | None) -> None:
     _noted.append(number)
 

@@ -7,14 +7,12 @@ processes, notices when one dies, and turns the cause of the end into an `Outcom
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
@@ -22,35 +20,39 @@ from typing import Any
 
 import zmq
 
-from engine.config.decode_options import DecodeOptions
+from engine.binlog.position import BinlogPosition
+from engine.output.snapshot_requests import has_requests
 from engine.pipeline.child import start_child, usage
 from engine.pipeline.fork_server import EXIT_CODE_LOST, LOST, start_process, wait_for_fork_server
 from engine.pipeline.messages import (
-    Corruption,
     DumpStarted,
     Ended,
     Failed,
-    Failure,
-    NetworkProgress,
     Report,
     SinkProgress,
-    Usage,
+    SinkReady,
+    SnapshotProgress,
 )
+from engine.pipeline.observer import Observer
+from engine.pipeline.outcome import Outcome
+from engine.pipeline.plan import RunPlan
 from engine.pipeline.private_folder import private_folder
 from engine.pipeline.process_settings import (
     DecoderConfig,
     FileSource,
     NetworkConfig,
-    SchemaOptions,
     ServerSource,
     SinkConfig,
+    SnapshotConfig,
 )
 from engine.pipeline.slot_file import SlotFile
 from engine.pipeline.stop_signals import STOP_SIGNALS
+from engine.records import values_of
 
 _SINK = "engine.sink.process:run_sink"
 _DECODER = "engine.decode.process:run_decoder"
 _NETWORK = "engine.net.process:run_network"
+_SNAPSHOT = "engine.snapshot.process:run_snapshot"
 _SLOTS = 4
 _SLOTS_PER_DECODER = 2
 """Slots of shared memory: per decoder one that is decoded and one that waits; the others are received into,
@@ -59,82 +61,36 @@ written, or wait for either.
 With more slots, a process that is ahead fills them all, and they are not in the processor's cache when used.
 """
 _POLL_MILLISECONDS = 200
+_REQUESTS_SECONDS = 0.5
+"""How often to look for requests of snapshots."""
 _STOP_SECONDS = 20.0
-_COUNTED = ("commits", "rows", "bytes", "transactions", "dropped_rows", "skipped_corrupt_events")
-"""The totals that add up over the runs of a command."""
 _LAST_REPORT_SECONDS = 2.0
 """How long a report may take to arrive after its process has exited."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunPlan:
-    """The checked settings of a run."""
-
-    origin: ServerSource | FileSource
-    out: Path
-    expected_commit: int
-    """Last commit of the output when `origin` was determined; -1 for a new output."""
-    workers: int
-    decode: DecodeOptions
-    commit_interval: float
-    """Seconds."""
-    commit_bytes: int
-    server_uuid: str
-    flavor: str
-    schema: SchemaOptions = field(default_factory=SchemaOptions)
-
-
-@dataclass(slots=True)
-class Outcome:
-    """How a run ended."""
-
-    error: str | None = None
-    retryable: bool = False
-    """The cause of the error may pass: the same run, started again, may succeed."""
-    stopped: bool = False
-    """A signal asked the run to end."""
-    corruption: Corruption | None = None
-    """The corrupt event that the error is about, if it is about one."""
-    traceback: str | None = None
-    totals: dict[str, Any] = field(default_factory=dict)
-    """Of the sink's last progress: its `Totals` by name, `commit`, `position`, `last_timestamp`; or empty."""
-    processes: dict[str, Usage] = field(default_factory=dict)
-    """By the name of the process."""
-    seconds: float = 0.0
-    """From the dump command (or the first byte of a file) to the last commit on disk, or to the error; 0
-    if that command was not sent."""
-
-    def fail(self, failure: Failure) -> None:
-        """Take the error of a failure."""
-        self.error = failure.message
-        self.retryable = failure.retryable
-        self.corruption = failure.corruption
-
-    def add(self, before: Outcome) -> Outcome:
-        """Add the totals of the command's runs `before` this one; returns itself."""
-        self.seconds += before.seconds
-        sums = {
-            name: before.totals[name] + self.totals.get(name, 0) for name in _COUNTED if name in before.totals
-        }
-        self.totals = before.totals | self.totals | sums
-        return self
-
-
-OnProgress = Callable[[NetworkProgress | SinkProgress], None]
-"""Called with the progress of network process and sink."""
 
 
 class Supervisor:
     """One run, from starting the processes to stopping them."""
 
-    def __init__(self, plan: RunPlan, progress: OnProgress) -> None:
+    def __init__(
+        self, plan: RunPlan, observer: Observer, asks_end: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`asks_end` is called often; once it returns true, the run ends as after a signal."""
         self._plan = plan
-        self._progress = progress
+        self._asks_end = asks_end
+        self._observer = observer
         self._outcome = Outcome()
         self._processes: dict[str, BaseProcess] = {}
         self._ended: set[str] = set()
         self._stop_requested = False
+        self._sink_ready = False
         self._sink_done = False
+        self._snapshot: SnapshotConfig | None = None
+        """What the snapshot process is to be started with, until it is."""
+        self._requests_due = 0.0
+        self._snapshot_end: BinlogPosition | None = None
+        self._place: BinlogPosition | None = None
+        """After what the sink has taken, as far as it was reported."""
+        self._slots: SlotFile | None = None
         self._dumping_since = time.time() if isinstance(plan.origin, FileSource) else None
 
     def run(self) -> Outcome:
@@ -144,6 +100,7 @@ class Supervisor:
         """
         # This may take long, so signals keep their handlers from outside of a run until it is done.
         wait_for_fork_server()
+        self._observer.run_started(self._plan)
         # ipc sockets are files: only this user may access them.
         folder = Path(tempfile.mkdtemp(prefix="", dir=private_folder()))
         context = zmq.Context()
@@ -156,12 +113,15 @@ class Supervisor:
             self._start(folder)
             self._watch(reports)
         finally:
+            if self._slots is not None:
+                self._slots.close()
             self._stop_all(reports)
             context.destroy(linger=0)
             shutil.rmtree(folder, ignore_errors=True)
             for number, handler in previous.items():
                 signal.signal(number, handler)
-        self._outcome.processes["supervisor"] = usage()
+            self._outcome.processes["supervisor"] = usage()
+            self._observer.run_ended(self._outcome)
         return self._outcome
 
     def _request_stop(self, signal_number: int, frame: FrameType | None) -> None:
@@ -169,41 +129,76 @@ class Supervisor:
 
     def _start(self, folder: Path) -> None:
         plan = self._plan
-        batches, results, acks, reports = (
-            f"ipc://{folder}/{name}" for name in ("batches", "results", "acks", "reports")
+        batches, results, acks, reports, rows, orders, answers = (
+            f"ipc://{folder}/{name}"
+            for name in ("batches", "results", "acks", "reports", "rows", "orders", "answers")
         )
-        with closing(SlotFile.create(_SLOTS + _SLOTS_PER_DECODER * plan.workers)) as slots:
-            sink = SinkConfig(
-                out=str(plan.out),
-                expected_commit=plan.expected_commit,
+        for_stream = _SLOTS + _SLOTS_PER_DECODER * plan.workers
+        for_snapshot = 0
+        if isinstance(plan.origin, ServerSource):
+            for_snapshot = plan.snapshot.workers + plan.workers + 1
+        self._slots = slots = SlotFile.create(for_stream + for_snapshot)
+        sink = SinkConfig(
+            out=str(plan.out),
+            expected_commit=plan.expected_commit,
+            results_endpoint=results,
+            acks_endpoint=acks,
+            reports_endpoint=reports,
+            orders_endpoint=orders,
+            answers_endpoint=answers,
+            snapshot_when_changed=plan.snapshot.when_changed,
+            commit_interval=plan.commit_interval,
+            commit_bytes=plan.commit_bytes,
+            server_uuid=plan.server_uuid,
+            flavor=plan.flavor,
+            slots=slots,
+        )
+        self._spawn("sink", _SINK, sink)
+        for number in range(plan.workers):
+            decoder = DecoderConfig(
+                name=f"decoder-{number}",
+                batches_endpoints=(batches, rows),
                 results_endpoint=results,
-                acks_endpoint=acks,
                 reports_endpoint=reports,
+                options=plan.decode,
+                slots=slots,
+                ready_slots=for_stream,
+            )
+            self._spawn(decoder.name, _DECODER, decoder)
+        network = NetworkConfig(
+            origin=plan.origin,
+            batches_endpoint=batches,
+            acks_endpoint=acks,
+            reports_endpoint=reports,
+            decode=plan.decode,
+            flavor=plan.flavor,
+            schema=plan.schema,
+            decoders=plan.workers,
+            slots=slots,
+            slot_count=for_stream,
+        )
+        self._spawn("network", _NETWORK, network)
+        if isinstance(plan.origin, ServerSource):
+            self._snapshot = SnapshotConfig(
+                address=plan.origin.address,
+                server_uuid=plan.origin.server_uuid,
+                out=str(plan.out),
+                tables=plan.decode.tables,
+                batches_endpoint=rows,
+                orders_endpoint=orders,
+                answers_endpoint=answers,
+                reports_endpoint=reports,
+                options=plan.snapshot,
                 commit_interval=plan.commit_interval,
-                commit_bytes=plan.commit_bytes,
-                server_uuid=plan.server_uuid,
-                flavor=plan.flavor,
                 slots=slots,
+                first_slot=for_stream,
             )
-            self._spawn("sink", _SINK, sink)
-            for number in range(plan.workers):
-                decoder = DecoderConfig(f"decoder-{number}", batches, results, reports, plan.decode, slots)
-                self._spawn(decoder.name, _DECODER, decoder)
-            network = NetworkConfig(
-                origin=plan.origin,
-                batches_endpoint=batches,
-                acks_endpoint=acks,
-                reports_endpoint=reports,
-                decode=plan.decode,
-                flavor=plan.flavor,
-                schema=plan.schema,
-                decoders=plan.workers,
-                slots=slots,
-            )
-            self._spawn("network", _NETWORK, network)
 
     def _spawn(self, name: str, function: str, config: Any) -> None:
-        self._processes[name] = start_process(start_child, (function, config), name)
+        process = start_process(start_child, (function, config), name)
+        self._processes[name] = process
+        assert process.pid is not None
+        self._observer.process_started(name, process.pid)
 
     def _watch(self, reports: zmq.Socket[bytes]) -> None:
         poller = zmq.Poller()
@@ -211,18 +206,39 @@ class Supervisor:
         for process in self._processes.values():
             poller.register(process.sentinel, zmq.POLLIN)
         while not self._sink_done and self._outcome.error is None:
-            if self._stop_requested:
+            if self._stop_requested or self._asks_end():
                 self._outcome.stopped = True
                 return
             poller.poll(_POLL_MILLISECONDS)
             self._take_reports(reports)
             self._notice_deaths(reports, poller)
+            if self._wants_snapshot():
+                assert self._snapshot is not None
+                self._spawn("snapshot", _SNAPSHOT, self._snapshot)
+                poller.register(self._processes["snapshot"].sentinel, zmq.POLLIN)
+                self._snapshot = None
+            if self._plan.snapshot.run_ends and self._is_drained():
+                return
+
+    def _is_drained(self) -> bool:
+        """Whether every snapshot has ended, and the sink has what was in the binlog then."""
+        end, place = self._snapshot_end, self._place
+        return end is not None and place is not None and end <= place
+
+    def _wants_snapshot(self) -> bool:
+        """Whether there is work for a snapshot process, and none was started; only once the sink is ready."""
+        now = time.monotonic()
+        if self._snapshot is None or not self._sink_ready or now < self._requests_due:
+            return False
+        self._requests_due = now + _REQUESTS_SECONDS
+        return self._plan.snapshot.is_unfinished or has_requests(self._plan.out)
 
     def _take_reports(self, reports: zmq.Socket[bytes]) -> None:
         while reports.poll(0):
             self._take(Report.unpack(reports.recv()))
 
     def _take(self, report: Report) -> None:
+        self._observer.reported(report)
         if report.usage is not None:
             self._outcome.processes[report.process] = report.usage
         match report.body:
@@ -232,9 +248,12 @@ class Supervisor:
                 self._measure()
             case SinkProgress() as progress:
                 self._outcome.totals = _totals(progress)
-                self._progress(progress)
-            case NetworkProgress() as progress:
-                self._progress(progress)
+                self._place = progress.position
+            case SnapshotProgress() as progress:
+                self._outcome.snapshot = _snapshot_values(progress)
+                self._snapshot_end = progress.end
+            case SinkReady():
+                self._sink_ready = True
             case DumpStarted(at=moment):
                 self._dumping_since = moment
             case Ended():
@@ -274,10 +293,13 @@ class Supervisor:
             alive = [process for process in self._processes.values() if process.is_alive()]
             if not alive:
                 break
+            poller = zmq.Poller()
+            poller.register(reports, zmq.POLLIN)
             # Repeatedly, as a process that was just forked does not handle the signal yet.
             for process in sorted(alive, key=lambda one: one is sink):
+                poller.register(process.sentinel, zmq.POLLIN)
                 process.terminate()
-            reports.poll(_POLL_MILLISECONDS)
+            poller.poll(_POLL_MILLISECONDS)
             self._take_reports(reports)
         for process in self._processes.values():
             if process.is_alive():
@@ -298,14 +320,14 @@ def _totals(progress: SinkProgress) -> dict[str, Any]:
     }
 
 
+def _snapshot_values(progress: SnapshotProgress) -> dict[str, Any]:
+    end = None if progress.end is None else asdict(progress.end)
+    return values_of(progress) | {"end": end}
+
+
 def _exit_sentence(name: str, exitcode: int) -> str:
     if exitcode == EXIT_CODE_LOST:
         return LOST
     how = f"was killed by {signal.Signals(-exitcode).name}" if exitcode < 0 else f"exited with {exitcode}"
     hint = " (out of memory?)" if exitcode == -signal.SIGKILL else ""
     return f"the {name} process {how}{hint}: start the engine again, it resumes from its last commit"
-
-
-def decoder_count(workers: int) -> int:
-    """The number of decoder processes: `workers`, or for 0 one less than there are cores (at least 1)."""
-    return workers or max(1, len(os.sched_getaffinity(0)) - 1)

@@ -1,4 +1,4 @@
-"""Reads ALTER TABLE, CREATE INDEX and DROP INDEX into the actions that change columns or rows.
+"""Reads ALTER TABLE into the actions that change columns or rows.
 
 A table gives the reader of each clause by its first words; clauses without effect are stepped over.
 """
@@ -7,14 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from engine.schema.column_clauses import read_column, read_default
-from engine.schema.create_table import (
-    read_key,
-    read_key_algorithm,
-    read_key_columns,
-    read_period,
-    starts_key,
-)
+from engine.schema.column_clauses import read_column
+from engine.schema.create_table import read_key, read_period, starts_key
+from engine.schema.default_values import read_default
 from engine.schema.statements import (
     Action,
     AddColumn,
@@ -25,6 +20,7 @@ from engine.schema.statements import (
     ConvertCharset,
     DropColumn,
     DropKey,
+    DropPeriod,
     ExchangePartition,
     LoseRows,
     PartitionToTable,
@@ -40,7 +36,6 @@ from engine.schema.statements import (
 from engine.schema.table_options import OptionFields, read_option, skip_partitions
 from engine.schema.token_reader import TokenReader, UnexpectedTokenError
 
-_EXECUTION = frozenset({"ALGORITHM", "LOCK"})
 _PARTITION_VERBS_WITHOUT_LOSS = frozenset(
     {"ANALYZE", "CHECK", "COALESCE", "OPTIMIZE", "REBUILD", "REORGANIZE", "REPAIR"}
 )
@@ -50,7 +45,7 @@ def read_alter_table(reader: TokenReader, *, ignore: bool) -> AlterTable:
     """The statement from after TABLE. Raises `UnexpectedTokenError`."""
     if_exists = reader.take("IF", "EXISTS")
     table = reader.table()
-    skip_wait(reader)
+    reader.skip_wait()
     actions: list[Action] = []
     while not reader.at_end:
         actions.extend(_clause(reader))
@@ -59,51 +54,6 @@ def read_alter_table(reader: TokenReader, *, ignore: bool) -> AlterTable:
     if sum(isinstance(action, RenameTo) for action in actions) > 1:
         raise UnexpectedTokenError("more than one new name of the table")
     return AlterTable(table, tuple(actions), if_exists, ignore)
-
-
-def read_create_index(reader: TokenReader, kind: str, *, replace: bool) -> AlterTable:
-    """CREATE INDEX from after INDEX; `kind`: the word before it, if any. Raises `UnexpectedTokenError`."""
-    if_not_exists = reader.take("IF", "NOT", "EXISTS")
-    name = reader.name()
-    hashed = read_key_algorithm(reader)
-    reader.expect("ON")
-    table = reader.table()
-    skip_wait(reader)
-    key = read_key_columns(reader, kind, hashed=hashed, if_not_exists=if_not_exists, name=name)
-    _expect_execution_options(reader)
-    actions: list[Action] = [DropKey(name, if_exists=True)] if replace else []
-    if key is not None:
-        actions.append(AddKey(key))
-    return AlterTable(table, tuple(actions))
-
-
-def read_drop_index(reader: TokenReader) -> AlterTable:
-    """DROP INDEX from after INDEX. Raises `UnexpectedTokenError`."""
-    if_exists = reader.take("IF", "EXISTS")
-    name = reader.name()
-    reader.expect("ON")
-    table = reader.table()
-    skip_wait(reader)
-    _expect_execution_options(reader)
-    return AlterTable(table, (DropKey(name, if_exists),))
-
-
-def skip_wait(reader: TokenReader) -> None:
-    """Step over MariaDB's WAIT n and NOWAIT."""
-    if reader.take("WAIT"):
-        reader.number()
-    else:
-        reader.take("NOWAIT")
-
-
-def _expect_execution_options(reader: TokenReader) -> None:
-    while not reader.at_end:
-        skip_wait(reader)
-        if reader.take_one_of(_EXECUTION):
-            reader.take("=")
-            reader.step()
-        elif not reader.at_end:
-            raise reader.unexpected("the end")
 
 
 def _clause(reader: TokenReader) -> Iterator[Action]:
@@ -176,8 +126,7 @@ def _drop(reader: TokenReader) -> Actions:
         return [SetVersioning(False)]
     if reader.take("PERIOD", "FOR"):
         reader.take("IF", "EXISTS")
-        reader.name()
-        return []
+        return [] if reader.name().upper() == "SYSTEM_TIME" else [DropPeriod()]
     if reader.take("PARTITION"):
         _skip_partition_clause(reader)
         return [LoseRows()]

@@ -6,79 +6,37 @@ clauses, as in the servers' `mysql_prepare_alter_table`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
-from engine.schema.changes import UniqueKey
-from engine.schema.collations import BINARY, WIDTH, canonical, charset_of_collation
-from engine.schema.column_types import (
-    TEXT_TYPES,
-    UncertainError,
-    converted_type,
-    members_type,
-    resolve_collation,
-    shows_binary,
-    to_binary,
-)
-from engine.schema.columns import (
-    define_column,
-    takes_current_time,
-    with_collation,
-    with_current_time,
-)
+from engine.binlog.table_definition import ColumnDefinition
+from engine.schema.altered_column import AlteredColumn, place_of
+from engine.schema.altered_keys import AlteredKeys, engine_after
+from engine.schema.charset_change import CharsetChange
+from engine.schema.column_types import UncertainError
+from engine.schema.columns import define_column, takes_current_time, with_current_time
 from engine.schema.constants import constant_text, implicit_text
 from engine.schema.conversions import keeps_values
-from engine.schema.hidden_columns import (
-    LONG,
-    column_keys,
-    hash_columns,
-    is_hash,
-    may_have_prefix,
-    may_need_hash,
-    split_hidden,
-    version_columns,
-)
-from engine.schema.member_texts import MemberError, converted_members
+from engine.schema.hidden_columns import split_hidden
 from engine.schema.session import StatementSession
 from engine.schema.statements import (
     AddColumn,
     AddKey,
-    AddPeriod,
     AlterTable,
     ChangeColumn,
     ColumnClause,
     ConvertCharset,
     Default,
     DropColumn,
-    DropKey,
     LoseRows,
     RenameColumn,
-    RenameKey,
-    RenameTo,
     SetDefault,
-    SetOptions,
     SetVersioning,
     SetVisibility,
 )
-from engine.schema.table_state import (
-    TableState,
-    is_generated_key,
-    may_be_row_end,
-    row_end,
-    with_not_null,
-    with_primary_key,
-    with_row_end,
-)
-from engine.schema.unique_keys import renamed_key, with_columns, with_keys, without_key
+from engine.schema.table_state import TableState, is_generated_key
 
-_LONG_TEXT = frozenset({"tinytext", "text", "mediumtext", "longtext"})
 _COUNTING = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double"})
 """Types that may have AUTO_INCREMENT."""
-_CONVERT_COUNTS_SINCE = (5, 7, 0)
-"""Before, MySQL may leave the table's default as it is if CONVERT TO changes no column."""
-_COLLATION_STAYS_SINCE = (8, 0, 0)
-"""DEFAULT CHARACTER SET after DEFAULT COLLATE keeps the collation if it belongs to the character set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +50,6 @@ class Altered:
     """For each new column the value that rows got; None for NULL and for other columns."""
     rewritten: bool
     """Values changed in a way that the definitions do not contain."""
-
-
-@dataclass(slots=True)
-class _Column:
-    """A column on its way through the statement."""
-
-    definition: ColumnDefinition
-    before: ColumnDefinition | None
-    """As it was, None for a new column."""
-    clause: ColumnClause | None = None
-    """Its declaration in the statement."""
 
 
 def alter_table(
@@ -145,46 +92,32 @@ class _Alteration:
         database_collation: str | None,
     ) -> None:
         self._session = session
-        self._database_collation = database_collation
-        declared, self._hidden = split_hidden(table.columns)
-        self._before = declared
-        self._names = {column.name.casefold() for column in declared}
+        self._before, self._hidden = split_hidden(table.columns)
+        self._names = {column.name.casefold() for column in self._before}
         self._declared_names: set[str] = set()
         """Of columns that clauses before the current one declare."""
-        self._primary = [
-            column.name
-            for column in sorted(declared, key=lambda column: column.primary_key or 0)
-            if column.primary_key is not None
-        ]
         self._actions = [action for action in statement.actions if not self._is_skipped(action)]
-        self._collation = self._table_collation(table.collation)
-        self._engine = table.engine
-        self._keys = table.unique_keys
-        self._keys_are_known = table.unique_keys is not None
-        conversions = [action for action in self._actions if isinstance(action, ConvertCharset)]
-        if len(conversions) > 1:
-            raise UncertainError("which of several CONVERT TO counts")
-        self._converts = bool(conversions)
-        if self._converts and self._has_charset_option and not session.mariadb:
-            raise UncertainError("which of CONVERT TO and the table's character set counts")
+        clauses = [action.column for action in self._actions if isinstance(action, AddColumn | ChangeColumn)]
+        self._charsets = CharsetChange(self._actions, session, database_collation)
+        self._collation = self._charsets.table_collation(table.collation)
+        self._keys = AlteredKeys(self._actions, clauses, table, self._before, session)
+        self._engine = engine_after(table.engine, self._actions) if session.mariadb else table.engine
         self._rewritten = loses_rows(statement)
-        self._columns: list[_Column] = []
+        self._columns: list[AlteredColumn] = []
 
     def result(self) -> Altered:
-        clauses = [action.column for action in self._actions if isinstance(action, AddColumn | ChangeColumn)]
         self._place()
         self._set_current_time()
         self._set_attributes()
-        self._convert()
-        self._set_primary_key(clauses)
-        self._set_periods()
-        if self._may_ignore_conversion and all(
-            column.before == column.definition for column in self._columns
-        ):
-            self._collation = None
-        hidden = self._hidden_columns(clauses)
-        self._columns += hidden
-        for column in self._columns:
+        columns = self._columns
+        self._charsets.convert(columns)
+        self._keys.set_primary_key(columns)
+        period = self._keys.set_period(columns)
+        collation = self._collation if self._charsets.counts_for_table(columns) else None
+        unique_keys = self._keys.unique_keys(columns)
+        hidden = self._keys.hidden_columns(self._hidden, columns, unique_keys, self._engine)
+        columns += hidden
+        for column in columns:
             before, after = column.before, column.definition
             if before is not None and not keeps_values(before, after, self._session.strict):
                 self._rewritten = self._rewritten or before != after
@@ -192,13 +125,10 @@ class _Alteration:
                 self._rewritten = True
         return Altered(
             TableState(
-                tuple(column.definition for column in self._columns),
-                self._collation,
-                self._engine,
-                self._keys if self._keys_are_known else None,
+                tuple(column.definition for column in columns), collation, self._engine, unique_keys, period
             ),
-            tuple(None if column.before is None else column.before.name for column in self._columns),
-            tuple(_filled(column, self._session) for column in self._columns),
+            tuple(None if column.before is None else column.before.name for column in columns),
+            tuple(_filled(column, self._session) for column in columns),
             self._rewritten,
         )
 
@@ -217,66 +147,8 @@ class _Alteration:
                 _refuse_key(action.column)
             return skipped
         if isinstance(action, AddKey) and action.key.primary and action.key.if_not_exists:
-            return bool(self._primary)
+            return any(column.primary_key for column in self._before)
         return False
-
-    def _table_collation(self, collation: str | None) -> str | None:
-        """The table's default after the statement."""
-        named = None
-        for action in self._actions:
-            if isinstance(action, SetOptions) and (action.options.charset or action.options.collation):
-                charset, named_now = action.options.charset, action.options.collation
-                # A character set after a collation that belongs to it changes nothing.
-                if (
-                    named
-                    and not named_now
-                    and charset == charset_of_collation(named)
-                    and self._keeps_collation
-                ):
-                    continue
-                named = named_now
-                collation = resolve_collation(
-                    charset, named_now, self._session, collation, self._database_collation
-                )
-            elif isinstance(action, ConvertCharset) and not self._has_charset_option:
-                collation = self._conversion(action)
-        return collation
-
-    @property
-    def _may_ignore_conversion(self) -> bool:
-        old = not self._session.mariadb and self._session.version < _CONVERT_COUNTS_SINCE
-        return self._converts and old
-
-    @property
-    def _before_mysql_8(self) -> bool:
-        return not self._session.mariadb and self._session.version < (8, 0, 0)
-
-    @property
-    def _keeps_collation(self) -> bool:
-        return self._session.version >= _COLLATION_STAYS_SINCE
-
-    @property
-    def _has_charset_option(self) -> bool:
-        """MariaDB: then CONVERT TO counts for columns, and the option for the table's default."""
-        return any(
-            isinstance(action, SetOptions) and (action.options.charset or action.options.collation)
-            for action in self._actions
-        )
-
-    def _columns_collation(self) -> str | None:
-        """The default of columns that the statement declares."""
-        for action in self._actions:
-            if isinstance(action, ConvertCharset):
-                return self._conversion(action)
-        return self._collation
-
-    def _conversion(self, action: ConvertCharset) -> str:
-        collation = resolve_collation(
-            action.charset, action.collation, self._session, None, self._database_collation
-        )
-        if collation is None:
-            raise UncertainError("the database's default character set is not known")
-        return collation
 
     def _place(self) -> None:
         """Drop, change, rename and add columns."""
@@ -291,7 +163,7 @@ class _Alteration:
         }
         if len(changes) < sum(isinstance(action, ChangeColumn) for action in self._actions):
             raise UncertainError("a column is changed twice")
-        changed: dict[int, _Column] = {}
+        changed: dict[int, AlteredColumn] = {}
         for before in self._before:
             key = before.name.casefold()
             if key in dropped:
@@ -302,7 +174,7 @@ class _Alteration:
                 self._columns.append(changed[id(change)])
             else:
                 name = renames.get(key, before.name)
-                self._columns.append(_Column(replace(before, name=name), before))
+                self._columns.append(AlteredColumn(replace(before, name=name), before))
         for action in self._actions:
             if isinstance(action, AddColumn):
                 self._insert(self._declared(action.column, None), action.after)
@@ -325,30 +197,15 @@ class _Alteration:
             ):
                 raise UncertainError("whether the generated primary key stays the first column")
 
-    def _declared(self, clause: ColumnClause, before: ColumnDefinition | None) -> _Column:
+    def _declared(self, clause: ColumnClause, before: ColumnDefinition | None) -> AlteredColumn:
         """A column as the statement declares it; it keeps its place in the primary key."""
-        kind = clause.type
-        if self._converts and before is not None and before.charset and kind.name.endswith("text"):
-            # Its length is that of the declaration or that of the column before, which differ by server.
-            raise UncertainError(f"the length of {clause.name} after a conversion")
-        if self._converts and self._session.mariadb and kind.name == "json":
-            clause = replace(clause, type=replace(kind, name="longtext"))
-        if (
-            self._converts
-            and BINARY not in (kind.charset, kind.collation)
-            and (kind.charset or kind.collation)
-        ):
-            # CONVERT TO CHARACTER SET counts for columns that the statement declares, too.
-            if kind.name not in TEXT_TYPES:
-                raise UncertainError(f"whether {clause.name} is text after a conversion")
-            binary = kind.binary and (kind.charset is None or self._before_mysql_8)
-            clause = replace(clause, type=replace(kind, charset=None, collation=None, binary=binary))
-        definition = define_column(clause, self._session, self._columns_collation())
+        clause = self._charsets.declared(clause)
+        collation = self._charsets.columns_collation(self._collation)
+        definition = define_column(clause, self._session, collation)
         if before is not None:
-            if self._converts and not self._session.mariadb and definition.data_type in _LONG_TEXT:
-                raise UncertainError(f"the length of {before.name}, which is changed and converted at once")
+            self._charsets.check_length(clause, before, definition)
             definition = replace(definition, primary_key=before.primary_key)
-        return _Column(definition, before, clause)
+        return AlteredColumn(definition, before, clause)
 
     def _known(self, name: str) -> str:
         """The case-folded name of a column that the table has. Raises `UncertainError`."""
@@ -357,24 +214,13 @@ class _Alteration:
             raise UncertainError(f"the definition has no column {name}")
         return key
 
-    def _insert(self, column: _Column, after: str | None) -> None:
+    def _insert(self, column: AlteredColumn, after: str | None) -> None:
         if after is None:
             self._columns.append(column)
         elif after == "":
             self._columns.insert(0, column)
         else:
-            self._columns.insert(self._index(after) + 1, column)
-
-    def _index(self, name: str) -> int:
-        """The place of a column by its new name or, if there is none, by its old one."""
-        key = name.casefold()
-        for index, column in enumerate(self._columns):
-            if column.definition.name.casefold() == key:
-                return index
-        for index, column in enumerate(self._columns):
-            if column.before is not None and column.before.name.casefold() == key:
-                return index
-        raise UncertainError(f"the definition has no column {name}")
+            self._columns.insert(place_of(self._columns, after) + 1, column)
 
     def _set_current_time(self) -> None:
         """Without explicit_defaults_for_timestamp, for the table's first TIMESTAMP column."""
@@ -396,7 +242,7 @@ class _Alteration:
     def _set_attributes(self) -> None:
         for action in self._actions:
             if isinstance(action, SetDefault):
-                column = self._columns[self._index(action.name)]
+                column = self._columns[place_of(self._columns, action.name)]
                 if action.default is None and _may_be_auto_increment(column.definition):
                     continue
                 default = action.default or Default("null")
@@ -406,157 +252,8 @@ class _Alteration:
                     computed_default=default.kind == "computed",
                 )
             elif isinstance(action, SetVisibility):
-                column = self._columns[self._index(action.name)]
+                column = self._columns[place_of(self._columns, action.name)]
                 column.definition = replace(column.definition, visible=action.visible)
-
-    def _convert(self) -> None:
-        """CONVERT TO CHARACTER SET: all text columns."""
-        for action in self._actions:
-            if isinstance(action, ConvertCharset):
-                collation = self._conversion(action)
-                for column in self._columns:
-                    if column.clause is None:
-                        column.definition = self._converted(column.definition, collation)
-
-    def _converted(self, column: ColumnDefinition, collation: str) -> ColumnDefinition:
-        if column.data_type not in TEXT_TYPES or column.charset in (None, BINARY):
-            return column
-        if column.charset == UNKNOWN_CHARSET:
-            raise UncertainError(f"the character set of the column {column.name} is not known")
-        old, new = canonical(column.charset or ""), charset_of_collation(collation) or BINARY
-        column_type = column.column_type
-        if column.members is not None:
-            column_type = members_type(column.data_type, _converted_members(column.members, old, new))
-        elif collation != BINARY:
-            column_type = converted_type(column_type, WIDTH[old], WIDTH[new])
-        column = replace(column, column_type=column_type)
-        return (
-            self._binary(column) if collation == BINARY else with_collation(column, collation, self._session)
-        )
-
-    def _binary(self, column: ColumnDefinition) -> ColumnDefinition:
-        column_type = to_binary(column.column_type)
-        shown = shows_binary(column_type, self._session)
-        charset = BINARY if shown else None
-        return replace(column, column_type=column_type, charset=charset, collation=charset)
-
-    def _set_primary_key(self, clauses: Sequence[ColumnClause]) -> None:
-        keyed = [column for column in self._columns if column.before and column.before.primary_key]
-        keyed.sort(key=lambda column: (column.before and column.before.primary_key) or 0)
-        names = [column.definition.name for column in keyed]
-        end = self._row_end(clauses, names)
-        for action in self._actions:
-            if isinstance(action, DropKey) and action.of_primary:
-                names = []
-        for clause in clauses:
-            if clause.primary:
-                names = [clause.name]
-        for action in self._actions:
-            if isinstance(action, AddKey) and action.key.primary:
-                names = [part.column for part in action.key.parts]
-                if (
-                    self._session.mariadb
-                    and end is None
-                    and any(may_be_row_end(column) for column in self._before)
-                ):
-                    raise UncertainError("whether the primary key contains a ROW END is not known")
-        definitions = with_primary_key(
-            [column.definition for column in self._columns], with_row_end(names, end), self._session
-        )
-        for column, definition in zip(self._columns, definitions, strict=True):
-            column.definition = definition
-
-    def _row_end(self, clauses: Sequence[ColumnClause], primary_key: Sequence[str]) -> str | None:
-        """MariaDB: the declared ROW END that belongs to the primary key, as far as it is known."""
-        if not self._session.mariadb:
-            return None
-        if primary_key:
-            last = self._columns[self._index(primary_key[-1])]
-            if last.before is not None and may_be_row_end(last.before):
-                return primary_key[-1]
-        return row_end(clauses)
-
-    def _set_periods(self) -> None:
-        ends = [
-            name
-            for action in self._actions
-            if isinstance(action, AddPeriod) and not action.period.of_system
-            for name in (action.period.start, action.period.end)
-        ]
-        definitions = with_not_null([column.definition for column in self._columns], ends)
-        for column, definition in zip(self._columns, definitions, strict=True):
-            column.definition = definition
-
-    def _hidden_columns(self, clauses: Sequence[ColumnClause]) -> list[_Column]:
-        """The columns that MariaDB adds at the end. Raises `UncertainError`."""
-        if not self._session.mariadb:
-            return []
-        versions = [column for column in self._hidden if not is_hash(column)]
-        for action in self._actions:
-            if isinstance(action, SetVersioning):
-                versions = version_columns() if action.versioned and row_end(clauses) is None else []
-            elif isinstance(action, SetOptions):
-                self._engine = action.options.engine or self._engine
-        by_name = {column.definition.name.casefold(): column.definition for column in self._columns}
-        if self._keys is None:
-            self._refuse_unknown_keys()
-        self._keys = self._altered_keys(self._keys or (), clauses, certain=self._keys is not None)
-        hashes = hash_columns(self._keys or (), by_name, self._engine, self._session)
-        kept = {column.name: column for column in self._hidden}
-        return [_Column(column, kept.get(column.name)) for column in (*versions, *hashes)]
-
-    def _refuse_unknown_keys(self) -> None:
-        """Without the table's keys, hashes are certain only where none is and none may become necessary."""
-        long = any(
-            column.before is not None
-            and may_need_hash(column.definition)
-            and not may_need_hash(column.before)
-            for column in self._columns
-        )
-        if (long or any(map(is_hash, self._hidden))) and not self._only_renames:
-            raise UncertainError("which unique keys need a hash afterwards is not known")
-
-    def _altered_keys(
-        self, keys: tuple[UniqueKey, ...], clauses: Sequence[ColumnClause], *, certain: bool
-    ) -> tuple[UniqueKey, ...]:
-        if certain:
-            keys = tuple(self._with_prefixes(key) for key in keys)
-            for action in self._actions:
-                if isinstance(action, DropKey) and action.name is not None and not action.of_primary:
-                    keys = without_key(keys, action.name)
-                elif isinstance(action, RenameKey):
-                    keys = renamed_key(keys, action.name, action.new_name)
-            names: dict[str, str | None] = {column.name.casefold(): None for column in self._before}
-            for column in self._columns:
-                if column.before is not None:
-                    names[column.before.name.casefold()] = column.definition.name
-            keys = with_columns(keys, names)
-        if any(key.hashed for key in keys) and not self._only_renames:
-            raise UncertainError("whether a key USING HASH keeps its hash is not certain")
-        added = [action.key for action in self._actions if isinstance(action, AddKey)]
-        return with_keys(keys, [*column_keys(clauses), *added])
-
-    def _with_prefixes(self, key: UniqueKey) -> UniqueKey:
-        """The key with the prefix lengths that the columns' types leave it. Raises `UncertainError`."""
-        changed = {
-            column.before.name.casefold(): (column.before, column.definition)
-            for column in self._columns
-            if column.before is not None and column.before.column_type != column.definition.column_type
-        }
-        lengths = []
-        for name, length in zip(key.columns, key.lengths, strict=True):
-            if length is not None and name.casefold() in changed:
-                before, after = changed[name.casefold()]
-                if may_have_prefix(after) and not (before.data_type in LONG and after.data_type in LONG):
-                    raise UncertainError(f"what prefix of {name} the key {key.name} has afterwards")
-                length = length if may_have_prefix(after) else None
-            lengths.append(length)
-        return replace(key, lengths=tuple(lengths))
-
-    @property
-    def _only_renames(self) -> bool:
-        """Whether nothing but the table's name changes."""
-        return bool(self._actions) and all(isinstance(action, RenameTo) for action in self._actions)
 
 
 def _refuse_key(clause: ColumnClause) -> None:
@@ -565,19 +262,12 @@ def _refuse_key(clause: ColumnClause) -> None:
         raise UncertainError(f"whether the key of the cancelled clause for {clause.name} counts")
 
 
-def _converted_members(members: tuple[str, ...], old: str, new: str) -> tuple[str, ...]:
-    try:
-        return converted_members(members, old, new)
-    except MemberError as error:
-        raise UncertainError(str(error)) from None
-
-
 def _may_be_auto_increment(column: ColumnDefinition) -> bool:
     """Whether the computed default is AUTO_INCREMENT, which DROP DEFAULT leaves, as far as it is visible."""
     return column.computed_default and not column.nullable and column.data_type in _COUNTING
 
 
-def _filled(column: _Column, session: StatementSession) -> str | None:
+def _filled(column: AlteredColumn, session: StatementSession) -> str | None:
     """What rows that existed got in a new column."""
     definition = column.definition
     if column.before is not None or definition.computed_default or definition.generated:

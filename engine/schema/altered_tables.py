@@ -21,6 +21,7 @@ from engine.schema.statements import (
     DefineDatabase,
     DropDatabase,
     DropKey,
+    DropPeriod,
     DropTables,
     ExchangePartition,
     LoseRows,
@@ -98,7 +99,7 @@ def _alters(action: Action) -> bool:
     if isinstance(action, SetOptions):
         options = action.options
         return options.charset is not None or options.collation is not None
-    return not isinstance(action, SetDefault | LoseRows | AddKey | DropKey | RenameKey)
+    return not isinstance(action, SetDefault | LoseRows | AddKey | DropKey | RenameKey | DropPeriod)
 
 
 def _mentioned(statement: NotUnderstood) -> frozenset[Name]:

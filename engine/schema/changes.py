@@ -13,7 +13,7 @@ from typing import Literal
 from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition
 
-Source = Literal["statement", "table map", "server", "schema file"]
+Source = Literal["statement", "table map", "server", "schema file", "snapshot"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,10 @@ class TableChange:
     """In lower case; None for the default engine, or if not known."""
     unique_keys: tuple[UniqueKey, ...] | None = None
     """None if not known."""
+    period: tuple[str, str] | None = None
+    """MariaDB: the columns of an application-time period, as far as `unique_keys` are known."""
+    outside: bool = False
+    """The table filter left out the table's rows. The definition is here since the table may be renamed."""
 
     @property
     def definition(self) -> TableDefinition | None:
@@ -97,7 +101,8 @@ class SchemaChange:
     databases: tuple[DatabaseChange, ...] = ()
     emptied: tuple[TableName, ...] = ()
     """Tables whose rows the statement removed without row events: TRUNCATE, DROP, CREATE OR REPLACE. An empty
-    table name stands for all tables of the database."""
+    table name stands for all tables of the database. Also a table whose snapshot begins here: the rows from
+    before do not count any more."""
     rewritten: tuple[TableName, ...] = ()
     """Tables some of whose rows the statement changed without row events, in a way that the definitions do
     not contain: they are *changed by statement* until a snapshot."""

@@ -7,57 +7,18 @@ other tables are stepped over.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from engine.schema.collations import BINARY
-from engine.schema.statements import ColumnClause, Default, TypeClause
-from engine.schema.token_reader import TokenReader, UnexpectedTokenError
-from engine.schema.tokens import BITS, NUMBER, QUOTED, STRING, WORD
+from engine.schema.default_values import read_default
+from engine.schema.statements import ColumnClause, TypeClause
+from engine.schema.token_reader import TokenReader
+from engine.schema.tokens import QUOTED, WORD
+from engine.schema.type_clauses import Fields, read_type
 
-_SAME_NAME = (
-    "tinyint smallint mediumint int bigint float double decimal bit real boolean serial"
-    " date time datetime timestamp year char varchar binary varbinary enum set"
-    " tinytext text mediumtext longtext tinyblob blob mediumblob longblob json vector uuid inet4 inet6"
-    " geometry point linestring polygon multipoint multilinestring multipolygon geometrycollection"
-)
-_TYPES: Mapping[str, str] = {name.upper(): name for name in _SAME_NAME.split()} | {
-    "INT1": "tinyint",
-    "INT2": "smallint",
-    "INT3": "mediumint",
-    "MIDDLEINT": "mediumint",
-    "INT4": "int",
-    "INTEGER": "int",
-    "INT8": "bigint",
-    "BOOL": "boolean",
-    "DEC": "decimal",
-    "NUMERIC": "decimal",
-    "FIXED": "decimal",
-    "NUMBER": "decimal",
-    "FLOAT4": "float",
-    "FLOAT8": "double",
-    "CHARACTER": "char",
-    "VARCHARACTER": "varchar",
-    "VARCHAR2": "varchar",
-    "CLOB": "longtext",
-    "RAW": "varbinary",
-    "GEOMCOLLECTION": "geometrycollection",
-}
-"""A type's word → the type; types of several words have their own readers, `_TYPE_READERS`."""
-_NATIONAL_CHARSET = "utf8mb3"
-_VARYING = frozenset({"VARYING", "VARCHAR", "VARCHARACTER"})
-_DIALECT_TYPES: Mapping[str, Mapping[str, str]] = {
-    "MARIADB_SCHEMA": {},
-    "ORACLE_SCHEMA": {"date": "datetime"},
-    "MAXDB_SCHEMA": {"timestamp": "datetime"},
-}
-"""MariaDB: a type's name may be qualified with the dialect that it comes from → types with other meanings."""
 _CURRENT_TIME = frozenset({"CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"})
-_TIME_LITERALS = frozenset({"DATE", "TIME", "TIMESTAMP"})
-_CONSTANTS = {"NULL": Default("null"), "TRUE": Default("number", "1"), "FALSE": Default("number", "0")}
 _REFERENCE_ACTIONS = frozenset({"RESTRICT", "CASCADE", "SET", "NO", "NULL", "ACTION", "DEFAULT"})
 
-Item = TypeVar("Item")
-Fields = dict[str, Any]
 AttributeReader = Callable[[TokenReader, Fields, Fields], None]
 """Reads what follows an attribute's first word into fields of `TypeClause` and of `ColumnClause`."""
 
@@ -65,7 +26,7 @@ AttributeReader = Callable[[TokenReader, Fields, Fields], None]
 def read_column(reader: TokenReader) -> ColumnClause:
     """A column's name, type and attributes. Raises `UnexpectedTokenError`."""
     name = reader.column()
-    type_fields = _read_type(reader)
+    type_fields = read_type(reader)
     column: Fields = {}
     while True:
         read = _ATTRIBUTES.get(reader.upper)
@@ -77,183 +38,6 @@ def read_column(reader: TokenReader) -> ColumnClause:
     if type_fields["name"] == "serial":
         column |= {"nullable": False, "auto_increment": True, "unique": True}
     return ColumnClause(name, TypeClause(**type_fields), **column)
-
-
-def read_default(reader: TokenReader) -> Default:
-    """The value after DEFAULT. Raises `UnexpectedTokenError`."""
-    if reader.upper == "(":
-        return _parenthesized_default(reader)
-    word = reader.upper
-    string_follows = reader.following().kind in (STRING, BITS)
-    if word in _CONSTANTS:
-        reader.step()
-        return _CONSTANTS[word]
-    if string_follows and (word in _TIME_LITERALS or word.startswith("_")):
-        reader.step()
-    elif reader.token.kind in (WORD, QUOTED):
-        _skip_expression(reader)
-        return Default("computed")
-    return _literal(reader)
-
-
-def _parenthesized_default(reader: TokenReader) -> Default:
-    """MySQL computes a default in parentheses for each row; for MariaDB a literal in them is a literal."""
-    start = reader.position
-    if reader.session.mariadb:
-        depth = 0
-        while reader.take("("):
-            depth += 1
-        try:
-            inner = read_default(reader)
-            reader.expect(*(")" * depth))
-            return inner
-        except UnexpectedTokenError:
-            reader.position = start
-    reader.skip_parentheses()
-    return Default("computed")
-
-
-def _literal(reader: TokenReader) -> Default:
-    if reader.token.kind == STRING:
-        return Default("string", reader.string())
-    if reader.token.kind == BITS:
-        return Default("bits", reader.step().text)
-    sign = "-" if reader.take("-") else ""
-    if not sign:
-        reader.take("+")
-    if reader.token.kind != NUMBER:
-        raise reader.unexpected("a value")
-    return Default("number", sign + reader.step().text)
-
-
-def _skip_expression(reader: TokenReader) -> None:
-    """Step over a primary expression that starts with a word: a function call, a CASE, NEXT VALUE FOR."""
-    if reader.take("CASE"):
-        while not reader.take("END"):
-            reader.step()
-        return
-    if reader.take("NEXT", "VALUE", "FOR"):
-        reader.table()
-        return
-    reader.column()
-    if reader.upper == "(":
-        reader.skip_parentheses()
-
-
-# Types
-
-
-def _read_type(reader: TokenReader) -> Fields:
-    fields: Fields = {}
-    dialect = _DIALECT_TYPES.get(reader.upper, {})
-    if reader.upper in _DIALECT_TYPES and reader.following().upper == ".":
-        reader.step()
-        reader.expect(".")
-    elif reader.session.oracle:
-        dialect = _DIALECT_TYPES["ORACLE_SCHEMA"]
-    word = reader.upper
-    special = _TYPE_READERS.get(word)
-    if special is not None:
-        reader.step()
-        special(reader, fields)
-    elif word in _TYPES:
-        reader.step()
-        name = _TYPES[word]
-        fields["name"] = dialect.get(name, name)
-        fields["number"] = word == "NUMBER"
-    else:
-        raise reader.unexpected("a type")
-    if reader.upper == "(":
-        _read_parentheses(reader, fields)
-    return fields
-
-
-def _read_parentheses(reader: TokenReader, fields: Fields) -> None:
-    reader.expect("(")
-    if fields["name"] in ("enum", "set"):
-        members = _comma_separated(reader, _member)
-        fields["members"] = tuple(text for text, _ in members)
-        fields["members_as_bytes"] = any(as_bytes for _, as_bytes in members)
-    else:
-        fields["lengths"] = tuple(_comma_separated(reader, TokenReader.number))
-    reader.expect(")")
-
-
-def _comma_separated(reader: TokenReader, read: Callable[[TokenReader], Item]) -> list[Item]:
-    items = [read(reader)]
-    while reader.take(","):
-        items.append(read(reader))
-    return items
-
-
-def _member(reader: TokenReader) -> tuple[str, bool]:
-    """The text, and whether it is written as bytes."""
-    if reader.token.kind == WORD and reader.token.text.startswith("_"):
-        reader.step()
-    if reader.token.kind == BITS:
-        return _bits_text(reader.step().text), True
-    return reader.string(), False
-
-
-def _bits_text(literal: str) -> str:
-    """The text of a hexadecimal literal of an ENUM's member. Raises `UnexpectedTokenError`."""
-    digits = literal[2:].rstrip("'")
-    try:
-        if "b" in literal[:2].lower():
-            raise ValueError
-        return bytes.fromhex(digits).decode("latin-1")
-    except ValueError:
-        raise UnexpectedTokenError(f"the member {literal} is not hexadecimal") from None
-
-
-def _character(reader: TokenReader, fields: Fields) -> None:
-    fields["name"] = "varchar" if reader.take_one_of(_VARYING) else "char"
-
-
-def _national(reader: TokenReader, fields: Fields) -> None:
-    fields["charset"] = _NATIONAL_CHARSET
-    if reader.take_one_of(frozenset({"CHAR", "CHARACTER"})):
-        _character(reader, fields)
-    else:
-        reader.take_one_of(_VARYING)
-        fields["name"] = "varchar"
-
-
-def _nchar(reader: TokenReader, fields: Fields) -> None:
-    fields["charset"] = _NATIONAL_CHARSET
-    _character(reader, fields)
-
-
-def _nvarchar(reader: TokenReader, fields: Fields) -> None:
-    fields["charset"] = _NATIONAL_CHARSET
-    fields["name"] = "varchar"
-
-
-def _double(reader: TokenReader, fields: Fields) -> None:
-    reader.take("PRECISION")
-    fields["name"] = "double"
-
-
-def _long(reader: TokenReader, fields: Fields) -> None:
-    fields["name"] = "mediumtext"
-    if reader.take("VARBINARY"):
-        fields["name"] = "mediumblob"
-    elif not (reader.take("CHAR", "VARYING") or reader.take("CHARACTER", "VARYING")):
-        reader.take_one_of(_VARYING)
-
-
-_TYPE_READERS: Mapping[str, Callable[[TokenReader, Fields], None]] = {
-    "CHAR": _character,
-    "CHARACTER": _character,
-    "NATIONAL": _national,
-    "NCHAR": _nchar,
-    "NVARCHAR": _nvarchar,
-    "DOUBLE": _double,
-    "LONG": _long,
-}
-
-
-# Attributes
 
 
 def _type_field(name: str, value: Any) -> AttributeReader:

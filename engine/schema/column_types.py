@@ -22,6 +22,7 @@ from engine.schema.collations import (
 from engine.schema.member_texts import WIDE, MemberError, stored_members
 from engine.schema.session import StatementSession
 from engine.schema.statements import TypeClause
+from engine.schema.type_numbers import numbers
 
 TEXT_TYPES = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
 _BINARY_FORMS = {
@@ -162,11 +163,9 @@ def _collation(clause: TypeClause, session: StatementSession, table_collation: s
     if collation is None:
         raise UncertainError("the table's default character set is not known")
     collates = clause.collation is not None and (clause.charset is not None or session.mariadb)
-    if (
-        clause.binary
-        and not collation.endswith("_bin")
-        and not (collates and session.version >= _COLLATE_BEFORE_BINARY_SINCE)
-    ):
+    if session.mariadb and collation.endswith("_bin"):
+        return collation
+    if clause.binary and not (collates and session.version >= _COLLATE_BEFORE_BINARY_SINCE):
         return binary_collation(charset_of_collation(collation) or BINARY)
     return collation
 
@@ -255,10 +254,18 @@ def _variable_length(clause: TypeClause, session: StatementSession, name: str, w
     if not clause.lengths:
         raise UncertainError(f"{name} without a length")
     length = clause.lengths[0]
-    if length * width > (_LONGEST_MARIADB_VARCHAR if session.mariadb else _LONGEST_VARCHAR):
-        # Without strict mode, it becomes the smallest TEXT or BLOB that the length fits.
-        return _blob_name(length * width, "text" if name == "varchar" else "blob")
-    return f"{name}({length})"
+    too_long = _too_long(length, width, session, compressed=clause.compressed)
+    return f"{name}({length})" if too_long is None else too_long + ("text" if name == "varchar" else "blob")
+
+
+def _too_long(length: int, width: int, session: StatementSession, *, compressed: bool) -> str | None:
+    """The prefix of the smallest TEXT or BLOB that the characters fit; None if they fit a VARCHAR.
+
+    In strict mode CREATE TABLE fails instead.
+    """
+    size = length * width + compressed
+    longest = _LONGEST_MARIADB_VARCHAR if session.mariadb else _LONGEST_VARCHAR
+    return None if size <= longest else _blob_prefix(size)
 
 
 def _blob(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
@@ -268,11 +275,11 @@ def _blob(clause: TypeClause, session: StatementSession, name: str, width: int) 
         return name
     if not clause.lengths[0] and (session.mariadb or session.version < _EMPTY_TEXT_IS_TINY_SINCE):
         return name
-    return _blob_name(clause.lengths[0] * width, name)
+    return _blob_prefix(clause.lengths[0] * width) + name
 
 
-def _blob_name(size: int, kind: str) -> str:
-    return next((prefix for most, prefix in _BLOB_SIZES if size <= most), "long") + kind
+def _blob_prefix(size: int) -> str:
+    return next((prefix for most, prefix in _BLOB_SIZES if size <= most), "long")
 
 
 def _members(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
@@ -323,20 +330,21 @@ _FORMS: Mapping[str, Callable[[TypeClause, StatementSession, str, int], str]] = 
 """Type → how its full type is written; the others are their names."""
 
 
-def converted_type(column_type: str, old_width: int, new_width: int) -> str:
+def converted_type(column_type: str, old_width: int, new_width: int, session: StatementSession) -> str:
     """The full type of a text column after CONVERT TO CHARACTER SET, which keeps its length in characters.
 
     Widths: bytes of the longest character of the old and the new character set.
     """
     kind = column_type.partition("(")[0].partition(" ")[0]
     if kind == "varchar":
-        length = int(column_type[len("varchar(") : column_type.index(")")])
-        size = length * new_width
-        return column_type if size <= _LONGEST_VARCHAR else _blob_name(size, "text")
+        declared = column_type[: column_type.index(")") + 1]
+        (length,) = numbers(declared)
+        prefix = _too_long(length, new_width, session, compressed=declared != column_type)
+        return column_type if prefix is None else column_type.replace(declared, prefix + "text", 1)
     for most, prefix in _BLOB_SIZES:
         if kind == prefix + "text":
             size = most // old_width * new_width
-            return column_type.replace(kind, _blob_name(size, "text"), 1)
+            return column_type.replace(kind, _blob_prefix(size) + "text", 1)
     return column_type
 
 

@@ -23,8 +23,8 @@ def create_table(
     """The table that the statement makes from its own columns. Raises `UncertainError`."""
     if statement.select:
         raise UncertainError("its columns are those of a query")
-    if statement.lacks_options:
-        raise UncertainError("the server wrote it without options of the table and of columns")
+    if statement.misleading:
+        raise UncertainError("the server may have written it in a form that does not show what the table is")
     options = statement.options
     collation = resolve_collation(
         options.charset, options.collation, session, database_collation, database_collation
@@ -38,20 +38,19 @@ def create_table(
     if not versioned and any(clause.row_version for clause in clauses):
         raise UncertainError("it declares row versions without system versioning")
     columns = with_primary_key(columns, _primary_key(statement, versioned), session)
-    ends = [
-        name for period in statement.periods if not period.of_system for name in (period.start, period.end)
-    ]
-    columns = with_not_null(columns, ends)
+    period = next(((each.start, each.end) for each in statement.periods if not each.of_system), None)
+    columns = with_not_null(columns, period or ())
+    if versioned and row_end(clauses) is None:
+        columns += version_columns()
     by_name = {column.name.casefold(): column for column in columns}
     keys = with_keys((), [*column_keys(clauses), *statement.keys])
     hashes = hash_columns(keys, by_name, options.engine, session)
-    if versioned and row_end(clauses) is None:
-        columns += version_columns()
     return TableState(
         (*columns, *hashes),
         collation,
         options.engine,
         keys if session.mariadb else None,
+        period,
     )
 
 

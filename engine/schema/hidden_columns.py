@@ -15,6 +15,7 @@ from engine.schema.collations import WIDTH, canonical
 from engine.schema.column_types import UncertainError
 from engine.schema.session import StatementSession
 from engine.schema.statements import ColumnClause, Key, KeyPart
+from engine.schema.table_state import may_be_row_end
 from engine.schema.type_numbers import numbers
 
 _HASH = re.compile(r"DB_ROW_HASH_[0-9]+")
@@ -30,6 +31,8 @@ LONG = frozenset(prefix + kind for prefix in ("tiny", "", "medium", "long") for 
 _WITH_LENGTH = frozenset({"char", "varchar", "binary", "varbinary"})
 _GEOMETRY = re.compile(r"geom|(multi)?(point|linestring|polygon)")
 _KEY_BYTES = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "double": 8}
+_TIMESTAMP_BYTES = 7
+"""Of TIMESTAMP(6)."""
 _UP_TO = 32
 """Bytes that a key's part of any other type has at most."""
 
@@ -65,7 +68,7 @@ def hash_columns(
     engine: str | None,
     session: StatementSession,
 ) -> list[ColumnDefinition]:
-    """The hashes of those unique keys that need one; `columns` by case-folded name.
+    """The hashes of those unique keys that need one; `columns` by case-folded name, row versions included.
 
     Without an engine it is InnoDB. Raises `UncertainError`.
     """
@@ -112,7 +115,8 @@ def may_have_prefix(column: ColumnDefinition) -> bool:
 def _needs_hash(key: UniqueKey, columns: Mapping[str, ColumnDefinition], engine: str) -> bool:
     if key.hashed:
         return True
-    least = most = 0
+    # With system versioning, ROW END is a part of every unique key.
+    least = most = next((_row_end_bytes(column) for column in columns.values() if may_be_row_end(column)), 0)
     for name, length in zip(key.columns, key.lengths, strict=True):
         sizes = _key_bytes(length, columns.get(name.casefold()))
         if sizes is None:
@@ -124,6 +128,10 @@ def _needs_hash(key: UniqueKey, columns: Mapping[str, ColumnDefinition], engine:
     if most > longest:
         raise UncertainError(f"whether a unique key of {most} bytes is too long for the engine {engine}")
     return False
+
+
+def _row_end_bytes(column: ColumnDefinition) -> int:
+    return _TIMESTAMP_BYTES if column.data_type == "timestamp" else _KEY_BYTES[column.data_type]
 
 
 def _key_bytes(length: int | None, column: ColumnDefinition | None) -> tuple[int, int] | None:

@@ -1,7 +1,8 @@
 """Members of ENUM and SET in character sets: which characters are lost, and what CONVERT TO makes of them.
 
 Servers store members in the column's character set. CONVERT TO CHARACTER SET keeps their bytes, so that
-members beyond ASCII become other texts.
+members beyond ASCII may become other texts. What becomes of bytes that are not valid in the new character set
+depends on the server.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from engine.schema.collations import BINARY
 
 WIDE = frozenset({"ucs2", "utf16", "utf16le", "utf32", "swe7"})
 """Character sets in which ASCII has other bytes."""
+_FOREIGN_BACKSLASH = frozenset({"sjis", "cp932"})
+"""Character sets in which a server stores a backslash as another character."""
 _LAST_OF_BASIC_PLANE = "\uffff"
 
 
@@ -44,6 +47,11 @@ def _stored(member: str, charset: str) -> str:
 
 
 def _converted(member: str, old: str, new: str) -> str:
-    if old == new or (member.isascii() and "\\" not in member and not {old, new} & WIDE):
+    if old == new:
         return member
-    raise MemberError(f"what becomes of the member {member!r} from {old} in {new}")
+    value = encode_text(member, old)
+    text = None if new == "ascii" and not value.isascii() else decode_charset(value, new)
+    # A byte of zero, which ends a name for some servers, or a space that they may cut off.
+    if text is None or "\0" in text or text.endswith(" ") or (old in _FOREIGN_BACKSLASH and "\\" in member):
+        raise MemberError(f"what becomes of the member {member!r} from {old} in {new}")
+    return text

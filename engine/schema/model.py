@@ -24,7 +24,7 @@ from engine.schema.execution import Execution, Outcome
 from engine.schema.names import NameRules
 from engine.schema.parser import not_decoded, parse
 from engine.schema.session import session_of
-from engine.schema.statement_text import has_server_escapes, lacks_options, statement_text
+from engine.schema.statement_text import may_mislead, statement_text
 from engine.schema.statements import CreateTable
 
 START_OF_STREAM = BinlogPosition("", 0)
@@ -40,10 +40,10 @@ class SchemaModel:
         self._flavor = flavor
         self._names = NameRules(lower_case_table_names)
         self._tables: dict[TableName, TableChange] = {}
-        """By compared name: the newest record of every table that was ever known."""
+        """The newest record of every table that was ever known."""
         self._databases: dict[str, DatabaseChange] = {}
         self._temporary: frozenset[tuple[int, TableName]] = frozenset()
-        """Thread and compared name of temporary tables, as far as statements made them."""
+        """Thread and name of temporary tables, as far as statements made them."""
 
     def restore(self, changes: Iterable[SchemaChange]) -> None:
         """Continue from stored records, in their order."""
@@ -52,12 +52,12 @@ class SchemaModel:
 
     def find(self, database: str, table: str) -> TableDefinition | None:
         """The table's definition; None if it is not certain, or not known."""
-        known = self._tables.get(self._names.compared(TableName(database, table)))
+        known = self._known(database, table)
         return None if known is None or known.doubt is not None else known.definition
 
     def doubt(self, database: str, table: str) -> str | None:
         """Why the table's definition is not certain; None if it is, or if nothing is known of the table."""
-        known = self._tables.get(self._names.compared(TableName(database, table)))
+        known = self._known(database, table)
         return None if known is None else known.doubt
 
     def tables(self) -> Iterator[TableDefinition]:
@@ -86,8 +86,8 @@ class SchemaModel:
         Columns count as the same by their names, if the definition before was certain.
         """
         collation = definition.collation
-        name = TableName(definition.database, definition.table)
-        known = self._tables.get(self._names.compared(name))
+        name = self._names.stored(TableName(definition.database, definition.table))
+        known = self._tables.get(name)
         before = None if known is None or known.doubt is not None else known.columns
         if before == definition.columns and (collation is None or (known and known.collation == collation)):
             return None
@@ -105,14 +105,14 @@ class SchemaModel:
 
     def knows_database(self, database: str) -> bool:
         """Whether statements have defined or dropped the database."""
-        return self._names.compared_database(database) in self._databases
+        return self._names.stored_database(database) in self._databases
 
     def learn_database(
         self, source: Source, position: BinlogPosition, database: str, collation: str | None
     ) -> SchemaChange | None:
         """Take a database's default collation; None if it is known already."""
-        change = DatabaseChange(database, collation)
-        if self._databases.get(self._names.compared_database(database)) == change:
+        change = DatabaseChange(self._names.stored_database(database), collation)
+        if self._databases.get(change.database) == change:
             return None
         step = SchemaChange(source, position, databases=(change,))
         self._take(step)
@@ -120,22 +120,19 @@ class SchemaModel:
 
     def mark_unsure(self, database: str, table: str, reason: str, position: BinlogPosition) -> SchemaChange:
         """The table's definition is not certain from here on."""
-        name = TableName(database, table)
+        name = self._names.stored(TableName(database, table))
         return self._changed("table map", position, TableChange(name, self._next_version(name), doubt=reason))
 
     def execute(self, query: Query, server_version: str, position: BinlogPosition) -> SchemaChange | None:
         """Follow a statement; None if it changes neither definitions nor, without row events, rows."""
         if query.status.get("gtid_flags_extra", 0) & (_START_ALTER | _ROLLBACK_ALTER):
             return None
-        session = session_of(query, server_version, self._flavor, self._names.lower_case_table_names)
+        session = session_of(query, server_version, self._flavor, self._names)
         text = statement_text(query)
-        readable = text is not None and (session.backslash_escapes or not has_server_escapes(text))
-        statement = parse(text, session) if text is not None and readable else not_decoded(query.statement)
-        if isinstance(statement, CreateTable) and text is not None and lacks_options(text, session):
-            statement = replace(statement, lacks_options=True)
-        execution = Execution(
-            session, self._names, self._tables, self._databases, self._temporary, query.thread_id
-        )
+        statement = not_decoded(query.statement) if text is None else parse(text, session)
+        if isinstance(statement, CreateTable) and text is not None:
+            statement = replace(statement, misleading=may_mislead(text, session))
+        execution = Execution(session, self._tables, self._databases, self._temporary, query.thread_id)
         outcome = execution.run(statement, query.error_code)
         self._temporary = outcome.temporary
         step = self._step(outcome, query, position)
@@ -155,8 +152,11 @@ class SchemaModel:
             outcome.rewritten,
         )
 
+    def _known(self, database: str, table: str) -> TableChange | None:
+        return self._tables.get(self._names.stored(TableName(database, table)))
+
     def _next_version(self, name: TableName) -> int:
-        known = self._tables.get(self._names.compared(name))
+        known = self._tables.get(name)
         return 1 if known is None else known.version + 1
 
     def _changed(self, source: Source, position: BinlogPosition, table: TableChange) -> SchemaChange:
@@ -166,9 +166,9 @@ class SchemaModel:
 
     def _take(self, step: SchemaChange) -> None:
         for table in step.tables:
-            self._tables[self._names.compared(table.name)] = table
+            self._tables[table.name] = table
         for database in step.databases:
-            self._databases[self._names.compared_database(database.database)] = database
+            self._databases[database.database] = database
 
 
 def _previous_names(

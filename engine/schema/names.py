@@ -1,4 +1,4 @@
-"""How the names of tables and databases are stored and compared: `lower_case_table_names`."""
+"""The names of tables and databases as table maps contain them: `lower_case_table_names`."""
 
 from __future__ import annotations
 
@@ -6,32 +6,26 @@ from dataclasses import dataclass
 
 from engine.schema.changes import TableName
 
-STORED_IN_LOWER_CASE = 1
-COMPARED_IN_LOWER_CASE = 2
-
 
 @dataclass(frozen=True, slots=True)
 class NameRules:
-    """A server's setting: 0 exact, 1 stored and compared in lower case, 2 only compared."""
+    """A server's setting: 0 names are as written, 1 and 2 letter case does not count.
+
+    With 1 and 2 table maps contain lower case, although a catalog with 2 contains the written form.
+    """
 
     lower_case_table_names: int = 0
 
     def stored(self, name: TableName) -> TableName:
-        """The name as the server stores it, and as table maps contain it."""
-        return _lower(name) if self.lower_case_table_names == STORED_IN_LOWER_CASE else name
+        """The name in table maps: equal for names that denote the same table."""
+        return TableName(self.stored_database(name.database), self._stored(name.table))
 
-    def stored_database(self, name: str) -> str:
+    def stored_database(self, database: str) -> str:
         """The same for a database."""
-        return name.lower() if self.lower_case_table_names == STORED_IN_LOWER_CASE else name
+        return self._stored(database)
 
-    def compared(self, name: TableName) -> TableName:
-        """Equal for names that denote the same table."""
-        return _lower(name) if self.lower_case_table_names else name
-
-    def compared_database(self, name: str) -> str:
-        """Equal for names that denote the same database."""
+    def _stored(self, name: str) -> str:
         return name.lower() if self.lower_case_table_names else name
 
 
-def _lower(name: TableName) -> TableName:
-    return TableName(name.database.lower(), name.table.lower())
+AS_WRITTEN = NameRules()

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from engine.schema.alter_table import read_alter_table, read_create_index, read_drop_index, skip_wait
+from engine.schema.alter_table import read_alter_table
 from engine.schema.changes import TableName
 from engine.schema.create_table import read_create_table
+from engine.schema.index_statements import read_create_index, read_drop_index
 from engine.schema.session import StatementSession
 from engine.schema.statements import (
     DefineDatabase,
@@ -109,7 +110,7 @@ def _create(reader: TokenReader) -> Statement:
     replace = reader.take("OR", "REPLACE")
     if reader.take_one_of(_DATABASE):
         if_not_exists = reader.take("IF", "NOT", "EXISTS")
-        return _database(reader, reader.name(), create=True, replace=replace, if_not_exists=if_not_exists)
+        return _database(reader, reader.database(), create=True, replace=replace, if_not_exists=if_not_exists)
     temporary = reader.take("TEMPORARY")
     if reader.take("TABLE"):
         return read_create_table(reader, replace=replace, temporary=temporary)
@@ -133,7 +134,7 @@ def _alter(reader: TokenReader) -> Statement:
         return read_alter_table(reader, ignore=ignore)
     reader.position = start
     if reader.take_one_of(_DATABASE):
-        name = None if _database_option_follows(reader) else reader.name()
+        name = None if _database_option_follows(reader) else reader.database()
         if name is not None and reader.take("UPGRADE", "DATA", "DIRECTORY", "NAME"):
             raise UnexpectedTokenError("the database gets another name")
         return _database(reader, reader.session.database if name is None else name)
@@ -155,7 +156,7 @@ def _database_option_follows(reader: TokenReader) -> bool:
 def _drop(reader: TokenReader) -> Statement:
     if reader.take_one_of(_DATABASE):
         reader.take("IF", "EXISTS")
-        return DropDatabase(reader.name())
+        return DropDatabase(reader.database())
     temporary = reader.take("TEMPORARY")
     if reader.take("TABLE") or reader.take("TABLES"):
         return _drop_tables(reader, temporary)
@@ -172,10 +173,10 @@ def _drop_tables(reader: TokenReader, temporary: bool) -> DropTables:
     tables = [reader.table()]
     while reader.take(","):
         tables.append(reader.table())
-    skip_wait(reader)
+    reader.skip_wait()
     if not reader.take("RESTRICT"):
         reader.take("CASCADE")
-    skip_wait(reader)
+    reader.skip_wait()
     return DropTables(tuple(tables), if_exists, temporary)
 
 
@@ -188,7 +189,7 @@ def _rename(reader: TokenReader) -> Statement:
     renames: list[tuple[TableName, TableName]] = []
     while True:
         old = reader.table()
-        skip_wait(reader)
+        reader.skip_wait()
         reader.expect("TO")
         renames.append((old, reader.table()))
         if not reader.take(","):
@@ -198,7 +199,7 @@ def _rename(reader: TokenReader) -> Statement:
 def _truncate(reader: TokenReader) -> Statement:
     reader.take("TABLE")
     table = reader.table()
-    skip_wait(reader)
+    reader.skip_wait()
     return Truncate(table)
 
 

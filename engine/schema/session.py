@@ -13,6 +13,7 @@ from typing import Literal, cast
 
 from engine.binlog.events.statements import Query
 from engine.schema.collations import charset_of_collation, collation_name, default_collation
+from engine.schema.names import AS_WRITTEN, NameRules
 
 Flavor = Literal["mysql", "mariadb"]
 
@@ -50,7 +51,7 @@ class StatementSession:
     """Character set → its default collation in this session, where it differs from the server's own."""
     explicit_timestamp: bool = True
     """`explicit_defaults_for_timestamp`: TIMESTAMP columns without attributes are as other columns."""
-    lower_case_table_names: int = 0
+    names: NameRules = AS_WRITTEN
 
     @property
     def mariadb(self) -> bool:
@@ -100,7 +101,7 @@ class StatementSession:
 
 
 def session_of(
-    query: Query, server_version: str, flavor: str, lower_case_table_names: int = 0
+    query: Query, server_version: str, flavor: str, names: NameRules = AS_WRITTEN
 ) -> StatementSession:
     """The session of a QUERY event; `server_version` as in the format description: `11.8.6-MariaDB-log`."""
     status = query.status
@@ -114,12 +115,12 @@ def session_of(
     return StatementSession(
         flavor=cast(Flavor, flavor),
         version=version,
-        database=query.database,
+        database=names.stored_database(query.database),
         sql_mode=status.get("sql_mode", 0),
         server_collation=None if server_collation is None else collation_name(server_collation, flavor),
         collations=MappingProxyType(collations),
         explicit_timestamp=_explicit_timestamp(query, version, flavor),
-        lower_case_table_names=lower_case_table_names,
+        names=names,
     )
 
 

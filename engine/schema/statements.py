@@ -116,8 +116,8 @@ class CreateTable:
     """WITH SYSTEM VERSIONING."""
     select: bool = False
     """Rows and further columns come from a query."""
-    lacks_options: bool = False
-    """A server wrote it without some options of the table and of columns."""
+    misleading: bool = False
+    """A server may have written it in a form that does not show what its columns are."""
     if_not_exists: bool = False
     replace: bool = False
     temporary: bool = False
@@ -234,6 +234,11 @@ class AddPeriod:
 
 
 @dataclass(frozen=True, slots=True)
+class DropPeriod:
+    """DROP PERIOD FOR, except of the system time."""
+
+
+@dataclass(frozen=True, slots=True)
 class SetVersioning:
     """ADD or DROP SYSTEM VERSIONING."""
 
@@ -280,6 +285,7 @@ Action = (
     | SetOptions
     | RenameTo
     | AddPeriod
+    | DropPeriod
     | SetVersioning
     | LoseRows
     | ExchangePartition
@@ -371,3 +377,20 @@ Statement = (
     | Harmless
     | NotUnderstood
 )
+
+_WITH_TABLE = RenameTo | ExchangePartition | PartitionToTable | TableToPartition
+"""Clauses of ALTER TABLE that concern another table."""
+
+
+def named_tables(statement: Statement) -> list[TableName]:
+    """The tables that the statement defines, changes, empties or drops by name; none of a whole database."""
+    if isinstance(statement, DropTables):
+        return list(statement.tables)
+    if isinstance(statement, RenameTables):
+        return [name for names in statement.renames for name in names]
+    if isinstance(statement, AlterTable):
+        named = [action.table for action in statement.actions if isinstance(action, _WITH_TABLE)]
+        return [statement.table, *named]
+    if isinstance(statement, CreateTable | Truncate):
+        return [statement.table]
+    return []

@@ -27,6 +27,8 @@ class TableState:
     """In lower case; None for the default engine, or if not known."""
     unique_keys: tuple[UniqueKey, ...] | None = None
     """None if not known."""
+    period: tuple[str, str] | None = None
+    """MariaDB: the columns of an application-time period, as far as `unique_keys` are known."""
 
 
 def is_generated_key(column: ColumnDefinition, session: StatementSession) -> bool:

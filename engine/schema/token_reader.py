@@ -131,8 +131,15 @@ class TokenReader:
         """The canonical name of a character set or collation, or `default`. Raises `UnexpectedTokenError`."""
         return canonical(self.name_or_string())
 
+    def database(self) -> str:
+        """A database's name, as table maps have it. Raises `UnexpectedTokenError`."""
+        return self.session.names.stored_database(self.name())
+
     def table(self) -> TableName:
-        """A table's name, in the default database without another. Raises `UnexpectedTokenError`."""
+        """A table's name, as table maps have it; the default database counts for a name without one.
+
+        Raises `UnexpectedTokenError`.
+        """
         database, table = self.session.database, ""
         if not self.take("."):
             table = self.name()
@@ -140,7 +147,7 @@ class TokenReader:
             database, table = table or database, self.name()
         if table.startswith(_FILE_NAME) or database.startswith(_FILE_NAME):
             raise UnexpectedTokenError(f"the table {table} is given by its file's name")
-        return TableName(database, table)
+        return self.session.names.stored(TableName(database, table))
 
     def column(self) -> str:
         """A column's name, possibly after its table's. Raises `UnexpectedTokenError`."""
@@ -175,6 +182,13 @@ class TokenReader:
         if self.token.kind not in (WORD, QUOTED, STRING, NUMBER, BITS):
             raise self.unexpected("a value")
         self.step()
+
+    def skip_wait(self) -> None:
+        """Step over MariaDB's WAIT n and NOWAIT. Raises `UnexpectedTokenError`."""
+        if self.take("WAIT"):
+            self.number()
+        else:
+            self.take("NOWAIT")
 
     def words(self) -> frozenset[str]:
         """All words and identifiers of the statement, case-folded."""

@@ -6,12 +6,14 @@ combines such flushes; then the entry is appended to the commit log. `finished` 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from engine.output.commit_log import Commit, CommitLog
 from engine.output.files import sync, writing
+from engine.pipeline.durations import NO_DURATIONS
 from engine.sink.cached_files import CachedFiles
 
 _FLUSHES_AT_ONCE = 8
@@ -29,6 +31,8 @@ class Committer:
         self._durable_folders: set[Path] = set()
         """Tables' folders whose names are durable in the output folder."""
         self._cached_files = CachedFiles()
+        self.durations = NO_DURATIONS
+        """Of the commits so far."""
 
     @property
     def busy(self) -> bool:
@@ -67,6 +71,7 @@ class Committer:
         self._flushes.shutdown()
 
     def _commit(self, commit: Commit) -> Commit:
+        begun = time.monotonic()
         files = [self._log.out / file.path for file in commit.files]
         folders = {file.parent for file in files}
         # A new table folder is a name in the output folder, which has to be flushed, too.
@@ -79,6 +84,7 @@ class Committer:
                 self._log.consolidate()
         for path, file in zip(files, commit.files, strict=True):
             self._cached_files.add(path, file.bytes)
+        self.durations = self.durations.with_one(time.monotonic() - begun)
         return commit
 
     def _flush(self, paths: Sequence[Path]) -> None:

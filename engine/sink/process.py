@@ -11,23 +11,29 @@ import os
 import signal
 import time
 import traceback
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import zmq
 
+from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
 from engine.output.caught_up import write_caught_up
 from engine.output.commit_log import CommitLog
 from engine.output.files import OutputError, writing
 from engine.output.folder import OutputState, clean_output, recover_output
 from engine.output.lock import output_lock
+from engine.output.schema_state import rewritten_names
+from engine.output.snapshot_requests import pattern_of, request_snapshot
 from engine.pipeline.child import Child, failure_of
 from engine.pipeline.messages import Ack, Failed, Failure, Frame, Result, SinkProgress, SinkReady
 from engine.pipeline.process_settings import SinkConfig
 from engine.pipeline.shared_slots import Slots
+from engine.pipeline.snapshot_messages import Answer, PartTaken, SnapshotAnswer, SnapshotOrder
 from engine.sink.reorder import Reorder
+from engine.sink.snapshot_rows import SnapshotRows
 from engine.sink.writer import Writer
 
 PROCESS = "sink"
@@ -78,6 +84,8 @@ class _Sink:
         self._out = Path(config.out)
         self._slots = Slots(config.slots)
         self._reorder: Reorder[tuple[Result, list[Frame]]] = Reorder()
+        self._ordered: deque[tuple[Result, list[Frame]]] = deque()
+        """Results that are next in order, while a snapshot holds the stream."""
         self._progress_due = 0.0
         self._noted_us = 0
 
@@ -91,8 +99,15 @@ class _Sink:
             # Acknowledgements are bounded by the batches under way, so sending one never waits.
             self._acks.set_hwm(0)
             self._acks.connect(self._config.acks_endpoint)
+            orders = self._child.context.socket(zmq.PULL)
+            orders.bind(self._config.orders_endpoint)
+            self._answers = self._child.context.socket(zmq.PUSH)
+            # Answers are bounded by the chunks that are read at a time.
+            self._answers.set_hwm(0)
+            self._answers.connect(self._config.answers_endpoint)
+            self._snapshot = SnapshotRows(self._writer, state.snapshots, self._answer)
             self._child.report(SinkReady(state.commit, state.last_seq, state.position))
-            self._loop(results)
+            self._loop(results, orders)
 
     def _prepare_output(self) -> OutputState:
         state = recover_output(self._out)
@@ -131,9 +146,10 @@ class _Sink:
             raise
         writer.close()
 
-    def _loop(self, results: zmq.Socket[bytes]) -> None:
+    def _loop(self, results: zmq.Socket[bytes], orders: zmq.Socket[bytes]) -> None:
         poller = zmq.Poller()
         poller.register(results, zmq.POLLIN)
+        poller.register(orders, zmq.POLLIN)
         poller.register(self._wake_up.descriptor, zmq.POLLIN)
         supervisor = self._child.supervisor_sentinel
         if supervisor is not None:
@@ -143,10 +159,13 @@ class _Sink:
             if self._wake_up.drain() or supervisor in ready:
                 self._finish(done=True)
                 return
-            if results in ready and self._take_all(results):
+            if orders in ready:
+                self._take_orders(orders)
+            if (results in ready or orders in ready) and self._take_all(results):
                 return
             if self._writer.commit_if_due(time.monotonic()):
                 self._acknowledge()
+                self._snapshot.settle(time.monotonic())
             self._report_progress()
 
     def _timeout_milliseconds(self) -> int:
@@ -165,17 +184,58 @@ class _Sink:
                 break
             result = Result.unpack(header.buffer)
             payload = self._payload(result, [frame.buffer for frame in frames])
-            for next_result, next_payload in self._reorder.push(result.sequence, (result, payload)):
-                self._writer.take(next_result, next_payload, time.monotonic())
-                if next_result.status.failure is not None:
-                    self._finish(done=False)
-                    raise _StreamError(next_result.status.failure)
-                if next_result.status.end_of_stream:
-                    self._finish(done=True)
-                    return True
-                self._writer.commit_if_due(time.monotonic())
-                self._acknowledge()
+            if result.chunk is not None:
+                self._take_part(result, payload)
+            else:
+                self._ordered.extend(self._reorder.push(result.sequence, (result, payload)))
+            if self._take_ordered():
+                return True
+            # Many large results take a slow disk longer than this process may be silent.
+            self._report_progress()
+        return self._take_ordered()
+
+    def _take_ordered(self) -> bool:
+        """Take the results that are next in order; true if that was the last of the stream."""
+        while self._ordered and not self._snapshot.holds_stream:
+            result, payload = self._ordered.popleft()
+            self._writer.take(*self._snapshot.before(result, payload), time.monotonic())
+            self._snapshot.settle(time.monotonic())
+            if self._config.snapshot_when_changed:
+                self._request_snapshots(result)
+            if result.status.failure is not None:
+                self._finish(done=False)
+                raise _StreamError(result.status.failure)
+            if result.status.end_of_stream:
+                self._finish(done=True)
+                return True
+            self._writer.commit_if_due(time.monotonic())
+            self._acknowledge()
         return False
+
+    def _request_snapshots(self, result: Result) -> None:
+        """Of tables whose rows were changed without row events."""
+        names = [name for change in result.status.schema_changes for name in rewritten_names(change)]
+        if names:
+            request_snapshot(self._out, tuple(map(pattern_of, names)))
+
+    def _take_part(self, result: Result, payload: list[Frame]) -> None:
+        """Take a part of a snapshot's chunk."""
+        if result.status.failure is not None:
+            raise _StreamError(result.status.failure)
+        self._snapshot.part(result, payload, time.monotonic())
+        if result.slot is not None:
+            self._answer(PartTaken(result.slot))
+
+    def _take_orders(self, orders: zmq.Socket[bytes]) -> None:
+        while True:
+            try:
+                frame = orders.recv(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            self._snapshot.order(SnapshotOrder.unpack(frame).body, time.monotonic())
+
+    def _answer(self, answer: Answer) -> None:
+        self._answers.send(SnapshotAnswer(answer).pack())
 
     def _payload(self, result: Result, frames: list[Frame]) -> list[Frame]:
         if result.slot is None:
@@ -204,13 +264,22 @@ class _Sink:
                 write_caught_up(self._out, self._noted_us)
 
     def _progress(self, *, done: bool = False) -> SinkProgress:
+        writer = self._writer
+        committed, timestamp = (None, 0) if writer.settled is None else writer.settled
+        since = writer.uncommitted_since
         return SinkProgress(
-            totals=self._writer.totals,
-            commit=self._writer.commit_version,
-            position=self._writer.position,
-            last_timestamp=self._writer.source_timestamp,
+            totals=writer.totals,
+            commit=writer.commit_version,
+            position=writer.position,
+            last_timestamp=writer.source_timestamp,
             waiting=len(self._reorder),
             done=done,
+            taken=writer.taken,
+            committed=None if committed is None else BinlogPosition(committed.file, committed.position),
+            committed_timestamp=timestamp,
+            uncommitted_seconds=0.0 if since is None else time.monotonic() - since,
+            caught_up_us=writer.caught_up_us,
+            commit_seconds=writer.commit_seconds,
         )
 
 

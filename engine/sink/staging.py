@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from engine.binlog.position import BinlogPosition
-from engine.output.change_schema import to_file_message
+from engine.output.change_schema import file_message, to_file_message
 from engine.output.commit import DataFile, SchemaVersion, TableKey
 from engine.output.files import table_folder
 from engine.pipeline.messages import Frame, StatementFacts, TableResult
@@ -21,6 +22,9 @@ from engine.schema.changes import TableName
 from engine.sink.ipc_file import Template
 from engine.sink.table_file import Extent, TableFile
 from engine.sink.truncate_row import truncate_row
+
+Rows: TypeAlias = Frame | pa.RecordBatch
+"""Rows in transit: a record batch message, or a record batch."""
 
 MOST_OPEN_FILES = 256
 """At this limit the least recently used file is closed; well below the usual limit of file descriptors."""
@@ -97,11 +101,15 @@ class Staging:
         """The number of rows of complete transactions."""
         return self._kept[0]
 
-    def add(self, result: TableResult, frame: Frame, sequence_base: int) -> None:
-        """Write one record batch of a table; `sequence_base` is added to its `_seq`."""
-        if not result.rows:
-            return
-        message, numbers = to_file_message(frame, result.sequence_at, result.rows, sequence_base)
+    def add(self, result: TableResult, rows: Rows, sequence_base: int) -> int:
+        """Write the rows of a result; `sequence_base` is added to their `_seq`. Returns their number."""
+        count = rows.num_rows if isinstance(rows, pa.RecordBatch) else result.rows
+        if not count:
+            return 0
+        if isinstance(rows, pa.RecordBatch):
+            message, numbers = file_message(rows, sequence_base)
+        else:
+            message, numbers = to_file_message(rows, result.sequence_at, count, sequence_base)
         extent = Extent(
             batches=1,
             rows=len(numbers),
@@ -112,6 +120,7 @@ class Staging:
         )
         version = self._schemas.version(result.database, result.table, result.schema)
         self._write(version, [message], extent)
+        return count
 
     def empty(
         self, names: Iterable[TableName], position: BinlogPosition, facts: StatementFacts, last_seq: int
@@ -130,12 +139,13 @@ class Staging:
 
     def _versions_with_rows(self, names: Iterable[TableName]) -> list[SchemaVersion]:
         """The newest version of each of these tables in which there are rows, committed or not."""
-        written = {file.version for file in self._files}
+        known = [version for name in names for version in self._schemas.versions(name)]
+        # Most tables of a snapshot are new, and with many tables there are many files.
+        written = {file.version for file in self._files} if known else set()
         newest: dict[TableKey, SchemaVersion] = {}
-        for name in names:
-            for version in self._schemas.versions(name):
-                if version in written or self._schemas.is_logged(version):
-                    newest[version.database, version.table] = version
+        for version in known:
+            if version in written or self._schemas.is_logged(version):
+                newest[version.database, version.table] = version
         return list(newest.values())
 
     def keep(self) -> None:

@@ -12,6 +12,7 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
+from engine.output.checksum import Checksum, checksum_of
 from engine.output.commit import DataFile, SchemaVersion
 from engine.output.direct_io import DIRECT_BYTES
 from engine.output.files import FILE_MODE, FOLDER_MODE, start_writeback, writing
@@ -54,6 +55,8 @@ class TableFile:
         self._cached = 0
         """Bytes written to the page cache since the last `start_writeback`."""
         self._direct: DirectWriter | None = None
+        self._checksum: Checksum | None = Checksum()
+        """None for a file with large record batches: to read them once more would cost too much."""
         with writing(self._full_path):
             self._file = _create(self._full_path)
 
@@ -77,6 +80,7 @@ class TableFile:
 
     def _write_large(self, head: bytes, message: Frame, block: Block) -> Block:
         """Write a message with its body on whole pages of the file, with direct I/O if possible."""
+        self._checksum = None
         block, metadata = block.with_body_on_page(message)
         self._append(head, metadata)
         body = message[len(message) - block.body :]
@@ -130,10 +134,15 @@ class TableFile:
         del self._blocks[batches:]
         with FileIO(self._full_path, "r+b") as self._file:
             self._file.truncate(self._size)
+            if self._checksum is not None:
+                self._checksum = checksum_of(self._full_path)
             self._append(self._template.end(self._blocks))
 
     def _append(self, *parts: Frame) -> None:
         rest = [memoryview(part) for part in parts]
+        if self._checksum is not None:
+            for part in rest:
+                self._checksum.add(part)
         while rest:
             written = os.pwritev(self._file.fileno(), rest, self._size)
             self._size += written
@@ -165,6 +174,7 @@ class TableFile:
             extent.last_seq,
             extent.min_timestamp_us,
             extent.max_timestamp_us,
+            None if self._checksum is None else self._checksum.text(),
         )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from engine.binlog.position import BinlogPosition
 from engine.output.change_schema import TRUNCATE, transit_schema
 from engine.pipeline.messages import StatementFacts
+from engine.sink.repeated import repeated
 
 
 def truncate_row(file_schema: pa.Schema, seq: int, position: BinlogPosition, facts: StatementFacts) -> bytes:
@@ -24,13 +25,5 @@ def truncate_row(file_schema: pa.Schema, seq: int, position: BinlogPosition, fac
         "_pos": position.position,
     }
     schema = transit_schema(file_schema)
-    columns = [_single(values.get(field.name), field.type) for field in schema]
+    columns = [repeated(values.get(field.name), field.type, 1) for field in schema]
     return bytes(pa.RecordBatch.from_arrays(columns, schema=schema).serialize())
-
-
-def _single(value: object, data_type: pa.DataType) -> pa.Array:
-    """An array with one value."""
-    if pa.types.is_run_end_encoded(data_type):
-        run_ends = pa.array([1], data_type.run_end_type)
-        return pa.RunEndEncodedArray.from_arrays(run_ends, _single(value, data_type.value_type))
-    return pa.nulls(1, data_type) if value is None else pa.array([value], data_type)

@@ -8,7 +8,7 @@ aborted. The writer uses no sockets, and is given the time by its caller.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from engine.binlog.gtid_set import GtidSet, MysqlGtidSet, parse_gtid_set
@@ -16,11 +16,16 @@ from engine.binlog.position import BinlogPosition, SourcePosition
 from engine.errors import EngineError
 from engine.output.commit_log import Commit, CommitLog
 from engine.output.folder import OutputState
-from engine.pipeline.messages import SKIPPED, Frame, Result, Totals
+from engine.output.snapshot_progress import SnapshotChange
+from engine.pipeline.durations import Durations
+from engine.pipeline.messages import SKIPPED, Result, StatementFacts, TableResult, Totals
 from engine.pipeline.process_settings import ROLL_BYTES
+from engine.pipeline.snapshot_messages import Place
+from engine.schema.changes import SchemaChange, TableName
 from engine.sink.committer import Committer
 from engine.sink.schema_changes import SchemaChanges, divided
-from engine.sink.staging import SchemaBook, Staging
+from engine.sink.snapshot_notes import SnapshotNotes
+from engine.sink.staging import Rows, SchemaBook, Staging
 
 POSITION_INTERVAL = 10.0
 """Seconds after which the position is committed if the stream advances but contains no rows."""
@@ -65,11 +70,14 @@ class Writer:
         # Another server's file of the same name was created at another time.
         same_server = position is not None and position.server_uuid == server_uuid
         self._file_created = position.file_created if position and same_server else 0
+        # A position of another server says nothing of this one's binlog.
+        self._is_placed = same_server and bool(server_uuid)
         self._source_timestamp = state.source_timestamp
         self._kept_seq = state.last_seq
         self._kept_batch = -1
         self._counters: dict[str, int] = {}
         self._schema_changes = SchemaChanges()
+        self._snapshots = SnapshotNotes()
         # What came after it:
         self._open: list[Result] = []
         self._open_since = 0.0
@@ -77,13 +85,22 @@ class Writer:
         # Commits:
         self._due: float | None = None
         self._committing_batch = -1
+        self._content_since: float | None = None
+        self._committing_since: float | None = None
         self._caught_up = (0, 0)
         self.taken = -1
         """Sequence number of the last batch taken."""
+        self.commit_lag = 0.0
+        """Seconds from the arrival of the oldest content of the last commit until it was safe on disk."""
         self.committed = -1
         """Sequence number of the last batch up to which everything to keep is safe on disk."""
         self.commit_version = state.commit
         """Number of the last commit that is safe on disk."""
+        self.settled: tuple[BinlogPosition, int] | None = None
+        """The position up to which nothing waits for a commit, and the server clock of the last event before
+        it; None before the first transaction end of this server."""
+        if self._is_placed and self._resume is not None:
+            self.settled = self._resume, self._source_timestamp
         self.totals = Totals()
 
     @property
@@ -102,17 +119,43 @@ class Writer:
         )
 
     @property
+    def between_transactions(self) -> bool:
+        """Whether everything taken so far ends with a transaction, at a known position."""
+        return self._is_placed and not self._open
+
+    @property
+    def reached(self) -> BinlogPosition:
+        """After the last transaction end that was taken; only after the first."""
+        assert self._resume is not None
+        return self._resume
+
+    @property
+    def place(self) -> Place:
+        """The same with the GTIDs before it."""
+        return Place(self.reached, None if self._gtid_set is None else str(self._gtid_set))
+
+    @property
     def caught_up_us(self) -> int:
         """When the source last had nothing after what is safe on disk, µs since the epoch; 0 if not known."""
         batch, moment = self._caught_up
         return moment if batch <= self.committed else 0
 
     @property
+    def uncommitted_since(self) -> float | None:
+        """When the oldest content came that is not safe on disk, by the caller's clock; None without any."""
+        return self._content_since if self._committing_since is None else self._committing_since
+
+    @property
+    def commit_seconds(self) -> Durations:
+        """How long the commits so far took."""
+        return self._committer.durations
+
+    @property
     def source_timestamp(self) -> int:
         """Server clock of the last event before `position`, seconds since the epoch; 0 if not known."""
         return self._source_timestamp
 
-    def take(self, result: Result, frames: Sequence[Frame], now: float) -> None:
+    def take(self, result: Result, frames: Sequence[Rows], now: float) -> None:
         """Take the next result in order, with its record batches; `now`: a monotonic clock in seconds."""
         if result.status.aborts_transaction:
             self._abort()
@@ -121,8 +164,8 @@ class Writer:
         self._open.append(result)
         before, after = divided(result)
         self._schema_changes.add(before, self._last_seq)
-        for table, frame in zip(result.tables, frames, strict=True):
-            self._staging.add(table, frame, self._last_seq)
+        for table, rows in zip(result.tables, frames, strict=True):
+            self._staging.add(table, rows, self._last_seq)
         self._last_seq += result.ordinals
         if result.statement is not None:
             for change in after:
@@ -133,6 +176,35 @@ class Writer:
         self.taken = result.sequence
         if _ends_transaction(result):
             self._keep(result, now)
+
+    def add_rows(self, parts: Iterable[tuple[TableResult, Rows]], now: float) -> int:
+        """Add rows that are not from the stream, each part with `_seq` from 1 on; returns their number.
+
+        Only between two transactions, as the methods below.
+        """
+        before = self._last_seq
+        for table, rows in parts:
+            self._last_seq += self._staging.add(table, rows, self._last_seq)
+        self._keep_added(now)
+        return self._last_seq - before
+
+    def begin_snapshot(self, name: TableName, now: float) -> None:
+        """From here on, rows of the table from before do not count any more."""
+        position = self.reached
+        facts = StatementFacts(gtid=None, commit_timestamp=time.time_ns() // 1000)
+        self._last_seq = self._staging.empty((name,), position, facts, self._last_seq)
+        self._schema_changes.add((SchemaChange("snapshot", position, emptied=(name,)),), self._last_seq)
+        self._keep_added(now)
+
+    def note(self, change: SnapshotChange, now: float) -> int:
+        """Put what is new of snapshots into the next commit; returns its number.
+
+        The end of a request is committed as soon as possible, since a command may wait for it.
+        """
+        self._snapshots.add(change)
+        self._note_content(now)
+        self._make_due(now if change.ended else now + self._commit_interval)
+        return self._version
 
     def due_in(self, now: float) -> float | None:
         """Seconds until a commit is due; None while none is, or another one is being made."""
@@ -145,7 +217,10 @@ class Writer:
 
     def commit_if_due(self, now: float) -> bool:
         """Start a commit if one is due; true if one has become safe on disk since the last call."""
+        since = self._committing_since
         finished = self._collect(self._committer.finished())
+        if finished and since is not None:
+            self.commit_lag = now - since
         if self.due_in(now) == 0.0:
             self._commit()
         return finished
@@ -168,8 +243,16 @@ class Writer:
 
     @property
     def _has_content(self) -> bool:
-        """Whether complete transactions wait for a commit with rows, or with schema changes."""
-        return bool(self._staging.kept_rows or self._schema_changes)
+        """Whether complete transactions wait for a commit with more than a position."""
+        return bool(self._staging.kept_rows or self._schema_changes or self._snapshots)
+
+    def _keep_added(self, now: float) -> None:
+        """What was added between two transactions is kept."""
+        self._staging.keep()
+        self._schema_changes.keep()
+        self._kept_seq = self._last_seq
+        self._note_content(now)
+        self._make_due(now + self._commit_interval)
 
     def _keep(self, result: Result, now: float) -> None:
         """A transaction has ended: the open results are kept, and may be committed."""
@@ -189,6 +272,7 @@ class Writer:
             )
         self._open.clear()
         before, self._resume = self._resume, result.status.resume
+        self._is_placed = True
         enters_file = before is None or before.file != self._resume.file
         if result.file_created or enters_file:
             self._file_created = result.file_created
@@ -197,10 +281,17 @@ class Writer:
         if not self._has_content and not self._committer.busy:
             # Batches without content need not wait for a commit: read again, they would have none either.
             self.committed = self._kept_batch
+            self.settled = self._resume, self._source_timestamp
+        if self._has_content:
+            self._note_content(self._open_since)
         if self._has_content or enters_file:
             self._make_due(self._open_since + self._commit_interval)
         elif before != self._resume:
             self._make_due(now + POSITION_INTERVAL)
+
+    def _note_content(self, since: float) -> None:
+        if self._content_since is None:
+            self._content_since = since
 
     def _make_due(self, moment: float) -> None:
         self._due = moment if self._due is None else min(self._due, moment)
@@ -266,18 +357,26 @@ class Writer:
             self._source_timestamp,
             self._counters,
             self._schema_changes.seal(),
+            self._snapshots.seal(),
         )
         self._version += 1
         self._staging = later
         self._counters = {}
         self._due = None
         self._committing_batch = self._kept_batch
+        self._committing_since, self._content_since = self._content_since, None
         self._committer.start(commit)
 
     def _collect(self, commit: Commit | None) -> bool:
         if commit is None:
             return False
-        self.committed = self._committing_batch if self._has_content else self._kept_batch
+        self._committing_since = None
+        if self._has_content:
+            self.committed = self._committing_batch
+            self.settled = commit.position, commit.source_timestamp
+        else:
+            self.committed = self._kept_batch
+            self.settled = self.reached, self._source_timestamp
         self.commit_version = commit.version
         self.totals = replace(
             self.totals,

@@ -7,8 +7,9 @@ from pyspark.sql import SparkSession
 from engine.spark.replay import replay
 from engine.spark.replay_table import replay_table
 from engine.spark.source import BinlogSource
+from engine.spark.table_at import table_at
 
-__all__ = ["BinlogSource", "register", "replay", "replay_table"]
+__all__ = ["BinlogSource", "register", "replay", "replay_table", "table_at"]
 
 
 def register(spark: SparkSession) -> None:

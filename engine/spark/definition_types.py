@@ -76,7 +76,7 @@ def value_of(text: str, column: ColumnDefinition, data_type: pa.DataType) -> Any
     """
     try:
         return _parser(data_type)(text, column)
-    except (ValueError, InvalidOperation) as error:
+    except (ValueError, OverflowError, InvalidOperation) as error:
         raise EngineError(
             f"`{text}`, the default of the column `{column.name}`, is not a value of its type "
             f"{column.column_type} ({error}): give the value with a snapshot of the table"

@@ -216,6 +216,8 @@ def described(entry: CommittedChange) -> str:
     """The change in words: its statement, or where the definition is from, with position and commit."""
     change = entry.change
     where = f"{change.position}, commit {entry.commit}"
+    if change.source == "snapshot":
+        return f"the beginning of a snapshot ({where})"
     if change.statement is None:
         return f"a definition from the {change.source} ({where})"
     statement = " ".join(change.statement.split())

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -27,8 +27,11 @@ _SETTINGS = {
 }
 
 
-def local_session(name: str) -> SparkSession:
-    """A session with the `binlog` source. Raises `EngineError` if no Java that Spark supports is found."""
+def local_session(name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A session with the `binlog` source, and `settings` besides the usual ones.
+
+    Raises `EngineError` if no Java that Spark supports is found.
+    """
     os.environ["JAVA_HOME"] = str(find_java())
     # Spark resolves the machine's host name, which may fail.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -36,7 +39,7 @@ def local_session(name: str) -> SparkSession:
     # Spark starts Python workers with `-m`.
     os.environ.update(same_engine())
     builder = SparkSession.builder.master("local[2]").appName(name)
-    for key, value in _SETTINGS.items():
+    for key, value in {**_SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     register(spark)

@@ -19,7 +19,7 @@ from pyspark.sql.types import StringType
 from engine.errors import EngineError
 from engine.output.change_schema import METADATA_NAMES, ORIGIN_NAMES
 
-_PUTS_ROW = ("insert", "update_postimage", "snapshot")
+PUTS_ROW = ("insert", "update_postimage", "snapshot")
 
 
 def replay(changes: DataFrame, keys: Sequence[str], *, partial_images: bool = False) -> DataFrame:
@@ -49,14 +49,14 @@ def rows_after(changes: DataFrame, keys: Sequence[str], *, partial_images: bool)
     """As `replay`, for changes that have all columns that it needs and no `truncate` rows."""
     columns = [name for name in changes.columns if name not in METADATA_NAMES and name not in ORIGIN_NAMES]
     if partial_images:
-        complete = _only_if(
+        complete = only_if(
             changes,
-            ~_has_partial_json(changes, columns),
+            ~has_partial_json(changes, columns),
             "a row image has a partial JSON update (binlog_row_value_options=PARTIAL_JSON) without the "
             "document that it changes: replay needs binlog_row_image=FULL with that option",
         )
-        return _newest_values(_with_keys_of_preimages(complete, keys), keys, columns)
-    whole = _only_if(
+        return _newest_values(with_keys_of_preimages(complete, keys), keys, columns)
+    whole = only_if(
         changes,
         F.col("_absent_columns").isNull(),
         "there are partial row images (binlog_row_image is not FULL): "
@@ -76,14 +76,14 @@ def _since_truncate(changes: DataFrame) -> DataFrame:
 def _newest_rows(changes: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
     row = F.struct("_change_type", *map(column, columns))
     newest = changes.groupBy(*map(column, keys)).agg(F.max_by(row, "_seq").alias("row"))
-    alive = newest.where(F.col("row._change_type").isin(*_PUTS_ROW))
+    alive = newest.where(F.col("row._change_type").isin(*PUTS_ROW))
     return alive.select(*(F.col("row").getField(name).alias(name) for name in columns))
 
 
 def _counted_rows(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
-    step = F.when(F.col("_change_type").isin(*_PUTS_ROW), 1).otherwise(-1)
+    step = F.when(F.col("_change_type").isin(*PUTS_ROW), 1).otherwise(-1)
     counted = changes.groupBy(*map(column, columns)).agg(F.sum(step).alias("_copies")).where("_copies != 0")
-    checked = _only_if(
+    checked = only_if(
         counted,
         F.col("_copies") > 0,
         "a row was deleted more often than inserted: replay needs the table's changes from its first row on",
@@ -92,7 +92,7 @@ def _counted_rows(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
     return copies.drop("_copies")
 
 
-def _with_keys_of_preimages(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+def with_keys_of_preimages(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Complete the key columns of postimages from their preimage, the row before them in `_seq`."""
     key_values = F.struct(*map(column, keys))
     # Rows of a snapshot may all have the same `_seq`; each is made a group of its own.
@@ -111,12 +111,12 @@ def _with_keys_of_preimages(changes: DataFrame, keys: Sequence[str]) -> DataFram
     rows_again = paired.select(F.explode("_row").alias("_row"), "_before")
     completed = rows_again.select("_row.*", "_before").withColumns(
         {
-            name: F.when(_is_present(name), column(name)).otherwise(F.col("_before").getField(name))
+            name: F.when(is_present(name), column(name)).otherwise(F.col("_before").getField(name))
             for name in keys
         }
     )
     moves = (F.col("_change_type") == "update_postimage") & ~key_values.eqNullSafe(F.col("_before"))
-    return _only_if(
+    return only_if(
         completed,
         ~moves | F.col("_absent_columns").isNull(),
         "a partial row image changes the key, so the other columns of its row are unknown: "
@@ -129,21 +129,22 @@ def _newest_values(changes: DataFrame, keys: Sequence[str], columns: Sequence[st
     starts_row = kind.isin("insert", "snapshot")
 
     def newest(name: str) -> Column:
-        has_value = kind.isin(*_PUTS_ROW) & (starts_row | _is_present(name))
+        has_value = kind.isin(*PUTS_ROW) & (starts_row | is_present(name))
         return F.max_by(column(name), F.when(has_value, F.col("_seq"))).alias(name)
 
     values = [newest(name) for name in columns if name not in keys]
     state = changes.groupBy(*map(column, keys)).agg(F.max_by("_change_type", "_seq").alias("_last"), *values)
-    return state.where(F.col("_last").isin(*_PUTS_ROW)).select(*map(column, columns))
+    return state.where(F.col("_last").isin(*PUTS_ROW)).select(*map(column, columns))
 
 
-def _has_partial_json(changes: DataFrame, columns: Sequence[str]) -> Column:
+def has_partial_json(changes: DataFrame, columns: Sequence[str]) -> Column:
     """Whether a column that is absent in the image has a value: the list of a partial JSON update."""
     texts = [name for name in columns if isinstance(changes.schema[name].dataType, StringType)]
-    return reduce(or_, (~_is_present(name) & column(name).isNotNull() for name in texts), F.lit(False))
+    return reduce(or_, (~is_present(name) & column(name).isNotNull() for name in texts), F.lit(False))
 
 
-def _is_present(name: str) -> Column:
+def is_present(name: str) -> Column:
+    """Whether the row image contains the column."""
     return ~F.coalesce(F.array_contains("_absent_columns", name), F.lit(False))
 
 
@@ -152,6 +153,6 @@ def column(name: str) -> Column:
     return F.col("`{}`".format(name.replace("`", "``")))
 
 
-def _only_if(rows: DataFrame, condition: Column, otherwise: str) -> DataFrame:
+def only_if(rows: DataFrame, condition: Column, otherwise: str) -> DataFrame:
     """`rows` unchanged; the query fails with the message `otherwise` at a row without `condition`."""
     return rows.where(F.when(condition, F.lit(True)).otherwise(F.raise_error(F.lit(otherwise))))

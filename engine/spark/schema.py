@@ -7,10 +7,11 @@ dropped, missing columns are NULL, and a type that does not fit ends the query w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
+from pyspark.sql.types import DataType, StructField, StructType
 
 from engine.errors import EngineError
 from engine.output.change_schema import METADATA_NAMES, ORIGIN_NAMES
@@ -105,9 +106,21 @@ def _is_exact(data_type: pa.DataType) -> bool:
 
 def spark_schema(schema: pa.Schema) -> StructType:
     """The Spark types of a query's schema."""
-    return from_arrow_schema(schema)
+    return StructType([StructField(field.name, spark_type(field.type), field.nullable) for field in schema])
+
+
+def spark_type(data_type: pa.DataType) -> DataType:
+    """The Spark type of an Arrow type.
+
+    PySpark 4.1 cannot convert a struct with the fields of a geometry, which it takes for its own type.
+    """
+    if pa.types.is_struct(data_type):
+        return spark_schema(pa.schema(data_type.fields))
+    return from_arrow_type(data_type, prefer_timestamp_ntz=True)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The exact Arrow schema that Spark expects of record batches for `schema`."""
-    return to_arrow_schema(schema, timezone="UTC")
+    if "timezone" in signature(to_arrow_schema).parameters:
+        return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema)  # PySpark 4.0 and 4.1: always UTC.

@@ -13,6 +13,8 @@ from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
 from engine.output.commit_log import CommitLog, DataFile, MissingCommitError, SchemaKey, TableKey
 from engine.output.commit_times import first_commit_from, last_commit_until
+from engine.output.table_names import find_table
+from engine.spark.log_view import LogView
 from engine.spark.options import EARLIEST, LATEST, Options
 from engine.spark.schema import check_readable, query_schema
 from engine.spark.table_rows import TableRows
@@ -93,7 +95,8 @@ class Selection:
 
     def table_rows(self, last: int) -> TableRows:
         """What a read with `currentColumns` reads up to the commit `last`."""
-        return TableRows(self._log, self._options.tables[0], last)
+        name = find_table(self._log, last, self._options.tables[0])
+        return TableRows.since_emptied(LogView(self._log, last), name)
 
     def schema(self, first: int, last: int) -> pa.Schema:
         """The schema for all selected rows of the commits `first` to `last`."""

@@ -3,12 +3,14 @@
 Spark creates it in separate Python processes and pickles its readers, so they contain only plain data and
 open files on demand. Rows are passed as the Arrow record batches of the committed files. Every Spark version
 imports this module when it discovers data sources, so the import works with all versions that have them.
+Archived binlog files are decoded with the engine's kernels, whose import takes long: only they import these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyspark
@@ -16,10 +18,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from engine.errors import EngineError
+from engine.spark.option_values import ARCHIVE
 from engine.spark.options import Options
 from engine.spark.schema import arrow_schema, spark_schema
 from engine.spark.selection import Selection
 from engine.spark.tasks import ReadTask, plan_tasks, read_task
+
+if TYPE_CHECKING:
+    from engine.archive.plan import Plan
 
 
 class BinlogSource(DataSource):
@@ -27,6 +33,8 @@ class BinlogSource(DataSource):
 
     _end_of_batch: int | None = None
     """The last commit when Spark requested the schema: a batch read ends with it."""
+    _plan: Plan | None = None
+    """Of an archive, made when Spark requested the schema."""
 
     @classmethod
     def name(cls) -> str:
@@ -35,16 +43,40 @@ class BinlogSource(DataSource):
 
     def schema(self) -> StructType:
         """The selected tables' columns by name, then the metadata columns. Raises `EngineError`."""
+        if self._reads_archive:
+            from engine.spark.archive_reader import plan_archive
+
+            self._plan, schema = plan_archive(self.options)
+            return spark_schema(schema)
         selection = Selection(self._parsed())
         self._end_of_batch = selection.last()
         return spark_schema(selection.schema(selection.first(), self._end_of_batch))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read of `schema`, which the user may have given. Raises `EngineError`."""
-        return BinlogReader(self._parsed(), arrow_schema(schema), self._end_of_batch)
+        if self._reads_archive:
+            from engine.spark.archive_reader import ArchiveReader
+
+            # Spark sends this object with each task, and the plan is of all of them.
+            planned, self._plan = self._plan, None
+            return ArchiveReader(self.options, arrow_schema(schema), planned)
+        options = self._parsed()
+        if options.consumer is not None:
+            raise EngineError(
+                "a batch read cannot have the option `consumer`, since it does not learn whether Spark has "
+                "used its rows: only a stream can"
+            )
+        return BinlogReader(options, arrow_schema(schema), self._end_of_batch)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A streaming read of `schema`, which the user may have given. Raises `EngineError`."""
+        if self._reads_archive:
+            raise EngineError("an archive is read with `spark.read`: a stream needs an output folder")
+        if find_spec("pyspark.sql.streaming.datasource") is None:
+            raise EngineError(
+                f"streams of the binlog source need PySpark 4.2 or newer, not {pyspark.__version__}: upgrade "
+                "it, or read batches of commits with `startingCommit` and `endingCommit`"
+            )
         options = self._parsed()
         if options.current_columns:
             raise EngineError("a stream cannot have the option `currentColumns`: its schema never changes")
@@ -52,11 +84,11 @@ class BinlogSource(DataSource):
 
         return BinlogStreamReader(options, arrow_schema(schema))
 
+    @property
+    def _reads_archive(self) -> bool:
+        return any(name.lower() == ARCHIVE for name in self.options)
+
     def _parsed(self) -> Options:
-        if find_spec("pyspark.sql.streaming.datasource") is None:
-            raise EngineError(
-                f"the binlog source needs PySpark 4.2 or newer, not {pyspark.__version__}: upgrade it"
-            )
         return Options.parse(self.options)
 
 

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from engine.errors import EngineError
+from engine.output.consumers import note_progress
 from engine.spark.options import Options
 from engine.spark.selection import Selection
 from engine.spark.tasks import ReadTask, plan_tasks, read_task
@@ -40,6 +41,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._selection = Selection(options)
         self._target: int | None = None
         self._quiet = range(0)
+        self._noted: int | None = None
 
     def initialOffset(self) -> Offset:
         """The start offset of a query without a checkpoint."""
@@ -68,6 +70,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         begin = start["commit"]
         last = self._available(begin)
+        self._note_read(begin)
         end = self._quiet[-1] if begin in self._quiet else begin
         taken_files = taken_bytes = 0
         for commit, files in self._selection.files(end + 1, last):
@@ -80,6 +83,10 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return {"commit": end}
         self._quiet = range(begin, end + 1)
         return {"commit": end if end - begin >= QUIET_COMMITS else begin}
+
+    def commit(self, end: Offset) -> None:
+        """The micro-batch that ends there is in Spark's log as done."""
+        self._note_read(end["commit"])
 
     def partitions(self, start: Offset, end: Offset) -> list[ReadTask]:
         """The tasks of a micro-batch; after a failure Spark passes the same offsets again, from its log."""
@@ -101,6 +108,13 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "so it is not the same output: start the query with a new checkpoint"
             )
         return latest if self._target is None else max(begin, min(latest, self._target))
+
+    def _note_read(self, commit: int) -> None:
+        """As a registered consumer: the commits after this one are not removed."""
+        name = self._options.consumer
+        if name is not None and commit != self._noted:
+            note_progress(self._options.path, name, commit)
+            self._noted = commit
 
     def _allows(self, limit: ReadLimit, files: int, size: int) -> bool:
         if isinstance(limit, ReadAllAvailable):

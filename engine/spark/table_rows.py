@@ -8,7 +8,7 @@ default. So only rows of files, never the schema versions, have to agree in anyt
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,12 +18,13 @@ import pyarrow as pa
 from engine.errors import EngineError
 from engine.output.change_schema import METADATA_FIELDS, own_name
 from engine.output.column_types import plain_type
-from engine.output.commit_log import CommitLog, DataFile
-from engine.output.reader import open_data_file
-from engine.output.schema_history import schema_history
-from engine.output.table_names import find_table
+from engine.output.commit import joined
+from engine.output.commit_log import DataFile
+from engine.output.data_files import DataFiles, FileRows
+from engine.schema.changes import TableName
 from engine.spark.definition_types import arrow_type, value_of
 from engine.spark.eras import Era, TableEras, described, table_eras
+from engine.spark.log_view import LogView
 from engine.spark.schema import query_schema
 from engine.spark.tasks import View
 
@@ -39,19 +40,24 @@ class _Part:
 
 
 class TableRows:
-    """The change rows up to the commit `last` that the rows of a table at that commit come from.
+    """The change rows that the rows of a table come from, at the last commit of a view of the log.
 
-    Raises `EngineError` if there is no such table at `last`, or its definition is not certain.
+    With `after` only those with a larger `_seq`. Raises `EngineError` if there is no such table at that
+    commit, or its definition is not certain.
     """
 
-    def __init__(self, log: CommitLog, table: str, last: int) -> None:
-        self._log = log
-        self._last = last
-        self.name = find_table(log, last, table)
-        history = schema_history(
-            log.out, self.name.database, self.name.table, last_commit=last, follow_renames=True
-        )
-        self.eras: TableEras = table_eras(self.name, history, log.read(last).last_seq)
+    def __init__(self, view: LogView, name: TableName, after: int = 0) -> None:
+        self._view = view
+        self.after = after
+        self.name = name
+        self.eras: TableEras = table_eras(name, view.history(name), view.last_seq)
+
+    @classmethod
+    def since_emptied(cls, view: LogView, name: TableName, after: int = 0) -> TableRows:
+        """The rows after that `_seq`, but only those since the table was created or last emptied."""
+        rows = cls(view, name, after)
+        start = rows.eras.start
+        return cls(view, name, start.seq) if start is not None and start.seq > after else rows
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -66,7 +72,7 @@ class TableRows:
 
     def schema(self, columns: Sequence[str] | None) -> pa.Schema:
         """The schema of the rows, or of `columns`. Raises `EngineError` like `files`."""
-        fields = list(map(pa.field, self.names, self._types))
+        fields = list(map(pa.field, self.names, self.types))
         own = pa.schema([*fields, *METADATA_FIELDS])
         return query_schema({(self.name.database, self.name.table, 1): own}, columns)
 
@@ -75,59 +81,66 @@ class TableRows:
 
         Raises `EngineError` for rows of which it is not known which columns they have.
         """
-        files: dict[str, DataFile] = {}
-        views: dict[str, tuple[View, ...]] = {}
-        for part in self._parts:
-            if part.commit >= first:
-                path = part.file.path
-                files[path] = part.file
-                views[path] = (*views.get(path, ()), self._view(part.era))
-        return list(files.values()), views
+        parts = [part for part in self._parts if part.commit >= first]
+        # An entry is in several parts if it has rows of several eras.
+        files = dict.fromkeys(part.file for part in parts)
+        eras: dict[str, dict[Era, None]] = {}
+        for part in parts:
+            eras.setdefault(part.file.path, {})[part.era] = None
+        views = {path: tuple(map(self._view_of, found)) for path, found in eras.items()}
+        return joined(files), views
 
     def check_complete(self, *, allow_rewritten: bool) -> None:
         """Raise `EngineError` if these rows do not lead to the table's rows.
 
         With `allow_rewritten`, statements that changed rows without row events are accepted.
         """
-        start, oldest = self.eras.start, self._log.oldest_version()
-        if oldest and (start is None or start.commit < oldest):
-            first_name = self.eras.eras[0].table if self.eras.eras else self.name
-            removed = self._log.summary_at(oldest - 1).totals
-            if (first_name.database, first_name.table) in removed:
-                raise EngineError(
-                    f"the first change rows of {self.name} were removed from {self._log.out} with the "
-                    f"commits before {oldest}, so the others do not lead to its rows: take a snapshot of the "
-                    "table"
-                )
-        if self.eras.rewritten and not allow_rewritten:
+        view = self._view
+        first_name = self.eras.eras[0].table if self.eras.eras else self.name
+        if self.after + 1 < view.first_seq() and view.had_rows(first_name, view.oldest):
             raise EngineError(
-                f"rows of {self.name} were changed without row events by "
-                f"{described(self.eras.rewritten[-1])}, so its change rows do not lead to its rows: take a "
-                "snapshot of the table, or accept the difference with allow_rewritten=True"
+                f"change rows of {self.name} after `_seq` {self.after} were removed from {view.out} with the "
+                f"commits before {view.oldest}, so the others do not lead to its rows: take a snapshot of "
+                "the table"
+            )
+        rewritten = [entry for entry in self.eras.rewritten if entry.seq >= self.after]
+        if rewritten and not allow_rewritten:
+            raise EngineError(
+                f"rows of {self.name} were changed without row events by {described(rewritten[-1])}, so its "
+                "change rows do not lead to its rows: take a snapshot of the table, or accept the difference "
+                "with allow_rewritten"
+            )
+        if view.is_mariadb() and any(column.ends_period for column in self.eras.definition.columns):
+            raise EngineError(
+                f"{self.name} has system versioning, so its change rows contain rows of its history, too: "
+                "use `replay` with the end of the period as a part of the key (docs/schema.md)"
             )
 
     @cached_property
     def _parts(self) -> list[_Part]:
         """All rows, in order, by file and era. Raises `EngineError`."""
-        schemas = self._log.schemas_at(self._last)
         parts = []
         for commit, file in self._files():
-            schema = schemas[file.database, file.table, file.schema_version]
-            for era in self.eras.eras:
+            schema = self._view.schema((file.database, file.table, file.schema_version))
+            for era in self._eras_after:
                 if _may_have_rows(file, era):
                     part = _Part(commit, file, era, schema)
                     self._check(part)
                     parts.append(part)
         return parts
 
+    @property
+    def _eras_after(self) -> list[Era]:
+        """The eras, without the rows up to `after`."""
+        later = (era for era in self.eras.eras if era.until > self.after)
+        return [replace(era, after=max(era.after, self.after)) for era in later]
+
     def _files(self) -> Iterator[tuple[int, DataFile]]:
         """The files of the table, under any of its names, since its start, with their commits."""
-        names = {(era.table.database, era.table.table) for era in self.eras.eras}
-        start, oldest = self.eras.start, self._log.oldest_version()
-        for commit in self._log.range(oldest if start is None else max(start.commit, oldest), self._last):
-            for file in commit.files:
-                if (file.database, file.table) in names:
-                    yield commit.version, file
+        names = {era.table for era in self._eras_after}
+        start, oldest = self.eras.start, self._view.oldest
+        first = self._view.commit_after(self.after) if self.after else oldest
+        return self._view.files(names, first if start is None else max(start.commit, first))
 
     def _check(self, part: _Part) -> None:
         """Raise `EngineError` if the rows lack a column, or its name is not known."""
@@ -151,39 +164,43 @@ class TableRows:
         file, era = part.file, part.era
         if era.after < file.first_seq <= era.until or era.after < file.last_seq <= era.until:
             return True
-        with open_data_file(self._log.out / file.path) as reader:
-            for index in range(reader.num_record_batches):
-                numbers = reader.get_batch(index).column("_seq").to_numpy()
-                if bool(np.any((numbers > era.after) & (numbers <= era.until))):
-                    return True
+        for batch in DataFiles(self._view.out).batches(FileRows.of(file)):
+            numbers = batch.column("_seq").to_numpy()
+            if bool(np.any((numbers > era.after) & (numbers <= era.until))):
+                return True
         return False
 
     @cached_property
-    def _types(self) -> list[pa.DataType]:
-        """The newest type of each column in the output; of the definition if no row has the column."""
+    def known_types(self) -> list[pa.DataType | None]:
+        """The newest type of each column in these rows; None if no row has the column."""
         types: list[pa.DataType | None] = [None] * len(self.names)
         for part in reversed(self._parts):
             for index, name in enumerate(part.era.names or ()):
                 if types[index] is None and name is not None:
                     position = part.schema.get_field_index(own_name(name))
                     types[index] = plain_type(part.schema.field(position).type) if position >= 0 else None
-        columns = self.eras.definition.columns
-        return [known or arrow_type(column) for known, column in zip(types, columns, strict=True)]
+        return types
 
     @cached_property
-    def _filled(self) -> list[Any]:
+    def types(self) -> list[pa.DataType]:
+        """The newest type of each column in these rows; of the definition if no row has the column."""
+        columns = self.eras.definition.columns
+        return [known or arrow_type(column) for known, column in zip(self.known_types, columns, strict=True)]
+
+    @cached_property
+    def filled(self) -> list[Any]:
         """The value of each column in rows from before it was added."""
         return [
             None if text is None else value_of(text, column, data_type)
             for text, column, data_type in zip(
-                self.eras.filled, self.eras.definition.columns, self._types, strict=True
+                self.eras.filled, self.eras.definition.columns, self.types, strict=True
             )
         ]
 
-    def _view(self, era: Era) -> View:
+    def _view_of(self, era: Era) -> View:
         names: dict[str, str] = {}
         constants: dict[str, Any] = {}
-        for own, filled, name in zip(self.names, self._filled, era.names or (), strict=False):
+        for own, filled, name in zip(self.names, self.filled, era.names or (), strict=False):
             if name is None:
                 constants[own] = filled
             else:

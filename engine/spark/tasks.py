@@ -1,8 +1,8 @@
 """Plans and runs Spark tasks: the parts of files that each task reads.
 
 Files stay in commit order and are divided into runs of about equal size, one run per task; a larger file is
-split between its record batches. A task maps the files into memory and passes record batches to Spark without
-processing rows in Python.
+split between its record batches, and several commits' rows of one file are read together. A task maps the
+files into memory and passes record batches to Spark without processing rows in Python.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,10 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
 from engine.output.change_schema import METADATA_NAMES
+from engine.output.commit import joined
 from engine.output.commit_log import DataFile
-from engine.output.reader import decode_batch, open_data_file
+from engine.output.data_files import DataFiles, FileRows
+from engine.output.reader import decode_batch
 
 LEAST_TASK_BYTES = 4 << 20
 """The smallest task in bytes, unless `minPartitions` requires smaller ones."""
@@ -48,22 +49,19 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """Record batches `first_batch` to `end_batch` (exclusive) of one file; None means to the end."""
+    """Rows of one file."""
 
-    path: Path
-    database: str
-    table: str
-    first_batch: int = 0
-    end_batch: int | None = None
+    rows: FileRows
     views: tuple[View, ...] = ()
-    """Empty to read all rows as they are in the file."""
+    """Empty to read all these rows as they are in the file."""
 
 
 class ReadTask(InputPartition):
-    """The file slices that one Spark task reads, in order."""
+    """The file slices of the output folder `out` that one Spark task reads, in order."""
 
-    def __init__(self, slices: Sequence[FileSlice]) -> None:
+    def __init__(self, slices: Sequence[FileSlice], out: Path = Path()) -> None:
         self.slices = tuple(slices)
+        self.out = out
 
 
 def plan_tasks(
@@ -86,25 +84,29 @@ def plan_tasks(
     task_bytes = min(MOST_TASK_BYTES, task_bytes)
     runs: dict[int, list[FileSlice]] = {}
     position = 0
-    for file in files:
-        whole = FileSlice(out / file.path, file.database, file.table, views=(views or {}).get(file.path, ()))
-        for run, part in _cut(whole, file.bytes, position, task_bytes):
-            runs.setdefault(run, []).append(part)
+    data_files = DataFiles(out)
+    for file in joined(files):
+        file_views = (views or {}).get(file.path, ())
+        for run, rows in _cut(data_files, file, position, task_bytes):
+            runs.setdefault(run, []).append(FileSlice(rows, file_views))
         position += file.bytes
-    return [ReadTask(run) for run in runs.values()]
+    return [ReadTask(run, out) for run in runs.values()]
 
 
-def _cut(whole: FileSlice, size: int, position: int, task_bytes: int) -> Iterator[tuple[int, FileSlice]]:
+def _cut(
+    data_files: DataFiles, file: DataFile, position: int, task_bytes: int
+) -> Iterator[tuple[int, FileRows]]:
     """The file, or its parts, with their run's number; `position`: the total size of the files before."""
-    if size <= task_bytes:
-        yield (position + size // 2) // task_bytes, whole
+    rows = FileRows.of(file)
+    if file.bytes <= task_bytes:
+        yield (position + file.bytes // 2) // task_bytes, rows
         return
-    with open_data_file(whole.path) as opened:
-        count = opened.num_record_batches
-    runs = (int((position + size * (index + 0.5) / count) / task_bytes) for index in range(count))
-    for run, indexes in groupby(enumerate(runs), key=itemgetter(1)):
-        batches = [index for index, _ in indexes]
-        yield run, replace(whole, first_batch=batches[0], end_batch=batches[-1] + 1)
+    parts = data_files.by_batch(rows)
+    step = file.bytes / len(parts)
+    runs = (int((position + step * (index + 0.5)) / task_bytes) for index in range(len(parts)))
+    for (run, _), grouped in groupby(zip(runs, parts, strict=True), key=lambda part: (part[0], part[1].path)):
+        batches = [part for _, part in grouped]
+        yield run, replace(batches[0], last_seq=batches[-1].last_seq)
 
 
 def read_task(task: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -112,18 +114,16 @@ def read_task(task: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
     Raises `ReaderError` if a file is missing or a value does not fit the schema.
     """
+    data_files = DataFiles(task.out)
     for part in task.slices:
-        origin = {"_database": part.database, "_table": part.table}
-        with open_data_file(part.path) as file:
-            end = file.num_record_batches if part.end_batch is None else part.end_batch
-            for index in range(part.first_batch, end):
-                batch = file.get_batch(index)
-                if not part.views:
-                    yield from _in_pieces(decode_batch(batch, schema, origin))
-                for view in part.views:
-                    rows = _viewed(batch, view)
-                    if rows.num_rows:
-                        yield from _in_pieces(decode_batch(rows, schema, {**origin, **view.constants}))
+        origin = {"_database": part.rows.database, "_table": part.rows.table}
+        for batch in data_files.batches(part.rows):
+            if not part.views:
+                yield from in_pieces(decode_batch(batch, schema, origin))
+            for view in part.views:
+                rows = _viewed(batch, view)
+                if rows.num_rows:
+                    yield from in_pieces(decode_batch(rows, schema, {**origin, **view.constants}))
 
 
 def _viewed(batch: pa.RecordBatch, view: View) -> pa.RecordBatch:
@@ -157,7 +157,8 @@ def _renamed_lists(lists: pa.Array, names: Mapping[str, str]) -> pa.Array:
     return pa.array(result, values.type)
 
 
-def _in_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def in_pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of the size that Spark is given."""
     rows = min(_ROWS_AT_ONCE, max(1, batch.num_rows * _BYTES_AT_ONCE // max(1, batch.nbytes)))
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)

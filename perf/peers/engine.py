@@ -20,7 +20,12 @@ from perf.workload import DATABASE
 
 REPOSITORY = Path(__file__).parents[2]
 """The source tree that contains the harness, which is the one that is measured."""
-_COMMAND = Path(sys.executable).with_name("binlog-engine")
+COMMAND = Path(sys.executable).with_name("binlog-engine")
+ENVIRONMENT = {
+    "PYTHONPATH": str(REPOSITORY),
+    # An installed engine comes with bytecode; here the first run writes it.
+    "PYTHONDONTWRITEBYTECODE": "",
+}
 
 
 class Engine(Peer[ServedBinlog]):
@@ -30,13 +35,12 @@ class Engine(Peer[ServedBinlog]):
     remark = "decoded, committed, fsync included"
 
     def __init__(self, work: Path, workers: int = 0, *, watch_memory: bool = False) -> None:
-        self._work = work
         self._workers = workers
         self._watch_memory = watch_memory
-        self._kept: list[tempfile.TemporaryDirectory[str]] = []
+        self._folders = OutputFolders(work)
 
     def prepare(self) -> None:
-        if not _COMMAND.exists():
+        if not COMMAND.exists():
             raise PeerError("the engine is not installed in this Python environment: run make venv")
 
     def warm_up(self, subject: ServedBinlog) -> None:
@@ -45,16 +49,11 @@ class Engine(Peer[ServedBinlog]):
 
     def measure(self, subject: ServedBinlog) -> Measurement:
         memory = MemoryWatch()
-        with self._folder() as folder:
+        with self._folders.new() as folder:
             report = folder / "report.json"
             finished = run_command(
                 engine_command(subject, folder / "out", self._workers, report),
-                environment={
-                    "MYSQL_PWD": subject.server.password,
-                    "PYTHONPATH": str(REPOSITORY),
-                    # An installed engine comes with bytecode; here the first run writes it.
-                    "PYTHONDONTWRITEBYTECODE": "",
-                },
+                environment={**ENVIRONMENT, "MYSQL_PWD": subject.server.password},
                 look=memory.look if self._watch_memory else lambda pid: None,
             )
             outcome = json.loads(report.read_text())
@@ -68,17 +67,23 @@ class Engine(Peer[ServedBinlog]):
         return Measurement(
             seconds,
             finished.seconds - seconds,
-            _usages(outcome["processes"]),
+            usages(outcome["processes"]),
             memory.values() if self._watch_memory else {},
         )
 
     def clean_up(self) -> None:
-        for folder in self._kept:
-            folder.cleanup()
-        self._kept.clear()
+        self._folders.clean_up()
+
+
+class OutputFolders:
+    """New folders for the files of runs, below `work`."""
+
+    def __init__(self, work: Path) -> None:
+        self._work = work
+        self._kept: list[tempfile.TemporaryDirectory[str]] = []
 
     @contextmanager
-    def _folder(self) -> Iterator[Path]:
+    def new(self) -> Iterator[Path]:
         """A new folder, whose files are truncated afterwards and deleted only by `clean_up`.
 
         Some file systems create files slowly right after others were deleted, and a user does not delete the
@@ -92,12 +97,18 @@ class Engine(Peer[ServedBinlog]):
             if file.is_file():
                 os.truncate(file, 0)
 
+    def clean_up(self) -> None:
+        """Delete all of them."""
+        for folder in self._kept:
+            folder.cleanup()
+        self._kept.clear()
+
 
 def engine_command(subject: ServedBinlog, out: Path, workers: int, report: Path) -> list[str | Path]:
     """The command that reads the whole binlog into `out`."""
     server = subject.server
     return [
-        _COMMAND,
+        COMMAND,
         "run",
         *("--host", server.host, "--port", str(server.port), "--user", server.user),
         *("--tls", "required" if subject.tls else "disabled"),
@@ -106,7 +117,8 @@ def engine_command(subject: ServedBinlog, out: Path, workers: int, report: Path)
     ]
 
 
-def _usages(processes: Mapping[str, Mapping[str, Any]]) -> dict[str, Usage]:
+def usages(processes: Mapping[str, Mapping[str, Any]]) -> dict[str, Usage]:
+    """The `processes` of a run's report."""
     return {
         name: Usage(
             (usage["cpu_milliseconds"] - usage["system_milliseconds"]) / 1000,

@@ -2,13 +2,19 @@
 
 - bytes: `binlog_builder` (events and files), `made_events` and `event_bodies` (bodies), `every_event`,
   `historic_events`, `event_dump`, `partial_updates`, `transaction_pictures`, `binary_json`,
-  `json_differences`, `compressed_columns`, `charset_characters`
+  `binary_rows` (results of prepared statements), `json_differences`, `compressed_columns`,
+  `charset_characters`
 - the engine's steps in this process: `batches`, `decoded_parts`, `column_cells`, `skipped_events`, `results`,
-  `output`
-- the engine as a command: `engine_run`, `committed`, `proxy` and `bit_flips` (faults on the way),
-  `power_cut`, `restricted`, `spark_session`
+  `output`, `logged_table`
+- the engine as a command: `engine_run`, `short_segments`, `stream` (a query of it), `committed`,
+  `proxy` and `bit_flips` (faults on the way),
+  `power_cut`, `restricted`, `spark_session`, `lakehouse`
 - real servers: `secured`, `certificates`, `replication`; workloads on them: `load`, `mixed_workload`,
-  `mixed_columns`, `column_cases`, `generated_values`, `event_workload`, `rare_workload`, `written_events`
-- oracles: `mysqlbinlog`, `binlog_listing`, `printed_values`, `shown_rows`, `same_rows`
-- tools: `coverage` (writes docs/coverage.md), `make_samples`, `second_try` (a plugin of pytest)
+  `mixed_columns`, `column_cases`, `selected_rows`, `generated_values`,
+  `event_workload`, `rare_workload`, `written_events`, `sql_scripts`
+- oracles: `mysqlbinlog`, `binlog_listing`, `printed_values`, `shown_rows`, `same_rows`, `kept_rows`,
+  `kept_types`
+- monitoring: `figures`; time: `clock`
+- tools: `coverage` (writes docs/coverage.md), `make_samples`, `demo_lakehouse`,
+  `second_try` (a plugin of pytest)
 """

@@ -25,7 +25,8 @@ def assert_sound(out: Path) -> None:
     log = CommitLog(out)
     commits = list(log.range(0, log.latest_version()))
     files = [file for commit in commits for file in commit.files]
-    on_disk = {str(path.relative_to(out)) for path in out.glob("*/*") if path.parent.name != "_log"}
+    others = ("_log", "_compaction", "_consumers")
+    on_disk = {str(path.relative_to(out)) for path in out.glob("*/*") if path.parent.name not in others}
     assert on_disk == {file.path for file in files}
     assert not list(out.rglob("*.tmp"))
     last_seq = 0

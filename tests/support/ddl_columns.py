@@ -67,7 +67,7 @@ class Columns(Phrases):
             attributes.append(["ON UPDATE CURRENT_TIMESTAMP", *self._fraction(chosen)])
         if may_be_first_key and rng.random() < 0.04:
             attributes.append(rng.choice((["PRIMARY KEY"], ["KEY"])))
-        elif rng.random() < 0.04:
+        elif chosen.family != "geometry" and rng.random() < 0.04:
             attributes.append(rng.choice((["UNIQUE"], ["UNIQUE KEY"])))
         return [*chosen.words, *self._shuffled(attributes), *self._constraint()]
 

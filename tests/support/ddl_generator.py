@@ -363,7 +363,7 @@ class Generator(Phrases):
         _create_index: 4,
         _drop_index: 3,
         _exchange: 1,
-        _temporary: 1,
+        _temporary: 0.1,
         _alter_database: 1,
         _drop_database: 0.3,
         _other: 4,

@@ -25,14 +25,14 @@ def new_session(rng: Random, dialect: Dialect, columns: Columns, database: str) 
         f"SET sql_mode = '{mode}'",
         f"SET character_set_server = {columns.charset()}",
         "SET foreign_key_checks = 0",
-        f"SET binlog_format = {rng.choice(('ROW', 'ROW', 'ROW', 'ROW', 'ROW', 'ROW', 'MIXED', 'STATEMENT'))}",
+        f"SET binlog_format = {rng.choice(('ROW',) * 38 + ('MIXED', 'STATEMENT'))}",
     ]
     if rng.random() < 0.3:
         settings.append(f"SET collation_server = {columns.collation()}")
     if dialect.mariadb or dialect.mysql_since(8):
         settings.append(f"SET explicit_defaults_for_timestamp = {rng.randrange(2)}")
     if dialect.mysql_since(8):
-        settings.append(f"SET sql_generate_invisible_primary_key = {rng.choice(('ON', 'OFF', 'OFF'))}")
+        settings.append(f"SET sql_generate_invisible_primary_key = {rng.choice(('ON',) + ('OFF',) * 7)}")
         collation = rng.choice(("utf8mb4_general_ci", "utf8mb4_0900_ai_ci"))
         settings.append(f"SET default_collation_for_utf8mb4 = {collation}")
     if dialect.mariadb_since(10, 3):

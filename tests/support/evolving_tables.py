@@ -73,7 +73,8 @@ class EvolvingTables:
 
     def _write(self, table: str) -> None:
         keys = self._keys(table)
-        kind = self._random.choice(("insert", "insert", "update", "delete")) if keys else "insert"
+        kinds = ("insert", "insert", "update", "delete", "move")
+        kind = self._random.choice(kinds) if keys else "insert"
         if kind == "insert":
             key = max(keys, default=0) + 1
             names = [name for name in self._columns[table] if self._random.random() < 0.9]
@@ -89,6 +90,11 @@ class EvolvingTables:
         if kind == "delete":
             self._cursor.execute(f"DELETE FROM `{table}` WHERE id = {key}")
             self._note(table, "delete", before)
+        elif kind == "move":
+            other = max(keys) + 1
+            self._cursor.execute(f"UPDATE `{table}` SET id = {other} WHERE id = {key}")
+            self._note(table, "update_preimage", before)
+            self._note(table, "update_postimage", self._row(table, other))
         elif self._columns[table]:
             name = self._random.choice(self._columns[table])
             changed = self._cursor.execute(

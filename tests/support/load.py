@@ -10,7 +10,7 @@ import contextlib
 import random
 import threading
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pymysql
 
@@ -112,19 +112,29 @@ def selected(server: Server, database: str) -> Rows:
     return {row[0]: row[1:] for row in rows}
 
 
+class Replay:
+    """The rows that changes lead to. Fails where a change does not fit what came before it."""
+
+    def __init__(self) -> None:
+        self.rows: Rows = {}
+        self._last_seq = 0
+
+    def apply(self, changes: list[dict[str, Any]]) -> None:
+        """Take the changes that come next, in order."""
+        for change in changes:
+            account, values = change["id"], (change["balance"], change["owner"])
+            assert change["_seq"] > self._last_seq
+            self._last_seq = change["_seq"]
+            if change["_change_type"] in ("delete", "update_preimage"):
+                assert self.rows.pop(account) == values, f"the row that {change} is about is another"
+            else:
+                assert account not in self.rows, f"{change} comes though the row is there"
+                self.rows[account] = values
+
+
 def replayed(out: Path, database: str) -> Rows:
-    """What the change rows lead to. Fails where a change does not fit what came before it."""
-    rows: Rows = {}
-    last_seq = 0
-    if (database, TABLE) not in Changes(out).tables():
-        return rows
-    for change in Changes(out).read(database, TABLE).to_pylist():
-        account, values = change["id"], (change["balance"], change["owner"])
-        assert change["_seq"] > last_seq
-        last_seq = change["_seq"]
-        if change["_change_type"] in ("delete", "update_preimage"):
-            assert rows.pop(account) == values, f"the row that {change} is about is another"
-        else:
-            assert account not in rows, f"{change} comes though the row is there"
-            rows[account] = values
-    return rows
+    """What the change rows of an output lead to."""
+    replay = Replay()
+    if (database, TABLE) in Changes(out).tables():
+        replay.apply(Changes(out).read(database, TABLE).to_pylist())
+    return replay.rows

@@ -14,6 +14,7 @@ from engine.output.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS
 from engine.output.commit_log import Commit, CommitLog, DataFile, SchemaVersion
 from engine.output.files import table_folder
 from engine.output.schema_state import LoggedChange
+from engine.output.snapshot_progress import NO_CHANGE
 from engine.schema.changes import SchemaChange
 
 GTID_SOURCE = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -52,6 +53,8 @@ class Output:
         self.path = path
         self.log = CommitLog(path)
         self.seq = 0
+        self.snapshots = NO_CHANGE
+        """What is new of snapshots with the next commit."""
         self._schema_changes: list[LoggedChange] = []
         self._versions: dict[tuple[str, str], list[pa.Schema]] = {("", ""): [EVENT_FEED_SCHEMA]}
         self._unlogged: list[SchemaVersion] = [_schema_version("", "", 1, EVENT_FEED_SCHEMA)]
@@ -70,7 +73,12 @@ class Output:
         """With the next commit; it takes effect after `seq`, by default after the rows so far."""
         self._schema_changes.append(LoggedChange(self.seq if seq is None else seq, change))
 
-    def commit(self, changes: Mapping[str, Sequence[Change]], batch_rows: int = 1 << 20) -> int:
+    def commit(
+        self,
+        changes: Mapping[str, Sequence[Change]],
+        batch_rows: int = 1 << 20,
+        counters: Mapping[str, int] | None = None,
+    ) -> int:
         """Commit one file per table; returns the commit's number."""
         files = []
         number = self.log.latest_version() + 1
@@ -82,9 +90,9 @@ class Output:
                 for start in range(0, len(rows), batch_rows)
             ]
             files.append(self._write(database, table, f"{number:020d}-{index}.arrow", batches, number))
-        return self.commit_files(files)
+        return self.commit_files(files, counters)
 
-    def commit_files(self, files: Sequence[DataFile]) -> int:
+    def commit_files(self, files: Sequence[DataFile], counters: Mapping[str, int] | None = None) -> int:
         """Commit files that are in place already."""
         number = self.log.latest_version() + 1
         self.log.append(
@@ -96,12 +104,14 @@ class Output:
                 position=SourcePosition("binlog.000001", 4, None, "", "mysql"),
                 last_seq=self.seq,
                 source_timestamp=FIRST_COMMIT_US // SECOND_US,
-                counters={},
+                counters=dict(counters or {}),
                 schema_changes=tuple(self._schema_changes),
+                snapshots=self.snapshots,
             )
         )
         self._unlogged = []
         self._schema_changes = []
+        self.snapshots = NO_CHANGE
         return number
 
     def _batch(self, schema: pa.Schema, rows: Sequence[Change], number: int) -> pa.RecordBatch:
@@ -118,7 +128,7 @@ class Output:
         }
         return pa.RecordBatch.from_arrays(
             [
-                _encoded(shared.get(field.name) or [row.values.get(field.name) for row in rows], field.type)
+                encoded(shared.get(field.name) or [row.values.get(field.name) for row in rows], field.type)
                 for field in schema
             ],
             schema=schema,
@@ -152,7 +162,7 @@ def _schema_version(database: str, table: str, version: int, schema: pa.Schema) 
     return SchemaVersion(database, table, version, schema.serialize().to_pybytes())
 
 
-def _encoded(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
+def encoded(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
     """Values as an array of the type; run-end encoded with a run per change of value."""
     if not pa.types.is_run_end_encoded(data_type):
         if pa.types.is_dictionary(data_type):

@@ -121,16 +121,23 @@ class ObservedFolder:
         self._add(path, is_folder=True)
 
     def _rename(self, path: Path, call: Callable[[], None], to: Path, *_: Any) -> None:
+        replaced = self._names.get(self._name(Path(to)))
+        if replaced is not None:
+            replaced.content()
         call()
+        if replaced is not None:
+            replaced.path = None
         node = self._names.pop(self._name(path))
         node.path = Path(to)
         self._names[self._name(node.path)] = node
         self._change(path.parent, path, node.path, node)
 
     def _unlink(self, path: Path, call: Callable[[], None], *_: Any) -> None:
-        node = self._names[self._name(path)]
-        node.content()
+        node = self._names.get(self._name(path))
+        if node is not None:
+            node.content()
         call()
+        assert node is not None
         del self._names[self._name(path)]
         node.path = None
         self._change(path.parent, path, None, node)

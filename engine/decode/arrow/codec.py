@@ -28,6 +28,8 @@ class Options:
 
     temporal_text: bool = False
     """Temporal values as MySQL's text instead of Arrow types, which preserves invalid dates."""
+    json_text: bool = False
+    """MySQL's JSON documents are text, as result sets contain them, and not in binary form."""
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ from engine.kernels.memory import address_of, big_endian, store_word
 from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 _GROUP_DIGITS = 9
-_GROUP_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+GROUP_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 """Bytes that a group of 0 to 9 digits takes."""
 
 _GROUPS = types.Array(types.int64, 1, "C", readonly=True)
@@ -245,7 +245,7 @@ class DecimalCodec:
 
 
 def _as_word(groups: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    sizes = [_GROUP_BYTES[digits] for digits in groups]
+    sizes = [GROUP_BYTES[digits] for digits in groups]
     if sum(sizes) > _WORD_BYTES or len(groups) > _WORD_GROUPS or sum(groups) > _WORD_DIGITS:
         return None
     missing = _WORD_GROUPS - len(groups)
@@ -273,7 +273,7 @@ def decimal_codec(column: Column, options: Options) -> Codec:
         raise EngineError(f"column {column.name} is an impossible DECIMAL({precision},{scale}) in the binlog")
     groups, integers = digit_groups(precision, scale)
     digits = np.array(groups, np.int64)
-    sizes = np.array([_GROUP_BYTES[count] for count in groups], np.int64)
+    sizes = np.array([GROUP_BYTES[count] for count in groups], np.int64)
     folds = np.array(_folds(groups), np.int64)
     arrow_type = pa.decimal128(precision, scale) if precision <= 38 else pa.string()
     return DecimalCodec(

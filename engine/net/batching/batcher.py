@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from engine.binlog import event_types as types
+from engine.binlog.event_roles import EVENT_ROLES, MANAGEMENT
 from engine.binlog.files import MAGIC_LENGTH
 from engine.binlog.fingerprint import fingerprint
 from engine.binlog.format_description import verify_checksum
@@ -33,6 +34,7 @@ from engine.net.batching.table_describer import DescribeTable, DescribeTables, T
 from engine.net.batching.table_tracker import TableTracker
 from engine.pipeline.messages import Corruption
 from engine.pipeline.shared_slots import SlotPool, Slots
+from engine.schema.changes import SchemaChange
 
 BATCH_BYTES = 2 << 20
 """The usual capacity of a batch; larger for a larger event, and for many tables."""
@@ -84,6 +86,7 @@ class Batcher:
         schema: SchemaFollower | None = None,
     ) -> None:
         self._left_unfinished = left_unfinished
+        self._schema = schema
         self._marker = -1 if marker is None else marker
         self._ended = False
         self._state = StreamState(position, opens_payloads=opens_compressed)
@@ -100,11 +103,11 @@ class Batcher:
             gtid_set=gtid_set,
             batch_bytes=batch_bytes,
             drops=self._filter.drops,
-            take_changes=tuple if schema is None else schema.take_changes,
+            take_changes=self._take_changes,
         )
         describer = TableDescriber(self._filter, catalog, describe_ahead)
         shared = self._cutter, self._buffer, self._state, self._format
-        self._statements = StatementTracker(schema, self._filter, self._book, *shared)
+        self._statements = StatementTracker(schema, self._book, *shared)
         self._tables = TableTracker(self._book, describer, self._statements, *shared)
         self._skipper = CorruptEventSkipper(skips, self._statements, *shared, is_file=marker is None)
 
@@ -196,6 +199,12 @@ class Batcher:
         if self._buffer.is_full:
             yield from self._cutter.make_room()
 
+    def settle(self) -> None:
+        """The source has nothing more now: what came last between two transactions can be flushed."""
+        last = self._buffer.last_type()
+        if last is not None and EVENT_ROLES[last] == MANAGEMENT and not self.inside_transaction:
+            self._state.mark_boundary()
+
     def flush(self) -> Iterator[OutgoingBatch]:
         """The finished transactions, without waiting for a full buffer."""
         return self._cutter.finished()
@@ -228,6 +237,10 @@ class Batcher:
                 yield self._cutter.start()
         yield from self.flush()
         yield self._cutter.last(error)
+
+    def _take_changes(self) -> tuple[SchemaChange, ...]:
+        """The schema changes for the next batch."""
+        return () if self._schema is None else tuple(map(self._filter.of_wanted, self._schema.take_changes()))
 
     def _index_events(self) -> int:
         return receive_kernel.index_events(

@@ -7,6 +7,8 @@ its bytes are compacted.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,7 @@ from engine.binlog.event_index import LEFT_OUT
 from engine.config.decode_options import DecodeOptions
 from engine.kernels.kernel import Bytes, Int64s, kernel, read_u32
 from engine.kernels.memory import address_of, copy
+from engine.schema.changes import SchemaChange, TableName
 
 KEEP, DROP, DROP_UNWANTED = range(3)
 """What to do with the events of a type. DROP_UNWANTED: drop those whose table is not wanted."""
@@ -59,6 +62,27 @@ class EventFilter:
     def wants(self, database: str, table: str) -> bool:
         """Whether the table is wanted."""
         return self._tables.wants(database, table)
+
+    def of_wanted(self, change: SchemaChange) -> SchemaChange:
+        """The change with the rows of wanted tables only; all definitions stay, since tables are renamed."""
+        emptied = (name for name in change.emptied if not name.table or self._is_wanted(name))
+        rewritten = {name for name in change.rewritten if self._is_wanted(name)}
+        tables = []
+        for table in change.tables:
+            is_wanted = self._is_wanted(table.name)
+            tables.append(replace(table, outside=not is_wanted))
+            if is_wanted and table.renamed_from is not None and not self._is_wanted(table.renamed_from):
+                # Its rows are not in the output.
+                rewritten.add(table.name)
+        return replace(
+            change,
+            tables=tuple(tables),
+            emptied=tuple(emptied),
+            rewritten=tuple(sorted(rewritten, key=str)),
+        )
+
+    def _is_wanted(self, name: TableName) -> bool:
+        return self.wants(name.database, name.table)
 
     def grow(self) -> None:
         """Make room for as many table ids again."""

@@ -8,7 +8,6 @@ it, so that each batch has one definition for a table, and its rows come before 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from engine.binlog.event_positions import start_position
 from engine.binlog.events import decode_event
@@ -16,7 +15,6 @@ from engine.binlog.events.statements import Query
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.position import BinlogPosition
 from engine.net.batching.cutter import Cutter
-from engine.net.batching.event_filter import EventFilter
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.receive_buffer import ReceiveBuffer
 from engine.net.batching.schema_follower import SchemaFollower
@@ -36,7 +34,6 @@ class StatementTracker:
     def __init__(
         self,
         schema: SchemaFollower | None,
-        tables: EventFilter,
         book: TableBook,
         cutter: Cutter,
         buffer: ReceiveBuffer,
@@ -44,7 +41,6 @@ class StatementTracker:
         stream_format: StreamFormat,
     ) -> None:
         self._schema = schema
-        self._filter = tables
         self._book = book
         self._cutter = cutter
         self._buffer = buffer
@@ -61,7 +57,7 @@ class StatementTracker:
         """A statement in the compressed transaction at the cursor, such as CREATE TABLE … SELECT."""
         change = self._execute(event, self._format.description.without_checksums())
         if change is not None and self._schema is not None:
-            self._schema.note(self._of_wanted(change))
+            self._schema.note(change)
             self._book.forget({str(each.name) for each in change.tables})
 
     def indexed(self) -> Iterator[OutgoingBatch]:
@@ -78,7 +74,7 @@ class StatementTracker:
         if self._state.boundary.rows != self._state.count:
             # The transactions before this one are not concerned.
             yield from self._cutter.finished()
-        self._schema.note(self._of_wanted(change))
+        self._schema.note(change)
         self._book.forget({str(each.name) for each in change.tables})
         if change.changes_rows or any(each.version > 1 for each in change.tables):
             yield from self._cutter.after_statement()
@@ -101,18 +97,3 @@ class StatementTracker:
         start, size = self._state.event.start, self._state.event.stop - self._state.event.start
         position = start_position(self._buffer.data, start, size, self._state.position)
         return BinlogPosition(self._cutter.file, int(position))
-
-    def _of_wanted(self, change: SchemaChange) -> SchemaChange:
-        """The change with the rows of wanted tables only; all definitions stay, since tables are renamed."""
-        wants = self._filter.wants
-        emptied = (each for each in change.emptied if not each.table or wants(each.database, each.table))
-        rewritten = {each for each in change.rewritten if wants(each.database, each.table)}
-        # A wanted table that was renamed from an unwanted one: its rows are not in the output.
-        rewritten |= {
-            each.name
-            for each in change.tables
-            if each.renamed_from is not None
-            and wants(each.name.database, each.name.table)
-            and not wants(each.renamed_from.database, each.renamed_from.table)
-        }
-        return replace(change, emptied=tuple(emptied), rewritten=tuple(sorted(rewritten, key=str)))

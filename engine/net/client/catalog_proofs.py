@@ -38,6 +38,12 @@ from engine.pipeline.process_settings import ServerSource
 _TABLES_PER_QUERY = 500
 
 
+class AlteredMeanwhile(EngineError):
+    """A table was altered between the place where the stream starts and now; a later place will do."""
+
+    retryable = True
+
+
 class CatalogProofs:
     """Implements `engine.net.batching.schema_follower.Proofs`.
 
@@ -91,9 +97,10 @@ class CatalogProofs:
     def definitions_since(
         self, position: BinlogPosition, wants: Callable[[str, str], bool]
     ) -> list[TableDefinition]:
-        """The definitions of all wanted tables that no statement after `position` may have changed.
+        """The definitions of all wanted tables that were not created after `position`.
 
-        Raises `EngineError` if the server cannot be asked.
+        Raises `AlteredMeanwhile` if a statement after it has changed one of them, and `EngineError` if the
+        server cannot be asked.
         """
         tables = self._side.ask(user_tables)
         found: list[TableDefinition] = []
@@ -103,7 +110,16 @@ class CatalogProofs:
                 found += self._tables(database, wanted[first : first + _TABLES_PER_QUERY]).values()
         here = StreamPosition(position.file, position.position, position.position)
         self._ahead.read(here, self._end())
-        return [each for each in found if self._change(each.database, each.table, here) is None]
+        unchanged = []
+        for each in found:
+            change = self._ahead.change_of(each.database, each.table, here)
+            if change is None:
+                unchanged.append(each)
+            elif not change.what.lstrip().upper().startswith("CREATE"):
+                raise AlteredMeanwhile(
+                    f"{each.database}.{each.table} was altered while its definition was read ({change.what})"
+                )
+        return unchanged
 
     def databases(self) -> dict[str, str]:
         """The default collation of each database that no statement may have changed since the stream's place.

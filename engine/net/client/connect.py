@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from engine.config.server_address import ServerAddress
@@ -11,8 +12,11 @@ from engine.net.protocol.auth import check_public_key
 from engine.net.protocol.wire import ProtocolError
 
 
-def connect(address: ServerAddress) -> Connection:
-    """Connect and log in. Raises `EngineError` with the reason and the remedy if that fails."""
+def connect(address: ServerAddress, meanwhile: Callable[[], None] | None = None) -> Connection:
+    """Connect and log in. Raises `EngineError` with the reason and the remedy if that fails.
+
+    `meanwhile`: see `Connection.open`.
+    """
     login = address.login
     password, *further = (each.reveal() for each in login.passwords)
     return Connection.open(
@@ -26,6 +30,7 @@ def connect(address: ServerAddress) -> Connection:
         compression=login.compression,
         public_key=read_public_key(login.server_public_key),
         further_passwords=further,
+        meanwhile=meanwhile,
     )
 
 

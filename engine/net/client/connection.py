@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Self
 
 from engine.config import tls as tls_rules
@@ -25,10 +26,29 @@ from engine.net.protocol.commands import build_query, build_quit
 from engine.net.protocol.compression import ALGORITHMS
 from engine.net.protocol.handshake import Greeting, parse_greeting
 from engine.net.protocol.packets import PacketJoiner, ServerError, frame, is_err, is_ok, parse_err
-from engine.net.protocol.resultset import ResultSet, ResultSetParser
+from engine.net.protocol.prepared import (
+    ExecuteParser,
+    PrepareParser,
+    build_close,
+    build_execute,
+    build_prepare,
+)
+from engine.net.protocol.resultset import ColumnDefinition, ResultSet, ResultSetParser
 from engine.net.protocol.wire import ProtocolError
 
 RECEIVE_SIZE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class RowsStart:
+    """The beginning of a result whose rows the caller receives."""
+
+    statement_id: int
+    columns: tuple[ColumnDefinition, ...]
+    pending: bytes
+    """What was received after the definitions of the columns."""
+    sequence: int
+    """The number of the first row's packet."""
 
 
 class Connection:
@@ -50,6 +70,7 @@ class Connection:
         self._tls = tls
         self._stream: Stream | None = sock
         self._joiner = PacketJoiner()
+        self._received = memoryview(bytearray(RECEIVE_SIZE))
 
     @classmethod
     def open(
@@ -67,12 +88,14 @@ class Connection:
         compression: str = "none",
         public_key: bytes | None = None,
         further_passwords: Sequence[str] = (),
+        meanwhile: Callable[[], None] | None = None,
     ) -> Connection:
         """Connect and log in. Timeouts are in seconds; a `read_timeout` of None waits without limit.
 
         With `tls` the connection is encrypted before anything secret is sent, or fails. `compression`: none,
         zlib or zstd. `public_key`: the server's RSA key in PEM form; None requests it from the server.
         `further_passwords`: for accounts with several authentication factors. Passwords are not stored.
+        `meanwhile`, if given, is called at least once a second while the connection waits for the server.
         Raises `ConnectionFailed` if the server cannot be reached, `Refusal` if it refuses the login,
         `EngineError` for every other failure.
         """
@@ -81,12 +104,12 @@ class Connection:
         passwords = [text.encode("utf-8", "surrogateescape") for text in (password, *further_passwords)]
         account = Account(user, passwords, public_key, attributes or {})
         context = None if tls.mode is TlsMode.DISABLED else tls.context()
-        connection = cls(endpoint, user, open_socket(endpoint, connect_timeout), tls, read_timeout)
+        connection = cls(endpoint, user, open_socket(endpoint, connect_timeout, meanwhile), tls, read_timeout)
         try:
             connection._log_in(account, context, compression)
             connection.stream.settimeout(read_timeout)
         except BaseException:
-            connection._drop()
+            connection.drop()
             raise
         return connection
 
@@ -96,6 +119,11 @@ class Connection:
         if self._stream is None:
             raise ConnectionFailed(f"the connection to {self.endpoint} is closed")
         return self._stream
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was not closed, lost or taken over."""
+        return self._stream is not None
 
     @property
     def encrypted(self) -> bool:
@@ -111,18 +139,48 @@ class Connection:
         """The rows of a statement; raises `ServerError` if the server refuses it."""
         parser = ResultSetParser(self.capabilities)
         self.send_command(build_query(sql))
-        try:
-            while not parser.feed(self._read()):
-                pass
-        except ProtocolError:
-            self._drop()
-            raise
+        self._read_answer(parser)
         self.status = parser.status
         return parser.result
 
     def execute(self, sql: str) -> None:
         """Run a statement and discard its result; raises `ServerError` if the server refuses it."""
         self.query(sql)
+
+    def start_rows(self, sql: str) -> RowsStart:
+        """Run a SELECT as a prepared statement, up to the first row of its result, which has binary values.
+
+        The rows then come through `receive_into`, after `RowsStart.pending`; `end_rows` follows. Raises
+        `ServerError` if the server refuses the statement.
+        """
+        prepared = PrepareParser(self.capabilities)
+        self._converse(build_prepare(sql), prepared)
+        started = ExecuteParser(self.capabilities)
+        self._converse(build_execute(prepared.statement_id), started)
+        return RowsStart(
+            prepared.statement_id, started.columns, self._joiner.take_pending(), self._joiner.sequence
+        )
+
+    def end_rows(self, start: RowsStart) -> None:
+        """The caller has received all rows: discard the statement."""
+        self.send_command(build_close(start.statement_id))
+
+    def receive_into(self, memory: memoryview) -> int:
+        """Receive some bytes of an answer into `memory`; returns how many, never 0."""
+        try:
+            size = self.stream.recv_into(memory)
+        except OSError as error:
+            raise self._lost(error) from error
+        if not size:
+            self.drop()
+            raise ConnectionFailed(f"{self.endpoint} closed the connection: see the server's error log")
+        return size
+
+    def drop(self) -> None:
+        """Close the connection at once, as in the middle of a result."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
     def quote(self, text: str) -> str:
         """`text` as a string literal for this session's SQL mode."""
@@ -141,7 +199,7 @@ class Connection:
         if is_err(payload):
             raise parse_err(payload)
         if not is_ok(payload):
-            self._drop()
+            self.drop()
             raise ProtocolError(f"{self.endpoint} answered with neither an OK packet nor an error")
 
     def take_over(self) -> tuple[Stream, bytes]:
@@ -157,7 +215,7 @@ class Connection:
         if self._stream is not None:
             with contextlib.suppress(ConnectionFailed):
                 self.send_command(build_quit())
-            self._drop()
+            self.drop()
 
     def __enter__(self) -> Self:
         return self
@@ -245,15 +303,22 @@ class Connection:
 
     def _read(self) -> bytes:
         while (payload := self._joiner.next()) is None:
-            try:
-                received = self.stream.recv(RECEIVE_SIZE)
-            except OSError as error:
-                raise self._lost(error) from error
-            if not received:
-                self._drop()
-                raise ConnectionFailed(f"{self.endpoint} closed the connection: see the server's error log")
-            self._joiner.feed(received)
+            size = self.receive_into(self._received)
+            self._joiner.feed(self._received[:size])
         return payload
+
+    def _converse(self, command: bytes, parser: PrepareParser | ExecuteParser) -> None:
+        """Send a command, and feed `parser` until it has the whole answer."""
+        self.send_command(command)
+        self._read_answer(parser)
+
+    def _read_answer(self, parser: ResultSetParser | PrepareParser | ExecuteParser) -> None:
+        try:
+            while not parser.feed(self._read()):
+                pass
+        except ProtocolError:
+            self.drop()
+            raise
 
     def _tls_alert_or(self, error: OSError) -> OSError:
         """The TLS alert with which the server closed the connection during a send; without one, `error`."""
@@ -267,14 +332,9 @@ class Connection:
         return error
 
     def _lost(self, error: OSError) -> EngineError:
-        self._drop()
+        self.drop()
         if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
             return tls_rules.explain(error, str(self.endpoint), self._tls)
         if isinstance(error, TimeoutError):
             return ConnectionFailed(f"{self.endpoint} stopped answering: check the server and the network")
         return ConnectionFailed(f"the connection to {self.endpoint} was lost: {error.strerror or error}")
-
-    def _drop(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None

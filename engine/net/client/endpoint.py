@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from engine.errors import ConnectionFailed, EngineError
+from engine.net.client.waiting_socket import WaitingSocket
 
 _UNUSABLE_PATH = (None, errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EPERM)
 """Errors that mean a wrong path of a unix socket; Python's error for a path that is too long has None."""
@@ -26,20 +29,18 @@ class Endpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def open_socket(endpoint: Endpoint, timeout: float) -> socket.socket:
-    """A connected socket; `timeout` in seconds. Raises `ConnectionFailed` with what to check.
+def open_socket(
+    endpoint: Endpoint, timeout: float, meanwhile: Callable[[], None] | None = None
+) -> socket.socket:
+    """A connected socket; `timeout` in seconds. `meanwhile` is called while the socket waits, if it is given.
 
-    Raises `EngineError` for an unusable path of a unix socket.
+    Raises `ConnectionFailed` with what to check, and `EngineError` for an unusable path of a unix socket.
     """
     try:
-        if endpoint.unix_socket is not None:
-            sock = socket.socket(socket.AF_UNIX)
-            sock.settimeout(timeout)
-            sock.connect(endpoint.unix_socket)
-            return sock
-        sock = socket.create_connection((endpoint.host, endpoint.port), timeout)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock = _connected(endpoint, timeout, meanwhile)
+        if endpoint.unix_socket is None:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return sock
     except (socket.gaierror, UnicodeError):
         raise ConnectionFailed(f"the host name {endpoint.host} cannot be resolved: check the name") from None
@@ -58,3 +59,32 @@ def open_socket(endpoint: Endpoint, timeout: float) -> socket.socket:
                 "server's socket (SELECT @@socket), to which this user needs access"
             ) from None
         raise ConnectionFailed(f"cannot connect to {endpoint}: {error.strerror or error}") from error
+
+
+def _connected(endpoint: Endpoint, timeout: float, meanwhile: Callable[[], None] | None) -> socket.socket:
+    """A socket that is connected to the first address that can be reached. Raises `OSError`."""
+    failure = OSError(f"{endpoint.host} has no address")
+    for family, kind, protocol, address in _addresses(endpoint):
+        if meanwhile is None:
+            sock = socket.socket(family, kind, protocol)
+        else:
+            sock = WaitingSocket(family, kind, protocol, meanwhile)
+        try:
+            sock.settimeout(timeout)
+            sock.connect(address)
+            return sock
+        except OSError as error:
+            sock.close()
+            failure = error
+        except BaseException:
+            sock.close()
+            raise
+    raise failure
+
+
+def _addresses(endpoint: Endpoint) -> list[tuple[int, int, int, Any]]:
+    """Family, type, protocol and address of each way to connect."""
+    if endpoint.unix_socket is not None:
+        return [(socket.AF_UNIX, socket.SOCK_STREAM, 0, endpoint.unix_socket)]
+    found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+    return [(family, kind, protocol, address) for family, kind, protocol, _, address in found]

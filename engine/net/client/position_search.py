@@ -30,7 +30,7 @@ from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
 from engine.net.client.dump_batches import dump_batches
-from engine.net.client.server_events import any_server_id, read_server_events
+from engine.net.client.server_events import file_begun
 from engine.net.client.server_queries import FIRST_POSITION, SourceFacts
 
 Connect = Callable[[], Connection]
@@ -80,15 +80,6 @@ def executed_before(connect: Connect, facts: SourceFacts, file: str, position: i
         return events.positions >= (position if events.file == file else 0)
 
     return _search(connect, facts, file, reached).gtid_set
-
-
-def file_begun(connect: Connect, facts: SourceFacts, file: str) -> int:
-    """Server clock, in seconds, when a file was begun: the time of its format description."""
-    events = read_server_events(connect(), facts, file, FIRST_POSITION, any_server_id())
-    with contextlib.closing(events):
-        for _, _, event in events:
-            return int.from_bytes(event[:4], "little")
-    raise EngineError(f"the server sends no event of {file}: see its error log")
 
 
 def _search(connect: Connect, facts: SourceFacts, file: str, reached: Reached) -> ExecutedPosition:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from engine.binlog import event_types as t
@@ -16,10 +16,10 @@ from engine.binlog.events import decode_event
 from engine.binlog.events.management import Rotate
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.position import BinlogPosition
-from engine.errors import BinlogError, EventError
+from engine.errors import BinlogError, EngineError, EventError
 from engine.net.client.connection import Connection
 from engine.net.client.dump_stream import DumpStream, dump_to_end
-from engine.net.client.server_queries import SourceFacts
+from engine.net.client.server_queries import FIRST_POSITION, SourceFacts
 from engine.net.protocol.packets import EOF_MARKER, PacketJoiner, is_err
 
 _FIRST_POSITION = 4
@@ -66,6 +66,15 @@ def read_server_events(
             if len(payload) <= t.HEADER_LENGTH or payload[0] != _EVENT_MARKER:
                 raise BinlogError(here.file, here.position, "the server sent a packet that is not an event")
             yield from here.locate(payload[1:], fmt)
+
+
+def file_begun(connect: Callable[[], Connection], facts: SourceFacts, file: str) -> int:
+    """Server clock, in seconds, when a file was begun: the time of its format description."""
+    events = read_server_events(connect(), facts, file, FIRST_POSITION, any_server_id())
+    with contextlib.closing(events):
+        for _, _, event in events:
+            return int.from_bytes(event[:4], "little")
+    raise EngineError(f"the server sends no event of {file}: see its error log")
 
 
 @dataclass(slots=True)

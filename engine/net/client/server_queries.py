@@ -204,29 +204,47 @@ def binary_logs(connection: Connection) -> list[tuple[str, int]]:
 
 def current_position(connection: Connection) -> ExecutedPosition:
     """The end of the server's binlog. Raises `Refusal`, and `EngineError` if the server writes none."""
+    end, gtid_set = _binlog_status(connection)
+    if connection.greeting.flavor == "mariadb":
+        with explained(connection):
+            gtid_set = connection.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0]
+    return ExecutedPosition(end.file, end.position, _gtid_set(gtid_set))
+
+
+def end_of_binlog(connection: Connection) -> BinlogPosition:
+    """The same without the GTIDs."""
+    return _binlog_status(connection)[0]
+
+
+def _binlog_status(connection: Connection) -> tuple[BinlogPosition, str | None]:
     greeting = connection.greeting
     renamed = greeting.flavor == "mysql" and greeting.version >= (8, 2)
     with explained(connection):
         rows = connection.query("SHOW BINARY LOG STATUS" if renamed else "SHOW MASTER STATUS")
-        if not rows:
-            raise EngineError(f"{connection.endpoint} writes no binlog: start the server with log_bin set")
-        status = dict(zip(rows.columns, rows[0], strict=True))
-        gtid_set = status.get("Executed_Gtid_Set")
-        if greeting.flavor == "mariadb":
-            gtid_set = connection.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0]
-    return ExecutedPosition(status["File"] or "", int(status["Position"] or 0), _gtid_set(gtid_set))
+    if not rows:
+        raise EngineError(f"{connection.endpoint} writes no binlog: start the server with log_bin set")
+    status = dict(zip(rows.columns, rows[0], strict=True))
+    return BinlogPosition(status["File"] or "", int(status["Position"] or 0)), status.get("Executed_Gtid_Set")
+
+
+def gives_places(connection: Connection) -> bool:
+    """Whether the server says where in the binlog a consistent snapshot is (MariaDB, Percona Server).
+
+    Raises `Refusal`.
+    """
+    with explained(connection):
+        return bool(connection.query("SHOW STATUS LIKE 'binlog_snapshot_file'"))
 
 
 def known_end(connection: Connection) -> BinlogPosition | None:
     """The end of the server's binlog; None if this user may not know it. Raises `EngineError`."""
     try:
-        end = current_position(connection)
+        return end_of_binlog(connection)
     except Refusal as refusal:
         if refusal.retryable:
             raise
         # The statement needs a privilege that a dump does not need.
         return None
-    return BinlogPosition(end.file, end.position)
 
 
 def gtid_set_at(connection: Connection, file: str, position: int) -> str | None:

@@ -6,19 +6,20 @@ import contextlib
 from collections.abc import Callable
 from typing import TypeVar
 
-from engine.config.server_address import ServerAddress
 from engine.errors import ConnectionFailed
-from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
 
 Answer = TypeVar("Answer")
 
 
 class SideConnection:
-    """A connection that is opened when it is first needed, and again after the server has closed it."""
+    """A connection that is opened when it is first needed, and again after the server has closed it.
 
-    def __init__(self, address: ServerAddress) -> None:
-        self._address = address
+    `connect` returns connections to the server.
+    """
+
+    def __init__(self, connect: Callable[[], Connection]) -> None:
+        self._connect = connect
         self._connection: Connection | None = None
 
     def ask(self, question: Callable[[Connection], Answer]) -> Answer:
@@ -27,7 +28,7 @@ class SideConnection:
             # The server may have closed the connection because it was idle.
             with contextlib.suppress(ConnectionFailed):
                 return question(self._connection)
-        self._connection = connect(self._address)
+        self._connection = self._connect()
         return question(self._connection)
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
 from engine.net.client.refusals import Refusal
+from engine.net.client.server_events import file_begun
 from engine.net.client.server_queries import FIRST_POSITION, SourceFacts
 
 _STALE_REPLICA_SECONDS = 12.0
@@ -140,8 +141,6 @@ def _check_file(
 
     Raises `Refusal` if there is no such file.
     """
-    from engine.net.client.position_search import file_begun
-
     if last.file_created and file_begun(connect, facts, last.file) != last.file_created:
         raise EngineError(
             f"{connection.endpoint} has another {last.file} than the one in which the output folder ends: "

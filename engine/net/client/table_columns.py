@@ -28,10 +28,15 @@ _PRIMARY_KEYS = (
 )
 _COLLATIONS = f"SELECT {{label}}, TABLE_COLLATION FROM information_schema.TABLES WHERE {_THE_TABLES}"
 _DATABASES = "SELECT SCHEMA_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA"
+ENGINES_WITH_VIEWS = frozenset({"innodb", "rocksdb", "tokudb"})
+"""In lower case: a transaction reads their tables as they were at one moment."""
+IN_USER_DATABASES = "TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')"
+"""A condition on rows of `information_schema`."""
+ARE_TABLES = "TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')"
+"""The same of `information_schema.TABLES`, without views."""
 _USER_TABLES = (
-    "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES "
-    "WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') "
-    "AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')"
+    "SELECT TABLE_SCHEMA, TABLE_NAME "
+    f"FROM information_schema.TABLES WHERE {ARE_TABLES} AND {IN_USER_DATABASES}"
 )
 _SHOW_GENERATED_PRIMARY_KEY = "SET SESSION show_gipk_in_create_table_and_information_schema = ON"
 _GENERATED_PRIMARY_KEY_SINCE = (8, 0, 30)
@@ -120,7 +125,7 @@ def _describe(
             # Old servers compare names without regard to case, and so return more tables than requested.
             if table is not None and table in tables:
                 described.setdefault(table, []).append(_column(row, primary_keys[table], quotes))
-        if greeting.flavor == "mariadb" and greeting.version >= _MARIADB_HIDDEN_SINCE:
+        if described and greeting.flavor == "mariadb" and greeting.version >= _MARIADB_HIDDEN_SINCE:
             questions = (
                 _MARIADB_HIDDEN.format(database=schema, table=connection.quote(table)) for table in described
             )

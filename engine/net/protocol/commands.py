@@ -22,7 +22,7 @@ BINLOG_THROUGH_GTID = 0x04
 
 
 class Command(IntEnum):
-    """The command codes that a replica and its tools use."""
+    """The command codes that the engine, a replica and its tools use."""
 
     QUIT = 0x01
     INIT_DB = 0x02
@@ -30,6 +30,9 @@ class Command(IntEnum):
     PING = 0x0E
     BINLOG_DUMP = 0x12
     REGISTER_SLAVE = 0x15
+    STMT_PREPARE = 0x16
+    STMT_EXECUTE = 0x17
+    STMT_CLOSE = 0x19
     RESET_CONNECTION = 0x1F
     BINLOG_DUMP_GTID = 0x1E
 

@@ -51,7 +51,7 @@ class PacketJoiner:
         self.numbered = numbered
         self.sequence = 0
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes | memoryview) -> None:
         """Add received bytes."""
         self._received += data
 

@@ -16,7 +16,8 @@ from engine.binlog.position import SourcePosition
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
-from engine.net.client.position_search import executed_before, file_begun, position_at
+from engine.net.client.position_search import executed_before, position_at
+from engine.net.client.server_events import file_begun
 from engine.net.client.server_queries import FIRST_POSITION
 from engine.net.client.start_position import start_position
 from engine.output.reader import Changes

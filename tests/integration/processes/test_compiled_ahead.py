@@ -32,7 +32,7 @@ def test_a_run_compiles_nothing_after_the_kernels_were_compiled(tmp_path: Path):
     folders = [Path(line) for line in run(sys.executable, "-c", FOLDERS).splitlines()]
 
     def kept() -> dict[Path, int]:
-        files = (file for folder in folders if folder.is_dir() for file in folder.rglob("*.nb?"))
+        files = (file for folder in folders if folder.is_dir() for file in folder.rglob("*.code"))
         return {file: file.stat().st_mtime_ns for file in files}
 
     before = kept()

@@ -15,21 +15,21 @@ from tests.support.ddl_comparison import Comparer
 pytestmark = pytest.mark.server
 
 STATEMENTS = 300
-MOST_WRONG, MOST_UNSURE = 2, 25
-"""Of 300. The long form shows what is left: it is rare, but not nothing."""
+MOST_UNSURE = 10
+"""Of 300. The long form has less than 1 %, but one statement may make several tables unsure."""
 FULL_METADATA = {"binlog_row_metadata": "FULL"}
 FIXED_SEED = 8
 RANDOM_SEED = SystemRandom().randrange(1_000_000)
 
 
 @pytest.mark.parametrize("flavor", FLAVORS)
-@pytest.mark.parametrize("seed", [FIXED_SEED, None], ids=["fixed", "random"])
-def test_the_model_has_the_servers_definitions(flavor, seed, own_server):
+@pytest.mark.parametrize(("seed", "most_wrong"), [(FIXED_SEED, 0), (None, 1)], ids=["fixed", "random"])
+def test_the_model_has_the_servers_definitions(flavor, seed, most_wrong, own_server):
     seed = RANDOM_SEED if seed is None else seed
     print(f"python -m tests.fuzz.ddl --server {flavor} --statements {STATEMENTS} --seed {seed}")
     server = own_server(flavor, {} if flavor == "mysql-5.6" else FULL_METADATA)
     with Comparer(server, seed) as comparer:
         result = comparer.run(STATEMENTS)
-    assert len(result.wrong) <= MOST_WRONG, "\n".join(map(str, result.wrong))
+    assert len(result.wrong) <= most_wrong, "\n".join(map(str, result.wrong))
     assert len(result.unsure) <= MOST_UNSURE, "\n".join(map(str, result.unsure))
     assert result.table_maps > STATEMENTS / 50

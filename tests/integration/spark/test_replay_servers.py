@@ -205,3 +205,20 @@ def test_online_schema_changes(server: Server, spark: SparkSession, tmp_path: Pa
     with pytest.raises(EngineError, match="RENAME TABLE"):
         replay_table(spark, tmp_path / "one", "shop.orders")
     server.execute("DROP DATABASE shop")
+
+
+def test_a_table_with_system_versioning_is_refused(
+    mariadb118: Server, spark: SparkSession, tmp_path: Path
+) -> None:
+    start = position(mariadb118)
+    mariadb118.execute(
+        "DROP DATABASE IF EXISTS versioned",
+        "CREATE DATABASE versioned",
+        "CREATE TABLE versioned.t (id INT PRIMARY KEY, a INT) WITH SYSTEM VERSIONING",
+        "INSERT INTO versioned.t VALUES (1, 10)",
+        "UPDATE versioned.t SET a = 11",
+    )
+    drain(mariadb118, tmp_path, start=start, tables="versioned.*")
+    mariadb118.execute("DROP DATABASE versioned")
+    with pytest.raises(EngineError, match=r"versioned\.t has system versioning"):
+        replay_table(spark, tmp_path, "versioned.t")

@@ -19,122 +19,15 @@ from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import ColumnDefinition
 from engine.errors import EngineError
 from engine.output import commit_log
-from engine.schema.changes import SchemaChange, TableChange, TableName
+from engine.schema.changes import SchemaChange, TableChange
 from engine.spark import replay_table
 from engine.spark.definition_types import arrow_type
+from engine.spark.log_view import LogView
 from engine.spark.table_rows import TableRows
-from tests.support.output import Change, Output, delete, insert, update
+from tests.support.logged_table import AMOUNT, ID, NAME, ORDERS, Table
+from tests.support.output import Change, Output, insert
 
 pytestmark = pytest.mark.spark
-
-Row = dict[str, Any]
-
-ORDERS = TableName("shop", "orders")
-ID = ColumnDefinition("id", "int", nullable=False, primary_key=1)
-NAME = ColumnDefinition("name", "varchar(20)")
-AMOUNT = ColumnDefinition("amount", "int")
-
-
-class Table:
-    """A table whose rows and statements go into an output; `rows` are what SELECT shows of it."""
-
-    def __init__(self, output: Output, *columns: ColumnDefinition) -> None:
-        self.output = output
-        self.name = ORDERS
-        self.columns = columns
-        self.rows: list[Row] = []
-        self._version = 0
-        self._changes: list[Change] = []
-        self._logged_schema: pa.Schema | None = None
-        self.create(*columns)
-
-    # Rows
-
-    def insert(self, **values: Any) -> None:
-        row = {column.name: values.get(column.name) for column in self.columns}
-        self.rows.append(row)
-        self._changes.append(insert(**row))
-
-    def update(self, row: Row, **values: Any) -> None:
-        before = dict(row)
-        row.update(values)
-        self._changes += update(before, dict(row))
-
-    def delete(self, row: Row) -> None:
-        self.rows.remove(row)
-        self._changes.append(delete(**row))
-
-    def commit(self) -> int:
-        """What there is becomes a commit; returns its number."""
-        schema = pa.schema([(column.name, arrow_type(column)) for column in self.columns])
-        if schema != self._logged_schema and self._changes:
-            self.output.table(str(self.name), schema)
-            self._logged_schema = schema
-        number = self.output.commit({str(self.name): self._changes} if self._changes else {})
-        self._changes = []
-        return number
-
-    # Statements
-
-    def create(self, *columns: ColumnDefinition) -> None:
-        self._define("CREATE TABLE …", columns)
-
-    def alter(self, columns: tuple[ColumnDefinition, ...], *previous: str | None, **change: Any) -> None:
-        """The rows have what they had in the columns of the `previous` names, or a default."""
-        filled = tuple(
-            column.default if name is None else None for column, name in zip(columns, previous, strict=True)
-        )
-        self._define("ALTER TABLE …", columns, previous_names=previous, filled=filled, **change)
-        self.rows = [
-            {
-                column.name: _stored(column.default, column) if name is None else row[name]
-                for column, name in zip(columns, previous, strict=True)
-            }
-            for row in self.rows
-        ]
-
-    def truncate(self) -> None:
-        self._emptied()
-        self._log("TRUNCATE TABLE …", emptied=(self.name,))
-
-    def drop(self) -> None:
-        self._emptied()
-        self._log("DROP TABLE …", TableChange(self.name, self._next()), emptied=(self.name,))
-
-    def rename(self, new: str) -> None:
-        self.commit()
-        self._logged_schema = None
-        old, self.name = self.name, TableName("shop", new)
-        names = tuple(column.name for column in self.columns)
-        gone = TableChange(old, self._next())
-        here = TableChange(self.name, self._version, self.columns, renamed_from=old, previous_names=names)
-        self._log("RENAME TABLE …", gone, here)
-
-    def _define(self, text: str, columns: tuple[ColumnDefinition, ...], **change: Any) -> None:
-        if list(map(arrow_type, columns)) != list(map(arrow_type, self.columns)) or [
-            column.name for column in columns
-        ] != [column.name for column in self.columns]:
-            self.commit()
-        self.columns = columns
-        rewritten = change.pop("rewritten", ())
-        self._log(text, TableChange(self.name, self._next(), columns, **change), rewritten=rewritten)
-
-    def _log(self, text: str, *tables: TableChange, **parts: Any) -> None:
-        seq = self.output.seq + len(self._changes)
-        change = SchemaChange("statement", BinlogPosition("binlog.000001", 100 * seq), text, tables, **parts)
-        self.output.change_schema(change, seq)
-
-    def _emptied(self) -> None:
-        self.rows.clear()
-        self._changes.append(Change("truncate", {}))
-
-    def _next(self) -> int:
-        self._version += 1
-        return self._version
-
-
-def _stored(text: str | None, column: ColumnDefinition) -> Any:
-    return int(text) if text is not None and column.column_type == "int" else text
 
 
 @pytest.fixture
@@ -203,12 +96,12 @@ def test_a_column_that_is_added_again_has_none_of_its_earlier_values(
     """Both statements come between rows of the same file, because its columns look the same."""
     table.insert(id=1, amount=1)
     without = (ID, NAME)
-    changes = table._changes
+    changes = table.changes
     table.output.table("shop.orders", pa.schema([(c.name, arrow_type(c)) for c in table.columns]))
-    table._log("ALTER TABLE …", TableChange(ORDERS, 2, without, previous_names=("id", "name")))
+    table.log("ALTER TABLE …", TableChange(ORDERS, 2, without, previous_names=("id", "name")))
     again = (ID, NAME, replace(AMOUNT, default="7"))
     filled = (None, None, "7")
-    table._log("ALTER …", TableChange(ORDERS, 3, again, previous_names=("id", "name", None), filled=filled))
+    table.log("ALTER …", TableChange(ORDERS, 3, again, previous_names=("id", "name", None), filled=filled))
     changes.append(insert(id=2, amount=2))
     assert {(row.id, row.amount) for row in replayed().collect()} == {(1, 7), (2, 2)}
 
@@ -298,14 +191,14 @@ def test_partial_images_follow_renamed_and_dropped_columns(
     table: Table, replayed: Callable[..., DataFrame]
 ) -> None:
     table.insert(id=1, name="one", amount=1)
-    table._changes += [
+    table.changes += [
         Change("update_preimage", {"id": 1}, ["name", "amount"]),
         Change("update_postimage", {"amount": 2}, ["id", "name"]),
     ]
     table.rows[0]["amount"] = 2
     renamed = replace(NAME, name="label")
     table.alter((ID, renamed), "id", "name")
-    table._changes += [
+    table.changes += [
         Change("update_preimage", {"id": 1}, ["label"]),
         Change("update_postimage", {"label": "eins"}, ["id"]),
     ]
@@ -315,7 +208,7 @@ def test_partial_images_follow_renamed_and_dropped_columns(
 
 def test_what_no_row_event_lists_is_refused(table: Table, replayed: Callable[..., DataFrame]) -> None:
     table.insert(id=1, amount=1)
-    table._log("ALTER TABLE orders DROP PARTITION p0", rewritten=(ORDERS,))
+    table.log("ALTER TABLE orders DROP PARTITION p0", rewritten=(ORDERS,))
     with pytest.raises(
         EngineError, match=r"without row events by the statement `ALTER .* p0` \(binlog.*:100"
     ):
@@ -329,7 +222,7 @@ def test_what_no_row_event_lists_is_refused(table: Table, replayed: Callable[...
 def test_rows_without_known_names_are_refused_until_they_do_not_count(
     table: Table, replayed: Callable[..., DataFrame]
 ) -> None:
-    table._log("ALTER TABLE orders FROBNICATE", TableChange(ORDERS, 2, doubt="not understood"))
+    table.log("ALTER TABLE orders FROBNICATE", TableChange(ORDERS, 2, doubt="not understood"))
     table.commit()
     table.output.table("shop.orders", pa.schema([("@1", pa.int32()), ("@2", pa.string())]))
     table.output.commit({"shop.orders": [Change("insert", {"@1": 1, "@2": "x"})]})
@@ -367,11 +260,13 @@ def test_a_table_whose_first_rows_were_removed_is_refused(
         table.commit()
     log.consolidate()
     log.detach_segment(0)
-    with pytest.raises(EngineError, match=r"first change rows of shop.orders were removed"):
-        TableRows(log, "shop.orders", log.latest_version()).check_complete(allow_rewritten=True)
+    with pytest.raises(EngineError, match=r"change rows of shop.orders after `_seq` 0 were removed"):
+        TableRows.since_emptied(LogView(log, log.latest_version()), ORDERS).check_complete(
+            allow_rewritten=True
+        )
     table.truncate()
     table.commit()
-    rows = TableRows(log, "shop.orders", log.latest_version())
+    rows = TableRows.since_emptied(LogView(log, log.latest_version()), ORDERS)
     rows.check_complete(allow_rewritten=False)
     assert [file.first_seq for file in rows.files(0)[0]] == []
 

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from engine.output.consumers import consumers
 from engine.spark import register
 from tests.support.output import EVENTS, FIRST_COMMIT_US, GTID_SOURCE, Change, Output, insert, update
 
@@ -293,6 +294,20 @@ def test_a_killed_query_goes_on_where_its_checkpoint_says(
     again = Collected(stream(spark, output, **options), tmp_path / "checkpoint")
     again.run()
     assert again.batches == {}
+
+
+def test_a_stream_registers_as_a_consumer(
+    spark: SparkSession, output: Output, tmp_path: Path, queries: None
+) -> None:
+    """A batch read cannot."""
+    for number in range(3):
+        output.commit({"shop.orders": [insert(id=number)]})
+    stream = spark.readStream.format("binlog").options(**TABLES, consumer="sums").load(str(output.path))
+    query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query.trigger(availableNow=True).start().awaitTermination()
+    assert [(each.name, each.commit) for each in consumers(output.path)] == [("sums", 2)]
+    with pytest.raises(AnalysisException, match="only a stream can"):
+        batch(spark, output, consumer="sums").collect()
 
 
 @pytest.mark.usefixtures("queries")

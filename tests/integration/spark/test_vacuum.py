@@ -8,21 +8,25 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from engine.cli import main
 from engine.commands.status import status
-from engine.commands.vacuum import age_seconds, vacuum
+from engine.commands.vacuum import vacuum
+from engine.config.retention import Retention
 from engine.errors import EngineError
 from engine.output import commit_log
-from engine.output.commit_log import CommitLog, MissingCommitError
+from engine.output.commit_log import CommitLog, DataFile, MissingCommitError
+from engine.output.consumers import consumers, note_progress
 from engine.output.reader import Changes
 from engine.spark.options import Options
 from engine.spark.selection import Selection
+from engine.spark.stream import BinlogStreamReader
 from tests.support.output import FIRST_COMMIT_US, SECOND_US, Output, insert
 
 LAST = 17
 TABLE = "shop.orders"
-NOW = 0
+NOW = Retention(seconds=0)
 
 
 @pytest.fixture
@@ -58,9 +62,9 @@ def logged_files(output: Output) -> set[str]:
 def test_whole_segments_go_by_age(output: Output, cut: int, oldest: int) -> None:
     """Older than commit `cut`; the last segment stays, for what came before it is known from there alone."""
     older_than = time.time() - (FIRST_COMMIT_US + cut * SECOND_US - SECOND_US // 2) / 1_000_000
-    foreseen = vacuum(output.path, older_than, dry_run=True)
+    foreseen = vacuum(output.path, Retention(seconds=older_than), dry_run=True)
     assert ids(output) == list(range(LAST + 1))
-    assert vacuum(output.path, older_than) == foreseen
+    assert vacuum(output.path, Retention(seconds=older_than)) == foreseen
     assert (foreseen.commits, foreseen.files, foreseen.oldest) == (oldest, oldest, oldest)
     assert ids(output) == list(range(oldest, LAST + 1))
     assert files(output) == logged_files(output)
@@ -134,16 +138,86 @@ def test_a_vacuum_that_was_broken_off_is_finished(
 
 
 def test_the_command(output: Output, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["vacuum", str(output.path), "--older-than", "1d", "--dry-run"]) == 0
+    assert main(["vacuum", str(output.path), "--retain", "1d", "--dry-run"]) == 0
     assert capsys.readouterr().out.startswith("would remove 10 commits with 10 files of ")
-    assert main(["vacuum", str(output.path), "--older-than", "100000d"]) == 0
+    assert main(["vacuum", str(output.path), "--retain", "100000d"]) == 0
     assert capsys.readouterr().out.startswith("removed 0 commits with 0 files of 0 bytes; the oldest")
-    assert main(["vacuum", str(output.path), "--older-than", "soon"]) == 1
-    assert "soon is not an age" in capsys.readouterr().err
-    assert main(["vacuum", str(output.path / "nothing"), "--older-than", "1d"]) == 1
+    assert main(["vacuum", str(output.path), "--retain", "soon"]) == 1
+    assert "soon is neither an age nor a size" in capsys.readouterr().err
+    assert main(["vacuum", str(output.path / "nothing"), "--retain", "1d"]) == 1
     assert "no output of binlog-engine" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("5m", 300), ("36h", 129600), ("30d", 2592000)])
-def test_ages(text: str, seconds: int) -> None:
-    assert age_seconds(text) == seconds
+def test_as_much_goes_as_is_above_a_size(output: Output) -> None:
+    sizes = [(output.path / file.path).stat().st_size for file in files_of_commits(output)]
+    for most, oldest in (
+        (sum(sizes), 0),
+        (sum(sizes) - 1, 5),
+        (sum(sizes[5:]), 5),
+        (sum(sizes[5:]) - 1, 10),
+        (0, 10),
+    ):
+        foreseen = vacuum(output.path, Retention(bytes=most), dry_run=True)
+        assert (foreseen.oldest, foreseen.bytes) == (oldest, sum(sizes[:oldest]))
+    assert vacuum(output.path, Retention(bytes=sum(sizes[5:]))).oldest == 5
+    assert ids(output) == list(range(5, LAST + 1))
+
+
+def files_of_commits(output: Output) -> list[DataFile]:
+    return [file for commit in CommitLog(output.path).range(0, LAST) for file in commit.files]
+
+
+def test_what_a_consumer_has_not_read_stays(output: Output, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["vacuum", str(output.path), "--retain", "0s"]
+    note_progress(output.path, "nightly", 8)
+    note_progress(output.path, "orders-stream", -1)
+    assert main(command) == 0
+    assert (
+        "more is kept for the consumer orders-stream, which has read up to commit -1"
+        in capsys.readouterr().out
+    )
+    assert main(["consumers", str(output.path)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.partition(" behind")[0] for line in shown] == [
+        "nightly: commit 8, 9 commits",
+        "orders-stream: commit -1, 18 commits",
+    ]
+    assert main(["consumers", str(output.path), "--remove", "orders-stream"]) == 0
+    assert main(command) == 0
+    assert "removed 5 commits with 5 files" in capsys.readouterr().out
+    assert ids(output) == list(range(5, LAST + 1))
+    note_progress(output.path, "nightly", 9)
+    assert main(command) == 0
+    assert "removed 5 commits" in capsys.readouterr().out
+    assert main(["consumers", str(output.path), "--remove", "nobody"]) == 1
+    assert "has no consumer `nobody`: it has nightly" in capsys.readouterr().err
+
+
+def test_a_stream_says_what_it_has_read(output: Output) -> None:
+    """From its first look at the log on, and then as far as Spark's log has micro-batches as done."""
+    query = pa.schema([("id", pa.int64())])
+    reader = BinlogStreamReader(
+        Options.parse({"path": str(output.path), "consumer": "a", "startingCommit": "7"}), query
+    )
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert [(each.name, each.commit) for each in consumers(output.path)] == [("a", 6)]
+    reader.partitions(start, end)
+    assert vacuum(output.path, NOW).oldest == 5
+    reader.commit(end)
+    assert [(each.name, each.commit) for each in consumers(output.path)] == [("a", LAST)]
+    assert vacuum(output.path, NOW).oldest == 10
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../a", "_a", "x" * 101])
+def test_names_of_consumers(output: Output, name: str) -> None:
+    with pytest.raises(EngineError, match="a name of letters, digits"):
+        Options.parse({"path": str(output.path), "consumer": name})
+
+
+def test_a_damaged_consumer_is_not_passed_over(output: Output) -> None:
+    note_progress(output.path, "nightly", 8)
+    (output.path / "_consumers" / "nightly.json").write_text("{}")
+    with pytest.raises(EngineError, match=r"nightly\.json is damaged: .*remove the file"):
+        vacuum(output.path, NOW)
+    assert ids(output) == list(range(LAST + 1))

@@ -8,8 +8,8 @@ import pytest
 
 from engine.commands.corrupt_events import CorruptEventRereads, CorruptEventSkips
 from engine.commands.run_progress import Display
-from engine.pipeline.messages import Corruption
-from engine.pipeline.supervisor import Outcome
+from engine.pipeline.messages import Corruption, Usage
+from engine.pipeline.outcome import Outcome
 from tests.support.skipped_events import FILE, NEXT_FILE
 
 
@@ -43,3 +43,13 @@ def test_what_several_runs_did_adds_up() -> None:
     assert second.totals == {"rows": 7, "commits": 1, "commit": 4, "skipped_corrupt_events": 1}
     assert second.seconds == 2.0
     assert Outcome(error="refused", retryable=True).add(second).totals == second.totals
+
+
+def test_processes_of_several_runs_add_up() -> None:
+    first = {"sink": Usage(70, 5, 1), "snapshot": Usage(60, 9, 2), "supervisor": Usage(40, 20, 3)}
+    second = {"sink": Usage(50, 3, 2), "supervisor": Usage(45, 25, 4)}
+    assert Outcome(processes=second).add(Outcome(processes=first)).processes == {
+        "sink": Usage(70, 8, 3),
+        "snapshot": Usage(60, 9, 2),
+        "supervisor": Usage(45, 25, 4),
+    }

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from engine.commands.run_progress import Display
-from engine.pipeline.messages import NetworkProgress, SinkProgress, Totals
+from engine.pipeline.messages import NetworkProgress, Report, SinkProgress, Totals
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,6 @@ def test_a_line_has_the_position_if_it_is_known(file, line, monkeypatch):
     monkeypatch.setattr("engine.commands.run_progress._PLAIN_SECONDS", 0.0)
     stream = io.StringIO()
     display = Display(stream)
-    display.progress(SinkProgress(Totals(rows=3, commits=1), 0, None, 0, waiting=0))
-    display.progress(NetworkProgress(0, file, 1270545))
+    display.reported(Report("sink", SinkProgress(Totals(rows=3, commits=1), 0, None, 0, waiting=0)))
+    display.reported(Report("network", NetworkProgress(0, file, 1270545)))
     assert stream.getvalue().splitlines()[-1] == line

@@ -47,3 +47,13 @@ def test_a_warm_start_compiles_nothing() -> None:
         "print([item.data['dispatcher'] for _, item in recorder.buffer])"
     )
     assert _printed(program) == "[]"
+
+
+def test_loading_kernels_prepares_no_compiler() -> None:
+    """numba's compiler has support for many other packages, whose modules take long to import."""
+    compile_kernels()
+    program = (
+        "import sys; from engine.commands.compile_kernels import compile_kernels; compile_kernels()\n"
+        "print('numba.core.typing.cffi_utils' in sys.modules)"
+    )
+    assert _printed(program) == "False"

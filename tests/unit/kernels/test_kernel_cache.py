@@ -103,18 +103,15 @@ def test_a_change_means_new_kernels_for_all_modules_that_it_is_part_of(copy: Pat
     assert renewed == {module for module in WITH_KERNELS if f"engine.{changed}" in closure(module)}
 
 
-def test_every_kernel_is_compiled_where_its_module_is_known():
-    """Only two decorators keep compiled code, and they say for which module."""
-    keeping = sorted(name for name, path in MODULES.items() if "cache=True" in path.read_text())
+def test_every_kernel_is_stored_under_its_module():
+    """Only two decorators keep compiled code, and none of it is in numba's own cache."""
+    assert not [name for name, path in MODULES.items() if "cache=True" in path.read_text()]
+    keeping = sorted(name for name, path in MODULES.items() if "    keep_compiled(" in path.read_text())
     assert keeping == ["engine.kernels.kernel", "engine.kernels.typed"]
-    for name in keeping:
-        source = MODULES[name].read_text()
-        assert source.count("keep_compiled(") == source.count("cache=True") == 1
     assert len(WITH_KERNELS) > 15
 
 
 FOLDER = "from engine.kernels.cache import kernel_folder; print(kernel_folder('engine.decode.rows.walk'))"
-KEPT_IN = "import numba, engine.decode.rows.walk; print(numba.config.CACHE_DIR)"
 
 
 def test_the_folder_is_the_users_alone(tmp_path: Path):
@@ -140,16 +137,31 @@ def test_folders_that_nothing_has_used_for_long_go(tmp_path: Path):
 
 def test_kernels_with_checks_are_kept_apart(tmp_path: Path):
     cache = {"XDG_CACHE_HOME": str(tmp_path), "BINLOG_ENGINE_CHECK_BOUNDS": "1"}
-    apart = tmp_path / "binlog-engine" / "checked-kernels"
-    assert Path(python(ROOT, FOLDER, **cache)).parent == apart
-    assert Path(python(ROOT, KEPT_IN, **cache, NUMBA_CACHE_DIR=str(tmp_path / "own"))).parent == apart
+    apart = Path(python(ROOT, FOLDER, **cache))
+    assert apart.parent == tmp_path / "binlog-engine" / "checked-kernels"
+    assert python(ROOT, FOLDERS, **cache) == str([str(apart)])
+
+
+FOLDERS = """
+from engine.kernels.cache import stored_folders
+print([str(folder) for folder in stored_folders("engine.decode.rows.walk")])
+"""
 
 
 def test_a_folder_of_the_users_choice(tmp_path: Path):
-    assert python(ROOT, KEPT_IN, NUMBA_CACHE_DIR=str(tmp_path)) == str(tmp_path)
+    folder = Path(python(ROOT, FOLDER, NUMBA_CACHE_DIR=str(tmp_path), XDG_CACHE_HOME="/dev/null"))
+    assert folder.parent == tmp_path / "binlog-engine" / "kernels"
 
 
-def test_without_a_cache_folder_kernels_are_kept_with_temporary_files(tmp_path: Path):
-    folder = Path(python(ROOT, FOLDER, XDG_CACHE_HOME="/dev/null", TMPDIR=str(tmp_path)))
-    assert folder.is_relative_to(tmp_path)
-    assert folder.stat().st_mode & 0o77 == 0
+def test_kernels_of_this_machine_come_before_those_of_the_installation(tmp_path: Path):
+    own = Path(python(ROOT, FOLDER, XDG_CACHE_HOME=str(tmp_path)))
+    shipped = PACKAGE / "kernels" / "compiled" / own.name
+    assert python(ROOT, FOLDERS, XDG_CACHE_HOME=str(tmp_path)) == str([str(own), str(shipped)])
+
+
+def test_without_a_cache_folder():
+    """A kernel is compiled for this process alone."""
+    code = (
+        "import numpy as np; from engine.kernels.kernel import read_u16; print(read_u16(np.ones(2, 'u1'), 0))"
+    )
+    assert python(ROOT, code, XDG_CACHE_HOME="/dev/null", NUMBA_CACHE_DIR="") == "257"

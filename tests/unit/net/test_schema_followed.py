@@ -108,6 +108,17 @@ def test_rows_have_the_names_of_their_time():
     assert [change.source for change in changes(found)] == ["statement"] * 3
 
 
+@pytest.mark.parametrize("setting", [1, 2])
+def test_statements_may_have_names_in_other_letter_case_than_table_maps(setting):
+    parts = [
+        *(*statement(1, "CREATE TABLE T (a INT)"), *row(2)),
+        *(*statement(3, "ALTER TABLE T CHANGE a b INT"), *row(4)),
+    ]
+    found = batches(parts, model=SchemaModel("mysql", lower_case_table_names=setting))
+    assert values(found) == [{"a": 2}, {"b": 4}]
+    assert {str(table.name) for change in changes(found) for table in change.tables} == {"shop.t"}
+
+
 def test_a_batch_ends_with_a_statement_that_changes_a_table():
     parts = [
         *statement(1, CREATE),
@@ -135,6 +146,8 @@ def test_rows_of_unwanted_tables_are_not_emptied_but_their_definitions_count():
     found = batches(parts, decode=DecodeOptions(tables=TableFilter(("shop.t",))))
     assert [change.emptied for change in changes(found)] == [()] * len(changes(found))
     assert changes(found)[-1].rewritten == (TableName("shop", "t"),)
+    names = {(table.name.table, table.outside) for change in changes(found) for table in change.tables}
+    assert names == {("ghost", True), ("t", False), ("old", True)}
     assert values(found) == [{"a": 6}]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -149,6 +150,19 @@ class Crash(BaseException):
 
 
 STEPS = ("open", "fsync", "rename", "unlink", "mkdir")
+
+
+def test_a_reader_that_pauses_until_what_follows_is_removed_finds_the_end(tmp_path):
+    log, reader = CommitLog(tmp_path), CommitLog(tmp_path)
+    fill(log, 2)
+    assert reader.latest_version() == 2
+    fill(log, 16)
+    log.consolidate()
+    for start in (0, 5):
+        log.detach_segment(start)
+    assert reader.latest_version() == 16
+    with pytest.raises(MissingCommitError, match="no commit 3"):
+        list(reader.range(3, 16))
 
 
 @pytest.fixture
@@ -375,8 +389,8 @@ def test_any_damage_is_an_error_or_harmless(tmp_path_factory, data):
 ENTRY = (
     b'{"version":7,"time_us":1700000000000007,"files":[{"path":"shop.orders/00000000000000000007-0.arrow",'
     b'"database":"shop","table":"orders","schema_version":2,"rows":10,"bytes":100,"first_seq":71,'
-    b'"last_seq":80,"min_timestamp_us":1,"max_timestamp_us":2}],"schemas":[{"database":"shop",'
-    b'"table":"orders","schema_version":2,"arrow":"AP9zY2hlbWE="}],"position":{"file":"binlog.000001",'
+    b'"last_seq":80,"min_timestamp_us":1,"max_timestamp_us":2,"checksum":"00c0ffee00c0ffee"}],'
+    b'"schemas":[{"database":"shop","table":"orders","schema_version":2,"arrow":"AP9zY2hlbWE="}],"position":{"file":"binlog.000001",'
     b'"position":4,"gtid_set":null,"server_uuid":"\xc3\x9c","flavor":"mysql","file_created":0},"last_seq":80,'
     b'"source_timestamp":1700000000,"counters":{"zero_dates":1},"format":1}'
 )
@@ -393,7 +407,7 @@ def test_the_json_of_the_log_stays_as_it_is():
     entry = Commit(
         7,
         1_700_000_000_000_007,
-        (DataFile(path, "shop", "orders", 2, 10, 100, 71, 80, 1, 2),),
+        (DataFile(path, "shop", "orders", 2, 10, 100, 71, 80, 1, 2, "00c0ffee00c0ffee"),),
         (SchemaVersion("shop", "orders", 2, b"\x00\xffschema"),),
         SourcePosition("binlog.000001", 4, None, "Ü", "mysql"),
         80,
@@ -418,6 +432,11 @@ def test_the_json_of_the_log_stays_as_it_is():
 def test_fields_of_other_versions(old, new):
     assert old in ENTRY
     assert Commit.from_json(ENTRY.replace(old, new)) == Commit.from_json(ENTRY)
+
+
+def test_entries_from_before_there_were_checksums():
+    older = Commit.from_json(ENTRY.replace(b',"checksum":"00c0ffee00c0ffee"', b""))
+    assert older.files == (replace(Commit.from_json(ENTRY).files[0], checksum=None),)
 
 
 def test_counters_are_not_optional():

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from engine.output.change_schema import METADATA_FIELDS
 from engine.output.column_types import common_type, plain_type
 from engine.output.commit_log import CommitLog
+from engine.output.data_files import ReaderError, open_data_file
 from engine.output.folder import open_output
-from engine.output.reader import Changes, ReaderError, decode_batch, merged_schema, open_data_file
+from engine.output.reader import Changes, decode_batch, merged_schema
 from engine.sink.writer import Writer
 from tests.support.results import COLUMNS, WIDER_COLUMNS, Rows, orders, result
 

@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 
 from engine.binlog.position import SourcePosition
 from engine.commands.vacuum import vacuum
+from engine.config.retention import Retention
 from engine.output import commit_log, schema_state
 from engine.output.commit import Commit, Summary
 from engine.output.commit_log import CommitLog, CommitLogError
 from engine.output.log_json import Malformed
 from engine.output.schema_history import rewritten_tables, schema_history, stored_schema
 from engine.output.schema_state import LoggedChange
+from engine.output.table_names import known_tables
 from engine.schema.changes import DatabaseChange, SchemaChange, TableChange, TableName
 from engine.schema.model import SchemaModel
 from tests.support.schema_changes import (
@@ -339,7 +341,7 @@ def test_a_table_changed_and_renamed_by_one_statement_is_in_the_history_of_its_n
 def test_the_history_begins_with_what_was_in_force_where_commits_were_removed(tmp_path):
     fill(tmp_path, COURSE)
     whole = schema_history(tmp_path, "shop", "orders")
-    assert vacuum(tmp_path, 0.0).oldest == 5
+    assert vacuum(tmp_path, Retention(seconds=0)).oldest == 5
     kept = schema_history(tmp_path, "shop", "orders")
     assert [entry.commit for entry in kept] == [2, 5, 11]
     assert kept == [whole[1], *whole[3:]]
@@ -380,3 +382,9 @@ def test_only_commits_with_changes_are_parsed(tmp_path, monkeypatch):
     monkeypatch.setattr(Commit, "from_json", noting)
     list(CommitLog(tmp_path).schema_changes(0, 11))
     assert parsed == [0, 2, 3, 5, 6, 11]
+
+
+def test_tables_that_a_filter_left_out_are_not_the_outputs(tmp_path: Path) -> None:
+    inside, outside = defined(ORDERS, 1, "a"), defined(ITEMS, 1, "a", outside=True)
+    log = fill(tmp_path, [[learned(inside), learned(outside)]] * 7)
+    assert known_tables(log, 6) == [ORDERS]

@@ -29,12 +29,13 @@ from tests.support.batches import decode_all, events_of, feed, packets_of
 PROCESSES = multiprocessing.get_context("forkserver")
 SAMPLE = sample_binlogs()[0]
 STREAM = packets_of(events_of(SAMPLE))
+SLOTS = 3
 MANY, FEW = 1 << 20, 1000
 
 
 @pytest.fixture
 def file() -> Iterator[SlotFile]:
-    made = SlotFile.create(3)
+    made = SlotFile.create(SLOTS)
     with closing(made):
         yield made
 
@@ -77,7 +78,7 @@ def test_bytes_beyond_a_slot_are_refused(file, start, size):
 
 
 def test_what_has_no_slot_gets_memory_of_its_own(file):
-    pool = SlotPool(Slots(file))
+    pool = SlotPool(Slots(file), range(SLOTS))
     assert pool.lend(BATCH_ROOM + 1)[1] is None
     lent = [pool.lend(BATCH_ROOM) for _ in range(4)]
     assert {slot for _, slot in lent} == {0, 1, 2, None}
@@ -93,7 +94,7 @@ def test_what_has_no_slot_gets_memory_of_its_own(file):
 def test_a_slot_that_came_back_is_not_needed_any_more(file, batch_bytes):
     """Every slot is overwritten as soon as its batch is done with, and the rows are the same."""
     slots = Slots(file)
-    pool = SlotPool(slots)
+    pool = SlotPool(slots, range(SLOTS))
     catalog = {"file": SAMPLE.name, "checksum_algorithm": 1, "batch_bytes": batch_bytes}
     plain = list(feed(Batcher(lambda table_map: None, **catalog), STREAM, []))
     copies = []
@@ -126,7 +127,7 @@ def outgoing(sequence: int, sender: BatchSender, size: int) -> OutgoingBatch:
 
 def test_a_slot_comes_back_with_the_acknowledgement(child: Child, file: SlotFile, tmp_path: Path):
     batches, acks = (f"ipc://{tmp_path}/{name}" for name in ("batches", "acks"))
-    sender = BatchSender(child, batches, acks, 64 << 20, file)
+    sender = BatchSender(child, batches, acks, 64 << 20, file, slot_count=SLOTS)
     decoder, sink = child.context.socket(zmq.PULL), child.context.socket(zmq.PUSH)
     decoder.connect(batches)
     sink.connect(acks)

@@ -18,8 +18,11 @@ from engine.pipeline import child, supervisor
 from engine.pipeline.child import Child, run_child
 from engine.pipeline.fork_server import start_fork_server
 from engine.pipeline.messages import Ended, Report
+from engine.pipeline.observer import Observer
+from engine.pipeline.outcome import Outcome
+from engine.pipeline.plan import RunPlan
 from engine.pipeline.process_settings import DecoderConfig, FileSource, NetworkConfig, SinkConfig
-from engine.pipeline.supervisor import Outcome, RunPlan, Supervisor
+from engine.pipeline.supervisor import Supervisor
 from tests.support.engine_run import wait_until
 
 
@@ -93,7 +96,7 @@ def run(folder: Path, *, stop: bool) -> Outcome:
     )
     if stop:
         threading.Thread(target=_stop, args=(plan.out,)).start()
-    return Supervisor(plan, lambda report: None).run()
+    return Supervisor(plan, Observer()).run()
 
 
 def _stop(out: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
-from engine.schema.column_types import converted_type
-from tests.support.ddl import MARIADB_11, MYSQL_9, MYSQL_56, REFUSED, Followed, table_of
+from engine.schema.column_types import converted_type, resolve_type
+from engine.schema.statements import TypeClause
+from tests.support.ddl import MARIADB_11, MYSQL_9, MYSQL_56, REFUSED, Followed, session, table_of
 
 VERSIONS = (MYSQL_9, MYSQL_56, MARIADB_11)
 
@@ -104,4 +105,21 @@ def test_a_database_that_is_not_known_gives_no_character_set():
     ],
 )
 def test_a_conversion_keeps_the_length_in_characters(before, old, new, after):
-    assert converted_type(before, old, new) == after
+    assert converted_type(before, old, new, session()) == after
+
+
+@pytest.mark.parametrize(
+    ("version", "before", "after"),
+    [
+        (MYSQL_9, "varchar(16383)", "varchar(16383)"),
+        (MARIADB_11, "varchar(16383)", "varchar(16383)"),
+        (MARIADB_11, "varchar(16383) /*M!100301 COMPRESSED*/", "text /*M!100301 COMPRESSED*/"),
+        (MARIADB_11, "varchar(16384) /*M!100301 COMPRESSED*/", "mediumtext /*M!100301 COMPRESSED*/"),
+    ],
+)
+def test_a_compressed_value_has_one_byte_more(version, before, after):
+    assert converted_type(before, 1, 4, session(version)) == after
+    declared, _, compressed = before.partition(" ")
+    length = int(declared[len("varchar(") : -1])
+    clause = TypeClause("varchar", (length,), charset="utf8mb4", compressed=bool(compressed))
+    assert resolve_type(clause, session(version), None)[0] == after

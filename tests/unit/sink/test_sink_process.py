@@ -47,6 +47,7 @@ from tests.support.schema_changes import ORDERS, statement
 
 Body = TypeVar("Body")
 PATIENCE_MS = 30_000
+ENDPOINTS = ("results", "acks", "reports", "orders", "answers")
 PROCESSES = multiprocessing.get_context("forkserver")
 
 
@@ -56,7 +57,7 @@ class Sink:
     def __init__(self, out: Path, sockets: Path, target: Callable[..., None], **settings: Any) -> None:
         self.context = zmq.Context()
         self.usage: Usage | None = None
-        endpoints = {name: f"ipc://{sockets}/{name}" for name in ("results", "acks", "reports")}
+        endpoints = {name: f"ipc://{sockets}/{name}" for name in ENDPOINTS}
         self.acks = self.context.socket(zmq.PULL)
         self.acks.bind(endpoints["acks"])
         self.reports = self.context.socket(zmq.PULL)
@@ -66,7 +67,7 @@ class Sink:
             decoder.connect(endpoints["results"])
         options = {
             "out": str(out),
-            "expected_commit": open_output(out).commit,
+            "expected_commit": settled_output(out).commit,
             "server_uuid": "",
             "flavor": "mysql",
             "commit_interval": 0.02,

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
+from engine.output.checksum import checksum_of
 from engine.output.commit_log import CommitLog
 from engine.output.files import OutputError
 from engine.output.folder import clean_output, open_output
 from engine.output.reader import Changes
+from engine.output.snapshot_progress import SnapshotChange, TableSnapshot
 from engine.pipeline.messages import Failure
 from engine.sink import staging
 from engine.sink.writer import POSITION_INTERVAL, Writer
@@ -69,6 +71,34 @@ def test_rows_are_committed_with_their_position(tmp_path):
     assert (writer.totals.rows, writer.totals.commits, writer.totals.transactions) == (5, 1, 2)
 
 
+def test_what_waits_for_a_commit_is_known(tmp_path):
+    """The age of what is not on disk, and the position and time up to which everything is."""
+    writer = open_writer(tmp_path)
+    assert (writer.settled, writer.uncommitted_since) == (None, None)
+    writer.take(*result(0), now=0.0)
+    before = writer.settled
+    assert before[0] == BinlogPosition("binlog.000001", 104) and writer.uncommitted_since is None
+    writer.take(*result(1, [orders([10])]), now=5.0)
+    writer.take(*result(2, [orders([11])]), now=5.5)
+    assert (writer.settled, writer.uncommitted_since) == (before, 5.0)
+    writer.commit_if_due(6.0)
+    assert writer.settled == before or writer.commit_version == 0
+    writer.take(*result(3, [orders([12])]), now=6.1)
+    writer.finish()
+    position, timestamp = writer.settled
+    assert (position.file, position.position) == ("binlog.000001", 404)
+    assert timestamp > before[1]
+    assert writer.uncommitted_since is None
+    assert sum(writer.commit_seconds.counts) == 2
+    writer.close()
+    again = open_writer(tmp_path)
+    assert again.settled[0].position == 404
+    again.close()
+    elsewhere = open_writer(tmp_path, server_uuid="another")
+    assert elsewhere.settled is None
+    elsewhere.close()
+
+
 def test_metadata_columns_are_plain_to_readers(tmp_path):
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([10, 11])]), now=0.0)
@@ -105,6 +135,17 @@ def test_a_commit_is_due_after_the_interval_or_the_bytes(tmp_path):
     assert writer.due_in(13.0) == 0.0
     writer.take(*result(1, [orders(range(2, 400))]), now=10.5)
     assert writer.due_in(10.5) == 0.0
+
+
+def test_the_end_of_a_request_is_committed_at_once(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([10])]), now=1.0)
+    writer.note(SnapshotChange(tables=(TableSnapshot("shop", "orders", "a", "running"),)), now=1.1)
+    assert writer.due_in(1.5) == 0.5
+    writer.note(SnapshotChange(ended=("a",)), now=1.5)
+    assert writer.due_in(1.5) == 0.0
+    writer.finish()
+    assert CommitLog(tmp_path).latest().snapshots.ended == ("a",)
 
 
 def test_a_position_without_rows_is_committed_now_and_then(tmp_path):
@@ -415,6 +456,9 @@ def test_any_course_of_events_gives_every_whole_transaction_once(tmp_path_factor
         play(len(stream), "crash")
     play(len(stream), "stop")
     committed = rows_of(out) if ("shop", "orders") in Changes(out).tables() else []
+    log = CommitLog(out)
+    files = [file for commit in log.range(0, log.latest_version()) for file in commit.files]
+    assert [file.checksum for file in files] == [checksum_of(out / file.path).text() for file in files]
     assert committed == expected
     assert data_files(out) == listed_files(out)
     state = open_output(out)

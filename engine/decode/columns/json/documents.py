@@ -21,6 +21,7 @@ from engine.decode.arrow.codec import Codec, Counters, Options
 from engine.decode.columns.doubles import powers_of_ten
 from engine.decode.columns.json import text as reference
 from engine.decode.columns.json.kernel import STACK_WORDS, write_document
+from engine.decode.columns.text.utf8 import Utf8Codec
 from engine.decode.columns.text.utf8_check import is_ascii, is_utf8
 from engine.decode.columns.widths import length_bytes
 from engine.errors import EventError
@@ -128,4 +129,5 @@ def _insert(offsets: Int32s, content: Bytes, texts: dict[int, bytes]) -> bytes:
 
 def json_codec(column: Column, options: Options) -> Codec:
     """The codec of a JSON column, whose metadata is the size of a document's length prefix in bytes."""
-    return JsonCodec(pa.string(), -length_bytes(column))
+    width = -length_bytes(column)
+    return Utf8Codec(pa.string(), width) if options.json_text else JsonCodec(pa.string(), width)

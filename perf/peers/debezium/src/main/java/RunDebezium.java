@@ -17,11 +17,12 @@ import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Follows a binlog with Debezium's embedded engine, change events as JSON into a file, until enough of them came.
+ * Follows a binlog with Debezium's embedded engine, or takes a snapshot with it, change events as JSON into a file,
+ * until enough of them came.
  *
- * Arguments: HOST PORT USER DATABASE BINLOG FOLDER WARM_UP ROWS. Prints a JSON object: how many rows came behind
- * the first WARM_UP, how long those took, on the clock and of the processor, and how long it was from the start
- * to the first row.
+ * Arguments: HOST PORT USER DATABASE FOLDER WARM_UP ROWS, and `binlog FILE` or `snapshot CONNECTIONS`. Prints a JSON
+ * object: how many rows came after the first WARM_UP, how long those took, on the clock and of the processor, and how
+ * long it was from the start to the first row.
  */
 public final class RunDebezium implements DebeziumEngine.ChangeConsumer<ChangeEvent<String, String>> {
     private static final String NAME = "perf";
@@ -63,10 +64,17 @@ public final class RunDebezium implements DebeziumEngine.ChangeConsumer<ChangeEv
     }
 
     public static void main(String[] arguments) throws Exception {
-        Path folder = Path.of(arguments[5]);
-        writeOffset(folder.resolve("offset"), arguments[4]);
+        Path folder = Path.of(arguments[4]);
         Properties settings = settings(arguments, folder);
-        RunDebezium run = new RunDebezium(folder, Long.parseLong(arguments[6]), Long.parseLong(arguments[7]));
+        if (arguments[7].equals("binlog")) {
+            writeOffset(folder.resolve("offset"), arguments[8]);
+            // There is an offset, but no schema history yet: it is made from the tables as they are.
+            settings.put("snapshot.mode", "recovery");
+        } else {
+            settings.put("snapshot.mode", "initial_only");
+            settings.put("snapshot.max.threads", arguments[8]);
+        }
+        RunDebezium run = new RunDebezium(folder, Long.parseLong(arguments[5]), Long.parseLong(arguments[6]));
         DebeziumEngine<ChangeEvent<String, String>> engine = DebeziumEngine.create(Json.class)
                 .using(settings)
                 .notifying(run)
@@ -129,7 +137,7 @@ public final class RunDebezium implements DebeziumEngine.ChangeConsumer<ChangeEv
                 (firstCame - begun) / 1e9);
     }
 
-    /** As shipped, but for what it takes to start at the binlog's first event and to write no schemas. */
+    /** As shipped, but without schemas in the output; how it starts is added. */
     private static Properties settings(String[] arguments, Path folder) {
         Properties settings = new Properties();
         settings.putAll(Map.ofEntries(
@@ -140,8 +148,6 @@ public final class RunDebezium implements DebeziumEngine.ChangeConsumer<ChangeEv
                 Map.entry("offset.storage.file.filename", folder.resolve("offset").toString()),
                 Map.entry("schema.history.internal", "io.debezium.storage.file.history.FileSchemaHistory"),
                 Map.entry("schema.history.internal.file.filename", folder.resolve("history").toString()),
-                // There is an offset, but no schema history yet: it is made from the tables as they are.
-                Map.entry("snapshot.mode", "recovery"),
                 Map.entry("database.hostname", arguments[0]),
                 Map.entry("database.port", arguments[1]),
                 Map.entry("database.user", arguments[2]),

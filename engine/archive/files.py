@@ -1,0 +1,203 @@
+"""The files of an archive: found by a pattern, ordered by their numbers, opened as streams of binlog bytes.
+
+pyarrow's file systems list and open them, so that a path on this machine and the URL of an object store or of
+HDFS are the same. A compressed file is recognized by its first bytes and decompressed while it is read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from engine.binlog.files import after_magic
+from engine.errors import EngineError
+
+LARGEST_NUMBER = 2**31 - 1
+"""Of a binlog file, in MySQL and MariaDB."""
+_SUFFIXES = (".gz", ".zst", ".xz")
+"""Of compressed files; the rest of the name is the binlog's."""
+_BESIDE = (".index", ".idx", ".state", "~rec~")
+"""Ends of the names of files that servers keep beside their binlogs."""
+_BUFFER_BYTES = 1 << 20
+
+
+class _ZstdStream(io.RawIOBase):
+    """A decompressed stream by pyarrow, which unlike `zstandard` reports that a file was cut off."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._plain = pa.CompressedInputStream(file, "zstd")
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        taken = int(self._plain.readinto(buffer))
+        self._position += taken
+        return taken
+
+    def tell(self) -> int:
+        return self._position
+
+
+_DECOMPRESSORS: Mapping[bytes, Callable[[BinaryIO], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": _ZstdStream,
+}
+"""By the first bytes of a file: its plain bytes as a stream."""
+READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
+"""What reading an opened file raises if it is damaged, was cut off, or cannot be reached any more."""
+
+
+class ArchiveError(EngineError):
+    """The files of an archive cannot be read as one server's binlog."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFile:
+    """One binlog file."""
+
+    folder: str
+    """Path or URL of its folder."""
+    stored_name: str
+    """Its name there."""
+    name: str
+    """The binlog's name, without the suffix of a compressed file."""
+    number: int
+    """The number at the end of `name`."""
+    size: int
+    """Bytes, as stored."""
+
+    @property
+    def location(self) -> str:
+        """Path or URL, for messages."""
+        return f"{self.folder}/{self.stored_name}"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """A stream of a file's bytes, after its magic number."""
+
+    stream: io.BufferedReader[Any]
+    size: int | None
+    """Bytes of the whole stream; None for a compressed file, whose size only its end shows."""
+
+
+def find_files(pattern: str) -> tuple[ArchiveFile, ...]:
+    """The binlog files that match the pattern, by number; a pattern in the last part of a path or URL.
+
+    Raises `ArchiveError` if there are none, if two have the same name or number, or if one has no number.
+    """
+    folder, _, last = pattern.rpartition("/")
+    system, root = _file_system(folder or "/")
+    try:
+        infos = system.get_file_info(pafs.FileSelector(root))
+    except OSError as error:
+        raise ArchiveError(
+            f"no binlog file matches `{pattern}`: {folder} cannot be listed ({_reason(error)})"
+        ) from None
+    found = [
+        _archive_file(folder, info)
+        for info in infos
+        if info.type == pafs.FileType.File
+        and fnmatchcase(info.base_name, last)
+        and not info.base_name.endswith(_BESIDE)
+    ]
+    if not found:
+        raise ArchiveError(f"no binlog file matches `{pattern}`: give a pattern such as /backup/db1/binlog.*")
+    found.sort(key=lambda file: (file.number, file.name, file.stored_name))
+    for one, other in pairwise(found):
+        if one.name == other.name:
+            raise ArchiveError(
+                f"{one.location} and {other.location} are the same binlog file: remove one, or give a "
+                "pattern that matches only one of them"
+            )
+        if one.number == other.number:
+            raise ArchiveError(
+                f"{one.location} and {other.location} have the same number, so they are of two servers: give "
+                "a pattern that matches the files of one"
+            )
+    return tuple(found)
+
+
+def check_gaps(files: Sequence[ArchiveFile]) -> None:
+    """Raise `ArchiveError` if a file between the first and the last is missing."""
+    for one, other in pairwise(files):
+        if other.number != one.number + 1:
+            missing = other.number - one.number - 1
+            raise ArchiveError(
+                f"{missing} binlog {'file is' if missing == 1 else 'files are'} missing between "
+                f"{one.location} and {other.location}: add what is missing, or read the files before and "
+                "after it one by one"
+            )
+
+
+def open_file(file: ArchiveFile) -> OpenedFile:
+    """The file's bytes after its magic number.
+
+    Raises `EngineError` if it cannot be opened, and if it is not a binlog or an encrypted one.
+    """
+    system, root = _file_system(file.folder)
+    try:
+        raw: Any = system.open_input_file(f"{root}/{file.stored_name}")
+        plain = io.BufferedReader(raw, _BUFFER_BYTES)
+        start = plain.peek(8)
+    except OSError as error:
+        raise ArchiveError(f"{file.location} cannot be read: {_reason(error)}") from None
+    for magic, decompressor in _DECOMPRESSORS.items():
+        if start.startswith(magic):
+            stream = io.BufferedReader(decompressor(plain), _BUFFER_BYTES)
+            return OpenedFile(after_magic(stream, file.location), None)
+    return OpenedFile(after_magic(plain, file.location), file.size)
+
+
+def unreadable(file: ArchiveFile, position: int, error: Exception) -> EngineError:
+    """The error for one of `READ_ERRORS`, in the event at `position`."""
+    return EngineError(
+        f"{file.name} at position {position}: {file.location} cannot be read further, because it is damaged, "
+        f"was cut off, or cannot be reached ({_reason(error)})"
+    )
+
+
+def _archive_file(folder: str, info: pafs.FileInfo) -> ArchiveFile:
+    stored_name = info.base_name
+    name = stored_name
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    digits = name.rpartition(".")[2]
+    if not (digits.isascii() and digits.isdigit() and 0 < int(digits) <= LARGEST_NUMBER):
+        raise ArchiveError(
+            f"{folder}/{stored_name} has no number at the end of its name, as binlog files have: give a "
+            "pattern that matches only binlog files"
+        )
+    return ArchiveFile(folder, stored_name, name, int(digits), info.size)
+
+
+@lru_cache(maxsize=16)
+def _file_system(folder: str) -> tuple[pafs.FileSystem, str]:
+    """The file system of a path or URL, and the path in it."""
+    try:
+        system, root = pafs.FileSystem.from_uri(folder)
+    except (pa.ArrowInvalid, OSError, ValueError) as error:
+        raise ArchiveError(
+            f"`{folder}` is neither an absolute path nor a URL of a file system that pyarrow has "
+            f"({_reason(error)}): give one of them"
+        ) from None
+    return system, root.rstrip("/")
+
+
+def _reason(error: Exception) -> str:
+    text = getattr(error, "strerror", None) or str(error)
+    return str(text).partition("\n")[0].rstrip(".")

@@ -1,0 +1,78 @@
+"""Turns what the supervisor says of a run into happenings: its start, its processes, its commits, its end."""
+
+from __future__ import annotations
+
+from engine.pipeline.messages import DumpStarted, Report, SinkProgress, SinkReady, SnapshotProgress
+from engine.pipeline.observer import Happening, Observer
+from engine.pipeline.outcome import Outcome
+from engine.pipeline.plan import RunPlan
+from engine.pipeline.process_settings import FileSource
+
+
+class Narrator(Observer):
+    """Says to `listener` what happens in the runs of a command."""
+
+    def __init__(self, listener: Observer) -> None:
+        self._listener = listener
+        self._attempt = 0
+        self._commit = -1
+        self._snapshot_finished = False
+
+    def run_started(self, plan: RunPlan) -> None:
+        self._attempt += 1
+        self._commit = plan.expected_commit
+        self._snapshot_finished = False
+        origin = plan.origin
+        if isinstance(origin, FileSource):
+            source, place = f"{len(origin.files)} files", str(origin.files[0])
+        else:
+            source = origin.address.unix_socket or f"{origin.address.host}:{origin.address.port}"
+            place = "by GTID" if origin.by_gtid else f"{origin.file or 'the first file'}:{origin.position}"
+        self._listener.inform(
+            "run_started",
+            f"reading {source} from {place} into {plan.out} after commit {plan.expected_commit}",
+            attempt=self._attempt,
+            source=source,
+            start=place,
+            out=str(plan.out),
+            commit=plan.expected_commit,
+            decoders=plan.workers,
+        )
+
+    def process_started(self, name: str, pid: int) -> None:
+        self._debug("process_started", f"the {name} process runs as {pid}", process=name, pid=pid)
+
+    def reported(self, report: Report) -> None:
+        match report.body:
+            case SinkReady(commit=commit):
+                self._debug("sink_ready", f"the sink continues after commit {commit}", commit=commit)
+            case DumpStarted():
+                self._listener.inform("dump_started", "the server was asked for its binlog")
+            case SinkProgress(commit=commit) as progress if commit > self._commit:
+                self._commit = commit
+                totals = progress.totals
+                self._debug(
+                    "committed",
+                    f"commit {commit} is on disk",
+                    commit=commit,
+                    rows=totals.rows,
+                    bytes=totals.bytes,
+                )
+            case SnapshotProgress(finished=True) as progress if not self._snapshot_finished:
+                self._snapshot_finished = True
+                self._listener.inform(
+                    "snapshot_ended",
+                    f"{progress.rows} rows of {progress.done} tables read, {progress.failed} set aside",
+                    tables=progress.done,
+                    failed=progress.failed,
+                    rows=progress.rows,
+                )
+            case SnapshotProgress(finished=False):
+                self._snapshot_finished = False
+
+    def run_ended(self, outcome: Outcome) -> None:
+        how = "was stopped" if outcome.stopped else "failed" if outcome.error else "ended"
+        self._listener.inform("run_ended", f"run {self._attempt} {how}", attempt=self._attempt, how=how)
+
+    def _debug(self, name: str, message: str, **values: object) -> None:
+        self._listener.happened(Happening("debug", name, message, values))

@@ -1,0 +1,198 @@
+"""Compaction: the rows of many small data files of old commits go to few large ones.
+
+It takes the commits of one segment together, later those of ten and of a hundred, so that files grow to the
+size that is wanted while each row is copied three times at most. Small files that follow each other and have
+one schema become one file, in record batches of a size that is fast to read. Nothing else of a commit changes
+(`engine.output.file_moves`), so neither do the offsets of queries.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from engine.output import commit_log
+from engine.output.change_schema import with_all_change_types
+from engine.output.checksum import checksum_of
+from engine.output.commit import DataFile, SchemaKey, commits_in, compacted_path, is_compacted
+from engine.output.commit_log import CommitLog
+from engine.output.compaction_progress import GRACE_SECONDS, CompactionProgress
+from engine.output.data_files import open_data_file
+from engine.output.file_moves import MoveJournal, Moves
+from engine.output.files import FILE_MODE, sync, writing
+from engine.output.lock import maintenance_lock
+
+LARGE_BYTES = 128 << 20
+"""Larger files stay as they are; a new file has at least this size, and less than twice, where there is as
+much to move."""
+
+_SEGMENTS_TOGETHER = (1, 10, 100)
+_BATCH_BYTES = 4 << 20
+_BATCH_ROWS = 1 << 16
+
+
+@dataclass(slots=True)
+class Compacted:
+    """What was done."""
+
+    files_before: int = 0
+    files_after: int = 0
+    bytes_after: int = 0
+    """Size of the new files."""
+    removed: int = 0
+    """Old files that were removed."""
+
+    def __bool__(self) -> bool:
+        return bool(self.files_before or self.removed)
+
+
+def compact(
+    out: Path | str, *, grace_seconds: float = GRACE_SECONDS, report: Callable[[int], None] = lambda _: None
+) -> Compacted:
+    """Compact all sealed segments of the output; `report` is called with the last commit of each step.
+
+    Engine and queries may run meanwhile. Raises `OutputError` and `CommitLogError`.
+    """
+    out = Path(out)
+    done = Compacted()
+    with maintenance_lock(out), writing(out):
+        log = CommitLog(out)
+        journal = MoveJournal(log)
+        journal.recover()
+        done.removed = journal.remove_old_files(grace_seconds)
+        progress = CompactionProgress(out)
+        for together in _SEGMENTS_TOGETHER:
+            for first, last in _groups(log, progress.through(together), together):
+                _compact_group(log, journal, first, last, done)
+                progress.reach(together, last)
+                report(last)
+        if not grace_seconds:
+            done.removed += journal.remove_old_files(0)
+    return done
+
+
+def _groups(log: CommitLog, through: int, together: int) -> Iterator[tuple[int, int]]:
+    """First and last commit of each run of so many sealed segments after the commit `through`."""
+    sealed = log.sealed_segments()
+    if not sealed:
+        return
+    length = commit_log.COMMITS_PER_SEGMENT
+    size = together * length
+    for group in range(sealed[0] // size * size, sealed[-1] + 1, size):
+        # `vacuum` may have removed the first segments of a group.
+        starts = range(max(group, sealed[0]), group + size, length)
+        if not set(starts).issubset(sealed):
+            return
+        if group + size - 1 > through:
+            yield starts[0], group + size - 1
+
+
+def _compact_group(log: CommitLog, journal: MoveJournal, first: int, last: int, done: Compacted) -> None:
+    runs = _runs(log.out, (entry for commit in log.range(first, last) for entry in commit.files))
+    if not runs:
+        return
+    paths = _new_paths(log.out, runs)
+    moves = Moves(
+        first, last, {entry.path: path for path, run in zip(paths, runs, strict=True) for entry in run}
+    )
+    journal.plan(moves)
+    schemas = log.schemas_at(last)
+    checksums = {}
+    for path, run in zip(paths, runs, strict=True):
+        size, checksums[path] = _write(log.out, path, run, schemas[_key(run[0])])
+        done.bytes_after += size
+    for folder in {(log.out / path).parent for path in paths}:
+        sync(folder)
+    journal.complete(moves, checksums)
+    done.files_before += len(moves.paths)
+    done.files_after += len(runs)
+
+
+@dataclass(slots=True)
+class _Table:
+    """Files of one table and schema version, divided into runs as they come."""
+
+    runs: list[list[DataFile]] = field(default_factory=list)
+    bytes: int = 0
+    """The size of the last run."""
+    last_path: str = ""
+
+    def add(self, out: Path, entry: DataFile) -> None:
+        if entry.path == self.last_path:
+            return
+        self.last_path = entry.path
+        size = (out / entry.path).stat().st_size if is_compacted(entry.path) else entry.bytes
+        if size >= LARGE_BYTES or self.bytes >= LARGE_BYTES or not self.runs:
+            self.runs.append([])
+            self.bytes = 0
+        if size < LARGE_BYTES:
+            self.runs[-1].append(entry)
+            self.bytes += size
+
+
+def _runs(out: Path, entries: Iterable[DataFile]) -> list[list[DataFile]]:
+    """Small files that become one each: of one table and schema version, and with no large one in between.
+
+    A file is represented by the first entry that is about it.
+    """
+    tables: dict[SchemaKey, _Table] = {}
+    for entry in entries:
+        tables.setdefault(_key(entry), _Table()).add(out, entry)
+    return [run for table in tables.values() for run in table.runs if len(run) > 1]
+
+
+def _new_paths(out: Path, runs: Sequence[Sequence[DataFile]]) -> list[str]:
+    """A path for each run that no file has."""
+    paths: dict[str, None] = {}
+    for run in runs:
+        first, last = commits_in(run[0].path)[0], commits_in(run[-1].path)[1]
+        number = 0
+        while (path := compacted_path(run[0], first, last, number)) in paths or (out / path).exists():
+            number += 1
+        paths[path] = None
+    return list(paths)
+
+
+def _write(out: Path, path: str, run: Sequence[DataFile], schema: pa.Schema) -> tuple[int, str]:
+    """Write the rows of a run's files to a new file, durably but for its name; returns size and checksum."""
+    descriptor = os.open(out / path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+    with os.fdopen(descriptor, "wb") as file:
+        with pa.ipc.new_file(file, schema) as writer:
+            for batch in _joined_batches(out, run):
+                writer.write_batch(batch)
+        file.flush()
+        os.fsync(file.fileno())
+        return file.tell(), checksum_of(out / path).text()
+
+
+def _joined_batches(out: Path, run: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
+    """The rows of all files in record batches of about the same size."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for entry in run:
+        with open_data_file(out / entry.path) as file:
+            for index in range(file.num_record_batches):
+                batch = with_all_change_types(file.get_batch(index))
+                waiting.append(batch)
+                rows += batch.num_rows
+                size += batch.get_total_buffer_size()
+                if size >= _BATCH_BYTES or rows >= _BATCH_ROWS:
+                    yield _joined(waiting)
+                    waiting, rows, size = [], 0, 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    (joined,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
+
+
+def _key(entry: DataFile) -> SchemaKey:
+    return entry.database, entry.table, entry.schema_version

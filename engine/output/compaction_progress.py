@@ -1,0 +1,55 @@
+"""How far compaction has come in an output, and whether there is more for it to do.
+
+A run asks this in its supervisor, which needs no Arrow.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.output.commit_log import CommitLog
+from engine.output.file_moves import FOLDER
+from engine.output.files import FOLDER_MODE, replace_file
+from engine.output.log_json import Malformed, from_line, to_line
+
+GRACE_SECONDS = 600.0
+"""How long old files stay, by default."""
+
+
+def has_work(out: Path) -> bool:
+    """Whether `compact` would find new segments or, with the default grace, old files; it is a fast check."""
+    sealed = CommitLog(out).sealed_segments()
+    if sealed and sealed[-1] > CompactionProgress(out).through(1):
+        return True
+    due = time.time() - GRACE_SECONDS
+    return any(path.stat().st_mtime < due for path in (out / FOLDER).glob("*-*.json"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Through:
+    """The last commit up to which compaction has come, by how many segments it takes together."""
+
+    through: dict[str, int]
+
+
+class CompactionProgress:
+    """How far compaction has come; without it, segments are only looked at again."""
+
+    def __init__(self, out: Path) -> None:
+        self._path = out / FOLDER / "progress.json"
+        try:
+            self._through = from_line(_Through, self._path.read_bytes()).through
+        except (FileNotFoundError, Malformed):
+            self._through = {}
+
+    def through(self, together: int) -> int:
+        """The last commit of the groups of so many segments that are done, or -1."""
+        return self._through.get(str(together), -1)
+
+    def reach(self, together: int, last: int) -> None:
+        """Note that one more is done."""
+        self._through[str(together)] = last
+        self._path.parent.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        replace_file(self._path, to_line(_Through(self._through)) + b"\n")

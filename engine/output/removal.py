@@ -1,0 +1,113 @@
+"""Removes old commits from an output, with their data files.
+
+It removes whole segments of the commit log: it first renames a segment to a name that readers ignore, then
+removes its data files, and last the renamed segment. An interrupted removal is completed by the next one. The
+engine and queries keep running; compaction waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.config.retention import Retention
+from engine.output.commit import commits_in
+from engine.output.commit_log import Commit, CommitLog
+from engine.output.consumers import Consumer, consumers
+from engine.output.file_moves import MoveJournal
+from engine.output.files import EVENTS_FOLDER, remove_files, writing
+from engine.output.lock import maintenance_lock
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What was removed, or would be removed."""
+
+    commits: int
+    files: int
+    bytes: int
+    """Size of the data files."""
+    oldest: int
+    """The first commit that remains."""
+    kept_for: Consumer | None
+    """The consumer without which more would be removed."""
+
+
+def remove_old_commits(out: Path, retention: Retention, *, dry_run: bool = False) -> Removed:
+    """Remove the segments that need not be kept, except the last segment of the log.
+
+    With an age: those whose commits are all older. With a size: the oldest ones, until the data files have
+    at most that size. Commits that a consumer has not read stay. Raises `OutputError` and `CommitLogError`.
+    """
+    with writing(out):
+        if dry_run:
+            return _Removal(out, retention).remove(dry_run=True)
+        with maintenance_lock(out):
+            log = CommitLog(out)
+            MoveJournal(log).recover()
+            for segment in log.detached_segments():
+                _finish(log, segment)
+            return _Removal(out, retention).remove(dry_run=False)
+
+
+class _Removal:
+    def __init__(self, out: Path, retention: Retention) -> None:
+        self._log = CommitLog(out)
+        seconds = retention.seconds
+        self._before_us = None if seconds is None else int((time.time() - seconds) * 1_000_000)
+        self._most_bytes = retention.bytes
+        self._bytes = 0 if retention.bytes is None else _size_of_data(self._log)
+        self._slowest = min(consumers(out), key=lambda consumer: consumer.commit, default=None)
+
+    def remove(self, *, dry_run: bool) -> Removed:
+        log = self._log
+        commits = files = size = 0
+        kept_for = None
+        oldest = log.oldest_version()
+        while (last := log.removable_end(oldest)) is not None and self._may_go(last):
+            if self._slowest is not None and self._slowest.commit < last:
+                kept_for = self._slowest
+                break
+            paths = _files_that_end(log, log.range(oldest, last), last)
+            segment_bytes = sum(_size(path) for path in paths)
+            if not dry_run:
+                _finish(log, log.detach_segment(oldest))
+            self._bytes -= segment_bytes
+            commits, files, size = commits + last + 1 - oldest, files + len(paths), size + segment_bytes
+            oldest = last + 1
+        return Removed(commits, files, size, oldest, kept_for)
+
+    def _may_go(self, last: int) -> bool:
+        """Whether the segment that ends with the commit `last` is too old, or too much."""
+        if self._before_us is not None and self._log.read(last).time_us >= self._before_us:
+            return False
+        return self._most_bytes is None or self._bytes > self._most_bytes
+
+
+def _finish(log: CommitLog, segment: Path) -> None:
+    commits = list(log.detached_commits(segment))
+    # Only the segment still names the files, so it is removed after they are durably removed.
+    remove_files(_files_that_end(log, commits, commits[-1].version))
+    segment.unlink()
+
+
+def _files_that_end(log: CommitLog, commits: Iterable[Commit], last: int) -> set[Path]:
+    """The data files of these commits that have no rows of a commit after `last`."""
+    paths = {entry.path for commit in commits for entry in commit.files}
+    return {log.out / path for path in paths if commits_in(path)[1] <= last}
+
+
+def _size_of_data(log: CommitLog) -> int:
+    """Size of all data files, without those that compaction has replaced and not removed yet."""
+    old = {log.out / path for path in MoveJournal(log).old_files()}
+    folders = [path for path in log.out.iterdir() if path.name == EVENTS_FOLDER or "." in path.name]
+    return sum(_size(path) for folder in folders for path in folder.glob("*.arrow") if path not in old)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

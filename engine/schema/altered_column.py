@@ -1,0 +1,33 @@
+"""A column on its way through ALTER TABLE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.binlog.table_definition import ColumnDefinition
+from engine.schema.column_types import UncertainError
+from engine.schema.statements import ColumnClause
+
+
+@dataclass(slots=True)
+class AlteredColumn:
+    """A column that the table will have; the steps of the statement change its definition."""
+
+    definition: ColumnDefinition
+    before: ColumnDefinition | None
+    """As it was, None for a new column."""
+    clause: ColumnClause | None = None
+    """Its declaration in the statement."""
+
+
+def place_of(columns: Sequence[AlteredColumn], name: str) -> int:
+    """The place of a column by its new name or, if there is none, by its old one. Raises `UncertainError`."""
+    key = name.casefold()
+    for index, column in enumerate(columns):
+        if column.definition.name.casefold() == key:
+            return index
+    for index, column in enumerate(columns):
+        if column.before is not None and column.before.name.casefold() == key:
+            return index
+    raise UncertainError(f"the definition has no column {name}")

@@ -1,0 +1,1 @@
+"""Change rows of an output as SQL statements that make the changes again, or undo them."""

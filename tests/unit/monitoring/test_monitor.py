@@ -1,0 +1,231 @@
+"""The figures that follow from what the supervisor reports."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.binlog.position import BinlogPosition
+from engine.errors import EngineError
+from engine.monitoring import source_watch
+from engine.monitoring.figures import BinlogFiles
+from engine.monitoring.history import Sample
+from engine.monitoring.monitor import Monitor
+from engine.pipeline.durations import NO_DURATIONS
+from engine.pipeline.messages import (
+    DecoderProgress,
+    DumpStarted,
+    NetworkProgress,
+    Report,
+    SinkProgress,
+    Totals,
+)
+from engine.pipeline.observer import Happening, Observer
+from engine.pipeline.outcome import Outcome
+from engine.records import replaced
+from tests.support.figures import plan
+
+HERE = BinlogPosition("binlog.000003", 150)
+
+
+class Listener(Observer):
+    def __init__(self):
+        self.happenings: list[Happening] = []
+
+    def happened(self, happening):
+        self.happenings.append(happening)
+
+
+@pytest.fixture
+def monitor(tmp_path):
+    """Of a run that has just started."""
+    monitor = Monitor(tmp_path, "6ecc8988", Listener())
+    begin(monitor, tmp_path)
+    return monitor
+
+
+def begin(monitor, out):
+    monitor.run_started(plan(out))
+    for name in ("sink", "decoder-0", "network"):
+        monitor.process_started(name, os.getpid())
+
+
+def sink(monitor, **values):
+    progress = SinkProgress(Totals(), 0, None, 0, waiting=0, committed=HERE)
+    monitor.reported(Report("sink", replaced(progress, **values)))
+
+
+def network(monitor, position=HERE, **values):
+    progress = NetworkProgress(1000, position.file, position.position)
+    monitor.reported(Report("network", replaced(progress, **values)))
+
+
+def just_now() -> int:
+    return time.time_ns() // 1000
+
+
+def test_lag_is_0_while_the_server_says_that_there_is_nothing(monitor):
+    sink(monitor, caught_up_us=just_now())
+    network(monitor)
+    assert monitor.figures().lag_seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("sink_says", "network_at"),
+    [
+        ({}, BinlogPosition("binlog.000003", 151)),
+        ({}, BinlogPosition("binlog.000004", 4)),
+        ({"uncommitted_seconds": 0.5}, HERE),
+        ({"committed": None}, HERE),
+    ],
+    ids=["more was received", "another file was begun", "a commit is due", "another server's position"],
+)
+def test_lag_is_not_0_when_anything_came_since(monitor, sink_says, network_at):
+    sink(monitor, **{"caught_up_us": just_now() - 2_000_000, **sink_says})
+    network(monitor, network_at)
+    assert 2.0 <= monitor.figures().lag_seconds < 3.0
+
+
+def test_lag_grows_from_the_last_event_or_the_last_word_of_the_server(monitor):
+    assert monitor.figures().lag_seconds is None
+    sink(monitor, committed_timestamp=int(time.time()) - 100)
+    network(monitor)
+    assert 99 < monitor.figures().lag_seconds < 102
+    sink(monitor, committed_timestamp=int(time.time()) - 100, caught_up_us=just_now() - 50_000_000)
+    assert 50 <= monitor.figures().lag_seconds < 51
+
+
+def test_without_a_run_nobody_has_said_that_there_is_nothing(monitor):
+    sink(monitor, caught_up_us=just_now())
+    network(monitor)
+    monitor.run_ended(Outcome())
+    figures = monitor.figures()
+    assert 0 < figures.lag_seconds < 1
+    assert not figures.is_running and [process.name for process in figures.processes] == ["supervisor"]
+
+
+def test_counters_go_on_over_runs(monitor, tmp_path):
+    totals = Totals(commits=1, rows=10, bytes=100, transactions=5)
+    for number in range(1, 4):
+        sink(monitor, totals=totals, commit_seconds=NO_DURATIONS.with_one(0.2))
+        network(monitor, received=1000, waited_seconds=0.5)
+        figures = monitor.figures()
+        assert figures.totals == Totals(number, 10 * number, 100 * number, 5 * number)
+        assert (figures.received_bytes, figures.waited_seconds) == (1000 * number, 0.5 * number)
+        assert sum(figures.commit_seconds.counts) == number == figures.attempts
+        monitor.run_ended(Outcome())
+        assert monitor.figures().totals == figures.totals
+        begin(monitor, tmp_path)
+
+
+def test_a_process_is_silent_since_its_last_report(monitor):
+    assert not any(process.has_reported for process in monitor.figures().processes[1:])
+    monitor.reported(Report("decoder-0", DecoderProgress(1)))
+    monitor.reported(Report("network", DumpStarted(time.time())))
+    figures = monitor.figures()
+    reported = {process.name: process.has_reported for process in figures.processes}
+    assert reported == {"supervisor": True, "sink": False, "decoder-0": True, "network": True}
+    assert figures.is_dumping
+    assert all(process.silent_seconds < 1 for process in figures.processes)
+    assert figures.processes[0].resident_bytes > 1 << 20 and figures.processes[0].open_files > 2
+
+
+def test_it_is_stalled_until_the_sink_advances(monitor, monkeypatch):
+    clock = time.monotonic()
+    sink(monitor, taken=1)
+    monkeypatch.setattr(time, "monotonic", lambda: clock + 20)
+    sink(monitor, taken=1)
+    assert monitor.figures().stalled_seconds >= 19
+    for advance in (
+        {"taken": 2},
+        {"taken": 2, "caught_up_us": 1},
+        {"taken": 2, "caught_up_us": 1, "commit": 1},
+    ):
+        sink(monitor, **advance)
+        assert monitor.figures().stalled_seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("position", "behind", "headroom_bytes", "has_headroom"),
+    [
+        (HERE, 50, 350, True),
+        (BinlogPosition("binlog.000002", 40), 260, 140, True),
+        (BinlogPosition("binlog.000001", 4), 396, 4, True),
+        (BinlogPosition("binlog.000003", 300), 0, 500, True),
+        (BinlogPosition("binlog.000000", 90), 400, 0, False),
+    ],
+    ids=["last file", "file before", "oldest", "further than when asked", "purged"],
+)
+def test_the_position_is_compared_with_the_server(monitor, position, behind, headroom_bytes, has_headroom):
+    begun = int(time.time()) - 3600
+    files = (("binlog.000001", 100), ("binlog.000002", 100), ("binlog.000003", 200))
+    monitor.source.figures = BinlogFiles(files, begun)
+    monitor.source.asked = time.monotonic()
+    sink(monitor, committed=position, caught_up_us=just_now())
+    server = monitor.figures().server
+    assert (server.behind_bytes, server.headroom_bytes) == (behind, headroom_bytes)
+    assert 3599 < server.headroom_seconds < 3602 if has_headroom else server.headroom_seconds == 0
+
+
+def test_a_server_that_does_not_say_is_a_warning_once(tmp_path, monkeypatch):
+    listener = Listener()
+    monitor = Monitor(tmp_path, "", listener)
+    monkeypatch.setattr(source_watch, "_ASK_SECONDS", 0.0)
+    reasons = iter(["access denied", "access denied", "it is gone"])
+
+    def refuse(*_):
+        raise EngineError(next(reasons))
+
+    monkeypatch.setattr(source_watch.SideConnection, "ask", refuse)
+    monitor.run_started(plan(tmp_path))
+    for _ in range(3):
+        monitor.source.ask()
+    assert [happening.message.rpartition(": ")[2] for happening in listener.happenings] == [
+        "access denied",
+        "it is gone",
+    ]
+    assert monitor.figures().server.error == "it is gone"
+    assert monitor.figures().notice_counts == {"warning": 2, "error": 0}
+
+
+def test_the_disk_is_full_when_its_free_space_is_used_up(monitor):
+    assert monitor.figures().disk_left_seconds is None
+    monitor.tail.read()
+    free = monitor.tail.figures.disk_free_bytes
+    sample = Sample.of(monitor.figures())
+    for number in range(5):
+        shrunk = free + (4 - number) * 10_000
+        monitor.history.add(replace(sample, time=sample.time + 10 * number, disk_free_bytes=shrunk))
+    assert monitor.figures().disk_left_seconds == pytest.approx(free / 1000)
+    monitor.history.add(replace(sample, time=sample.time + 60, disk_free_bytes=free + 80_000))
+    assert monitor.figures().disk_left_seconds == float("inf")
+
+
+def test_a_file_that_grows_uses_up_the_disk():
+    # A file system in memory, as others write to the disk, too.
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        monitor = Monitor(Path(folder), "6ecc8988", Listener())
+        monitor.tail.read()
+        before = Sample.of(monitor.figures())
+        written = 32 << 20
+        (Path(folder) / "data").write_bytes(bytes(written))
+        monitor.tail.read()
+        after = Sample.of(monitor.figures())
+        monitor.history.add(replace(before, time=after.time - 100))
+        monitor.history.add(after)
+        used_up = after.disk_free_bytes / (written / 100)
+        assert monitor.figures().disk_left_seconds == pytest.approx(used_up, rel=0.2)
+
+
+def test_warnings_are_kept_and_counted(monitor):
+    monitor.inform("run_started", "of no interest here")
+    for number in range(60):
+        monitor.warn("retry", f"warning {number}")
+    figures = monitor.figures()
+    assert figures.notice_counts == {"warning": 60, "error": 0}
+    assert [notice.message for notice in figures.notices] == [f"warning {n}" for n in range(10, 60)]

@@ -1,0 +1,56 @@
+"""What a child process says while it waits."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import zmq
+
+from engine.pipeline import child as child_module
+from engine.pipeline.child import Child, Stopped
+from engine.pipeline.messages import DecoderProgress, Report
+
+
+@pytest.fixture
+def reports(tmp_path, monkeypatch):
+    monkeypatch.setattr(child_module, "_WAIT_MILLISECONDS", 5)
+    monkeypatch.setattr(child_module, "_REPORT_SECONDS", 0.01)
+    with zmq.Context() as context, context.socket(zmq.PULL) as reports:
+        reports.bind(f"ipc://{tmp_path}/reports")
+        reports.rcvtimeo = 10_000
+        yield reports
+
+
+def test_it_answers_while_it_waits_for_room(reports, tmp_path):
+    child = Child("decoder-0", f"ipc://{tmp_path}/reports")
+    results = child.socket(zmq.PUSH, 1)
+    # Nothing listens there.
+    results.connect(f"ipc://{tmp_path}/results")
+
+    def fill() -> None:
+        child.progress(DecoderProgress(7))
+        with pytest.raises(Stopped):
+            while True:
+                child.send(results, [b"a result"])
+
+    waiting = threading.Thread(target=fill)
+    waiting.start()
+    try:
+        received = [Report.unpack(reports.recv()) for _ in range(3)]
+    finally:
+        child.stop()
+        waiting.join(10)
+        child.close()
+    assert {(report.process, report.body) for report in received} == {("decoder-0", DecoderProgress(7))}
+    assert all(report.usage is not None for report in received)
+    assert child.waited_seconds > 0.01
+
+
+def test_before_its_first_progress_it_says_nothing(reports, tmp_path):
+    child = Child("network", f"ipc://{tmp_path}/reports")
+    child.repeat_progress()
+    child.progress(DecoderProgress(1))
+    assert Report.unpack(reports.recv()).body == DecoderProgress(1)
+    assert not reports.poll(50)
+    child.close()

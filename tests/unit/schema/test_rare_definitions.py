@@ -1,0 +1,156 @@
+"""Statements whose effect depends on rare options, on a server's version, or on how it stores a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from engine.binlog.table_definition import ColumnDefinition, TableDefinition
+from engine.schema.changes import SchemaChange
+from tests.support.ddl import MARIADB_11, MYSQL_9, MYSQL_56, Followed
+
+
+def emptied(change: SchemaChange | None) -> list[str]:
+    return [] if change is None else [str(name) for name in change.emptied]
+
+
+def rewritten(change: SchemaChange | None) -> list[str]:
+    return [] if change is None else [str(name) for name in change.rewritten]
+
+
+def test_drop_default_leaves_auto_increment():
+    followed = Followed()
+    followed.run("CREATE TABLE t (a SERIAL, b DATETIME DEFAULT NOW())")
+    followed.run("ALTER TABLE t ALTER a DROP DEFAULT, ALTER b DROP DEFAULT")
+    assert [column.computed_default for column in followed.columns()] == [True, False]
+
+
+def test_whether_a_generated_key_stays_in_the_first_place():
+    followed = Followed()
+    key = "my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
+    followed.run(f"CREATE TABLE t ({key} INVISIBLE, a INT)")
+    followed.run("ALTER TABLE t ADD b INT FIRST")
+    followed.run(f"CREATE TABLE u ({key}, a INT)")
+    followed.run("ALTER TABLE u ADD b INT FIRST")
+    # Whether MySQL keeps it there depends on a setting that the binlog does not contain.
+    assert "generated primary key" in (followed.model.doubt("shop", "t") or "")
+    assert followed.names("u") == "b my_row_id a"
+
+
+def test_a_text_column_that_is_changed_and_converted_at_once():
+    followed = Followed()
+    followed.run("CREATE TABLE t (a MEDIUMTEXT) CHARSET latin1")
+    followed.run("ALTER TABLE t MODIFY a TEXT, CONVERT TO CHARACTER SET utf8mb4")
+    assert "at once" in (followed.model.doubt("shop", "t") or "")
+
+
+@pytest.mark.parametrize(
+    ("version", "declared", "collation"),
+    [
+        (MYSQL_9, "CHAR BINARY", "utf8mb4_bin"),
+        (MYSQL_9, "CHAR BINARY COLLATE latin1_swedish_ci", "utf8mb4_bin"),
+        (MYSQL_9, "CHAR CHARSET latin1 BINARY", "utf8mb4_unicode_ci"),
+        (MYSQL_56, "CHAR CHARSET cp1251 BINARY", "utf8mb4_bin"),
+        (MARIADB_11, "CHAR CHARSET latin1 BINARY", "utf8mb4_unicode_ci"),
+        (MARIADB_11, "CHAR BINARY", "utf8mb4_bin"),
+        (MARIADB_11, "CHAR BINARY COLLATE latin1_bin", "utf8mb4_unicode_ci"),
+    ],
+)
+def test_binary_columns_in_a_conversion(version, declared, collation):
+    followed = Followed(version)
+    followed.run("CREATE TABLE t (a INT) CHARSET latin1")
+    followed.run(f"ALTER TABLE t ADD b {declared}, CONVERT TO CHARSET utf8mb4 COLLATE utf8mb4_unicode_ci")
+    assert followed.columns()[1].collation == collation
+
+
+def test_keys_using_hash_may_lose_their_hashes():
+    followed = Followed(MARIADB_11)
+    followed.run("CREATE TABLE t (a INT, UNIQUE (a) USING HASH)")
+    followed.run("ALTER TABLE t RENAME TO u")
+    assert followed.names("u") == "a DB_ROW_HASH_1"
+    followed.run("ALTER TABLE u ADD b INT")
+    assert "USING HASH" in (followed.model.doubt("shop", "u") or "")
+
+
+def test_two_new_names_of_a_table():
+    followed = Followed()
+    followed.run("CREATE TABLE t (a INT)")
+    followed.run("ALTER TABLE t RENAME TO u, RENAME TO t")
+    assert "more than one new name" in (followed.model.doubt("shop", "t") or "")
+
+
+def test_floating_constants_are_filled_with_zeros():
+    followed = Followed()
+    followed.run("CREATE TABLE t (a DOUBLE(10,2) ZEROFILL DEFAULT 1, b FLOAT ZEROFILL DEFAULT 1.5)")
+    assert [column.default for column in followed.columns()] == ["0000001.00", "0000000001.5"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "members", "after"),
+    [
+        ("utf8mb3", "utf8mb4", ("é", "back\\slash"), ("é", "back\\slash")),
+        ("utf8mb4", "latin1", ("é", "x"), ("Ã©", "x")),
+        ("latin1", "cp1251", ("é",), ("й",)),
+    ],
+)
+def test_members_keep_their_bytes_in_a_conversion(old, new, members, after):
+    followed = Followed()
+    listed = ", ".join("'" + member.replace("\\", "\\\\") + "'" for member in members)
+    followed.run(f"CREATE TABLE t (a ENUM({listed}) CHARSET {old})")
+    assert followed.columns()[0].members == members
+    followed.run(f"ALTER TABLE t CONVERT TO CHARACTER SET {new}")
+    assert followed.columns()[0].members == after
+
+
+def test_a_period_keeps_its_columns_not_null():
+    followed = Followed(MARIADB_11)
+    followed.run("CREATE TABLE t (a DATE, b DATE, c DATE NOT NULL, PERIOD FOR p (a, b))")
+    followed.run("ALTER TABLE t CHANGE a d DATE NULL, MODIFY c DATE NULL")
+    assert [column.nullable for column in followed.columns()] == [False, False, True]
+    followed.run("ALTER TABLE t MODIFY b DATE")
+    followed.run("ALTER TABLE t DROP PERIOD FOR p, MODIFY d DATE")
+    followed.run("ALTER TABLE t MODIFY b DATE")
+    assert [column.nullable for column in followed.columns()] == [True, True, True]
+
+
+def test_a_table_whose_period_is_not_known():
+    followed = Followed(MARIADB_11)
+    limit = ColumnDefinition("a", "datetime", nullable=False)
+    for table, columns in {"t": (limit, replace(limit, name="b")), "u": (limit,)}.items():
+        followed.model.learn("server", followed.position, TableDefinition("shop", table, columns))
+        followed.run(f"ALTER TABLE {table} MODIFY a DATETIME NULL")
+    assert "period" in (followed.model.doubt("shop", "t") or "")
+    assert followed.columns("u")[0].nullable
+
+
+def test_a_table_that_the_server_wrote_with_parentheses_in_its_name():
+    """It is in UTF-8, whatever the client's character set is."""
+    followed = Followed(MYSQL_56)
+    text = "CREATE TABLE `(x)` (\n  `ж` int DEFAULT NULL\n) ENGINE=InnoDB"
+    followed.run(text.encode().decode("cp1252"), collation_client=8)
+    assert followed.names("(x)") == "ж"
+
+
+@pytest.mark.parametrize(
+    ("version", "default", "collation"),
+    [
+        (MYSQL_9, "utf8mb4_0900_bin", "utf8mb4_bin"),
+        (MARIADB_11, "utf8mb4_general_ci", "utf8mb4_bin"),
+        (MARIADB_11, "utf8mb4_nopad_bin", "utf8mb4_nopad_bin"),
+    ],
+)
+def test_the_attribute_binary_in_a_table_with_a_binary_collation(version, default, collation):
+    followed = Followed(version)
+    followed.run(f"CREATE TABLE t (a CHAR BINARY) COLLATE {default}")
+    assert followed.columns()[0].collation == collation
+
+
+@pytest.mark.parametrize(("length", "hashes"), [(3065, 0), (3066, 1)])
+def test_the_row_end_is_a_part_of_unique_keys(length, hashes):
+    followed = Followed(MARIADB_11)
+    followed.run(f"CREATE TABLE t (a VARCHAR({length}) UNIQUE) CHARSET ascii")
+    followed.run(f"CREATE TABLE u (a VARCHAR({length}) UNIQUE) CHARSET ascii WITH SYSTEM VERSIONING")
+    assert "DB_ROW_HASH" not in followed.names("t")
+    followed.run("ALTER TABLE t ADD SYSTEM VERSIONING")
+    assert [followed.names(table).count("DB_ROW_HASH") for table in ("t", "u")] == [hashes, hashes]

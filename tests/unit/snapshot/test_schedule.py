@@ -1,0 +1,321 @@
+"""Who reads what: chunks are cut by one reader at a time, refused ones come first, and a table ends once."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.output.snapshot_progress import EVERYTHING, KeyRange, TableSnapshot
+from engine.schema.changes import TableName
+from engine.snapshot.schedule import CHUNK_BYTES, Schedule, Table, Work
+from engine.snapshot.table_source import TableSource
+from tests.support.clock import Clock
+
+CLOCK = Clock()
+
+
+def source(*key: str, rows: int = 0) -> TableSource:
+    """A table of the server, as far as a schedule looks at it, with an estimate of its rows."""
+    return cast(
+        TableSource,
+        SimpleNamespace(key=None, key_columns=key, row_bytes=100, expected_rows=rows, has_views=True),
+    )
+
+
+def schedule_of(*tables: str, readers: int = 2) -> tuple[Schedule, list[tuple[str, KeyRange]]]:
+    """A schedule, and the chunks that it says were cut."""
+    cut: list[tuple[str, KeyRange]] = []
+    schedule = Schedule(readers, lambda name, chunk: cut.append((name.table, chunk)), CLOCK)
+    schedule.add((TableSnapshot("shop", table, "first", "waiting"), None) for table in tables)
+    return schedule, cut
+
+
+def take(schedule: Schedule) -> Work:
+    work = schedule.take()
+    assert work is not None
+    return work
+
+
+def prepare(schedule: Schedule, *key: str) -> Table:
+    table = take(schedule).table
+    table.source = source(*key)
+    schedule.prepared(table)
+    return table
+
+
+def span(after: int | None, until: int | None) -> KeyRange:
+    return KeyRange(*(None if each is None else (str(each),) for each in (after, until)))
+
+
+def test_chunks_are_cut_one_after_the_other_and_read_side_by_side():
+    schedule, cut = schedule_of("a")
+    table = prepare(schedule, "id")
+    assert take(schedule) == Work(table, None)
+    schedule.cut(table, span(None, 10))
+    assert take(schedule) == Work(table, None)
+    schedule.cut(table, span(10, None))
+    assert cut == [("a", span(None, 10))]
+    assert not schedule.finished(table)
+    assert schedule.finished(table)
+    assert schedule.tables() == []
+
+
+def test_a_refused_chunk_comes_before_new_ones_and_a_locked_one_before_it():
+    schedule, _ = schedule_of("a")
+    table = prepare(schedule, "id")
+    for chunk in (span(None, 1), span(1, 2)):
+        take(schedule)
+        schedule.cut(table, chunk)
+    schedule.give_back(table, span(None, 1))
+    schedule.give_back(table, span(1, 2), locked=True)
+    assert [take(schedule) for _ in range(3)] == [
+        Work(table, span(1, 2), is_locked=True),
+        Work(table, span(None, 1)),
+        Work(table, None),
+    ]
+
+
+def test_tables_are_prepared_together():
+    schedule, _ = schedule_of("a", "b", "c")
+    work = take(schedule)
+    others = schedule.more_like(work, 1000)
+    assert [each.table.snapshot.table for each in (work, *others)] == ["a", "b", "c"]
+    for each in (work, *others):
+        each.table.source = source("id", rows=10)
+        schedule.prepared(each.table)
+    assert take(schedule).table is work.table
+
+
+def test_small_tables_are_read_together_up_to_a_size():
+    sizes = {"a": 10, "b": 1000, "none": 0, "c": 20, "keyless": 10, "d": 50_000, "e": 30}
+    schedule, cut = schedule_of(*sizes, readers=1)
+    work = take(schedule)
+    for each in (work, *schedule.more_like(work, 1)):
+        name = each.table.snapshot.table
+        each.table.source = source(*(() if name == "keyless" else ("id",)), rows=sizes[name])
+        schedule.prepared(each.table)
+    work = take(schedule)
+    # With chunks of 2,000 rows `b` is not small, even less so if the estimate is too low.
+    small = [work, *schedule.more_like(work, 2000)]
+    assert [each.table.snapshot.table for each in small] == ["a", "c", "e"]
+    for each in small:
+        schedule.cut(each.table, EVERYTHING)
+    assert cut == []
+    # Together they count less than one chunk, so there is work left for other readers.
+    assert take(schedule).table.snapshot.table == "b"
+    assert schedule.more_like(Work(small[0].table, EVERYTHING), 2000) == []
+    # With chunks that are large enough, tables of 5 MB are small as well, but too much to be added.
+    schedule, _ = schedule_of("d", "d", readers=1)
+    for table in schedule.tables():
+        table.source = source("id", rows=50_000)
+    assert schedule.more_like(take(schedule), 1 << 30) == []
+
+
+def test_tables_with_other_conditions_are_not_read_together():
+    schedule, _ = schedule_of("a", "b")
+    for request, table in (("second", "c"), ("second", "d"), ("third", "e")):
+        schedule.add([(TableSnapshot("shop", table, request, "waiting"), f"of {request}")])
+    found = []
+    while len(found) < 3:
+        work = take(schedule)
+        found.append([each.table.snapshot.table for each in (work, *schedule.more_like(work, 1))])
+    assert found == [["a", "b"], ["c", "d"], ["e"]]
+
+
+@pytest.mark.parametrize(
+    ("where", "is_refused", "most"), [(None, True, 20), ("x > 1", True, 2), ("x > 1", False, 20)]
+)
+def test_an_error_of_a_condition_is_not_taken_for_an_alteration_for_long(
+    where: str | None, is_refused: bool, most: int
+):
+    table = Table(TableSnapshot("shop", "a", "first", "running"), where)
+    found = [table.found_altered(is_refused=is_refused) for _ in range(most + 1)]
+    assert found == [True] * most + [False]
+
+
+def test_a_small_table_that_was_larger_counts_as_what_it_is():
+    schedule, _ = schedule_of("a", "b", readers=1)
+    for table in schedule.tables():
+        table.source = source("id", rows=10)
+        take(schedule)
+        schedule.cut(table, EVERYTHING)
+    first, second = schedule.tables()
+    assert first.share == second.share < 0.1
+    first.took(EVERYTHING, 1_000_000, 3 * CHUNK_BYTES)
+    assert first.share == 3
+
+
+def test_a_busy_table_waits_while_others_are_read():
+    schedule, _ = schedule_of("a", "b")
+    first = prepare(schedule, "id")
+    take(schedule)
+    schedule.cut(first, EVERYTHING)
+    second = prepare(schedule, "id")
+    schedule.give_back(first, EVERYTHING, pause=0.5)
+    assert take(schedule).table is second
+    CLOCK.now += 0.6
+    assert take(schedule) == Work(first, EVERYTHING)
+
+
+def test_a_definition_that_changed_is_read_before_its_chunks():
+    schedule, _ = schedule_of("a")
+    table = prepare(schedule, "id")
+    take(schedule)
+    schedule.cut(table, EVERYTHING)
+    schedule.redefine(table, EVERYTHING)
+    assert take(schedule) == Work(table, None)
+    assert table.source is None
+    table.source = source("id")
+    schedule.prepared(table)
+    assert take(schedule) == Work(table, EVERYTHING)
+
+
+def test_few_chunks_are_under_way():
+    schedule, _ = schedule_of("a", readers=1)
+    table = prepare(schedule, "id")
+    for number in range(2):
+        take(schedule)
+        schedule.cut(table, span(number or None, number + 1))
+    # All that two chunks leave to do is to wait; after the end there is nothing either.
+    schedule.finished(table)
+    assert take(schedule) == Work(table, None)
+
+
+def test_a_chunk_that_is_too_large_is_divided():
+    schedule, cut = schedule_of("a")
+    table = prepare(schedule, "id")
+    take(schedule)
+    schedule.cut(table, span(None, 1000))
+    schedule.uncut(table, span(None, 1000))
+    take(schedule)
+    schedule.cut(table, span(None, 10))
+    assert cut == [("a", span(None, 1000)), ("a", span(None, 10))]
+    assert list(table.undivided) == [span(10, 1000), span(1000, None)]
+
+
+def test_moved_rows_are_read_after_all_ranges():
+    schedule, _ = schedule_of("a")
+    table = prepare(schedule, "id")
+    for chunk in (span(None, 10), span(10, None)):
+        take(schedule)
+        schedule.cut(table, chunk)
+    moved = (("7",), ("8",))
+    assert not schedule.finished(table, moved)
+    assert not schedule.finished(table, moved)
+    assert take(schedule).range == KeyRange(only=moved)
+    schedule.uncut(table, KeyRange(only=moved))
+    assert [take(schedule).range for _ in moved] == [KeyRange(only=moved[:1]), KeyRange(only=moved[1:])]
+    assert not schedule.finished(table)
+    assert schedule.finished(table)
+
+
+def test_moved_rows_of_an_earlier_run():
+    schedule = Schedule(1, lambda name, chunk: None, CLOCK)
+    left = TableSnapshot("shop", "a", "first", "running", left=(), key=("id",), moved=(("7",),))
+    schedule.add([(left, None)])
+    prepare(schedule, "id")
+    assert take(schedule).range == KeyRange(only=(("7",),))
+
+
+def test_the_rest_of_a_locked_chunk_is_locked_later():
+    schedule, cut = schedule_of("a")
+    table = prepare(schedule, "id")
+    take(schedule)
+    schedule.cut(table, EVERYTHING)
+    schedule.divide(table, span(None, 5), span(5, None))
+    assert cut == [("a", span(None, 5))]
+    assert take(schedule) == Work(table, span(5, None), is_locked=True)
+
+
+def test_a_table_without_a_key_is_read_by_one():
+    schedule, _ = schedule_of("a", "b")
+    first = prepare(schedule)
+    assert take(schedule) == Work(first, None)
+    schedule.cut(first, EVERYTHING)
+    assert take(schedule).table.snapshot.table == "b"
+
+
+def test_a_dropped_table_and_a_stop_end_the_work():
+    schedule, _ = schedule_of("a", "b")
+    first = prepare(schedule, "id")
+    schedule.drop(first)
+    assert [each.snapshot.table for each in schedule.tables()] == ["b"]
+    assert not schedule.finished(first)
+    schedule.stop()
+    assert schedule.take() is None
+
+
+def test_chunks_of_long_rows_have_fewer():
+    table = Table(TableSnapshot("shop", "a", "first", "waiting"), None)
+    assert table.chunk_rows(500) == 500
+    table.source = source("id")
+    assert table.chunk_rows(1 << 30) == CHUNK_BYTES // 100
+    table.row_bytes = 40 << 20
+    assert table.chunk_rows(500) == 1
+
+
+@given(st.data())
+def test_any_order_of_outcomes_reads_every_key_once(data: Any):
+    """Readers cut, finish, give back and divide in any order; at the end each number was read once."""
+    schedule, cut = schedule_of("a", readers=3)
+    table = prepare(schedule, "id")
+    left = TableSnapshot("shop", "a", "first", "running", key=("id",))
+    under_way: list[tuple[KeyRange, bool]] = []
+    read: list[int] = []
+
+    def numbers(chunk: KeyRange) -> list[int]:
+        low = -1 if chunk.after is None else int(chunk.after[0])
+        return list(range(low + 1, 30 if chunk.until is None else int(chunk.until[0]) + 1))
+
+    for _ in range(400):
+        may_take = len(under_way) < 6 and bool(table.undivided or table.again or table.locked)
+        if may_take and (not under_way or data.draw(st.booleans())):
+            work = take(schedule)
+            chunk = work.range
+            if chunk is None:
+                whole = table.undivided[0]
+                inside = numbers(whole)
+                size = data.draw(st.integers(1, 8))
+                chunk = whole if len(inside) < size else KeyRange(whole.after, (str(inside[size - 1]),))
+                schedule.cut(table, chunk)
+            under_way.append((chunk, work.is_locked))
+            continue
+        if not under_way:
+            break
+        chunk, is_locked = under_way.pop(data.draw(st.integers(0, len(under_way) - 1)))
+        outcome = data.draw(st.sampled_from(("finished", "finished", "again", "locked", "uncut")))
+        if outcome == "finished":
+            read += numbers(chunk)
+            schedule.finished(table)
+        elif outcome == "uncut":
+            schedule.uncut(table, chunk)
+        else:
+            schedule.give_back(table, chunk, locked=outcome == "locked" or is_locked)
+        for name, part in cut:
+            assert TableName("shop", name) == left.name
+            left = left.divided(part)
+        cut.clear()
+        if outcome == "finished":
+            assert chunk in left.left or chunk.until == left.left[-1].until
+            left = left.without(chunk)
+    if not (under_way or table.undivided or table.again or table.locked):
+        assert sorted(read) == list(range(30))
+        assert left.left == ()
+        assert schedule.tables() == []
+
+
+@pytest.mark.parametrize(
+    ("expected_rows", "row_bytes", "is_small"),
+    [(1, 0, True), (250, 0, True), (251, 0, False), (250, 100, False), (0, 0, False)],
+)
+def test_only_a_small_table_of_which_nothing_was_read_is_not_cut(
+    expected_rows: int, row_bytes: int, is_small: bool
+) -> None:
+    # A server without statistics estimates 0 rows for any table.
+    source: Any = SimpleNamespace(expected_rows=expected_rows, row_bytes=100)
+    table = Table(TableSnapshot("shop", "t", "a", "running"), None, source=source, row_bytes=row_bytes)
+    assert table.is_small(1000) is is_small
