@@ -1,4 +1,8 @@
-"""Fixtures shared by the tests. Servers: one of each flavor, started on first use, for the whole session."""
+"""Fixtures shared by the tests.
+
+Servers: one of each flavor, started on first use, for the whole session. A module finds no databases of
+another one there, whichever modules ran before it in the same process.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 from tests.servers import FLAVORS, Server, UnavailableError, get_server, historic_binlogs
+from tests.support.seeds import RANDOM_TESTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,13 +33,13 @@ def skip_or_fail(reason: UnavailableError) -> NoReturn:
 
 
 # A first call may compile a kernel, so no test case has a deadline of its own.
-settings.register_profile("default", deadline=None)
+settings.register_profile("default", deadline=None, derandomize=not RANDOM_TESTS)
 settings.load_profile("default")
 
 
 @pytest.fixture(scope="session")
-def shared_server() -> Iterator[Callable[[str], Server]]:
-    """The session's server of a flavor. Tests share it, so each makes databases of names of its own.
+def servers_of_the_session() -> Iterator[Callable[[str], Server]]:
+    """The session's server of a flavor, started on first use. Tests take it from `shared_server`.
 
     A flavor that cannot be had skips the test with the reason, or fails it where servers are required.
     """
@@ -53,6 +58,20 @@ def shared_server() -> Iterator[Callable[[str], Server]]:
             skip_or_fail(outcome)
 
         yield of_flavor
+
+
+@pytest.fixture(scope="module")
+def shared_server(servers_of_the_session: Callable[[str], Server]) -> Iterator[Callable[[str], Server]]:
+    """The session's server of a flavor, which is reset when the module's tests are done."""
+    used: dict[str, Server] = {}
+
+    def of_flavor(flavor: str) -> Server:
+        used[flavor] = servers_of_the_session(flavor)
+        return used[flavor]
+
+    yield of_flavor
+    for server in used.values():
+        server.reset()
 
 
 @pytest.fixture(scope="module")
@@ -94,30 +113,44 @@ def secured_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[s
         yield of_flavor
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def mysql97(shared_server: Callable[[str], Server]) -> Server:
     return shared_server("mysql-9.7")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def mysql56(shared_server: Callable[[str], Server]) -> Server:
     return shared_server("mysql-5.6")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def mariadb1011(shared_server: Callable[[str], Server]) -> Server:
     return shared_server("mariadb-10.11")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def mariadb118(shared_server: Callable[[str], Server]) -> Server:
     return shared_server("mariadb-11.8")
 
 
-@pytest.fixture(scope="session", params=FLAVORS)
+@pytest.fixture(scope="module", params=FLAVORS)
 def server(request: pytest.FixtureRequest, shared_server: Callable[[str], Server]) -> Server:
     """Each flavor in turn."""
     return shared_server(request.param)
+
+
+@pytest.fixture(params=["catalog", "full metadata"])
+def metadata(request: pytest.FixtureRequest, server: Server) -> Iterator[str]:
+    """Where the engine learns of the columns: the server's catalog, or the table maps alone."""
+    if request.param == "catalog":
+        yield request.param
+        return
+    if server.flavor == "mysql-5.6":
+        pytest.skip("MySQL 5.6 writes no optional metadata")
+    (before,) = server.query("SELECT @@GLOBAL.binlog_row_metadata")[0]
+    server.execute("SET GLOBAL binlog_row_metadata = FULL")
+    yield request.param
+    server.execute(f"SET GLOBAL binlog_row_metadata = '{before}'")
 
 
 @pytest.fixture(scope="session")

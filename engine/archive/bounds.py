@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from engine.archive.files import ArchiveError, ArchiveFile
 from engine.archive.headers import FileHeader, read_header
 from engine.binlog.files import file_order
-from engine.binlog.gtid_set import MysqlGtidSet, parse_gtid_set
+from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from engine.binlog.position import BinlogPosition
 from engine.output.commit_times import parse_time_us
 
@@ -130,16 +130,8 @@ def _is_subset(part: str, whole: str, flavor: str) -> bool:
     inner, outer = parse_gtid_set(part, flavor), parse_gtid_set(whole, flavor)
     if isinstance(inner, MysqlGtidSet) and isinstance(outer, MysqlGtidSet):
         return outer.covers(inner)
-    numbers, limits = _last_numbers(part), _last_numbers(whole)
-    return all(number <= limits.get(domain, 0) for domain, number in numbers.items())
-
-
-def _last_numbers(text: str) -> dict[str, int]:
-    """MariaDB: domain → number of its last transaction."""
-    return {
-        domain: int(number)
-        for domain, _, number in (gtid.strip().split("-") for gtid in text.split(",") if gtid)
-    }
+    assert isinstance(inner, MariadbGtidSet) and isinstance(outer, MariadbGtidSet)
+    return not inner.ahead_of(outer)
 
 
 class RowBounds:

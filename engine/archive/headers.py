@@ -9,7 +9,7 @@ from typing import Any
 from engine.archive.files import READ_ERRORS, ArchiveFile, open_file, unreadable
 from engine.binlog.event_types import GTID_LIST_EVENT, HEADER_LENGTH, PREVIOUS_GTIDS_LOG_EVENT, EventHeader
 from engine.binlog.events import decode_event, gtid_set_text
-from engine.binlog.files import MAGIC_LENGTH
+from engine.binlog.files import MAGIC_LENGTH, read_event
 from engine.binlog.format_description import FormatDescription
 from engine.errors import BinlogError, EventError
 
@@ -40,18 +40,13 @@ def read_header(file: ArchiveFile) -> FileHeader:
 
 
 def _read(stream: BufferedReader[Any]) -> FileHeader:
-    first = _event(stream)
+    first = read_event(stream)
     description = FormatDescription.parse(first)
     gtids = None
     # Only the start of an encryption comes between the format description and the GTIDs.
     for _ in range(2):
-        event = _event(stream)
+        event = read_event(stream)
         if len(event) > HEADER_LENGTH and event[4] in _STATE_EVENTS:
             gtids = gtid_set_text(decode_event(event, description))
             break
     return FileHeader(description.flavor, EventHeader.parse(first).timestamp, gtids)
-
-
-def _event(stream: BufferedReader[Any]) -> bytes:
-    header = stream.read(HEADER_LENGTH)
-    return header + stream.read(max(0, int.from_bytes(header[9:13], "little") - len(header)))

@@ -59,14 +59,16 @@ def after_magic(file: BufferedReader[Any], where: str) -> BufferedReader[Any]:
     )
 
 
+def read_event(file: BufferedReader[Any]) -> bytes:
+    """The event at which a file is, as long as its header says, or as there is."""
+    header = file.read(HEADER_LENGTH)
+    return header + file.read(max(0, int.from_bytes(header[_SIZE_AT : _SIZE_AT + 4], "little") - len(header)))
+
+
 def first_format(file: BufferedReader[Any], name: str) -> FormatDescription:
     """The format description with which the file `name` begins, read at its start. Raises `BinlogError`."""
-    header = file.read(HEADER_LENGTH)
-    event = header + file.read(
-        max(0, int.from_bytes(header[_SIZE_AT : _SIZE_AT + 4], "little") - len(header))
-    )
     try:
-        return FormatDescription.parse(event)
+        return FormatDescription.parse(read_event(file))
     except EventError as error:
         raise BinlogError(name, MAGIC_LENGTH, error.reason) from None
 
@@ -87,7 +89,7 @@ def read_events(path: Path) -> Iterator[tuple[int, bytes]]:
         size = path.stat().st_size
         position, header_length = MAGIC_LENGTH, OLD_HEADER_LENGTH
         while position < size:
-            event = _read_event(file, path, position, size, header_length)
+            event = _read_whole(file, path, position, size, header_length)
             if position == MAGIC_LENGTH:
                 header_length = _header_length(path, event)
             yield position, event
@@ -97,7 +99,7 @@ def read_events(path: Path) -> Iterator[tuple[int, bytes]]:
             position += len(event)
 
 
-def _read_event(file: BufferedReader, path: Path, position: int, size: int, header_length: int) -> bytes:
+def _read_whole(file: BufferedReader, path: Path, position: int, size: int, header_length: int) -> bytes:
     header = file.read(header_length)
     length = int.from_bytes(header[_SIZE_AT : _SIZE_AT + 4], "little")
     if len(header) == header_length and length < header_length:

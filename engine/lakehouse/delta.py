@@ -16,7 +16,6 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from engine.errors import EngineError
 from engine.lakehouse.columns import INTEGERS, precision_and_scale
 from engine.lakehouse.target import (
     NOTE_PROPERTY,
@@ -104,12 +103,7 @@ class DeltaTable:
         if known is not None and snapshot.version() == known.version:
             return known
         text = _value(snapshot.metadata().configuration().get(NOTE_PROPERTY))
-        if text is None:
-            raise EngineError(
-                f"{self._sql_name} is there already, but binlog-engine did not create it: remove it, or give "
-                "another target"
-            )
-        note = Note.from_text(text)
+        note = Note.from_text(text, self._sql_name)
         fields = StructType.fromJson(json.loads(snapshot.metadata().schemaString())).fields
         columns = tuple(
             TargetColumn(field.metadata["delta.columnMapping.id"], field.name, field.dataType.simpleString())

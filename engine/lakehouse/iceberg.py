@@ -123,12 +123,7 @@ class IcebergTable:
             return None
         table = self._table()
         text = table.properties().get(NOTE_PROPERTY)
-        if text is None:
-            raise EngineError(
-                f"{self._sql_name} is there already, but binlog-engine did not create it: remove it, or give "
-                "another target"
-            )
-        note = Note.from_text(text)
+        note = Note.from_text(text, self._sql_name)
         schema = self._spark.table(self._sql_name).schema
         kinds = {field.name: field.dataType.simpleString() for field in schema}
         columns = tuple(

@@ -97,8 +97,13 @@ class Note:
         return to_json(self, {}).decode()
 
     @classmethod
-    def from_text(cls, text: str) -> Note:
-        """The note of a property. Raises `EngineError`."""
+    def from_text(cls, text: str | None, sql_name: str) -> Note:
+        """The note of a target's property, None if it has none. Raises `EngineError`."""
+        if text is None:
+            raise EngineError(
+                f"{sql_name} is there already, but binlog-engine did not create it: remove it, or give "
+                "another target"
+            )
         try:
             return from_json(cls, text.encode())
         except Misfit as error:

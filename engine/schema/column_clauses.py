@@ -63,6 +63,13 @@ def _skip_value(reader: TokenReader, type_fields: Fields, column: Fields) -> Non
     reader.skip_value()
 
 
+def _short_charset(charset: str) -> AttributeReader:
+    def read(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
+        type_fields |= {"charset": charset, "short_charset": True}
+
+    return read
+
+
 def _charset(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
     type_fields["charset"] = reader.charset()
 
@@ -186,8 +193,8 @@ _ATTRIBUTES: Mapping[str, AttributeReader] = {
     "SIGNED": _skip,
     "ZEROFILL": _type_field("zerofill", True),
     "BINARY": _type_field("binary", True),
-    "ASCII": _type_field("charset", "latin1"),
-    "UNICODE": _type_field("charset", "ucs2"),
+    "ASCII": _short_charset("latin1"),
+    "UNICODE": _short_charset("ucs2"),
     "BYTE": _type_field("charset", BINARY),
     "CHARSET": _charset,
     "CHARACTER": _character_set,

@@ -162,12 +162,19 @@ def _collation(clause: TypeClause, session: StatementSession, table_collation: s
     collation = resolve_collation(clause.charset, clause.collation, session, table_collation)
     if collation is None:
         raise UncertainError("the table's default character set is not known")
-    collates = clause.collation is not None and (clause.charset is not None or session.mariadb)
     if session.mariadb and collation.endswith("_bin"):
         return collation
-    if clause.binary and not (collates and session.version >= _COLLATE_BEFORE_BINARY_SINCE):
+    if clause.binary and not (clause.collation is not None and _collate_is_stronger(clause, session)):
         return binary_collation(charset_of_collation(collation) or BINARY)
     return collation
+
+
+def _collate_is_stronger(clause: TypeClause, session: StatementSession) -> bool:
+    """Whether the collation of a COLLATE clause counts, not the one of BINARY."""
+    if session.version >= _COLLATE_BEFORE_BINARY_SINCE:
+        return session.mariadb or clause.charset is not None
+    # `ASCII BINARY` is one word of the older grammar, for a character set with its binary collation.
+    return clause.short_charset
 
 
 def _stored_members(clause: TypeClause, charset: str) -> tuple[str, ...]:

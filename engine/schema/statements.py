@@ -33,6 +33,8 @@ class TypeClause:
     zerofill: bool = False
     charset: str | None = None
     """Canonical name (`engine.schema.collations`), or its `DEFAULT`, as everywhere in this module."""
+    short_charset: bool = False
+    """The character set is written as ASCII or UNICODE."""
     collation: str | None = None
     binary: bool = False
     """The attribute BINARY: the binary collation of the column's character set."""

@@ -48,6 +48,8 @@ OPTIONS: dict[str, str | None] = {
     "default_time_zone": "+00:00",
 }
 
+OWN_DATABASES = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
+
 
 def start_options(installation: Installation) -> list[str]:
     """Options that every start of the installation needs, whatever the data folder."""
@@ -203,6 +205,15 @@ class Server:
         with self.cursor() as cursor:
             cursor.executemany(sql, list(rows))
 
+    def reset(self) -> None:
+        """Drop all databases but the server's own, and end the session of `query`, with its variables."""
+        self._end_session()
+        self.query("SET foreign_key_checks = 0")
+        for (name,) in self.query("SHOW DATABASES"):
+            if name not in OWN_DATABASES:
+                self.query(f"DROP DATABASE `{name.replace('`', '``')}`")
+        self._end_session()
+
     def binlogs(self) -> list[Path]:
         """The server's binlog files, in order."""
         return [self.data_directory / row[0] for row in self.query("SHOW BINARY LOGS")]
@@ -280,13 +291,16 @@ class Server:
             raise UnavailableError(f"{self!r} did not start: {reason}; its log ends:\n{self.log_tail()}")
 
     def _end(self, how: signal.Signals) -> None:
-        process, connection = self._process, self._connection
-        self._process = self._connection = None
+        self._end_session()
+        process, self._process = self._process, None
+        if process is not None:
+            process.end(how)
+
+    def _end_session(self) -> None:
+        connection, self._connection = self._connection, None
         if connection is not None and connection.open:
             with contextlib.suppress(pymysql.err.Error):
                 connection.close()
-        if process is not None:
-            process.end(how)
 
 
 def _normalised(options: Mapping[str, str | None]) -> dict[str, str | None]:

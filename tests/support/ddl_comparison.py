@@ -123,11 +123,12 @@ class Comparer:
         self.model = SchemaModel("mariadb" if self.dialect.mariadb else "mysql")
         self.result = Comparison()
         self._server = server
-        for database in DATABASES:
-            server.query(f"DROP DATABASE IF EXISTS `{database.replace('`', '``')}`")
         self._session = server.connect(use_unicode=False)
         self._catalog = Connection.open(server.host, server.port, server.user, server.password)
         self._tail = BinlogTail(server)
+        # In the binlog, so that the model knows what CREATE DATABASE IF NOT EXISTS does.
+        for database in DATABASES:
+            server.query(f"DROP DATABASE IF EXISTS `{database.replace('`', '``')}`")
         self._last = BinlogPosition("", 0)
         self._left_behind: set[TableName] = set()
 

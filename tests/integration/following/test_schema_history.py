@@ -19,6 +19,7 @@ from tests.servers import FLAVORS, Server
 from tests.support.committed import assert_sound
 from tests.support.engine_run import drain, end_of_binlog, follow
 from tests.support.evolving_tables import EvolvingTables, WrittenRow
+from tests.support.seeds import chosen_seed
 
 pytestmark = pytest.mark.server
 
@@ -39,8 +40,7 @@ def evolved(request: pytest.FixtureRequest, server: Server) -> Iterator[tuple[Se
     if request.param == "FULL":
         server.execute("SET GLOBAL binlog_row_metadata = FULL")
     start = "{}:{}".format(*end_of_binlog(server))
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
+    seed = chosen_seed(1)
     tables = EvolvingTables(server, "evolved", seed)
     tables.evolve(STEPS)
     yield server, start, tables

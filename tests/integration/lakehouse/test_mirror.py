@@ -17,6 +17,7 @@ from tests.support.kept_rows import assert_kept, expected, kept_columns
 from tests.support.lakehouse import Lakehouse, crashed_mirror, session
 from tests.support.logged_table import AMOUNT, ID, NAME, Table
 from tests.support.output import Change, Output
+from tests.support.seeds import chosen_seed
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -152,8 +153,7 @@ _WRITES = 12
 
 def test_a_crash_before_any_write(lake: Lakehouse, table: Table) -> None:
     """The mirror ends before its n-th write, for a few n at random, and another one goes on."""
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
+    seed = chosen_seed(6)
     table.insert(id=0, name="n", amount=0)
     table.commit()
     label = replace(NAME, name="label")

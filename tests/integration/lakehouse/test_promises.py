@@ -20,6 +20,7 @@ from tests.support.lakehouse import Lakehouse, mirror_command, session
 from tests.support.load import TABLE, Load, create_table, selected
 from tests.support.logged_table import AMOUNT, ID, NAME, Table
 from tests.support.output import Change, Output
+from tests.support.seeds import chosen_seed
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -29,8 +30,7 @@ PATIENCE_SECONDS = 600.0
 
 @pytest.mark.timeout(900 + 60 * KILLS)
 def test_killed_at_random_moments(mysql97: Server, lake: Lakehouse, out: Path) -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
+    seed = chosen_seed(5)
     chance = random.Random(seed)
     database = f"killed_{lake.to}"
     create_table(mysql97, database)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -38,20 +38,6 @@ COLUMNS_PER_TABLE = 16
 
 Columns = Mapping[str, tuple[str, Sequence[str]]]
 """Name → declaration, values as SQL."""
-
-
-@pytest.fixture(params=["MINIMAL", "FULL"])
-def metadata(request: pytest.FixtureRequest, server: Server) -> Iterator[str]:
-    """What table maps contain of the columns; the server's catalog supplies the rest."""
-    if request.param == "MINIMAL":
-        yield request.param
-        return
-    if server.flavor == "mysql-5.6":
-        pytest.skip("MySQL 5.6 writes no optional metadata")
-    (before,) = server.query("SELECT @@GLOBAL.binlog_row_metadata")[0]
-    server.execute("SET GLOBAL binlog_row_metadata = FULL")
-    yield request.param
-    server.execute(f"SET GLOBAL binlog_row_metadata = '{before}'")
 
 
 def tables_of(server: Server) -> dict[str, Columns]:
@@ -115,7 +101,7 @@ def catalog_of(definitions: Mapping[str, TableDefinition], metadata: str) -> dic
     return {
         f"{DATABASE}.{table}": pack(definition.columns)
         for table, definition in definitions.items()
-        if metadata == "MINIMAL" or any(c.data_type in ONLY_IN_CATALOG for c in definition.columns)
+        if metadata == "catalog" or any(c.data_type in ONLY_IN_CATALOG for c in definition.columns)
     }
 
 

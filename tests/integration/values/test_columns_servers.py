@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,20 +25,6 @@ WRITE_ROWS = (23, 30)
 
 
 UUIDS += temporal("6ccd780c-baba-7026-f564-5b8c65602400", "ffffffff-ffff-ffff-ffff-ffffffffff00")
-
-
-@pytest.fixture(params=["catalog", "full metadata"])
-def metadata(request: pytest.FixtureRequest, server: Server) -> Iterator[str]:
-    """Where the decoder learns of the columns: the server's catalog, or the table maps alone."""
-    if request.param == "catalog":
-        yield request.param
-        return
-    if server.flavor == "mysql-5.6":
-        pytest.skip("MySQL 5.6 writes no optional metadata")
-    (before,) = server.query("SELECT @@GLOBAL.binlog_row_metadata")[0]
-    server.execute("SET GLOBAL binlog_row_metadata = FULL")
-    yield request.param
-    server.execute(f"SET GLOBAL binlog_row_metadata = '{before}'")
 
 
 def test_every_column_type(server, metadata):

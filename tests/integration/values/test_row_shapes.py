@@ -34,20 +34,6 @@ def cursor(server: Server) -> Iterator[Any]:
     server.execute(f"DROP DATABASE {DATABASE}")
 
 
-@pytest.fixture(params=["catalog", "full metadata"])
-def metadata(request: pytest.FixtureRequest, server: Server) -> Iterator[None]:
-    """Where the engine learns of the columns."""
-    if request.param == "catalog":
-        yield
-        return
-    if server.flavor == "mysql-5.6":
-        pytest.skip("MySQL 5.6 writes no optional metadata")
-    (before,) = server.query("SELECT @@GLOBAL.binlog_row_metadata")[0]
-    server.execute("SET GLOBAL binlog_row_metadata = FULL")
-    yield
-    server.execute(f"SET GLOBAL binlog_row_metadata = '{before}'")
-
-
 def selected(cursor: Any, table: str, columns: dict[str, str]) -> dict[str, dict[str, str | None]]:
     """The table by `id`; `columns` says what to ask for."""
     wanted = ", ".join(columns.values())

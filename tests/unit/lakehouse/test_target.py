@@ -58,12 +58,17 @@ def test_iceberg_paths_end_with_both_names():
 @given(st.text(), st.integers(0, 1 << 31), st.integers(0, 1 << 62), st.booleans(), ORIGINS)
 def test_notes(table: str, definition: int, seq: int, counted: bool, origins: dict[str, str | None] | None):
     note = Note(table, definition, seq, counted, origins)
-    assert Note.from_text(note.to_text()) == note
+    assert Note.from_text(note.to_text(), "t") == note
 
 
 def test_a_damaged_note():
     with pytest.raises(EngineError, match=r"the table property binlog-engine\.mirror is damaged"):
-        Note.from_text('{"table": 1}')
+        Note.from_text('{"table": 1}', "t")
+
+
+def test_a_table_of_another_program():
+    with pytest.raises(EngineError, match=r"lake\.t is there already, but binlog-engine did not create it"):
+        Note.from_text(None, "lake.t")
 
 
 def test_quotation():
