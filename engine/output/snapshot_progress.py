@@ -67,6 +67,8 @@ class TableSnapshot:
     """The ranges that are still to be read, in the order of the key."""
     key: tuple[str, ...] = ()
     """The columns of the ranges' keys; empty for a table without a key, which is read as a whole."""
+    key_order: tuple[str, ...] = ()
+    """What their order depends on (`TableSource.key_order`): ranges mean nothing in another one."""
     moved: tuple[Key, ...] = ()
     """Keys of rows that are still to be read, after `left`: a partial row image gave them these keys."""
     reason: str | None = None

@@ -22,7 +22,7 @@ from engine.pipeline.snapshot_messages import Close, Open, Place
 from engine.snapshot.rate import Rate
 from engine.snapshot.rows.row_batches import Place as RowPlace
 from engine.snapshot.rows.row_batches import RowBatch, RowBatches
-from engine.snapshot.schedule import CHUNK_BYTES, Table
+from engine.snapshot.schedule import CHUNK_BYTES, Work
 from engine.snapshot.sink_link import SinkLink
 from engine.snapshot.table_source import TableSource
 from engine.snapshot.views import High, Readers, TableLocks, Views
@@ -47,19 +47,24 @@ class TooLarge(Exception):
 class Chunk:
     """What a reader reads with one statement."""
 
-    table: Table
+    work: Work
     source: TableSource
+    """That of the work."""
     range: KeyRange
+    """That of the work."""
+
+    @classmethod
+    def of(cls, work: Work) -> Chunk:
+        """Of the work of reading a chunk."""
+        assert work.source is not None and work.range is not None
+        return cls(work, work.source, work.range)
 
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
     """A chunk that is open in the sink."""
 
-    table: Table
-    range: KeyRange
-    generation: int
-    """Of the table, when the chunk was opened."""
+    work: Work
     ended: threading.Event
     """Is set when the sink has taken or refused it."""
 
@@ -130,7 +135,7 @@ class ChunkReader:
     def read_whole(self, chunk: Chunk) -> None:
         """Read a table without a key as it is at one place, from which on its changes count."""
         source = chunk.source
-        snapshot = replace(chunk.table.snapshot, state="running", rows=0, left=(EVERYTHING,))
+        snapshot = replace(chunk.work.table.snapshot, state="running", rows=0, left=(EVERYTHING,))
         with ExitStack() as stack:
             held = self._link.hold()
             try:
@@ -162,10 +167,9 @@ class ChunkReader:
         """The same of several chunks, in order."""
         orders = []
         for chunk in chunks:
-            number, table = self._link.number(), chunk.table
-            self._under_way[number] = UnderWay(table, chunk.range, table.generation, threading.Event())
-            name, definition = table.snapshot.name, table.definition
-            orders.append(Open(number, name, chunk.range, chunk.source.key_columns, definition))
+            number, source = self._link.number(), chunk.source
+            self._under_way[number] = UnderWay(chunk.work, threading.Event())
+            orders.append(Open(number, source.name, chunk.range, source.key_columns, source.definition))
         numbers = [order.chunk for order in orders]
         try:
             yield list(zip(numbers, self._link.open(orders), strict=True))
@@ -199,7 +203,7 @@ class ChunkReader:
             connection.drop()
             raise
         connection.end_rows(start)
-        chunk.table.took(chunk.range, batches.rows, batches.bytes)
+        chunk.work.table.took(chunk.range, batches.rows, batches.bytes)
         return parts
 
     def _send_batches(

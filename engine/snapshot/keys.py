@@ -39,6 +39,8 @@ class KeyColumn:
     before: str
     """What a literal has before and after the shown value."""
     after: str
+    order: str
+    """What the order of values depends on: that of another type or collation is not the same."""
     descending: bool = False
     """The index has this column in descending order."""
     is_integer: bool = False
@@ -49,17 +51,21 @@ class KeyColumn:
         name = quoted_name(column.name)
         kind = column.data_type
         if kind in _TEXT and column.charset:
-            return cls(name, f"HEX({name})", f"_{column.charset} x'", "'", descending)
+            order = _order(column.collation or column.charset, descending)
+            return cls(name, f"HEX({name})", f"_{column.charset} x'", "'", order, descending)
+        if kind in _INTEGERS:
+            return cls(name, name, "", "", _order("integer", descending), descending, is_integer=True)
+        order = _order(column.column_type, descending)
         if kind in _BYTES or kind in _TEXT:
-            return cls(name, f"HEX({name})", "x'", "'", descending)
-        if kind in _INTEGERS or kind == "decimal":
-            return cls(name, name, "", "", descending, kind in _INTEGERS)
+            return cls(name, f"HEX({name})", "x'", "'", order, descending)
+        if kind == "decimal":
+            return cls(name, name, "", "", order, descending)
         if kind in _NUMBERED:
-            return cls(name, f"{name} + 0", "", "", descending)
+            return cls(name, f"{name} + 0", "", "", order, descending)
         if kind in ("float", "double"):
-            return cls(name, f"{name} + 0e0", "", "e0", descending)
+            return cls(name, f"{name} + 0e0", "", "e0", order, descending)
         if kind in _QUOTED:
-            return cls(name, f"CAST({name} AS CHAR)", "'", "'", descending)
+            return cls(name, f"CAST({name} AS CHAR)", "'", "'", order, descending)
         raise EngineError(f"its key has the column {column.name} of type {column.column_type}")
 
     def literal(self, shown: str) -> str:
@@ -125,6 +131,10 @@ class TableKey:
         if len(self.columns) == 1:
             return [condition]
         return [f"{self.columns[0].name} {signs[0]}= {key[0]}", condition]
+
+
+def _order(kind: str, descending: bool) -> str:
+    return f"{kind} DESC" if descending else kind
 
 
 class IntegerEnds:

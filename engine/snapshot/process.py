@@ -212,21 +212,21 @@ class _Snapshots:
         if entry is None:
             return
         entry.ended.set()
-        table = entry.table
-        if entry.generation != table.generation:
-            self._schedule.forget(table)
+        work, table = entry.work, entry.work.table
+        if work.generation != table.generation:
+            self._schedule.forget(work)
         elif isinstance(outcome, Taken):
             with self._lock:
                 self._progress = replaced(self._progress, rows=self._progress.rows + outcome.rows)
-            if self._schedule.finished(table, outcome.moved):
+            if self._schedule.finished(work, outcome.moved):
                 self._table_ended(replace(table.snapshot, state="done"))
         elif outcome.reason is not None and table in self._schedule.tables():
-            self._schedule.forget(table)
+            self._schedule.forget(work)
             self._set_aside(table, EngineError(outcome.reason))
-        elif outcome.definition != table.definition:
-            self._schedule.redefine(table, entry.range)
+        elif work.source is not None and outcome.definition != work.source.definition:
+            self._schedule.redefine(work)
         else:
-            self._schedule.give_back(table, entry.range, locked=outcome.partial)
+            self._schedule.give_back(work, locked=outcome.partial)
 
     def _table_ended(self, snapshot: TableSnapshot) -> None:
         """A table is done, set aside or canceled; with the last one its request ends."""

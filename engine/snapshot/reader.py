@@ -99,32 +99,35 @@ class Reader(threading.Thread):
             self._link.pause(_LAGGING_PAUSE_SECONDS)
 
     def _do(self, work: Work) -> None:
-        table, chunk = work.table, work.range
         try:
             readers = self._connected()
-            if table.source is None:
+            if work.source is None:
                 self._prepare_all([work, *self._schedule.more_like(work, self._options.chunk_rows)], readers)
-                return
-            if self._read_together(work, readers):
-                return
-            if chunk is None:
-                chunk = self._next_chunk(table, table.source, readers)
-                self._schedule.cut(table, chunk)
-            if work.is_locked:
-                chunk = self._part_to_lock(table, table.source, chunk, readers)
-            reading, taken = self._chunk_reader(readers), Chunk(table, table.source, chunk)
-            if not table.source.key_columns:
-                reading.read_whole(taken)
-            elif work.is_locked:
-                reading.read_locked(taken)
-            else:
-                reading.read([taken])
-        except TooLarge as error:
-            table.row_bytes = error.row_bytes
-            table.ends.forget()
-            self._schedule.uncut(table, chunk or EVERYTHING)
+            elif not self._read_together(work, readers):
+                self._read(work, work.source, readers)
         except EngineError as error:
-            self._take_error(error, work, chunk)
+            self._take_error(error, work)
+
+    def _read(self, work: Work, source: TableSource, readers: Readers) -> None:
+        """Read a chunk, which is cut now if the work has none."""
+        if work.range is None:
+            work = self._schedule.cut(work, self._next_chunk(work.table, source, readers))
+        try:
+            if work.is_locked:
+                work = self._part_to_lock(work, source, readers)
+            reading, chunk = self._chunk_reader(readers), Chunk.of(work)
+            if not source.key_columns:
+                reading.read_whole(chunk)
+            elif work.is_locked:
+                reading.read_locked(chunk)
+            else:
+                reading.read([chunk])
+        except TooLarge as error:
+            work.table.row_bytes = error.row_bytes
+            work.table.ends.forget()
+            self._schedule.uncut(work)
+        except EngineError as error:
+            self._take_error(error, work)
 
     def _read_together(self, work: Work, readers: Readers) -> bool:
         """Read the work's table with other small ones; false if there are none."""
@@ -133,17 +136,13 @@ class Reader(threading.Thread):
         others = self._schedule.more_like(work, self._options.chunk_rows)
         if not others:
             return False
-        chunks = []
-        for table in (each.table for each in (work, *others)):
-            assert table.source is not None
-            self._schedule.cut(table, EVERYTHING)
-            chunks.append(Chunk(table, table.source, EVERYTHING))
+        works = [self._schedule.cut(each, EVERYTHING) for each in (work, *others)]
         try:
-            self._chunk_reader(readers).read(chunks)
+            self._chunk_reader(readers).read([Chunk.of(each) for each in works])
         except (TooLarge, EngineError) as error:
             # Each is read alone, which shows the table of the error. Only a lost connection concerns all.
-            for chunk in chunks:
-                self._schedule.give_back(chunk.table, EVERYTHING)
+            for each in works:
+                self._schedule.give_back(each)
             if isinstance(error, EngineError) and error.retryable:
                 raise
         return True
@@ -151,21 +150,20 @@ class Reader(threading.Thread):
     def _chunk_reader(self, readers: Readers) -> ChunkReader:
         return ChunkReader(readers, self._views, self._link, self._under_way, self._rate)
 
-    def _take_error(self, error: EngineError, work: Work, chunk: KeyRange | None) -> None:
+    def _take_error(self, error: EngineError, work: Work) -> None:
         """Do the work later, or set its table aside. Raises errors that do not concern the table."""
-        table = work.table
         code = error.code if isinstance(error, ServerError | Refusal) else 0
-        altered = isinstance(error, AlteredTable) or code in _ALTERED
         if isinstance(error, TableBusy) or code in _BUSY:
-            self._later(table, chunk, work)
-        elif altered and table.source is not None and table.found_altered(is_refused=bool(code)):
-            self._schedule.redefine(table, chunk)
+            pause = 0.0 if work.range is None else _BUSY_PAUSE_SECONDS
+            self._schedule.give_back(work, locked=work.is_locked, pause=pause)
         elif isinstance(error, ServerError) and self._readers is not None:
-            self._take_error(explain(error, context_of(self._readers.rows)), work, chunk)
+            self._take_error(explain(error, context_of(self._readers.rows)), work)
         elif error.retryable:
             raise error
+        elif work.source is not None and _may_be_altered(error, code, work.table):
+            self._schedule.redefine(work)
         else:
-            self._set_aside(table, error)
+            self._set_aside(work.table, error)
 
     def _prepare_all(self, works: Sequence[Work], readers: Readers) -> None:
         """Read the tables' definitions; the first time, begin their snapshots."""
@@ -179,9 +177,9 @@ class Reader(threading.Thread):
             try:
                 source = found.get(name) or TableSource.read(readers.rows, name, table.where)
             except EngineError as error:
-                self._take_error(error, work, None)
+                self._take_error(error, work)
             else:
-                self._prepare(table, definition, source)
+                self._prepare(table, replace(source, definition=definition))
 
     def _sources(self, tables: Sequence[Table], readers: Readers) -> dict[TableName, TableSource]:
         """Of those tables that can be prepared together; the others are prepared alone."""
@@ -195,24 +193,25 @@ class Reader(threading.Thread):
                 raise
             return {}
 
-    def _prepare(self, table: Table, definition: int, source: TableSource) -> None:
-        snapshot = table.snapshot
-        if snapshot.state == "waiting" or snapshot.key != source.key_columns:
-            snapshot = replace(
+    def _prepare(self, table: Table, source: TableSource) -> None:
+        snapshot, anew = table.snapshot, None
+        as_before = snapshot.key == source.key_columns and snapshot.key_order == source.key_order
+        if snapshot.state == "waiting" or not as_before:
+            anew = replace(
                 snapshot,
                 state="running",
                 rows=0,
                 expected_rows=source.expected_rows,
                 left=(EVERYTHING,),
                 key=source.key_columns,
+                key_order=source.key_order,
+                moved=(),
             )
-            table.start_anew(snapshot)
             if source.key_columns and table.where is None:
-                self._link.begin(snapshot)
+                self._link.begin(anew)
             else:
-                self._link.record(SnapshotChange(tables=(snapshot,)))
-        table.definition, table.source = definition, source
-        self._schedule.prepared(table)
+                self._link.record(SnapshotChange(tables=(anew,)))
+        self._schedule.prepared(table, source, anew)
 
     def _next_chunk(self, table: Table, source: TableSource, readers: Readers) -> KeyRange:
         whole = table.undivided[0]
@@ -225,22 +224,15 @@ class Reader(threading.Thread):
         end = source.key_in(readers.rows, whole, rows)
         return whole if end is None else KeyRange(whole.after, end)
 
-    def _part_to_lock(self, table: Table, source: TableSource, chunk: KeyRange, readers: Readers) -> KeyRange:
+    def _part_to_lock(self, work: Work, source: TableSource, readers: Readers) -> Work:
         """The first rows of a chunk; the others are locked later."""
-        if chunk.only or source.key is None:
-            return chunk
+        chunk = work.range
+        if chunk is None or chunk.only or source.key is None:
+            return work
         end = source.key_in(readers.rows, chunk, _LOCKED_ROWS)
         if end is None or end == chunk.until:
-            return chunk
-        first = KeyRange(chunk.after, end)
-        self._schedule.divide(table, first, KeyRange(end, chunk.until))
-        return first
-
-    def _later(self, table: Table, chunk: KeyRange | None, work: Work) -> None:
-        if chunk is None:
-            self._schedule.prepared(table)
-        else:
-            self._schedule.give_back(table, chunk, locked=work.is_locked, pause=_BUSY_PAUSE_SECONDS)
+            return work
+        return self._schedule.divide(work, KeyRange(chunk.after, end), KeyRange(end, chunk.until))
 
     def _connected(self) -> Readers:
         readers = self._readers
@@ -260,6 +252,15 @@ class Reader(threading.Thread):
             self._readers.rows_at_source.close()
             self._readers.source.close()
             self._readers = None
+
+
+def _may_be_altered(error: EngineError, code: int, table: Table) -> bool:
+    """Whether the table's definition has probably changed since it was read; notes that it may have.
+
+    Any error of the server can be due to that: keys are compared with literals of the type that was read.
+    """
+    is_likely = isinstance(error, AlteredTable) or (code in _ALTERED and table.where is None)
+    return bool(is_likely or code) and table.found_altered(is_likely=is_likely)
 
 
 def _prepare_session(connection: Connection) -> None:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.output.snapshot_progress import EVERYTHING, Key, KeyRange, TableSnapshot
 from engine.schema.changes import TableName
@@ -32,7 +32,7 @@ _UNCERTAINTY = 4
 _MOST_ALTERATIONS = 20
 """How often a table's definition is read again without a chunk in between."""
 _MOST_REFUSALS = 2
-"""The same for errors of the server that a user's condition may also cause."""
+"""The same for errors of the server that something else may well cause, as a user's condition."""
 _UNDER_WAY_PER_READER = 2
 """Chunks that were read and wait for the stream, and the one that is being read."""
 
@@ -45,8 +45,6 @@ class Table:
     where: str | None
     source: TableSource | None = None
     """None before its turn, and after its definition changed."""
-    definition: int = 0
-    """The count of changes with which `source` was read."""
     row_bytes: int = 0
     """The average so far; 0 before the first row."""
     ends: IntegerEnds = field(default_factory=IntegerEnds)
@@ -66,26 +64,26 @@ class Table:
     alterations: int = 0
     """How often its definition was found altered since the last chunk that came into the output."""
     generation: int = 0
-    """How often the table was begun anew; chunks of earlier times do not count."""
+    """How often the table was begun anew; chunks of earlier times are not read again."""
     not_before: float = 0.0
     """A monotonic time before which it is not read, because it was locked."""
 
     def start_anew(self, snapshot: TableSnapshot) -> None:
-        """Read the whole table, with this state."""
+        """Read all of `snapshot.left`, which is the whole table."""
         self.snapshot = snapshot
         self.generation += 1
+        self.ends = IntegerEnds()
         self.undivided = deque(snapshot.left)
         self.again.clear()
         self.locked.clear()
 
-    def found_altered(self, *, is_refused: bool) -> bool:
-        """Note an error that a changed definition explains; false if that is no explanation any more.
+    def found_altered(self, *, is_likely: bool) -> bool:
+        """Note an error that a changed definition may explain; false if that is no explanation any more.
 
-        `is_refused`: it is the server's error.
+        `is_likely`: other causes of such an error are rare.
         """
-        most = _MOST_REFUSALS if is_refused and self.where is not None else _MOST_ALTERATIONS
         self.alterations += 1
-        return self.alterations <= most
+        return self.alterations <= (_MOST_ALTERATIONS if is_likely else _MOST_REFUSALS)
 
     def chunk_rows(self, most: int) -> int:
         """The number of rows of the next chunk, `most` at most."""
@@ -129,6 +127,13 @@ class Work:
     table: Table
     range: KeyRange | None
     """A chunk to read; None to prepare the table, or to cut the next chunk."""
+    source: TableSource | None = None
+    """What is known of the table when the work is taken; None to prepare it.
+
+    The table's own may change meanwhile: another reader finds that its definition did.
+    """
+    generation: int = 0
+    """Of the table, when the work is taken."""
     is_locked: bool = False
     """Lock the chunk's rows."""
 
@@ -188,8 +193,7 @@ class Schedule:
                 fits = table.is_small_whole(chunk_rows) if is_prepared else table.source is None
                 if fits and table.expected_bytes <= room and table.where == first.where:
                     room -= table.expected_bytes
-                    table.is_prepared_by_one = True
-                    found.append(Work(table, None))
+                    found.append(_uncut_work(table))
             return found
 
     def take(self) -> Work | None:
@@ -202,14 +206,18 @@ class Schedule:
                 self._changed.wait(_WAIT_SECONDS)
             return None
 
-    def prepared(self, table: Table) -> None:
-        """The reader has read the table's definition, or cut a chunk and reads it."""
+    def prepared(self, table: Table, source: TableSource, anew: TableSnapshot | None = None) -> None:
+        """The reader has read the table's definition. `anew`: the state with which the table begins anew."""
         with self._changed:
+            if anew is not None:
+                table.start_anew(anew)
+            table.source = source
             table.is_prepared_by_one = False
             self._changed.notify_all()
 
-    def cut(self, table: Table, chunk: KeyRange) -> None:
-        """The reader has cut a chunk from the first undivided range, and reads it now."""
+    def cut(self, work: Work, chunk: KeyRange) -> Work:
+        """The reader has cut a chunk from the first undivided range; returns the work of reading it."""
+        table = work.table
         with self._changed:
             table.is_prepared_by_one = False
             whole = table.undivided.popleft()
@@ -220,20 +228,22 @@ class Schedule:
                 table.undivided.appendleft(KeyRange(chunk.until, whole.until))
             table.under_way += 1
             self._changed.notify_all()
+        return replace(work, range=chunk)
 
-    def give_back(self, table: Table, chunk: KeyRange, *, locked: bool = False, pause: float = 0.0) -> None:
-        """The chunk must be read again, after a pause of some seconds."""
+    def give_back(self, work: Work, *, locked: bool = False, pause: float = 0.0) -> None:
+        """The work must be done again, after a pause of some seconds."""
+        table = work.table
         with self._changed:
-            table.under_way -= 1
-            (table.locked if locked else table.again).append(chunk)
+            self._put_back(work, table.locked if locked else table.again)
             table.not_before = self._clock() + pause
             self._changed.notify_all()
 
-    def finished(self, table: Table, moved: tuple[Key, ...] = ()) -> bool:
+    def finished(self, work: Work, moved: tuple[Key, ...] = ()) -> bool:
         """A chunk is in the output; returns whether it was the table's last one.
 
         `moved`: rows that are to be read after all ranges.
         """
+        table = work.table
         with self._changed:
             table.under_way -= 1
             table.alterations = 0
@@ -246,40 +256,43 @@ class Schedule:
             self._changed.notify_all()
             return is_over
 
-    def redefine(self, table: Table, chunk: KeyRange | None) -> None:
-        """The table's definition has changed: read it, and then the chunk, if one was cut, again."""
+    def redefine(self, work: Work) -> None:
+        """The table's definition is not the work's any more: read it, and then the chunk, if there is one."""
+        table = work.table
         with self._changed:
-            table.source = None
-            if chunk is None:
-                table.is_prepared_by_one = False
-            else:
-                table.under_way -= 1
-                table.again.append(chunk)
+            if table.source is work.source:
+                table.source = None
+            self._put_back(work, table.again)
             self._changed.notify_all()
 
-    def forget(self, table: Table) -> None:
-        """A chunk from before the table was begun anew has ended."""
+    def forget(self, work: Work) -> None:
+        """A chunk has ended that does not count, from before the table was begun anew or set aside."""
         with self._changed:
-            table.under_way -= 1
+            work.table.under_way -= 1
             self._changed.notify_all()
 
-    def uncut(self, table: Table, chunk: KeyRange) -> None:
+    def uncut(self, work: Work) -> None:
         """The chunk is too large: smaller ones are to be cut of its range."""
+        table, chunk = work.table, work.range
+        assert chunk is not None
         with self._changed:
             table.under_way -= 1
-            if chunk.only:
+            if work.generation == table.generation and chunk.only:
                 half = len(chunk.only) // 2
                 table.again += [KeyRange(only=chunk.only[:half]), KeyRange(only=chunk.only[half:])]
-            else:
+            elif work.generation == table.generation:
                 table.undivided.appendleft(chunk)
             self._changed.notify_all()
 
-    def divide(self, table: Table, first: KeyRange, rest: KeyRange) -> None:
+    def divide(self, work: Work, first: KeyRange, rest: KeyRange) -> Work:
         """The reader reads only the first part of a chunk; its rest is to be read with its rows locked."""
+        table = work.table
         with self._changed:
-            self._was_cut(table.snapshot.name, first)
-            table.locked.append(rest)
+            if work.generation == table.generation:
+                self._was_cut(table.snapshot.name, first)
+                table.locked.append(rest)
             self._changed.notify_all()
+        return replace(work, range=first)
 
     def drop(self, table: Table) -> None:
         """The table is not read any more."""
@@ -298,16 +311,24 @@ class Schedule:
             return None
         for table in self._free_tables():
             if table.source is None:
-                table.is_prepared_by_one = True
-                return Work(table, None)
+                return _uncut_work(table)
             for chunks, is_locked in ((table.locked, True), (table.again, False)):
                 if chunks:
                     table.under_way += 1
-                    return Work(table, chunks.popleft(), is_locked)
+                    return Work(table, chunks.popleft(), table.source, table.generation, is_locked)
             if table.undivided and self._may_cut(table):
-                table.is_prepared_by_one = True
-                return Work(table, None)
+                return _uncut_work(table)
         return None
+
+    def _put_back(self, work: Work, chunks: deque[KeyRange]) -> None:
+        """Add the work's chunk to those that are to be read again, unless the table was begun anew since."""
+        table = work.table
+        if work.range is None:
+            table.is_prepared_by_one = False
+        else:
+            table.under_way -= 1
+            if work.generation == table.generation:
+                chunks.append(work.range)
 
     def _free_tables(self) -> Iterator[Table]:
         """Those that no reader prepares, and that are not waiting."""
@@ -321,3 +342,9 @@ class Schedule:
 
     def _is_over(self, table: Table) -> bool:
         return not (table.undivided or table.again or table.locked or table.under_way)
+
+
+def _uncut_work(table: Table) -> Work:
+    """To prepare the table, or to cut its next chunk, which no other reader does meanwhile."""
+    table.is_prepared_by_one = True
+    return Work(table, None, table.source, table.generation)

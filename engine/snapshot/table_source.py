@@ -64,6 +64,13 @@ class TableSource:
     """Whether a transaction reads the table as it was at one moment."""
     where: str | None
     """A condition that limits the rows."""
+    definition: int = 0
+    """How many changes of the definition the sink had counted before it was read."""
+
+    @property
+    def key_order(self) -> tuple[str, ...]:
+        """What the order of each of the key's columns depends on; empty if no chunks are cut."""
+        return () if self.key is None else tuple(column.order for column in self.key.columns)
 
     @classmethod
     def read(cls, connection: Connection, name: TableName, where: str | None) -> Self:

@@ -251,7 +251,8 @@ class LoadedSnapshot:
         self._database = database
         self._rows = rows
         self.out, self._truth = folder / "snapshot", folder / "truth"
-        given = {"snapshot_chunk_rows": 100, "commit_interval": 0.05, "workers": 1}
+        # At that rate, there are commits while the snapshot is read.
+        given = {"snapshot_chunk_rows": 100, "snapshot_rate": 2000, "commit_interval": 0.05, "workers": 1}
         self._settings = {"tables": f"{database}.*", **given, **settings}
         file, position = end_of_binlog(server)
         self._begin = f"{file}:{position}"

@@ -42,9 +42,19 @@ def take(schedule: Schedule) -> Work:
 
 def prepare(schedule: Schedule, *key: str) -> Table:
     table = take(schedule).table
-    table.source = source(*key)
-    schedule.prepared(table)
+    schedule.prepared(table, source(*key))
     return table
+
+
+def cut(schedule: Schedule, chunk: KeyRange) -> Work:
+    """Take work that is not cut yet, and cut it."""
+    work = take(schedule)
+    assert work.range is None
+    return schedule.cut(work, chunk)
+
+
+def work_of(table: Table, chunk: KeyRange | None = None, *, is_locked: bool = False) -> Work:
+    return Work(table, chunk, table.source, table.generation, is_locked)
 
 
 def span(after: int | None, until: int | None) -> KeyRange:
@@ -52,30 +62,24 @@ def span(after: int | None, until: int | None) -> KeyRange:
 
 
 def test_chunks_are_cut_one_after_the_other_and_read_side_by_side():
-    schedule, cut = schedule_of("a")
-    table = prepare(schedule, "id")
-    assert take(schedule) == Work(table, None)
-    schedule.cut(table, span(None, 10))
-    assert take(schedule) == Work(table, None)
-    schedule.cut(table, span(10, None))
-    assert cut == [("a", span(None, 10))]
-    assert not schedule.finished(table)
-    assert schedule.finished(table)
+    schedule, cuts = schedule_of("a")
+    prepare(schedule, "id")
+    works = [cut(schedule, span(None, 10)), cut(schedule, span(10, None))]
+    assert cuts == [("a", span(None, 10))]
+    assert [schedule.finished(work) for work in works] == [False, True]
     assert schedule.tables() == []
 
 
 def test_a_refused_chunk_comes_before_new_ones_and_a_locked_one_before_it():
     schedule, _ = schedule_of("a")
     table = prepare(schedule, "id")
-    for chunk in (span(None, 1), span(1, 2)):
-        take(schedule)
-        schedule.cut(table, chunk)
-    schedule.give_back(table, span(None, 1))
-    schedule.give_back(table, span(1, 2), locked=True)
+    first, second = (cut(schedule, chunk) for chunk in (span(None, 1), span(1, 2)))
+    schedule.give_back(first)
+    schedule.give_back(second, locked=True)
     assert [take(schedule) for _ in range(3)] == [
-        Work(table, span(1, 2), is_locked=True),
-        Work(table, span(None, 1)),
-        Work(table, None),
+        work_of(table, span(1, 2), is_locked=True),
+        work_of(table, span(None, 1)),
+        work_of(table),
     ]
 
 
@@ -85,29 +89,28 @@ def test_tables_are_prepared_together():
     others = schedule.more_like(work, 1000)
     assert [each.table.snapshot.table for each in (work, *others)] == ["a", "b", "c"]
     for each in (work, *others):
-        each.table.source = source("id", rows=10)
-        schedule.prepared(each.table)
+        schedule.prepared(each.table, source("id", rows=10))
     assert take(schedule).table is work.table
 
 
 def test_small_tables_are_read_together_up_to_a_size():
     sizes = {"a": 10, "b": 1000, "none": 0, "c": 20, "keyless": 10, "d": 50_000, "e": 30}
-    schedule, cut = schedule_of(*sizes, readers=1)
+    schedule, cuts = schedule_of(*sizes, readers=1)
     work = take(schedule)
     for each in (work, *schedule.more_like(work, 1)):
         name = each.table.snapshot.table
-        each.table.source = source(*(() if name == "keyless" else ("id",)), rows=sizes[name])
-        schedule.prepared(each.table)
+        key = () if name == "keyless" else ("id",)
+        schedule.prepared(each.table, source(*key, rows=sizes[name]))
     work = take(schedule)
     # With chunks of 2,000 rows `b` is not small, even less so if the estimate is too low.
     small = [work, *schedule.more_like(work, 2000)]
     assert [each.table.snapshot.table for each in small] == ["a", "c", "e"]
     for each in small:
-        schedule.cut(each.table, EVERYTHING)
-    assert cut == []
+        schedule.cut(each, EVERYTHING)
+    assert cuts == []
     # Together they count less than one chunk, so there is work left for other readers.
     assert take(schedule).table.snapshot.table == "b"
-    assert schedule.more_like(Work(small[0].table, EVERYTHING), 2000) == []
+    assert schedule.more_like(work_of(small[0].table, EVERYTHING), 2000) == []
     # With chunks that are large enough, tables of 5 MB are small as well, but too much to be added.
     schedule, _ = schedule_of("d", "d", readers=1)
     for table in schedule.tables():
@@ -126,14 +129,10 @@ def test_tables_with_other_conditions_are_not_read_together():
     assert found == [["a", "b"], ["c", "d"], ["e"]]
 
 
-@pytest.mark.parametrize(
-    ("where", "is_refused", "most"), [(None, True, 20), ("x > 1", True, 2), ("x > 1", False, 20)]
-)
-def test_an_error_of_a_condition_is_not_taken_for_an_alteration_for_long(
-    where: str | None, is_refused: bool, most: int
-):
-    table = Table(TableSnapshot("shop", "a", "first", "running"), where)
-    found = [table.found_altered(is_refused=is_refused) for _ in range(most + 1)]
+@pytest.mark.parametrize(("is_likely", "most"), [(True, 20), (False, 2)])
+def test_errors_are_not_taken_for_alterations_for_long(is_likely: bool, most: int):
+    table = Table(TableSnapshot("shop", "a", "first", "running"), None)
+    found = [table.found_altered(is_likely=is_likely) for _ in range(most + 1)]
     assert found == [True] * most + [False]
 
 
@@ -141,8 +140,7 @@ def test_a_small_table_that_was_larger_counts_as_what_it_is():
     schedule, _ = schedule_of("a", "b", readers=1)
     for table in schedule.tables():
         table.source = source("id", rows=10)
-        take(schedule)
-        schedule.cut(table, EVERYTHING)
+        cut(schedule, EVERYTHING)
     first, second = schedule.tables()
     assert first.share == second.share < 0.1
     first.took(EVERYTHING, 1_000_000, 3 * CHUNK_BYTES)
@@ -152,65 +150,83 @@ def test_a_small_table_that_was_larger_counts_as_what_it_is():
 def test_a_busy_table_waits_while_others_are_read():
     schedule, _ = schedule_of("a", "b")
     first = prepare(schedule, "id")
-    take(schedule)
-    schedule.cut(first, EVERYTHING)
+    work = cut(schedule, EVERYTHING)
     second = prepare(schedule, "id")
-    schedule.give_back(first, EVERYTHING, pause=0.5)
+    schedule.give_back(work, pause=0.5)
     assert take(schedule).table is second
     CLOCK.now += 0.6
-    assert take(schedule) == Work(first, EVERYTHING)
+    assert take(schedule) == work_of(first, EVERYTHING)
 
 
 def test_a_definition_that_changed_is_read_before_its_chunks():
     schedule, _ = schedule_of("a")
     table = prepare(schedule, "id")
-    take(schedule)
-    schedule.cut(table, EVERYTHING)
-    schedule.redefine(table, EVERYTHING)
-    assert take(schedule) == Work(table, None)
+    schedule.redefine(cut(schedule, EVERYTHING))
     assert table.source is None
-    table.source = source("id")
-    schedule.prepared(table)
-    assert take(schedule) == Work(table, EVERYTHING)
+    assert prepare(schedule, "id") is table
+    assert take(schedule) == work_of(table, EVERYTHING)
+
+
+def test_two_readers_find_that_a_definition_changed():
+    schedule, _ = schedule_of("a")
+    table = prepare(schedule, "id")
+    early, late = (cut(schedule, chunk) for chunk in (span(None, 1), span(1, None)))
+    schedule.redefine(early)
+    assert late.source is not None
+    prepare(schedule, "id")
+    schedule.redefine(late)
+    assert table.source is not None, "the new definition is forgotten"
+    assert [take(schedule).range for _ in range(2)] == [span(None, 1), span(1, None)]
+
+
+def test_chunks_from_before_a_table_was_begun_anew_are_not_read_again():
+    schedule, cuts = schedule_of("a", readers=4)
+    table = prepare(schedule, "id")
+    works = [cut(schedule, span(number or None, number + 1)) for number in range(6)]
+    cuts.clear()
+    schedule.redefine(works[0])
+    anew = TableSnapshot("shop", "a", "first", "running", key=("other",))
+    schedule.prepared(take(schedule).table, source("other"), anew)
+    schedule.give_back(works[1])
+    schedule.redefine(works[2])
+    schedule.uncut(works[3])
+    schedule.divide(works[4], span(4, 5), span(5, 6))
+    schedule.forget(works[4])
+    assert not schedule.finished(works[5])
+    assert (table.snapshot, table.under_way, cuts) == (anew, 0, [])
+    assert schedule.finished(cut(schedule, EVERYTHING))
 
 
 def test_few_chunks_are_under_way():
     schedule, _ = schedule_of("a", readers=1)
     table = prepare(schedule, "id")
-    for number in range(2):
-        take(schedule)
-        schedule.cut(table, span(number or None, number + 1))
+    works = [cut(schedule, span(number or None, number + 1)) for number in range(2)]
     # All that two chunks leave to do is to wait; after the end there is nothing either.
-    schedule.finished(table)
-    assert take(schedule) == Work(table, None)
+    schedule.finished(works[0])
+    assert take(schedule) == work_of(table)
 
 
 def test_a_chunk_that_is_too_large_is_divided():
-    schedule, cut = schedule_of("a")
+    schedule, cuts = schedule_of("a")
     table = prepare(schedule, "id")
-    take(schedule)
-    schedule.cut(table, span(None, 1000))
-    schedule.uncut(table, span(None, 1000))
-    take(schedule)
-    schedule.cut(table, span(None, 10))
-    assert cut == [("a", span(None, 1000)), ("a", span(None, 10))]
+    schedule.uncut(cut(schedule, span(None, 1000)))
+    cut(schedule, span(None, 10))
+    assert cuts == [("a", span(None, 1000)), ("a", span(None, 10))]
     assert list(table.undivided) == [span(10, 1000), span(1000, None)]
 
 
 def test_moved_rows_are_read_after_all_ranges():
     schedule, _ = schedule_of("a")
-    table = prepare(schedule, "id")
-    for chunk in (span(None, 10), span(10, None)):
-        take(schedule)
-        schedule.cut(table, chunk)
+    prepare(schedule, "id")
     moved = (("7",), ("8",))
-    assert not schedule.finished(table, moved)
-    assert not schedule.finished(table, moved)
-    assert take(schedule).range == KeyRange(only=moved)
-    schedule.uncut(table, KeyRange(only=moved))
-    assert [take(schedule).range for _ in moved] == [KeyRange(only=moved[:1]), KeyRange(only=moved[1:])]
-    assert not schedule.finished(table)
-    assert schedule.finished(table)
+    for work in [cut(schedule, chunk) for chunk in (span(None, 10), span(10, None))]:
+        assert not schedule.finished(work, moved)
+    work = take(schedule)
+    assert work.range == KeyRange(only=moved)
+    schedule.uncut(work)
+    works = [take(schedule) for _ in moved]
+    assert [work.range for work in works] == [KeyRange(only=moved[:1]), KeyRange(only=moved[1:])]
+    assert [schedule.finished(work) for work in works] == [False, True]
 
 
 def test_moved_rows_of_an_earlier_run():
@@ -222,29 +238,28 @@ def test_moved_rows_of_an_earlier_run():
 
 
 def test_the_rest_of_a_locked_chunk_is_locked_later():
-    schedule, cut = schedule_of("a")
+    schedule, cuts = schedule_of("a")
     table = prepare(schedule, "id")
-    take(schedule)
-    schedule.cut(table, EVERYTHING)
-    schedule.divide(table, span(None, 5), span(5, None))
-    assert cut == [("a", span(None, 5))]
-    assert take(schedule) == Work(table, span(5, None), is_locked=True)
+    first = schedule.divide(cut(schedule, EVERYTHING), span(None, 5), span(5, None))
+    assert first.range == span(None, 5)
+    assert cuts == [("a", span(None, 5))]
+    assert take(schedule) == work_of(table, span(5, None), is_locked=True)
 
 
 def test_a_table_without_a_key_is_read_by_one():
     schedule, _ = schedule_of("a", "b")
     first = prepare(schedule)
-    assert take(schedule) == Work(first, None)
-    schedule.cut(first, EVERYTHING)
+    assert cut(schedule, EVERYTHING).table is first
     assert take(schedule).table.snapshot.table == "b"
 
 
 def test_a_dropped_table_and_a_stop_end_the_work():
     schedule, _ = schedule_of("a", "b")
     first = prepare(schedule, "id")
+    work = cut(schedule, EVERYTHING)
     schedule.drop(first)
     assert [each.snapshot.table for each in schedule.tables()] == ["b"]
-    assert not schedule.finished(first)
+    assert not schedule.finished(work)
     schedule.stop()
     assert schedule.take() is None
 
@@ -261,10 +276,10 @@ def test_chunks_of_long_rows_have_fewer():
 @given(st.data())
 def test_any_order_of_outcomes_reads_every_key_once(data: Any):
     """Readers cut, finish, give back and divide in any order; at the end each number was read once."""
-    schedule, cut = schedule_of("a", readers=3)
+    schedule, cuts = schedule_of("a", readers=3)
     table = prepare(schedule, "id")
     left = TableSnapshot("shop", "a", "first", "running", key=("id",))
-    under_way: list[tuple[KeyRange, bool]] = []
+    under_way: list[Work] = []
     read: list[int] = []
 
     def numbers(chunk: KeyRange) -> list[int]:
@@ -275,30 +290,31 @@ def test_any_order_of_outcomes_reads_every_key_once(data: Any):
         may_take = len(under_way) < 6 and bool(table.undivided or table.again or table.locked)
         if may_take and (not under_way or data.draw(st.booleans())):
             work = take(schedule)
-            chunk = work.range
-            if chunk is None:
+            if work.range is None:
                 whole = table.undivided[0]
                 inside = numbers(whole)
                 size = data.draw(st.integers(1, 8))
                 chunk = whole if len(inside) < size else KeyRange(whole.after, (str(inside[size - 1]),))
-                schedule.cut(table, chunk)
-            under_way.append((chunk, work.is_locked))
+                work = schedule.cut(work, chunk)
+            under_way.append(work)
             continue
         if not under_way:
             break
-        chunk, is_locked = under_way.pop(data.draw(st.integers(0, len(under_way) - 1)))
+        work = under_way.pop(data.draw(st.integers(0, len(under_way) - 1)))
+        chunk = work.range
+        assert chunk is not None
         outcome = data.draw(st.sampled_from(("finished", "finished", "again", "locked", "uncut")))
         if outcome == "finished":
             read += numbers(chunk)
-            schedule.finished(table)
+            schedule.finished(work)
         elif outcome == "uncut":
-            schedule.uncut(table, chunk)
+            schedule.uncut(work)
         else:
-            schedule.give_back(table, chunk, locked=outcome == "locked" or is_locked)
-        for name, part in cut:
+            schedule.give_back(work, locked=outcome == "locked" or work.is_locked)
+        for name, part in cuts:
             assert TableName("shop", name) == left.name
             left = left.divided(part)
-        cut.clear()
+        cuts.clear()
         if outcome == "finished":
             assert chunk in left.left or chunk.until == left.left[-1].until
             left = left.without(chunk)
