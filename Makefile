@@ -12,8 +12,9 @@ INSTALLED := $(VENV)/.installed
 # The loopback address, since Spark would look up the machine's own name, which not every network knows.
 WITH_SPARK = JAVA_HOME="$$(tests/setup/java.sh)" SPARK_LOCAL_IP=127.0.0.1
 
-# Tests wait for servers more than they compute. A file stays in one process, with the servers that it set up.
-SIDE_BY_SIDE = --numprocesses 3 --dist loadfile --durations 30
+# Tests wait for servers more than they compute. A file stays in one process, with the servers that it set up; files
+# begin in the order of their names, so that the many short unit tests come last and fill all processes to the end.
+SIDE_BY_SIDE = --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 30
 
 FUZZ_SECONDS ?= 300
 FUZZ_SEED ?= $(shell date +%s)

@@ -206,12 +206,13 @@ class Server:
             cursor.executemany(sql, list(rows))
 
     def reset(self) -> None:
-        """Drop all databases but the server's own, and end the session of `query`, with its variables."""
+        """Drop all databases but the server's own, begin a binlog file, and end the session of `query`."""
         self._end_session()
         self.query("SET foreign_key_checks = 0")
         for (name,) in self.query("SHOW DATABASES"):
             if name not in OWN_DATABASES:
                 self.query(f"DROP DATABASE `{name.replace('`', '``')}`")
+        self.flush_binlog()
         self._end_session()
 
     def binlogs(self) -> list[Path]:

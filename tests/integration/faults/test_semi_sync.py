@@ -131,7 +131,7 @@ def test_confirmed_commits_are_on_disk_whenever_the_engine_is_killed(source: Ser
                 kill_all(engine)
             confirmed = clients.confirmed
             assert confirmed <= set(rows_in(tmp_path))
-            # Nobody is told anything while the engine is not there.
+            # No commit is acknowledged while the engine is not there.
             time.sleep(0.2)
             assert clients.confirmed == confirmed
         with follow(source, tmp_path, "--semi-sync", **settings) as engine:

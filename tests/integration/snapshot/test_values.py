@@ -166,7 +166,7 @@ def compare(
     """
     with open_connection(server) as connection:
         definition = describe_table(connection, DATABASE, table)
-    want, want_schema = from_binlog(log, catalog_of({table: definition}, "MINIMAL"), DecodeOptions())[table]
+    want, want_schema = from_binlog(log, catalog_of({table: definition}, "catalog"), DecodeOptions())[table]
     connection = open_connection(server)
     if session:
         connection.execute(session)
