@@ -23,7 +23,7 @@ from perf.peers.engine_decoder import EngineDecoder
 from perf.peers.go_mysql import GoMysqlFile, GoMysqlServer
 from perf.peers.mysql_replication import MysqlReplication
 from perf.peers.mysqlbinlog import MysqlBinlogRaw, MysqlBinlogVerbose
-from perf.scaling import GIGABYTES, size_case, size_name, workers_case
+from perf.scaling import GIGABYTES, shards_case, size_case, size_name, workers_case
 from perf.snapshot_lag import lag_case
 from perf.snapshots import SNAPSHOTS
 from perf.spark_read import BATCH, STREAM, spark_case
@@ -95,6 +95,7 @@ CASES: dict[str, Callable[[Settings], Case[Any]]] = {
     "transactions-tls": partial(end_to_end_tls, TRANSACTIONS),
     **{f"decode-{workload.name}": partial(decoding, workload) for workload in DECODED},
     **{f"workers-{workload.name}": partial(workers_case, workload) for workload in (BULK, JSON)},
+    "shards": shards_case,
     **{size_name(size): partial(size_case, size) for size in GIGABYTES},
     **{name: partial(spark_case, name) for name in (BATCH, STREAM)},
     **SNAPSHOTS,

@@ -20,13 +20,17 @@ from typing import Any
 from perf.binlog import Binlog, ServedBinlog, binlog_name, binlog_of, served, server_with_files
 from perf.case import Case, Settings
 from perf.measurement import Measurement
+from perf.memory import processor_seconds
+from perf.oltp import OLTP
 from perf.peers.drain import SocketDrain
 from perf.peers.engine import Engine
+from perf.peers.rows_reader import SERVER_SECONDS
 from perf.workload import Workload
 from perf.workloads import BULK, ONE_TRANSACTION
 
 WORKERS = (1, 2, 4, 8)
 GIGABYTES = (0.1, 1.0, 5.0)
+SHARDS = ("", "1/2", "1/4")
 _PART_SCALE = 0.6
 """The scale at which the bulk load writes a tenth of a gigabyte."""
 _PART_GIGABYTES = 0.1
@@ -42,6 +46,19 @@ def workers_case(workload: Workload, settings: Settings) -> Case[ServedBinlog]:
         material=partial(binlog_of, workload, settings.scale),
         offer=served,
         peers=[EngineWithWorkers(settings.work, workers) for workers in WORKERS],
+        compares=False,
+    )
+
+
+def shards_case(settings: Settings) -> Case[ServedBinlog]:
+    """The same binlog for an engine that reads all tables, one of two that share them, and one of four."""
+    return Case(
+        name="shards",
+        title=f"one engine of several that share the tables, {OLTP.title}",
+        group="scaling: shards of one server",
+        material=partial(binlog_of, OLTP, settings.scale),
+        offer=served,
+        peers=[EngineOfShard(settings.work, settings.workers, shard) for shard in SHARDS],
         compares=False,
     )
 
@@ -82,6 +99,30 @@ class EngineWithWorkers(Engine):
             if name.startswith("decoder")
         )
         return replace(measured, values={"decoders' processor s": decoding})
+
+
+class EngineOfShard(Engine):
+    """The engine with the tables of a shard; also measures the processor time at both ends."""
+
+    remark = ""
+
+    def __init__(self, work: Path, workers: int, shard: str) -> None:
+        super().__init__(work, workers, shard=shard)
+        self.name = f"shard {shard}" if shard else "all tables"
+
+    def measure(self, subject: ServedBinlog) -> Measurement:
+        before = processor_seconds(subject.server.pid)
+        measured = super().measure(subject)
+        spent = {
+            f"{role} processor s": sum(
+                usage.user_seconds + usage.system_seconds
+                for name, usage in measured.processes.items()
+                if name.startswith(role)
+            )
+            for role in ("network", "decoder", "sink")
+        }
+        server = processor_seconds(subject.server.pid) - before
+        return replace(measured, values={SERVER_SECONDS: server, **spent})
 
 
 class EngineWatched(Engine):

@@ -18,6 +18,7 @@ from engine.commands.run_log import RunLog
 from engine.commands.run_progress import Display
 from engine.config.decode_options import DecodeOptions
 from engine.config.settings import DecodeSettings, PipelineSettings, RunSettings
+from engine.config.shard import Shard
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
 from engine.output.folder import OutputState
@@ -38,8 +39,10 @@ def plan_run(
 ) -> RunPlan:
     """The plan of a run that reads `origin` and continues the output in `state`.
 
-    Raises `EngineError` for table patterns that are not valid.
+    Raises `EngineError` for table patterns and a shard that are not valid, and for another shard's output.
     """
+    shard = None if settings.shard is None else Shard.parse(settings.shard)
+    _require_same_shard(state, shard)
     interval = settings.commit_interval
     if interval is None:
         # Clients wait for the commits of semi-sync: each contains what arrived during the one before it.
@@ -53,7 +56,7 @@ def plan_run(
         expected_commit=state.commit,
         workers=decoder_count(settings.workers),
         decode=DecodeOptions(
-            tables=TableFilter(settings.tables, settings.exclude_tables),
+            tables=TableFilter(settings.tables, settings.exclude_tables, shard),
             temporal_text=settings.temporal == "text",
             bookkeeping_events=settings.bookkeeping_events,
             names_needed=not numbers_unknown,
@@ -69,6 +72,16 @@ def plan_run(
         server_uuid=server_uuid,
         flavor=flavor,
     )
+
+
+def _require_same_shard(state: OutputState, shard: Shard | None) -> None:
+    """A table that came to another output, or left one, would have a gap there, or be in two."""
+    given, before = str(shard or ""), state.shard
+    if state.commit >= 0 and given != before:
+        raise EngineError(
+            f"the output folder contains {f'shard {before}' if before else 'all tables, not a shard'}: "
+            f"{f'give --shard {before}' if before else 'leave out --shard'}, or give it an empty folder"
+        )
 
 
 def show_run(

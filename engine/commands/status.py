@@ -86,6 +86,8 @@ class Status:
     """The largest first."""
     snapshots: tuple[SnapshotStatus, ...] = ()
     """The latest of each table that was ever read."""
+    shard: str = ""
+    """The part of the server's tables that the output has, such as `2/4`; empty for all of them."""
 
     def json(self) -> str:
         """One JSON object; the keys are the field names."""
@@ -106,6 +108,7 @@ class Status:
                 ("position", str(self.position)),
                 ("gtid set", self.position.gtid_set or "not known"),
                 ("source", f"{self.position.flavor} {self.position.server_uuid}".strip()),
+                *([("shard", self.shard)] if self.shard else []),
                 ("lag", "not known" if self.lag_seconds is None else f"{self.lag_seconds:.1f} seconds"),
                 ("last event", _age(self.last_event_seconds)),
                 ("caught up", _age(self.caught_up_seconds)),
@@ -168,6 +171,7 @@ def status(out: Path | str) -> Status:
         rows=sum(table.rows for table in tables),
         bytes=sum(table.bytes for table in tables),
         counters=summary.counters,
+        shard=commit.shard,
         snapshots=tuple(
             SnapshotStatus(each.database, each.table, each.state, each.rows, each.expected_rows, each.reason)
             for each in summary.snapshots.tables

@@ -79,6 +79,10 @@ class PipelineSettings:
     ] = 0
     tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
     exclude_tables: Annotated[tuple[str, ...], Setting("tables not wanted, as such patterns")] = ()
+    shard: Annotated[
+        str | None,
+        Setting("only the tables of one part of all, such as 2/4, where several engines share them"),
+    ] = None
     commit_interval: Annotated[
         float | None,
         Setting("seconds from the first row to its commit [1, 0 with semi-sync]", least=0, most=_DAY),

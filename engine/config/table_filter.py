@@ -1,10 +1,11 @@
-"""The tables that a user wants: `--tables` and `--exclude-tables` patterns against `database.table`."""
+"""The tables that a user wants: those that patterns of `database.table` match, and that a shard has."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from engine.config.shard import Shard
 from engine.errors import EngineError
 
 
@@ -19,6 +20,8 @@ class TableFilter:
     """Empty for every table."""
     excluded: tuple[str, ...] = ()
     """Tables that are not wanted, even if `wanted` matches them."""
+    shard: Shard | None = None
+    """Only its tables are wanted."""
 
     def __post_init__(self) -> None:
         for flag, patterns in (("--tables", self.wanted), ("--exclude-tables", self.excluded)):
@@ -31,13 +34,15 @@ class TableFilter:
     @property
     def wants_all(self) -> bool:
         """Whether every table is wanted."""
-        return not (self.wanted or self.excluded)
+        return not (self.wanted or self.excluded or self.shard)
 
     def wants(self, database: str, table: str) -> bool:
-        """Whether a pattern matches the table, and none excludes it."""
+        """Whether a pattern matches the table, none excludes it, and it is in the shard."""
         name = f"{database}.{table}"
         asked_for = not self.wanted or any(fnmatchcase(name, pattern) for pattern in self.wanted)
-        return asked_for and not any(fnmatchcase(name, pattern) for pattern in self.excluded)
+        if not asked_for or any(fnmatchcase(name, pattern) for pattern in self.excluded):
+            return False
+        return self.shard is None or self.shard.has(database, table)
 
 
 EVERY_TABLE = TableFilter()

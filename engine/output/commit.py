@@ -116,10 +116,12 @@ class Commit:
     """In order."""
     snapshots: SnapshotChange = NO_CHANGE
     """What is new of snapshots."""
+    shard: str = ""
+    """The part of the server's tables that the output has, such as `2/4`; empty for all of them."""
 
     def to_json(self) -> bytes:
         """The commit as one line, without the line break."""
-        return to_line(self, sparse_fields=("schema_changes", "snapshots"))
+        return to_line(self, sparse_fields=("schema_changes", "snapshots", "shard"))
 
     @classmethod
     def from_json(cls, line: bytes) -> Self:

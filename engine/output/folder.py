@@ -30,6 +30,8 @@ class OutputState:
     """Server clock of the last event, seconds since the epoch; 0 if not known."""
     schemas: tuple[SchemaVersion, ...]
     snapshots: SnapshotState = NO_SNAPSHOTS
+    shard: str = ""
+    """As in `Commit`."""
 
 
 def open_output(out: Path | str) -> OutputState:
@@ -54,7 +56,13 @@ def open_output(out: Path | str) -> OutputState:
         summary = log.summary_at(last.version)
     schemas = tuple(summary.schemas.values())
     return OutputState(
-        last.version, last.position, last.last_seq, last.source_timestamp, schemas, summary.snapshots
+        last.version,
+        last.position,
+        last.last_seq,
+        last.source_timestamp,
+        schemas,
+        summary.snapshots,
+        last.shard,
     )
 
 

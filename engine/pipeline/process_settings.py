@@ -190,6 +190,8 @@ class SinkConfig:
     """Empty if the source has none."""
     flavor: str
     """`mysql` or `mariadb`."""
+    shard: str = ""
+    """As in `Commit`."""
     snapshot_when_changed: bool = False
     """As in `SnapshotOptions`."""
     commit_interval: float = 1.0

@@ -151,6 +151,7 @@ class Supervisor:
             commit_bytes=plan.commit_bytes,
             server_uuid=plan.server_uuid,
             flavor=plan.flavor,
+            shard=str(plan.decode.tables.shard or ""),
             slots=slots,
         )
         self._spawn("sink", _SINK, sink)

@@ -132,6 +132,7 @@ class _Sink:
             state,
             server_uuid=config.server_uuid,
             flavor=config.flavor,
+            shard=config.shard,
             commit_interval=config.commit_interval,
             commit_bytes=config.commit_bytes,
             roll_bytes=config.roll_bytes,

@@ -46,6 +46,7 @@ class Writer:
         *,
         server_uuid: str,
         flavor: str,
+        shard: str = "",
         commit_interval: float,
         commit_bytes: int,
         roll_bytes: int = ROLL_BYTES,
@@ -53,6 +54,7 @@ class Writer:
     ) -> None:
         self._out = log.out
         self._server_uuid = server_uuid
+        self._shard = shard
         self._flavor = flavor
         self._commit_interval = commit_interval
         self._commit_bytes = commit_bytes
@@ -358,6 +360,7 @@ class Writer:
             self._counters,
             self._schema_changes.seal(),
             self._snapshots.seal(),
+            self._shard,
         )
         self._version += 1
         self._staging = later

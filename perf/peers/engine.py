@@ -34,8 +34,9 @@ class Engine(Peer[ServedBinlog]):
     name = "engine"
     remark = "decoded, committed, fsync included"
 
-    def __init__(self, work: Path, workers: int = 0, *, watch_memory: bool = False) -> None:
+    def __init__(self, work: Path, workers: int = 0, *, shard: str = "", watch_memory: bool = False) -> None:
         self._workers = workers
+        self._shard = shard
         self._watch_memory = watch_memory
         self._folders = OutputFolders(work)
 
@@ -52,14 +53,14 @@ class Engine(Peer[ServedBinlog]):
         with self._folders.new() as folder:
             report = folder / "report.json"
             finished = run_command(
-                engine_command(subject, folder / "out", self._workers, report),
+                engine_command(subject, folder / "out", self._workers, report, self._shard),
                 environment={**ENVIRONMENT, "MYSQL_PWD": subject.server.password},
                 look=memory.look if self._watch_memory else lambda pid: None,
             )
             outcome = json.loads(report.read_text())
             tables = status(folder / "out").tables
         rows = sum(table.rows for table in tables if table.database == DATABASE)
-        if rows != subject.binlog.change_rows:
+        if rows != subject.binlog.change_rows and not self._shard:
             raise PeerError(
                 f"it committed {rows} change rows, but the binlog has {subject.binlog.change_rows}"
             )
@@ -104,8 +105,10 @@ class OutputFolders:
         self._kept.clear()
 
 
-def engine_command(subject: ServedBinlog, out: Path, workers: int, report: Path) -> list[str | Path]:
-    """The command that reads the whole binlog into `out`."""
+def engine_command(
+    subject: ServedBinlog, out: Path, workers: int, report: Path, shard: str = ""
+) -> list[str | Path]:
+    """The command that reads the whole binlog into `out`; only the tables of a shard if one is given."""
     server = subject.server
     return [
         COMMAND,
@@ -114,6 +117,7 @@ def engine_command(subject: ServedBinlog, out: Path, workers: int, report: Path)
         *("--tls", "required" if subject.tls else "disabled"),
         *("--start", f"{subject.file}:4", "--stop-at-end", "--workers", str(workers)),
         *("--out", out, "--report", report),
+        *(("--shard", shard) if shard else ()),
     ]
 
 
