@@ -66,7 +66,7 @@ class TableBook:
         self.used[self._add(definition)] = stamp
 
     def add_ahead(self, definitions: Iterable[Definition], stamp: int) -> None:
-        """Add definitions of wanted tables whose table maps follow later in the stream.
+        """Add definitions of tables whose table maps follow later in the stream.
 
         Those with another description for a known name are left out: a batch has one description for a name,
         and where to cut it is known only when the stream is there.

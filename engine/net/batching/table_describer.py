@@ -57,16 +57,21 @@ class TableDescriber:
         description: FormatDescription,
         marker: int,
     ) -> list[Definition]:
-        """The definitions of wanted tables whose table maps follow in the buffer and are not `known`.
+        """The definitions of tables whose table maps follow in the buffer and are not `known`.
 
         A table that cannot be described now is left out, and described when the kernel reaches it.
         """
         if self._describe_ahead is None:
             return []
-        found = unknown_table_maps(buffer, state, known, description, marker).items()
-        wanted = {value: each for value, each in found if self._filter.wants(each.database, each.table)}
+        found = unknown_table_maps(buffer, state, known, description, marker)
+        wanted = {
+            value: each for value, each in found.items() if self._filter.wants(each.database, each.table)
+        }
         described = self._describe_ahead(wanted) if wanted else {}
-        return [Definition(value, _name(wanted[value]), packed) for value, packed in described.items()]
+        return [
+            *(Definition(value, _name(wanted[value]), packed) for value, packed in described.items()),
+            *(Definition(value, _name(found[value]), None, False) for value in found.keys() - wanted.keys()),
+        ]
 
 
 def hash_of(event: bytes) -> int:

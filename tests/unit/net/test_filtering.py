@@ -18,6 +18,7 @@ from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
 from engine.net.archive_server.archive import Archive
 from engine.net.archive_server.server import ReplicationSource
+from engine.net.batching import table_describer
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.output.commit_log import CommitLog
@@ -250,3 +251,20 @@ def test_the_command_leaves_tables_out_and_still_counts_every_transaction(tmp_pa
     # The last file ends with a rotation to one that the archive does not have.
     assert (position.file, position.position) == ("shop-binlog.000003", 4)
     assert position.gtid_set == Archive(sample_binlogs()).executed_gtid_set
+
+
+def test_unwanted_tables_are_looked_for_once(monkeypatch: pytest.MonkeyPatch):
+    """With each look all that follow are learned: a server may have thousands of them."""
+    looks = []
+    look = table_describer.unknown_table_maps
+    monkeypatch.setattr(
+        table_describer, "unknown_table_maps", lambda *arguments: looks.append(1) or look(*arguments)
+    )
+    parts: list[Part] = []
+    for number in range(600):
+        parts += [gtid(number + 1), query("BEGIN")]
+        parts.append(table_map(number, [SIGNED_INT], database="other", table=f"t{number}"))
+        parts += [rows(types.WRITE_ROWS_EVENT, number, 1, [image([integer(number)])]), xid()]
+    batches = batches_of(binlog(parts, MYSQL, checksum=False), OPTIONS, describe_ahead=lambda wanted: {})
+    assert not kinds(indexed(batches)) & set(ROWS_EVENTS)
+    assert len(looks) == 3
