@@ -283,11 +283,17 @@ def test_the_server_shows_its_replica(
                 return next((row for row in rows if row["server_id"] == 4243), None)
 
         replica = wait_until(shown, "replica")
-        ((command,),) = server.query(
-            "SELECT command FROM information_schema.processlist WHERE host LIKE %s", f"%:{replica['port']}"
-        )
+
+        def dumps() -> bool:
+            rows = server.query(
+                "SELECT command FROM information_schema.processlist WHERE host LIKE %s",
+                f"%:{replica['port']}",
+            )
+            return [command.startswith("Binlog Dump") for (command,) in rows] == [True]
+
+        # The engine asks for the dump after it has registered.
+        wait_until(dumps, "dump")
     assert replica["host"] == socket.gethostname()[:60]
     if flavor.startswith("mysql"):
         # MariaDB has no place for it.
         assert uuid.UUID(str(replica.get("replica_uuid") or replica["slave_uuid"])).version == 5
-    assert command.startswith("Binlog Dump")
