@@ -87,14 +87,17 @@ class Table:
 
     def chunk_rows(self, most: int) -> int:
         """The number of rows of the next chunk, `most` at most."""
-        size = self.row_bytes or (self.source.row_bytes if self.source else 0)
+        source = self.source
+        size = self.row_bytes or (source.row_bytes if source else 0)
         return max(1, min(most, CHUNK_BYTES // max(size, 1)))
 
     def took(self, chunk: KeyRange, rows: int, size: int) -> None:
         """A chunk was read, of so many rows and bytes."""
         if rows:
             self.row_bytes = size // rows + 1
-        if self.source and self.source.key and self.source.key.is_ascending_integer:
+        # Read once here and below: another reader may find the definition altered meanwhile.
+        source = self.source
+        if source and source.key and source.key.is_ascending_integer:
             self.ends.learn(chunk, rows)
         if self.share < 1:
             self.share = max(_LEAST_SHARE, size / CHUNK_BYTES)
@@ -102,7 +105,8 @@ class Table:
     @property
     def expected_bytes(self) -> int:
         """The server's estimate; 0 before the table is prepared."""
-        return self.source.expected_rows * self.source.row_bytes if self.source else 0
+        source = self.source
+        return source.expected_rows * source.row_bytes if source else 0
 
     def is_small_whole(self, chunk_rows: int) -> bool:
         """Whether nothing was cut of the table yet, and it is so small that others can be read with it."""
@@ -116,7 +120,8 @@ class Table:
 
         Only before any row was read: a table that is larger after all is cut when its chunk was given up.
         """
-        expected = self.source.expected_rows if self.source else 0
+        source = self.source
+        expected = source.expected_rows if source else 0
         return not self.row_bytes and 0 < expected * _UNCERTAINTY <= chunk_rows
 
 
