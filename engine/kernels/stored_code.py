@@ -9,7 +9,6 @@ used on every processor that has the baseline's features.
 from __future__ import annotations
 
 import hashlib
-import pickle
 import sys
 import tempfile
 import zlib
@@ -22,24 +21,15 @@ from typing import Any
 import llvmlite
 import llvmlite.binding
 import numba
-from numba.core.caching import CompileResultCacheImpl, NullCache
+from numba.core.caching import NullCache
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from engine.kernels.baseline import baseline
 from engine.kernels.cache import SHIPPED, kernel_folder, stored_folders
+from engine.kernels.machine_code import from_bytes, to_bytes
 
 _CHECKSUM_BYTES = 4
-
-
-class _Form(CompileResultCacheImpl):  # type: ignore[misc]
-    """numba's form of a compiled function that can be pickled, without the folders of numba's cache."""
-
-    def __init__(self) -> None:
-        pass
-
-
-_FORM = _Form()
 
 
 class StoredCode(NullCache):  # type: ignore[misc]
@@ -68,16 +58,16 @@ class StoredCode(NullCache):  # type: ignore[misc]
                 continue
             content = _read(folder / self._file_name(signature, kind))
             if content is not None:
-                return _FORM.rebuild(target_context, pickle.loads(content))
+                return from_bytes(target_context, content)
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Called by numba: keep a function that was compiled for a signature."""
-        if result.library.has_dynamic_globals:
-            # It contains addresses of this process.
+        # Dynamic globals are addresses of this process; the others mean that not all of it is machine code.
+        if result.library.has_dynamic_globals or result.objectmode or result.lifted or result.reload_init:
             return
         name = self._file_name(signature, result.codegen.magic_tuple())
-        _write(kernel_folder(self._module) / name, dumps(_FORM.reduce(result)))
+        _write(kernel_folder(self._module) / name, to_bytes(result))
 
     def _file_name(self, signature: Any, processor: tuple[str, ...]) -> str:
         key = repr((self._identity, str(signature), processor, _versions()))

@@ -97,6 +97,25 @@ def test_each_signature_has_a_file(folder: Path) -> None:
     assert len(list(folder.iterdir())) == 2
 
 
+CALLER = """
+import numba
+from tests.unit.kernels.test_stored_code import compilations, dispatcher, twice
+loaded = dispatcher(twice)
+def calling(number):
+    return loaded(number) + 1
+with compilations(1):
+    print(dispatcher(calling)(21))
+"""
+
+
+def test_what_was_loaded_is_linked_into_what_is_compiled(folder: Path) -> None:
+    """In another process, where no code of the function is but what was stored."""
+    dispatcher(twice)(21)
+    ended = subprocess.run([sys.executable, "-c", CALLER], cwd=PROJECT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.strip() == "43"
+
+
 class _ForBaseline:
     """A compiled function as a machine that compiles for the baseline has it."""
 
