@@ -6,40 +6,51 @@ from tests.servers import Server
 from tests.support.engine_run import wait_until
 
 GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+_MARIADB = {"log_slave_updates": "ON", "gtid_strict_mode": "ON"}
 OPTIONS: dict[str, dict[str, str | None]] = {
     "mysql-9.7": GTIDS,
-    "mariadb-11.8": {"log_slave_updates": "ON", "gtid_strict_mode": "ON"},
+    "mariadb-10.11": _MARIADB,
+    "mariadb-11.8": _MARIADB,
 }
 """What both servers of a flavor need."""
 REPLICA_OPTIONS: dict[str, str | None] = {"server_id": "2"}
 
+_FOLLOW_MARIADB = (
+    "CHANGE MASTER TO MASTER_HOST = '{host}', MASTER_PORT = {port}, MASTER_USER = 'root', "
+    "MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1"
+)
 _FOLLOW = {
     "mysql-9.7": "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '{host}', SOURCE_PORT = {port}, "
     "SOURCE_USER = 'root', SOURCE_AUTO_POSITION = 1, GET_SOURCE_PUBLIC_KEY = 1, "
     "SOURCE_CONNECT_RETRY = 1",
-    "mariadb-11.8": "CHANGE MASTER TO MASTER_HOST = '{host}', MASTER_PORT = {port}, MASTER_USER = 'root', "
-    "MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1",
+    "mariadb-10.11": _FOLLOW_MARIADB,
+    "mariadb-11.8": _FOLLOW_MARIADB,
 }
-_WORD = {"mysql-9.7": "REPLICA", "mariadb-11.8": "SLAVE"}
-_EXECUTED = {"mysql-9.7": "gtid_executed", "mariadb-11.8": "gtid_binlog_pos"}
+REPLICA_WORDS = {"mysql-9.7": "REPLICA", "mariadb-10.11": "SLAVE", "mariadb-11.8": "SLAVE"}
+"""What a flavor's statements call a replica."""
+_EXECUTED = {
+    "mysql-9.7": "gtid_executed",
+    "mariadb-10.11": "gtid_binlog_pos",
+    "mariadb-11.8": "gtid_binlog_pos",
+}
 
 
 def follow_source(replica: Server, source: Server) -> None:
     """Make the one a replica of the other."""
     replica.execute(
         _FOLLOW[replica.flavor].format(host=source.host, port=source.port),
-        f"START {_WORD[replica.flavor]}",
+        f"START {REPLICA_WORDS[replica.flavor]}",
     )
 
 
 def go_on_following(replica: Server) -> None:
     """After `stop_following`, follow the same source again."""
-    replica.query(f"START {_WORD[replica.flavor]}")
+    replica.query(f"START {REPLICA_WORDS[replica.flavor]}")
 
 
 def stop_following(replica: Server) -> None:
     """Have the replica apply what it has got, and be a server of its own."""
-    word = _WORD[replica.flavor]
+    word = REPLICA_WORDS[replica.flavor]
     replica.query(f"STOP {word} IO_THREAD")
     wait_until(lambda: "has read all relay log" in _applier_state(replica).lower(), "end of the relay log")
     replica.query(f"STOP {word}")

@@ -292,9 +292,21 @@ class LoadedSnapshot:
             ended = engine.stop()
         assert ended.status == 0, ended.stderr
 
+    def read_truth(self) -> None:
+        """Read the binlog from the beginning; `compare` does so itself."""
+        drain(self._server, self._truth, start=self._begin, tables=f"{self._database}.*")
+
+    def wanted(self, table: str) -> Iterator[tuple[int, Counter[Row]]]:
+        """Each commit from the end of the table's snapshot on, with the rows there; after `read_truth`."""
+        columns = self.columns[table]
+        truth = Truth(self._truth, self._database, table, columns)
+        for version, commit in enumerate(boundaries(self.out, self._database, table, columns)):
+            if commit.snapshot is not None and commit.snapshot.state == "done":
+                yield version, truth.at(commit.position)
+
     def compare(self) -> Compared:
         """Compare the rows at every commit, and at last with SELECT."""
-        drain(self._server, self._truth, start=self._begin, tables=f"{self._database}.*")
+        self.read_truth()
         return Compared(*map(sum, zip(*map(self._compare, self.columns), strict=True)))
 
     def _compare(self, table: str) -> tuple[int, int]:

@@ -124,9 +124,19 @@ def test_settings_that_depend_on_others(mysql97: Server) -> None:
 def test_gtid_mode(mysql97: Server) -> None:
     assert findings(mysql97)["gtid_mode"].level == "ok"
     try:
-        mysql97.execute("SET GLOBAL gtid_mode = ON_PERMISSIVE")
-        assert findings(mysql97)["gtid_mode"].level == "advice"
+        for mode in ("ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"):
+            mysql97.execute(f"SET GLOBAL gtid_mode = {mode}")
+        mysql97.execute("SET GLOBAL enforce_gtid_consistency = OFF")
+        found = findings(mysql97)["gtid_mode"]
+        assert (found.actual, found.level) == ("OFF", "advice")
+        # As the remedy says, one after the other.
+        assert "OFF_PERMISSIVE, ON_PERMISSIVE and ON" in found.remedy
+        mysql97.execute("SET GLOBAL enforce_gtid_consistency = ON")
+        for mode in ("OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"):
+            mysql97.execute(f"SET GLOBAL gtid_mode = {mode}")
+        assert findings(mysql97)["gtid_mode"].level == "ok"
     finally:
+        mysql97.execute("SET GLOBAL enforce_gtid_consistency = ON")
         mysql97.execute("SET GLOBAL gtid_mode = ON")
 
 

@@ -13,15 +13,14 @@ from engine.output.commit_log import CommitLog
 from engine.output.reader import Changes
 from tests.servers import Server, get_server
 from tests.support.engine_run import assert_one_sentence, command_line, drain, follow, run_command, wait_until
-from tests.support.replication import OPTIONS, REPLICA_OPTIONS, follow_source
+from tests.support.replication import OPTIONS, REPLICA_OPTIONS, REPLICA_WORDS, follow_source
 from tests.support.snapshot_load import Load, Truth, boundaries
 from tests.support.snapshot_runs import request as request_rows
 from tests.support.snapshot_runs import table_snapshots, wait_for_snapshots
 
 pytestmark = pytest.mark.server
 
-FLAVORS = ("mysql-9.7", "mariadb-11.8")
-APPLIER = {"mysql-9.7": "REPLICA SQL_THREAD", "mariadb-11.8": "SLAVE SQL_THREAD"}
+FLAVORS = ("mysql-9.7", "mariadb-10.11", "mariadb-11.8")
 ROWS = 2000
 COLUMNS = ("id", "v", "text")
 
@@ -39,7 +38,8 @@ class Pair:
 
     def apply(self, verb: str) -> None:
         """`START` or `STOP` applying what the replica has received."""
-        self.replica.execute(f"{verb} {APPLIER[self.replica.flavor]}")
+        word = REPLICA_WORDS[self.replica.flavor]
+        self.replica.execute(f"{verb} {word} SQL_THREAD")
 
 
 @pytest.fixture(scope="module", params=FLAVORS)
@@ -70,7 +70,7 @@ def test_rows_of_a_lagging_replica_meet_the_stream(pair: Pair, tmp_path: Path):
         "snapshot_host": pair.replica_name,
     }
     pair.apply("STOP")
-    with Load(source, "d", ROWS, seed=1) as load, follow(source, out, **settings) as engine:
+    with Load(source, "d", ROWS, seed=1, ddl=True) as load, follow(source, out, **settings) as engine:
         before = load.transactions
         wait_until(lambda: load.transactions > before + 100, "load", check=engine.must_run)
         pair.apply("START")
