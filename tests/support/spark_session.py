@@ -14,7 +14,7 @@ from tests import PROJECT
 DISCOVERY = PROJECT / "engine" / "spark" / "discovery"
 """What an installed binlog-engine has at the top level for Spark to find."""
 
-_SETTINGS = {
+SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -29,7 +29,7 @@ _SETTINGS = {
 def start_spark(warehouse: Path) -> SparkSession:
     """A session whose Python workers are of this interpreter and find the source as if it were installed."""
     builder = SparkSession.builder.master("local[2]").config("spark.sql.warehouse.dir", str(warehouse))
-    for name, value in _SETTINGS.items():
+    for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PYSPARK_PYTHON", sys.executable)

@@ -1,0 +1,73 @@
+"""A Spark job that reads an archive and writes its rows to an Arrow file.
+
+It runs in a process of its own, with a master of its own: several executors that share nothing with the
+driver (`local-cluster`), or a server that the session is connected to (`connect`).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql import SparkSession
+
+from engine.spark import register
+from tests import PROJECT
+from tests.support.spark_session import DISCOVERY, SETTINGS
+
+LOCAL_CLUSTER = "local-cluster[2,1,1024]"
+"""Two executors with a core and 1 GB each."""
+CONNECT = "connect"
+_LONGEST_SECONDS = 600
+
+
+def run_archive_job(master: str, archive: str, tables: str, folder: Path) -> pa.Table:
+    """The rows by `_seq` that the job reads with this master."""
+    written = folder / "rows.arrow"
+    environment = {
+        **os.environ,
+        # Executors are started from it.
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join([str(PROJECT), str(DISCOVERY), os.environ.get("PYTHONPATH", "")]),
+    }
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.support.archive_job", master, archive, tables, str(written)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=_LONGEST_SECONDS,
+    )
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    with pa.ipc.open_file(written) as file:
+        return file.read_all()
+
+
+def _session(master: str) -> SparkSession:
+    is_connected = master == CONNECT
+    builder = SparkSession.builder.master("local[2]" if is_connected else master)
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    if is_connected:
+        builder = builder.config("spark.api.mode", "connect")
+    return builder.getOrCreate()
+
+
+def main(master: str, archive: str, tables: str, written: str) -> None:
+    """Read and write."""
+    spark = _session(master)
+    register(spark)
+    rows = spark.read.format("binlog").options(archive=archive, tables=tables).load().toArrow()
+    with pa.ipc.new_file(written, rows.schema) as file:
+        file.write_table(rows.sort_by("_seq"))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
