@@ -1,7 +1,7 @@
 """An archive of many files of a mixed workload, read by executors that share nothing with the driver.
 
 The rows are compared with those of `binlog-engine decode`, value by value and in order.
-BINLOG_ENGINE_ARCHIVE_FILES says how many files there are; without it the tests are skipped, as they take long.
+BINLOG_ENGINE_ARCHIVE_FILES says how many files there are; without it the tests, which take long, are skipped.
 """
 
 from __future__ import annotations
