@@ -59,7 +59,7 @@ def transaction(random_: random.Random) -> Iterator[str]:
         )
     values = f"{key}, {key % 7}, {key} / 3, x'00FF{key:04X}'"
     yield f"REPLACE INTO parts (id, line, weight, photo) VALUES ({values})"
-    yield f"UPDATE orders SET total = total + 1, id = id + 1000 WHERE id = {random_.randrange(300)}"
+    yield f"UPDATE IGNORE orders SET total = total + 1, id = id + 1000 WHERE id = {random_.randrange(300)}"
     yield f"DELETE FROM orders WHERE id BETWEEN {key} AND {key + 3}"
     yield f"INSERT INTO notes (text, bits) VALUES (REPEAT('long ', {key}), b'101010101')"
 
