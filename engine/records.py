@@ -6,14 +6,18 @@ declares. Variants of a record are `Variant`s, which the entry `kind` of the map
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from functools import cache
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 _Record = TypeVar("_Record")
 _MSGPACK = msgspec.msgpack.Encoder()
+_building = Lock()
+"""Held while msgspec looks at a class for the first time: two threads that do so at once end the process."""
 
 
 class Misfit(ValueError):
@@ -28,6 +32,13 @@ class Variant(msgspec.Struct, frozen=True, tag_field="kind"):
 
 
 _Variant = TypeVar("_Variant", bound=Variant)
+
+
+class _Decoders(NamedTuple):
+    """What reads records of one class."""
+
+    msgpack: msgspec.msgpack.Decoder[Any]
+    json: msgspec.json.Decoder[Any]
 
 
 def replaced(variant: _Variant, **values: Any) -> _Variant:
@@ -51,7 +62,7 @@ def unpack(record: type[_Record], frame: bytes | bytearray | memoryview) -> _Rec
     Fields with defaults must be there, too, and no other: packed again, the record gives the same bytes.
     """
     try:
-        found = msgspec.msgpack.decode(frame, type=record)
+        found: _Record = _decoders_of(record).msgpack.decode(frame)
     except (ValueError, RecursionError) as error:
         raise Misfit(str(error)) from error
     if _MSGPACK.encode(found) != frame:
@@ -81,9 +92,20 @@ def from_json(record: type[_Record], line: bytes) -> _Record:
     Unknown fields are ignored, and those with a default may be missing.
     """
     try:
-        return msgspec.json.decode(line, type=record)
+        found: _Record = _decoders_of(record).json.decode(line)
+        return found
     except (ValueError, RecursionError) as error:
         raise Misfit(str(error)) from error
+
+
+def _decoders_of(record: Any) -> _Decoders:
+    with _building:
+        return _decoders(record)
+
+
+@cache
+def _decoders(record: Hashable) -> _Decoders:
+    return _Decoders(msgspec.msgpack.Decoder(record), msgspec.json.Decoder(record))
 
 
 def _fields_of(record: Any) -> dict[str, Any]:
