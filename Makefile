@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers lakehouse kernels setup lint test test-fast fuzz soak test-wheel test-lakehouse demo demo-lakehouse perf clean
+.PHONY: help venv java servers lakehouse kernels setup lint test test-fast fuzz soak chaos test-wheel test-lakehouse demo demo-lakehouse perf clean
 
 VENV := .venv
 PYTHON_IN_VENV := $(VENV)/bin/python
@@ -72,6 +72,10 @@ fuzz: venv ## damaged binlogs, half of FUZZ_SECONDS (300) at random, then covera
 soak: setup ## a failing network, and old data that is compacted and removed, under load, SECONDS_EACH (600) per server
 	BINLOG_ENGINE_SOAK_SECONDS=$(or $(SECONDS_EACH),600) $(VENV)/bin/pytest -rP tests/integration/faults/test_network_faults.py \
 		tests/integration/faults/test_old_data_of_a_run.py
+
+chaos: setup ## FAULTS (180) random faults on each of three servers, checked at every commit; then planted faults, all noticed
+	$(PYTHON_IN_VENV) -m tests.chaos --faults $(or $(FAULTS),180) $(if $(SEED),--seed $(SEED))
+	$(PYTHON_IN_VENV) -m tests.chaos --planted
 
 demo: venv java kernels ## sample binlogs through the whole engine into a Spark streaming query
 	$(WITH_SPARK) $(VENV)/bin/binlog-engine demo

@@ -1,0 +1,108 @@
+"""`python -m tests.chaos`: trials on real servers, and a table of what each kind of fault led to."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from tests.chaos.faults import DISK_FULL, FAULTS
+from tests.chaos.planted import PLANTED, command
+from tests.chaos.trial import SAFE, Happening, Trial
+from tests.chaos.violation import Violation
+from tests.servers import get_server
+
+SERVERS = ("mysql-9.7", "mysql-5.6", "mariadb-11.8")
+_DISK = "size=600m"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns 0 if no trial found anything; with `--planted`, if each trial did."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--server", nargs="*", default=SERVERS, choices=SERVERS)
+    parser.add_argument("--faults", type=int, default=len(FAULTS), help="per server [each kind once]")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="[the time]")
+    parser.add_argument("--rows", type=int, default=2000, help="the most rows of a transaction [2000]")
+    parser.add_argument("--planted", nargs="*", metavar="NAME", help="faults in the engine: all, or these")
+    given = parser.parse_args(arguments)
+    print(f"seed {given.seed}", flush=True)
+    if given.planted is not None:
+        names = given.planted or PLANTED
+        return sum(not _is_noticed(name, given.server[0], given.seed) for name in names)
+    return sum(not _holds(flavor, given.faults, given.seed, given.rows) for flavor in given.server)
+
+
+def _holds(flavor: str, count: int, seed: int, most_rows: int) -> bool:
+    """One trial; whether everything held."""
+    with own_disk() as (folder, has_disk), get_server(flavor, SAFE) as server:
+        names = [name for name in FAULTS if has_disk or name != DISK_FULL]
+        trial = Trial(server, folder / "out", seed=seed, names=names, most_rows=most_rows)
+        try:
+            report = trial.run(count)
+        except Violation as violation:
+            print(f"{flavor}, after {[each.fault for each in trial.report.happenings][-3:]}: {violation!r}")
+            return False
+    written = f"{report.transactions} transactions, {report.rows} rows"
+    print(f"{flavor}: {count} faults, {written}, {report.commits} commits, nothing lost or doubled")
+    print("\n".join(_table(report.happenings)), flush=True)
+    return True
+
+
+def _is_noticed(name: str, flavor: str, seed: int) -> bool:
+    with tempfile.TemporaryDirectory() as folder, get_server(flavor, SAFE) as server:
+        out = Path(folder) / "out"
+        trial = Trial(
+            server, out, seed=seed, names=PLANTED_FAULTS, most_rows=_DIVIDED_ROWS, command=command(name)
+        )
+        try:
+            trial.run(4 * len(PLANTED_FAULTS))
+        except Violation as violation:
+            print(
+                f"{name}: noticed after {len(trial.report.happenings)} faults: {violation}"[:300], flush=True
+            )
+            return True
+    print(f"{name}: NOT noticed", flush=True)
+    return False
+
+
+_DIVIDED_ROWS = 40_000
+"""Transactions of up to so many rows, which are more than a batch."""
+PLANTED_FAULTS = ("binlog-engine asked to end", "all killed", "second engine", "server killed", "dump killed")
+"""Enough to bring each planted fault to light."""
+
+
+@contextmanager
+def own_disk() -> Iterator[tuple[Path, bool]]:
+    """A folder, and whether it is on a small file system of its own, which only root can mount."""
+    with tempfile.TemporaryDirectory() as folder:
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", _DISK, "none", folder], capture_output=True, check=False
+        )
+        try:
+            yield Path(folder), mounted.returncode == 0
+        finally:
+            if mounted.returncode == 0:
+                subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def _table(happenings: Sequence[Happening]) -> Iterator[str]:
+    """A line per kind of fault: how often, how often the engine ended, the seconds until all was there."""
+    kinds = defaultdict(list)
+    for each in happenings:
+        kinds[each.fault].append(each)
+    yield f"{'fault':36} {'times':>5} {'ended':>5} {'median s':>9} {'most s':>7}"
+    for name, of_kind in sorted(kinds.items()):
+        seconds = [each.seconds for each in of_kind]
+        ended = sum(each.outcome != "went on" for each in of_kind)
+        yield f"{name:36} {len(of_kind):5} {ended:5} {median(seconds):9.1f} {max(seconds):7.1f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,119 @@
+"""Engines with a fault planted in their own code, to show that a trial notices it.
+
+An environment variable names the fault. Each process that the command starts imports this file as its main
+module, so that the fault is in all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.__main__ import main
+from engine.output import lock
+from engine.output.commit_log import CommitLog
+from engine.sink import process as sink_process
+from engine.sink import writer
+from engine.sink.writer import Writer
+
+_VARIABLE = "PLANTED_FAULT"
+
+
+def command(name: str) -> tuple[str, ...]:
+    """The command with that fault."""
+    return ("env", f"{_VARIABLE}={name}", sys.executable, "-P", __file__)
+
+
+def _order_is_ignored() -> None:
+    """Results are taken as they come, not by their numbers."""
+
+    class AsItComes(sink_process.Reorder):  # type: ignore[type-arg]
+        def push(self, sequence: int, item: Any) -> Iterator[Any]:
+            yield item
+
+    sink_process.Reorder = AsItComes  # type: ignore[misc]
+
+
+def _rows_after_a_restart_are_lost() -> None:
+    """A run that continues drops the rows of its first batch that has some."""
+    take = Writer.take
+    continued: set[int] = set()
+
+    def taken(self: Writer, result: Any, frames: Any, now: float) -> None:
+        is_first = self.commit_version >= 0 and self.taken < 0
+        if is_first:
+            continued.add(id(self))
+        if result.tables and id(self) in continued:
+            continued.discard(id(self))
+            result, frames = replace(result, tables=[], ordinals=0), []
+        take(self, result, frames, now)
+
+    Writer.take = taken  # type: ignore[method-assign]
+
+
+def _position_is_behind() -> None:
+    """A commit says the position of the commit before it, so that a restart reads its rows again."""
+    append = CommitLog.append
+    before: dict[int, Any] = {}
+
+    def appended(self: CommitLog, commit: Any) -> None:
+        earlier = before.get(id(self))
+        before[id(self)] = commit.position
+        append(self, commit if earlier is None else replace(commit, position=earlier))
+
+    CommitLog.append = appended  # type: ignore[method-assign]
+
+
+def _lock_is_ignored() -> None:
+    """Two engines may write to one output."""
+
+    @contextlib.contextmanager
+    def unlocked(out: Path, *arguments: object) -> Iterator[None]:
+        yield
+
+    lock._locked = unlocked  # type: ignore[assignment]
+
+
+def _a_transaction_is_divided() -> None:
+    """A batch is taken for the end of its transaction, also where it is not."""
+    writer._ends_transaction = lambda result: True
+
+
+def _acknowledged_too_early() -> None:
+    """The network process may use the memory of batches again that are not written yet."""
+    ack = sink_process.Ack
+    sink_process.Ack = lambda taken, committed: ack(taken + 4, committed)  # type: ignore[assignment, misc]
+
+
+def _a_commit_lacks_a_file() -> None:
+    """Now and then the log lists one file less than was written."""
+    append = CommitLog.append
+
+    def appended(self: CommitLog, commit: Any) -> None:
+        if commit.version % 7 == 6 and len(commit.files) > 1:
+            commit = replace(commit, files=commit.files[:-1])
+        append(self, commit)
+
+    CommitLog.append = appended  # type: ignore[method-assign]
+
+
+PLANTED: Mapping[str, Callable[[], None]] = {
+    "order is ignored": _order_is_ignored,
+    "rows after a restart are lost": _rows_after_a_restart_are_lost,
+    "position is behind": _position_is_behind,
+    "lock is ignored": _lock_is_ignored,
+    "a transaction is divided": _a_transaction_is_divided,
+    "acknowledged too early": _acknowledged_too_early,
+    "a commit lacks a file": _a_commit_lacks_a_file,
+}
+
+if __name__ in ("__main__", "__mp_main__"):
+    PLANTED[os.environ[_VARIABLE]]()
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""One trial: a server under load, an engine under faults, and a reader that checks all the while.
+
+At the end every table of the replay is compared with a SELECT. A trial raises what it finds, by name.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.output.verification import verify
+from tests.chaos.faults import FAULTS, Scene
+from tests.chaos.follower import Follower
+from tests.chaos.violation import Violation
+from tests.chaos.workload import DATABASE, TABLES, Client, create_tables
+from tests.servers import Server
+from tests.support.engine_run import COMMAND, EngineRun, command_line, end_of_binlog, wait_until
+from tests.support.proxy import NONE, Proxy
+
+SAFE: dict[str, str | None] = {"innodb_flush_log_at_trx_commit": "1", "sync_binlog": "1"}
+"""What a server needs to have after a crash what its binlog has."""
+CLIENTS = 3
+_FLOW_SECONDS = 120.0
+_TRANSACTIONS_AFTER = 50
+"""So many come after a fault before everything has to be committed."""
+_MOST_QUIET_SECONDS = 0.5
+"""Between two faults."""
+
+
+class EndedBadly(Violation):
+    """The engine ended in a way that no fault explains, or without a sentence."""
+
+
+class Stuck(Violation):
+    """The engine runs, and commits nothing more."""
+
+
+@dataclass(frozen=True)
+class Happening:
+    """A fault, and what came of it."""
+
+    fault: str
+    outcome: str
+    seconds: float
+    """From the fault's begin until everything that was in the binlog at its end was committed."""
+
+
+@dataclass
+class Report:
+    """What a trial has seen."""
+
+    happenings: list[Happening] = field(default_factory=list)
+    transactions: int = 0
+    rows: int = 0
+    commits: int = 0
+
+
+class Trial:
+    """`names` are the faults to choose from; `command` starts the engine; `out` is to be a new folder."""
+
+    def __init__(
+        self,
+        server: Server,
+        out: Path,
+        *,
+        seed: int,
+        names: Sequence[str] = tuple(FAULTS),
+        most_rows: int = 2000,
+        command: Sequence[str] = (COMMAND,),
+    ) -> None:
+        self._server = server
+        self._out = out
+        self._seed = seed
+        self._names = names
+        self._most_rows = most_rows
+        self._command = command
+        self._random = random.Random(seed)
+        self._starts = 0
+        self._clients: list[Client] = []
+        self.report = Report()
+
+    def run(self, count: int) -> Report:
+        """So many faults, one after the other. Raises `Violation`."""
+        server = self._server
+        server.flush_binlog()
+        file, position = end_of_binlog(server)
+        self._start_at = f"{file}:{position}"
+        create_tables(server)
+        with ExitStack() as stack:
+            self._proxy = stack.enter_context(Proxy((server.host, server.port), self._seed))
+            self._engine = self._start()
+            stack.callback(lambda: self._engine.__exit__(None, None, None))
+            self._follower = stack.enter_context(Follower(self._out))
+            with ExitStack() as load:
+                for number in range(CLIENTS):
+                    client = Client(server, number, self._seed, self._most_rows)
+                    self._clients.append(load.enter_context(client))
+                self._flow()
+                for name in self._chosen(count):
+                    time.sleep(self._random.random() * _MOST_QUIET_SECONDS)
+                    self.report.happenings.append(self._suffer(name))
+            self._flow()
+            self.report.transactions = self._transactions()
+            self._engine.stop()
+            self._engine.wait_until_gone()
+            self._compare(self._follower.finish())
+        return self.report
+
+    def _chosen(self, count: int) -> Iterator[str]:
+        """Each fault as often as the others, in an order by chance."""
+        waiting: list[str] = []
+        for _ in range(count):
+            waiting = waiting or self._random.sample(self._names, len(self._names))
+            yield waiting.pop()
+
+    def _suffer(self, name: str) -> Happening:
+        begun, starts = time.monotonic(), self._starts
+        scene = Scene(self._engine, self._server, self._proxy, self._out, self._random, self._command)
+        FAULTS[name](scene)
+        self._proxy.faults = NONE
+        goal = self._transactions() + _TRANSACTIONS_AFTER
+        wait_until(lambda: self._transactions() >= goal, "transactions")
+        self._flow()
+        outcome = "went on" if self._starts == starts else "ended, was started again"
+        return Happening(name, outcome, time.monotonic() - begun)
+
+    def _transactions(self) -> int:
+        return sum(client.transactions for client in self._clients)
+
+    def _flow(self) -> None:
+        """Wait until all that is in the binlog now is committed; start the engine again if it has ended."""
+        goal = end_of_binlog(self._server)
+        commits = self._follower.commits
+
+        def has_come() -> bool:
+            self._follower.check()
+            self._keep_running()
+            last = self._engine.log.latest()
+            if last is None or self._follower.commits <= commits:
+                return False
+            return (last.position.file, last.position.position) >= goal
+
+        try:
+            wait_until(has_come, "flow", _FLOW_SECONDS)
+        except AssertionError as error:
+            if isinstance(error, Violation):
+                raise
+            raise Stuck(f"{error}; {self._engine.stderr[-500:]}") from None
+
+    def _start(self) -> EngineRun:
+        arguments = command_line(
+            self._server,
+            self._out,
+            port=self._proxy.port,
+            start=self._start_at,
+            commit_interval=0.05,
+            heartbeat_seconds=0.25,
+            retry_seconds=60,
+        )
+        self._starts += 1
+        return EngineRun(arguments, self._out, command=self._command)
+
+    def _keep_running(self) -> None:
+        """Start the engine again if it has ended: in order, by SIGKILL, or with a sentence."""
+        if self._engine.running:
+            return
+        ended = self._engine.wait()
+        self._engine.wait_until_gone()
+        is_explained = ended.status in (0, -signal.SIGKILL, -signal.SIGTERM) or (
+            ended.status == 1 and ended.stderr.strip()
+        )
+        if not is_explained or "Traceback" in ended.stderr or "please report" in ended.stderr:
+            raise EndedBadly(f"status {ended.status}: {ended.stderr[-1000:]}")
+        with suppress(OSError):
+            self._engine.__exit__(None, None, None)
+        self._engine = self._start()
+
+    def _compare(self, replayed: dict[str, Counter[tuple[object, ...]]]) -> None:
+        """The replay with the server's tables, and the output's files with its log."""
+        self.report.rows, self.report.commits = self._follower.rows, self._follower.commits
+        for name, table in TABLES.items():
+            columns = ", ".join(table.columns)
+            shown = Counter(self._server.query(f"SELECT {columns} FROM {DATABASE}.{name}"))
+            if replayed[name] != shown:
+                lost, added = shown - replayed[name], replayed[name] - shown
+                raise Violation(f"{name}: lost {list(lost)[:3]}, in addition {list(added)[:3]}")
+        problems = verify(self._out).problems
+        if problems:
+            raise Violation(f"verify: {problems[0]}")

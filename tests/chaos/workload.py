@@ -1,0 +1,177 @@
+"""Clients that change many tables with keys of all kinds, with DDL between, until they are stopped.
+
+Each transaction has a number of its client. Its first statement writes the number into `begun`, its last one
+into `ledger`: where the two differ, or a number is missing, a transaction was divided, lost or doubled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import pymysql
+
+from tests.servers import Server
+
+DATABASE = "chaos"
+BEGUN, LEDGER = "begun", "ledger"
+KEYS = 200
+ROLLED_BACK = 0.1
+LARGE = 0.02
+DDL = 0.01
+SMALL_TABLES = 12
+PAUSE_SECONDS = 0.003
+_RECONNECT_SECONDS = 0.1
+_IGNORED = (1205, 1213)
+"""A lock that was waited for too long, a deadlock."""
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A table of the workload: what identifies its rows, and the columns that are compared."""
+
+    definition: str
+    columns: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    """Empty for a table without a key, whose rows are counted."""
+
+
+TABLES: Mapping[str, TableSpec] = {
+    BEGUN: TableSpec(
+        "client INT, number INT, PRIMARY KEY (client, number)", ("client", "number"), ("client", "number")
+    ),
+    LEDGER: TableSpec(
+        "client INT, number INT, PRIMARY KEY (client, number)", ("client", "number"), ("client", "number")
+    ),
+    "by_integer": TableSpec("id INT PRIMARY KEY, v BIGINT, text VARCHAR(300)", ("id", "v", "text"), ("id",)),
+    "by_text": TableSpec(
+        "id VARCHAR(40) PRIMARY KEY, v BIGINT, text VARCHAR(300)", ("id", "v", "text"), ("id",)
+    ),
+    "by_pair": TableSpec(
+        "a SMALLINT UNSIGNED, b DECIMAL(8, 2), v BIGINT, PRIMARY KEY (a, b)", ("a", "b", "v"), ("a", "b")
+    ),
+    "keyless": TableSpec("v BIGINT, text VARCHAR(300)", ("v", "text")),
+} | {
+    f"small_{number}": TableSpec("id INT PRIMARY KEY, v BIGINT", ("id", "v"), ("id",))
+    for number in range(SMALL_TABLES)
+}
+
+
+def create_tables(server: Server) -> None:
+    """Make the database anew."""
+    server.execute(
+        f"DROP DATABASE IF EXISTS {DATABASE}",
+        f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4",
+        *(f"CREATE TABLE {DATABASE}.{name} ({table.definition})" for name, table in TABLES.items()),
+    )
+
+
+class Client(threading.Thread):
+    """One client of the server, which comes back after the server was away; leaving the context stops it."""
+
+    def __init__(self, server: Server, number: int, seed: int, most_rows: int) -> None:
+        super().__init__(daemon=True)
+        self._server = server
+        self._number = number
+        self._random = random.Random(f"{seed} {number}")
+        self._most_rows = most_rows
+        self._ends = threading.Event()
+        self.transactions = 0
+        """Those that are committed."""
+        self.error: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self.join()
+        assert self.error is None, self.error
+
+    def run(self) -> None:
+        try:
+            while not self._ends.is_set():
+                with contextlib.suppress(pymysql.err.OperationalError, pymysql.err.InterfaceError):
+                    self._work()
+                self._ends.wait(_RECONNECT_SECONDS)
+        except BaseException as error:
+            self.error = error
+
+    def _work(self) -> None:
+        with self._server.connect(database=DATABASE, autocommit=False) as connection:
+            cursor = connection.cursor()
+            # Whether the last transaction was committed is not known if the server went away meanwhile.
+            cursor.execute(f"SELECT COALESCE(MAX(number), 0) FROM {LEDGER} WHERE client = {self._number}")
+            ((self.transactions,),) = cursor.fetchall()
+            while not self._ends.wait(PAUSE_SECONDS):
+                if self._random.random() < DDL:
+                    self._alter(cursor)
+                self._transaction(connection, cursor)
+
+    def _transaction(self, connection: Any, cursor: Any) -> None:
+        number = self.transactions + 1
+        try:
+            cursor.execute(f"INSERT INTO {BEGUN} VALUES ({self._number}, {number})")
+            for _ in range(self._random.choice((1, 1, 2, 5))):
+                cursor.execute(self._change())
+            if self._random.random() < LARGE:
+                self._insert_many(cursor)
+            cursor.execute(f"INSERT INTO {LEDGER} VALUES ({self._number}, {number})")
+            if self._random.random() < ROLLED_BACK:
+                connection.rollback()
+                return
+            connection.commit()
+        except pymysql.err.OperationalError as error:
+            if error.args[0] not in _IGNORED:
+                raise
+            connection.rollback()
+            return
+        self.transactions = number
+
+    def _insert_many(self, cursor: Any) -> None:
+        count = self._random.randrange(1, self._most_rows)
+        rows = ", ".join(f"({value}, REPEAT('x', {value % 200}))" for value in range(count))
+        cursor.execute(f"INSERT INTO keyless VALUES {rows}")
+        cursor.execute("DELETE FROM keyless")
+
+    def _change(self) -> str:
+        key, other = self._random.randrange(KEYS), self._random.randrange(2 * KEYS)
+        text = "ö" * self._random.randrange(200)
+        small = f"small_{self._random.randrange(SMALL_TABLES)}"
+        return self._random.choice(
+            (
+                f"REPLACE INTO by_integer (id, v, text) VALUES ({key}, {other}, '{text}')",
+                f"UPDATE by_integer SET v = v + 1 WHERE id BETWEEN {key} AND {key + 30}",
+                f"UPDATE IGNORE by_integer SET id = {other} WHERE id = {key}",
+                f"DELETE FROM by_integer WHERE id = {key}",
+                f"REPLACE INTO by_text (id, v, text) VALUES ('Schlüssel {key}', {other}, NULL)",
+                f"UPDATE IGNORE by_text SET id = CONCAT(id, '!') WHERE id LIKE 'Schlüssel {key}%'",
+                f"DELETE FROM by_text WHERE id LIKE 'Schlüssel {key}%'",
+                f"REPLACE INTO by_pair (a, b, v) VALUES ({key}, {other}.25, {key})",
+                f"DELETE FROM by_pair WHERE a = {key}",
+                f"INSERT INTO keyless VALUES ({key}, '{text}'), ({key}, '{text}')",
+                f"UPDATE keyless SET v = v + 1 WHERE v = {key} LIMIT 1",
+                f"DELETE FROM keyless WHERE v = {key} LIMIT 1",
+                f"REPLACE INTO {small} (id, v) VALUES ({key}, {other})",
+                f"UPDATE {small} SET v = v + 1 WHERE id < {key // 10}",
+            )
+        )
+
+    def _alter(self, cursor: Any) -> None:
+        table = f"small_{self._random.randrange(SMALL_TABLES)}"
+        statement = self._random.choice(
+            (
+                f"ALTER TABLE {table} ADD COLUMN more{self._random.randrange(3)} INT DEFAULT 7",
+                f"ALTER TABLE {table} DROP COLUMN more{self._random.randrange(3)}",
+                f"ALTER TABLE {table} MODIFY v BIGINT NULL DEFAULT {self._random.randrange(100)}",
+                f"TRUNCATE TABLE {table}",
+            )
+        )
+        # A column that is there already, or not.
+        with contextlib.suppress(pymysql.err.OperationalError, pymysql.err.InternalError):
+            cursor.execute(statement)
