@@ -51,6 +51,8 @@ class Child:
         self._reports = self.context.socket(zmq.PUSH)
         self._reports.linger = _LINGER_MILLISECONDS
         self._reports.connect(reports_endpoint)
+        self.was_asked = False
+        """Whether `stop` was called."""
         self._last_progress = 0.0
         self._latest: Progress | None = None
         self.waited_seconds = 0.0
@@ -81,6 +83,7 @@ class Child:
 
     def stop(self) -> None:
         """Ask the process to leave; safe in a signal handler."""
+        self.was_asked = True
         with contextlib.suppress(BlockingIOError):
             os.write(self._stop_writer, b"\0")
 
@@ -190,7 +193,7 @@ def run_child(name: str, reports_endpoint: str, body: Callable[[Child], None]) -
     try:
         with contextlib.suppress(Stopped):
             body(child)
-        child.report(Ended())
+        child.report(Ended(was_asked=child.was_asked))
     except Exception as error:
         child.report(Failed(failure_of(error, name), traceback.format_exc()))
         raise SystemExit(1) from None

@@ -324,7 +324,7 @@ class Totals:
 
 
 class SinkProgress(Variant, frozen=True, tag="sink"):
-    """How far the sink is; `done` in its last report of a run that ended without a failure."""
+    """How far the sink is; `done` in its last report after the end of the stream."""
 
     totals: Totals
     commit: int
@@ -378,6 +378,9 @@ class Failed(Variant, frozen=True, tag="failed"):
 
 class Ended(Variant, frozen=True, tag="ended"):
     """The process has done its work, or was asked to stop."""
+
+    was_asked: bool = False
+    """By SIGTERM, from the supervisor or from another program."""
 
 
 Progress = NetworkProgress | DecoderProgress | SinkProgress | SnapshotProgress

@@ -66,6 +66,8 @@ _REQUESTS_SECONDS = 0.5
 _STOP_SECONDS = 20.0
 _LAST_REPORT_SECONDS = 2.0
 """How long a report may take to arrive after its process has exited."""
+_SAME_SIGNAL_SECONDS = 1.0
+"""After a child was asked to end: until then, the supervisor is asked, too, if all processes were."""
 
 
 class Supervisor:
@@ -81,6 +83,8 @@ class Supervisor:
         self._outcome = Outcome()
         self._processes: dict[str, BaseProcess] = {}
         self._ended: set[str] = set()
+        self._left: tuple[str, float] | None = None
+        """The first child that ended since it was asked to, not by the supervisor, and when."""
         self._stop_requested = False
         self._sink_ready = False
         self._sink_done = False
@@ -213,6 +217,7 @@ class Supervisor:
             poller.poll(_POLL_MILLISECONDS)
             self._take_reports(reports)
             self._notice_deaths(reports, poller)
+            self._notice_who_left()
             if self._wants_snapshot():
                 assert self._snapshot is not None
                 self._spawn("snapshot", _SNAPSHOT, self._snapshot)
@@ -257,8 +262,10 @@ class Supervisor:
                 self._sink_ready = True
             case DumpStarted(at=moment):
                 self._dumping_since = moment
-            case Ended():
+            case Ended(was_asked=was_asked):
                 self._ended.add(report.process)
+                if was_asked and self._left is None:
+                    self._left = report.process, time.monotonic()
             case Failed(failure=failure, traceback=traceback) if self._outcome.error is None:
                 self._measure()
                 self._outcome.fail(failure)
@@ -286,6 +293,18 @@ class Supervisor:
             poller.unregister(process.sentinel)
             self._ended.add(name)
 
+    def _notice_who_left(self) -> None:
+        """The run does not go on without a process that another program has asked to end."""
+        if self._left is None or self._outcome.error is not None:
+            return
+        name, moment = self._left
+        if time.monotonic() - moment >= _SAME_SIGNAL_SECONDS:
+            self._measure()
+            self._outcome.error = (
+                f"another program asked the {name} process alone to end (SIGTERM): start the engine again, "
+                "it resumes from its last commit"
+            )
+
     def _stop_all(self, reports: zmq.Socket[bytes]) -> None:
         """Stop the source first and the sink last, so that what is finished is committed."""
         sink = self._processes.get("sink")
@@ -307,6 +326,8 @@ class Supervisor:
                 process.kill()
             process.join()
         self._take_reports(reports)
+        if self._outcome.stopped:
+            self._measure()
         exitcode = None if sink is None or self._sink_done else sink.exitcode
         # Then it is not known what it has committed, unless SIGTERM came before it had begun.
         if exitcode not in (None, 0, -signal.SIGTERM) and self._outcome.error is None:

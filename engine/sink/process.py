@@ -28,7 +28,7 @@ from engine.output.lock import output_lock
 from engine.output.schema_state import rewritten_names
 from engine.output.snapshot_requests import pattern_of, request_snapshot
 from engine.pipeline.child import Child, failure_of
-from engine.pipeline.messages import Ack, Failed, Failure, Frame, Result, SinkProgress, SinkReady
+from engine.pipeline.messages import Ack, Ended, Failed, Failure, Frame, Result, SinkProgress, SinkReady
 from engine.pipeline.process_settings import SinkConfig
 from engine.pipeline.shared_slots import Slots
 from engine.pipeline.snapshot_messages import Answer, PartTaken, SnapshotAnswer, SnapshotOrder
@@ -46,8 +46,8 @@ _RESULTS_AT_ONCE = 64
 def run_sink(config: SinkConfig) -> None:
     """The process's main function; ends with the stream, on SIGTERM, or when the supervisor exits.
 
-    Reports `SinkReady` once it holds the output's lock, `SinkProgress` about once a second and, as `done`, at
-    the end; or `Failed`, and then exits with code 1.
+    Reports `SinkReady` once it holds the output's lock, `SinkProgress` about once a second and before it
+    ends, as `done` at the end of the stream, and `Ended`; or `Failed`, and then exits with code 1.
     """
     # Ctrl-C reaches the whole process group; only the supervisor reacts to it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -56,6 +56,7 @@ def run_sink(config: SinkConfig) -> None:
         child = Child(PROCESS, config.reports_endpoint)
         try:
             _Sink(config, child, wake_up).run()
+            child.report(Ended(was_asked=wake_up.is_stopped))
         except Exception as error:
             failure = error.failure if isinstance(error, _StreamError) else failure_of(error, PROCESS)
             child.report(Failed(failure, traceback.format_exc()))
@@ -158,7 +159,7 @@ class _Sink:
         while True:
             ready = dict(poller.poll(self._timeout_milliseconds()))
             if self._wake_up.drain() or supervisor in ready:
-                self._finish(done=True)
+                self._finish(done=False)
                 return
             if orders in ready:
                 self._take_orders(orders)
@@ -290,7 +291,8 @@ class _WakeUp:
     def __init__(self) -> None:
         self.descriptor, self._writing_end = os.pipe()
         os.set_blocking(self.descriptor, False)
-        self._stopped = False
+        self.is_stopped = False
+        """Whether the loop was asked to leave."""
 
     def __enter__(self) -> _WakeUp:
         return self
@@ -305,7 +307,7 @@ class _WakeUp:
 
     def stop(self) -> None:
         """Ask the loop to leave."""
-        self._stopped = True
+        self.is_stopped = True
         self.nudge()
 
     def drain(self) -> bool:
@@ -313,4 +315,4 @@ class _WakeUp:
         with suppress(BlockingIOError):
             while os.read(self.descriptor, 4096):
                 pass
-        return self._stopped
+        return self.is_stopped

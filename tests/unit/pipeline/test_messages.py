@@ -118,7 +118,7 @@ def test_reports_differ_by_their_kind():
     kinds = [body.__struct_config__.tag for body in REPORT_BODIES]
     assert kinds == ["ready", "dumping", "network", "decoder", "sink", "snapshot", "failed", "ended"]
     packed = msgpack.unpackb(Report("network", Ended()).pack())
-    assert packed["body"] == {"kind": "ended"}
+    assert packed["body"] == {"kind": "ended", "was_asked": False}
     for kind in ("else", 5, ["ended"]):
         with pytest.raises(DamagedMessage, match="body"):
             Report.unpack(msgpack.packb(packed | {"body": {"kind": kind}}))

@@ -65,6 +65,17 @@ def waits(config: NetworkConfig) -> None:
     run_child("network", config.reports_endpoint, _wait)
 
 
+def is_asked_alone(config: NetworkConfig | DecoderConfig) -> None:
+    """Is asked to end, as by a signal of another program."""
+    name = config.name if isinstance(config, DecoderConfig) else "network"
+    run_child(name, config.reports_endpoint, _asked)
+
+
+def _asked(child: Child) -> None:
+    child.stop()
+    _wait(child)
+
+
 def loses_the_server(config: NetworkConfig) -> None:
     """Fails before it has sent a batch, in a way that may pass."""
     run_child("network", config.reports_endpoint, _lose)
@@ -176,6 +187,15 @@ def test_whether_a_failure_may_pass_is_reported_with_it(standing_in, tmp_path):
     standing_in(network=loses_the_server)
     outcome = run(tmp_path, stop=False)
     assert (outcome.error, outcome.retryable) == ("the server is gone", True)
+
+
+@pytest.mark.parametrize("role", ["network", "decoder"])
+def test_a_process_that_is_asked_to_end_alone_ends_the_run(standing_in, tmp_path, role):
+    """Otherwise the run would go on without it, and look healthy."""
+    standing_in(**{"network": waits, role: is_asked_alone})
+    outcome = run(tmp_path, stop=False)
+    assert not outcome.stopped
+    assert outcome.error is not None and "process alone to end (SIGTERM)" in outcome.error
 
 
 def test_a_run_that_is_stopped_ends_well(standing_in, tmp_path):
