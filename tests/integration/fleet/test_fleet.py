@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from engine.output.reader import Changes
 from tests.servers import Server
@@ -17,7 +18,7 @@ from tests.support.committed import assert_sound
 from tests.support.engine_run import EngineRun, run_command, wait_until
 from tests.support.fleet_run import Fleet, source
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 FLAVORS = {"new": "mysql-9.7", "old": "mysql-5.6", "maria": "mariadb-11.8"}
 KILLED = "mariadb-10.11"
@@ -48,15 +49,21 @@ def change(server: Server, number: int) -> None:
 
 
 def replayed(out: Path) -> list[tuple[Any, ...]]:
-    """The table as the change rows say."""
-    rows: dict[int, str] = {}
+    """The table as the output's change rows say."""
     changes = Changes(out)
-    if changes.log.latest() is not None and ("fleet", "t") in changes.tables():
-        for row in changes.read("fleet", "t").to_pylist():
-            if row["_change_type"] in ("delete", "update_preimage"):
-                del rows[row["id"]]
-            else:
-                rows[row["id"]] = row["v"]
+    if changes.log.latest() is None or ("fleet", "t") not in changes.tables():
+        return []
+    return as_table(changes.read("fleet", "t").to_pylist())
+
+
+def as_table(changes: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """The rows that change rows in their order lead to."""
+    rows: dict[int, str] = {}
+    for row in changes:
+        if row["_change_type"] in ("delete", "update_preimage"):
+            del rows[row["id"]]
+        else:
+            rows[row["id"]] = row["v"]
     return sorted(rows.items())
 
 
@@ -65,7 +72,24 @@ def wait_for_rows(engine: EngineRun, fleet: Fleet, name: str, server: Server) ->
     wait_until(lambda: replayed(fleet.root / name) == expected, f"rows of {name}", check=engine.must_run)
 
 
-def test_sources_fail_change_and_go_on_by_themselves(servers: dict[str, Server], tmp_path: Path) -> None:
+def read_by_spark(spark: SparkSession, root: Path, checkpoint: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """The table of each source as a stream of all outputs gives it."""
+    seen: dict[str, dict[int, dict[str, Any]]] = {}
+
+    def take(rows: DataFrame, number: int) -> None:
+        for row in rows.collect():
+            seen.setdefault(row["_source"], {})[row["_seq"]] = row.asDict()
+
+    changes = spark.readStream.format("binlog").option("tables", "fleet.t").load(f"{root}/*")
+    assert changes.columns[0] == "_source"
+    writer = changes.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    return {name: as_table(row for _, row in sorted(rows.items())) for name, rows in seen.items()}
+
+
+def test_sources_fail_change_and_go_on_by_themselves(
+    servers: dict[str, Server], spark: SparkSession, tmp_path: Path
+) -> None:
     fleet = Fleet(tmp_path)
     password = tmp_path / "password"
     password.write_text(WRONG)
@@ -139,7 +163,10 @@ def test_sources_fail_change_and_go_on_by_themselves(servers: dict[str, Server],
         assert WRONG not in ended.stderr and PASSWORD not in ended.stderr
         engine.wait_until_gone()
     assert {one.state for one in fleet.status().values()} == {"not running"}
-    for name in servers:
+    tables = read_by_spark(spark, fleet.root, tmp_path / "checkpoint")
+    assert set(tables) == set(servers)
+    for name, server in servers.items():
         assert_sound(fleet.root / name)
-        if name != "killed":
-            assert replayed(fleet.root / name) == sorted(servers[name].query("SELECT id, v FROM fleet.t"))
+        assert (
+            tables[name] == replayed(fleet.root / name) == sorted(server.query("SELECT id, v FROM fleet.t"))
+        )
