@@ -31,6 +31,7 @@ from engine.net.client.start_position import refuse_taken_server_id, start_posit
 from engine.output.folder import OutputState, settled_output
 from engine.output.schema_history import rewritten_tables
 from engine.output.snapshot_requests import has_requests, pattern_of, request_snapshot
+from engine.pipeline.decoder_pool import DecoderPool
 from engine.pipeline.end_request import EndRequest, SignalledEnd
 from engine.pipeline.observer import Observer
 from engine.pipeline.outcome import Outcome
@@ -83,21 +84,29 @@ def _checked(new: RunSettings, old: RunSettings) -> tuple[RunSettings, Login]:
 
 
 def follow_maintained(
-    settings: FollowSettings, login: Login, observer: Observer, end_request: EndRequest
+    settings: FollowSettings,
+    login: Login,
+    observer: Observer,
+    end_request: EndRequest,
+    decoder_pool: DecoderPool | None = None,
 ) -> Outcome:
     """As `follow_server`, and take care of old data meanwhile."""
     with Maintenance(settings.pipeline.out, settings.maintenance, partial(observer.warn, "maintenance")):
-        return follow_server(settings, login, observer, end_request)
+        return follow_server(settings, login, observer, end_request, decoder_pool)
 
 
 def follow_server(
-    settings: FollowSettings, login: Login, observer: Observer, end_request: EndRequest | None = None
+    settings: FollowSettings,
+    login: Login,
+    observer: Observer,
+    end_request: EndRequest | None = None,
+    decoder_pool: DecoderPool | None = None,
 ) -> Outcome:
     """Follow a server into the output folder; connect to it (or to the next one) again when it is lost.
 
     Each reconnect is a new run from the last commit, exactly as after a crash. `end_request`: what asks for
-    an orderly end, SIGINT and SIGTERM if it is None. Raises `EngineError` for errors that make the first
-    start impossible.
+    an orderly end, SIGINT and SIGTERM if it is None. `decoder_pool`: decoders that several runs share; None
+    for `workers` of its own. Raises `EngineError` for errors that make the first start impossible.
     """
     end_request = end_request or SignalledEnd()
     addresses = addresses_of(settings.connection, login)
@@ -114,7 +123,7 @@ def follow_server(
         _request_changed(settings, state)
         try:
             address = addresses[turn % len(addresses)]
-            outcome = _run_once(settings, address, state, skips, observer, end_request)
+            outcome = _run_once(settings, address, state, skips, observer, end_request, decoder_pool)
             begun = True
         except EngineError as error:
             # Commits in the output show that an address was right. If none has worked yet, the addresses are
@@ -192,6 +201,7 @@ def _run_once(
     skips: CorruptEventSkips,
     observer: Observer,
     end_request: EndRequest,
+    decoder_pool: DecoderPool | None,
 ) -> Outcome:
     """One run from the last commit (`state`) until the stream ends, fails, or is stopped."""
     stream = settings.stream
@@ -234,7 +244,10 @@ def _run_once(
         skips=skips.events,
     )
     plan = plan_run(settings.pipeline, origin, state, facts.server_uuid or "", facts.flavor)
-    return Supervisor(replace(plan, snapshot=snapshot), observer, end_request).run()
+    plan = replace(plan, snapshot=snapshot)
+    if decoder_pool is not None:
+        plan = replace(plan, workers=decoder_pool.count)
+    return Supervisor(plan, observer, end_request, decoder_pool).run()
 
 
 def _snapshot_options(

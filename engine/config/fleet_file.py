@@ -19,8 +19,6 @@ from engine.errors import EngineError
 
 _DEFAULTS, _SOURCE = "defaults", "source"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_USUAL: dict[str, object] = {"workers": 1}
-"""What sources have by default where `run` has something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +75,20 @@ def _source(name: str, values: object, defaults: SettingsTable, root: Path, path
             "`_` and `-`, with a letter or digit first"
         )
     table = _table(values, _heading(name), path)
-    usual = SettingsTable({"out": str(root / name), **_USUAL}, str(path))
+    usual = SettingsTable({"out": str(root / name)}, str(path))
     try:
-        return resolve_tables(FollowSettings, {}, {}, [table, defaults, usual], whose=table.place)
+        settings = resolve_tables(FollowSettings, {}, {}, [table, defaults, usual], whose=table.place)
     except EngineError as error:
         # A value of the defaults, or a file that it names, is wrong for this source.
         if table.place in str(error):
             raise
         raise EngineError(f"{table.place}: {error}") from None
+    if settings.pipeline.workers:
+        raise EngineError(
+            f"{table.place} has `workers`, but the sources of a fleet share their decoders: set "
+            "`decoders` at the beginning of the file instead"
+        )
+    return settings
 
 
 def _require_own_outputs(sources: Mapping[str, FollowSettings], path: Path) -> None:

@@ -229,6 +229,12 @@ class FleetSettings:
     """Of `fleet`, beside those of its sources."""
 
     root: Annotated[Path, Setting("folder of the fleet: a source's output is the folder of its name in it")]
+    decoders: Annotated[
+        int,
+        Setting(
+            "decoder processes that all sources share; by default one per core but one", least=0, most=256
+        ),
+    ] = 0
     log: LogSettings = LogSettings()
 
 

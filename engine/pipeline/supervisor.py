@@ -20,6 +20,7 @@ import zmq
 from engine.binlog.position import BinlogPosition
 from engine.output.snapshot_requests import has_requests
 from engine.pipeline.child import start_child, usage
+from engine.pipeline.decoder_pool import DecoderPool, Place
 from engine.pipeline.end_request import EndRequest, SignalledEnd
 from engine.pipeline.fork_server import (
     EXIT_CODE_LOST,
@@ -74,8 +75,20 @@ _LAST_REPORT_SECONDS = 2.0
 class Supervisor:
     """One run, from starting the processes to stopping them."""
 
-    def __init__(self, plan: RunPlan, observer: Observer, end_request: EndRequest | None = None) -> None:
-        """`end_request`: what asks the run to end early; SIGINT and SIGTERM, if it is None."""
+    def __init__(
+        self,
+        plan: RunPlan,
+        observer: Observer,
+        end_request: EndRequest | None = None,
+        decoder_pool: DecoderPool | None = None,
+    ) -> None:
+        """`end_request`: what asks the run to end early; SIGINT and SIGTERM, if it is None.
+
+        `decoder_pool`: decoders that other runs have, too; None for processes of its own.
+        """
+        self._decoder_pool = decoder_pool
+        self._places: dict[str, Place] = {}
+        """In shared decoders, by the name that a decoder of this run has."""
         self._plan = plan
         self._end_request = end_request or SignalledEnd()
         self._observer = observer
@@ -152,16 +165,18 @@ class Supervisor:
         )
         self._spawn("sink", _SINK, sink)
         for number in range(plan.workers):
-            decoder = DecoderConfig(
-                name=f"decoder-{number}",
-                batches_endpoints=(batches, rows),
-                results_endpoint=results,
-                reports_endpoint=reports,
-                options=plan.decode,
-                slots=slots,
-                ready_slots=for_stream,
+            self._start_decoder(
+                number,
+                DecoderConfig(
+                    name=f"decoder-{number}",
+                    batches_endpoints=(batches, rows),
+                    results_endpoint=results,
+                    reports_endpoint=reports,
+                    options=plan.decode,
+                    slots=slots,
+                    ready_slots=for_stream,
+                ),
             )
-            self._spawn(decoder.name, _DECODER, decoder)
         network = NetworkConfig(
             origin=plan.origin,
             batches_endpoint=batches,
@@ -191,6 +206,13 @@ class Supervisor:
                 first_slot=for_stream,
             )
 
+    def _start_decoder(self, number: int, config: DecoderConfig) -> None:
+        if self._decoder_pool is None:
+            self._spawn(config.name, _DECODER, config)
+            return
+        place = self._places[config.name] = self._decoder_pool.join(number, config)
+        self._observer.process_started(config.name, place.process.pid)
+
     def _spawn(self, name: str, function: str, config: Any) -> None:
         process = start_process(start_child, (function, config), name)
         self._processes[name] = process
@@ -208,6 +230,7 @@ class Supervisor:
             poller.poll(_POLL_MILLISECONDS)
             self._take_reports(reports)
             self._notice_deaths(reports, poller)
+            self._notice_lost_places()
             if self._wants_snapshot():
                 assert self._snapshot is not None
                 self._spawn("snapshot", _SNAPSHOT, self._snapshot)
@@ -281,8 +304,17 @@ class Supervisor:
             poller.unregister(process.sentinel)
             self._ended.add(name)
 
+    def _notice_lost_places(self) -> None:
+        for name, place in self._places.items():
+            exitcode = place.process.exitcode
+            if exitcode is not None and self._outcome.error is None:
+                self._measure()
+                self._outcome.error = _exit_sentence(name, exitcode)
+
     def _stop_all(self, reports: zmq.Socket[bytes]) -> None:
         """Stop the source first and the sink last, so that what is finished is committed."""
+        for place in self._places.values():
+            place.leave()
         sink = self._processes.get("sink")
         deadline = time.monotonic() + _STOP_SECONDS
         while time.monotonic() < deadline:

@@ -27,14 +27,16 @@ def source(server: Server, **settings: Any) -> dict[str, Any]:
 class Fleet:
     """A file of sources in `folder`, and the fleet of it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        """`settings` are those of the fleet itself."""
+        self._settings = settings
         self.file = folder / "fleet.toml"
         self.root = folder / "changes"
 
-    def write(self, sources: Sources, **settings: Any) -> None:
-        """Write the file; `settings` are those of the fleet."""
+    def write(self, sources: Sources) -> None:
+        """Write the file."""
         tables = {"defaults": DEFAULTS, **{f"source.{name}": values for name, values in sources.items()}}
-        lines = _values({"root": str(self.root), **settings})
+        lines = _values({"root": str(self.root), **self._settings})
         for heading, values in tables.items():
             lines += [f"[{heading}]", *_values(values)]
         self.file.write_text("\n".join(lines) + "\n")

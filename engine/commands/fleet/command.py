@@ -22,6 +22,7 @@ from engine.commands.run_log import RunLog
 from engine.config.fleet_file import FleetFile
 from engine.errors import EngineError
 from engine.pipeline.end_request import SignalledEnd
+from engine.pipeline.plan import decoder_count
 
 RELOAD_SIGNAL = signal.SIGUSR1
 """What `fleet reload` sends. SIGHUP asks for the same, except on a terminal, which is gone then."""
@@ -39,7 +40,7 @@ def fleet_command(
     display = FleetDisplay(log=log)
     end = SignalledEnd()
     with StateFile(given.settings.root).locked(), end.noted(), _reload_signals(on_terminal) as reload:
-        fleet = Fleet(display)
+        fleet = Fleet(display, decoder_count(given.settings.decoders))
         try:
             fleet.take(sources)
             _watch(fleet, given, read_again, display, end, reload)

@@ -67,7 +67,7 @@ class FleetDisplay(Observer):
 
     def _erase(self) -> None:
         if self._table:
-            self._stream.write(f"\x1b[{len(self._table)}A\r{_CLEAR_BELOW}")
+            self._stream.write(f"\x1b[{len(self._table)}A{_CLEAR_BELOW}")
 
     def _draw(self) -> None:
         self._stream.writelines(f"{line}\n" for line in self._table)

@@ -9,6 +9,7 @@ from engine.commands.fleet.changes import Changes, source_changes
 from engine.commands.fleet.follower import Follower
 from engine.commands.fleet.source_state import SourceState
 from engine.config.fleet_file import FleetSource
+from engine.pipeline.decoder_pool import DecoderPool
 from engine.pipeline.observer import Observer
 
 END_SECONDS = 40.0
@@ -18,8 +19,10 @@ END_SECONDS = 40.0
 class Fleet:
     """The followers by the names of their sources. For the main thread."""
 
-    def __init__(self, listener: Observer) -> None:
+    def __init__(self, listener: Observer, decoders: int) -> None:
+        """`decoders`: the number of decoder processes that the sources share."""
         self._listener = listener
+        self._decoder_pool = DecoderPool(decoders)
         self._followers: dict[str, Follower] = {}
         self._removed: list[Follower] = []
 
@@ -40,7 +43,7 @@ class Fleet:
             before = self._followers.get(name)
             if before is not None:
                 before.end()
-            self._followers[name] = Follower(sources[name], self._listener, before)
+            self._followers[name] = Follower(sources[name], self._listener, self._decoder_pool, before)
             self._followers[name].start()
         return changes
 
@@ -61,4 +64,5 @@ class Fleet:
         deadline = time.monotonic() + END_SECONDS
         for follower in followers:
             follower.join(max(0.0, deadline - time.monotonic()))
+        self._decoder_pool.close()
         return [follower.source.name for follower in followers if not follower.has_ended]

@@ -1,7 +1,7 @@
 """Follows one source of a fleet in a thread, and tries it again when it fails, with growing pauses.
 
 Whatever happens to a source stays in its thread: a wrong password, a server that is away, an error of the
-engine. The thread does what `run` does, with processes of its own.
+engine. The thread does what `run` does, with a network process and a sink of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from engine.commands.retries import Retries
 from engine.commands.run import follow_maintained, has_worked
 from engine.config.fleet_file import FleetSource
 from engine.errors import EngineError, os_error_sentence
+from engine.pipeline.decoder_pool import DecoderPool
 from engine.pipeline.end_request import RequestedEnd
 from engine.pipeline.observer import Happening, Observer, Observers
 from engine.pipeline.stop_signals import signals_blocked
@@ -28,9 +29,16 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 class Follower:
     """A source that is followed; `start` and the others are called by the fleet's main thread."""
 
-    def __init__(self, source: FleetSource, listener: Observer, before: Follower | None = None) -> None:
+    def __init__(
+        self,
+        source: FleetSource,
+        listener: Observer,
+        decoder_pool: DecoderPool,
+        before: Follower | None = None,
+    ) -> None:
         """`listener` learns what happens; `before`: another one with the same output, which is ending."""
         self.source = source
+        self._decoder_pool = decoder_pool
         self._before = before
         self._keeper = StateKeeper(source.name, str(source.settings.pipeline.out))
         self._listener = Observers(self._keeper, _Named(source.name, listener))
@@ -90,7 +98,7 @@ class Follower:
         settings, login = self.source.settings, self.source.login
         observer = Observers(self._listener, Narrator(self._listener))
         try:
-            outcome = follow_maintained(settings, login, observer, self._end)
+            outcome = follow_maintained(settings, login, observer, self._end, self._decoder_pool)
         except EngineError as error:
             return str(error), {}
         except OSError as error:

@@ -90,7 +90,7 @@ def read_by_spark(spark: SparkSession, root: Path, checkpoint: Path) -> dict[str
 def test_sources_fail_change_and_go_on_by_themselves(
     servers: dict[str, Server], spark: SparkSession, tmp_path: Path
 ) -> None:
-    fleet = Fleet(tmp_path)
+    fleet = Fleet(tmp_path, decoders=1)
     password = tmp_path / "password"
     password.write_text(WRONG)
     sources = {name: source(server) for name, server in servers.items() if name != "maria"}
@@ -137,9 +137,10 @@ def test_sources_fail_change_and_go_on_by_themselves(
         # A source less.
         kept = {name: values for name, values in sources.items() if name != "killed"}
         fleet.write({**kept, "maria": added})
-        removed = fleet.wait_for(engine, "killed", "to be removed").processes
+        processes = fleet.wait_for(engine, "killed", "to be removed").processes
+        removed = {processes["network"], processes["sink"]}
         assert fleet.reload().stdout == "removed killed\n"
-        wait_until(lambda: not set(removed.values()) & set(engine.session().values()), "end of processes")
+        wait_until(lambda: not removed & set(engine.session().values()), "end of processes")
         for number, name in enumerate(("old", "new", "maria"), 20):
             change(servers[name], number)
             wait_for_rows(engine, fleet, name, servers[name])
@@ -153,6 +154,16 @@ def test_sources_fail_change_and_go_on_by_themselves(
         change(servers["maria"], 30)
         wait_for_rows(engine, fleet, "maria", servers["maria"])
         assert fleet.status()["old"].processes == untouched
+
+        # The decoder is everyone's: all continue with a new one.
+        decoder = untouched["decoder-0"]
+        os.kill(decoder, signal.SIGKILL)
+        for number, name in enumerate(("old", "new", "maria"), 40):
+            change(servers[name], number)
+            wait_for_rows(engine, fleet, name, servers[name])
+        running = [fleet.wait_for(engine, name, "running") for name in ("old", "new", "maria")]
+        decoders = {source.processes["decoder-0"] for source in running}
+        assert len(decoders) == 1 and decoder not in decoders
 
         shown = run_command("fleet", "status", str(fleet.file), "--json")
         assert {one["state"] for one in json.loads(shown.stdout)["sources"]} == {"running"}

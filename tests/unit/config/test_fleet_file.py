@@ -20,7 +20,6 @@ host = "db1"
 [source."crm.eu"]
 host = "db2"
 commit_interval = 1
-workers = 3
 out = "{root}/elsewhere"
 """
 
@@ -38,8 +37,7 @@ def test_settings_of_a_source_come_before_the_defaults(tmp_path: Path) -> None:
     assert (fleet.settings.log.log_format, fleet.settings.log.log_level) == ("json", "debug")
     shop, crm = fleet.sources["shop"], fleet.sources["crm.eu"]
     assert (shop.connection.host, shop.connection.user, shop.pipeline.commit_interval) == ("db1", "repl", 5)
-    assert (shop.pipeline.workers, shop.pipeline.out) == (1, tmp_path / "shop")
-    assert (crm.pipeline.workers, crm.pipeline.commit_interval) == (3, 1)
+    assert (shop.pipeline.out, crm.pipeline.commit_interval) == (tmp_path / "shop", 1)
     assert crm.pipeline.out == tmp_path / "elsewhere"
 
 
@@ -87,6 +85,7 @@ defaults_file = "{root}/my.cnf"
             "root='r'\n[defaults]\nport='x'\n[source.a]\nuser='u'",
             r"^\[source.a\] of .*: port in \[defaults\] of .*fleet.toml wants a value of type int",
         ),
+        ("root='r'\n[source.a]\nuser='u'\nworkers=2", r"^\[source.a\] of .* has `workers`, but .* share"),
         ("root='r'\n[source.'a/b']\nuser='u'", "names a source 'a/b', which cannot be a folder"),
         ("root='r'\n[source._a]\nuser='u'", "names a source '_a'"),
         ("root='r'\n[source.'..']\nuser='u'", "names a source '..'"),

@@ -14,6 +14,7 @@ from engine.config.fleet_file import FleetSource
 from engine.config.server_address import Login
 from engine.config.settings import ConnectionSettings, FollowSettings, PipelineSettings, StreamSettings
 from engine.errors import EngineError
+from engine.pipeline.decoder_pool import DecoderPool
 from engine.pipeline.end_request import EndRequest
 from engine.pipeline.observer import Happening, Observer
 from engine.pipeline.outcome import Outcome
@@ -29,6 +30,7 @@ SOURCE = FleetSource(
     Login("repl"),
 )
 PATIENCE_SECONDS = 30.0
+DECODERS = DecoderPool(1)
 
 
 class Listener(Observer):
@@ -43,7 +45,7 @@ def following(monkeypatch: pytest.MonkeyPatch, *attempts: Callable[[EndRequest],
     """Replace the work by these attempts, one after the other; the list grows with each."""
     made: list[int] = []
 
-    def attempt(settings: object, login: object, observer: Observer, end: EndRequest) -> Outcome:
+    def attempt(_: object, login: object, observer: Observer, end: EndRequest, pool: object) -> Outcome:
         made.append(len(made))
         return attempts[made[-1]](end)
 
@@ -74,7 +76,7 @@ def test_every_failure_is_followed_by_another_attempt(monkeypatch: pytest.Monkey
         lambda end: Outcome(),
     )
     listener = Listener()
-    one = Follower(SOURCE, listener)
+    one = Follower(SOURCE, listener, DECODERS)
     one.start()
     one.join(PATIENCE_SECONDS)
     assert one.has_ended and one.state.stage == "ended" and len(made) == 5
@@ -100,7 +102,7 @@ def test_a_reload_ends_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(follower, "FIRST_PAUSE", 10 * PATIENCE_SECONDS)
     made = following(monkeypatch, fail(EngineError("x")), until_asked)
-    one = Follower(SOURCE, Failing())
+    one = Follower(SOURCE, Failing(), DECODERS)
     one.start()
     assert failed.wait(PATIENCE_SECONDS) and one.state.stage == "waiting"
     one.retry_now()
@@ -123,9 +125,9 @@ def test_a_changed_source_begins_when_the_old_one_has_ended(monkeypatch: pytest.
         return Outcome()
 
     made = following(monkeypatch, first, second)
-    old = Follower(SOURCE, Observer())
+    old = Follower(SOURCE, Observer(), DECODERS)
     old.start()
-    new = Follower(SOURCE, Observer(), old)
+    new = Follower(SOURCE, Observer(), DECODERS, old)
     wait_until(lambda: made, "attempt")
     new.start()
     old.end()
