@@ -236,6 +236,7 @@ class FleetSettings:
         ),
     ] = 0
     log: LogSettings = LogSettings()
+    monitoring: MonitoringSettings = MonitoringSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

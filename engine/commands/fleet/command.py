@@ -18,6 +18,7 @@ from engine.commands.fleet.changes import Changes, require_same_fleet
 from engine.commands.fleet.display import FleetDisplay
 from engine.commands.fleet.fleet import Fleet
 from engine.commands.fleet.state_file import FleetState, StateFile
+from engine.commands.fleet.watch import FleetWatch, served
 from engine.commands.run_log import RunLog
 from engine.config.fleet_file import FleetFile
 from engine.errors import EngineError
@@ -41,9 +42,11 @@ def fleet_command(
     end = SignalledEnd()
     with StateFile(given.settings.root).locked(), end.noted(), _reload_signals(on_terminal) as reload:
         fleet = Fleet(display, decoder_count(given.settings.decoders))
+        watch = FleetWatch()
         try:
-            fleet.take(sources)
-            _watch(fleet, given, read_again, display, end, reload)
+            with served(given.settings.monitoring.http, watch, display):
+                fleet.take(sources)
+                _follow(fleet, given, read_again, display, watch, end, reload)
         finally:
             late = fleet.end()
     if late:
@@ -75,15 +78,16 @@ def _reload_signals(on_terminal: bool) -> Iterator[_Reload]:
             signal.signal(number, handler)
 
 
-def _watch(
+def _follow(
     fleet: Fleet,
     given: FleetFile,
     read_again: Callable[[], FleetFile],
     display: FleetDisplay,
+    watch: FleetWatch,
     end: SignalledEnd,
     reload: _Reload,
 ) -> None:
-    """Keep the state file and the display up to date, and reload, until the end."""
+    """Keep what is shown up to date, and reload, until the end."""
     file = StateFile(given.settings.root)
     state = FleetState(os.getpid())
     while not (end.is_asked() or fleet.has_ended):
@@ -103,5 +107,6 @@ def _watch(
             )
         state = replace(state, sources=fleet.states())
         file.write(state)
+        watch.show(state.sources)
         display.show(state.sources)
         time.sleep(_TURN_SECONDS)

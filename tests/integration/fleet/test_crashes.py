@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,7 @@ NAMES = ("a", "b")
 @pytest.fixture
 def fleet(mysql97: Server, mariadb118: Server, tmp_path: Path) -> Fleet:
     """Two sources, which begin with a snapshot of one row."""
-    fleet = Fleet(tmp_path, decoders=1, log_format="json")
+    fleet = Fleet(tmp_path, decoders=1, log_format="json", http="0")
     servers = dict(zip(NAMES, (mysql97, mariadb118), strict=True))
     for server in servers.values():
         server.execute(
@@ -73,7 +75,11 @@ def test_every_source_continues(fleet: Fleet, mysql97: Server, mariadb118: Serve
         for name in NAMES:
             processes = fleet.wait_for(engine, name, "running").processes
             assert not set(processes.values()) & set(before[name].processes.values())
-        assert '"source_name":"a"' in engine.stderr.replace(": ", ":")
+        lines = [json.loads(line) for line in engine.stderr.splitlines()]
+        assert {line.get("source_name") for line in lines if line["event"] == "source_failed"} == set(NAMES)
+        (url,) = (line["url"] for line in lines if line["event"] == "http")
+        with urllib.request.urlopen(f"{url}readyz", timeout=10) as answer:
+            assert answer.status == 200
         engine.kill("supervisor")
         engine.wait()
         engine.wait_until_gone()
