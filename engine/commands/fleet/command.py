@@ -42,11 +42,16 @@ def fleet_command(
     end = SignalledEnd()
     with StateFile(given.settings.root).locked(), end.noted(), _reload_signals(on_terminal) as reload:
         fleet = Fleet(display, decoder_count(given.settings.decoders))
-        watch = FleetWatch()
+        shown = _Shown(given, fleet, display)
         try:
-            with served(given.settings.monitoring.http, watch, display):
+            with served(given.settings.monitoring.http, shown.watch, display):
                 fleet.take(sources)
-                _follow(fleet, given, read_again, display, watch, end, reload)
+                while not (end.is_asked() or fleet.has_ended):
+                    if reload.is_asked:
+                        reload.is_asked = False
+                        shown.reload(read_again)
+                    shown.update()
+                    time.sleep(_TURN_SECONDS)
         finally:
             late = fleet.end()
     if late:
@@ -78,35 +83,50 @@ def _reload_signals(on_terminal: bool) -> Iterator[_Reload]:
             signal.signal(number, handler)
 
 
-def _follow(
-    fleet: Fleet,
-    given: FleetFile,
-    read_again: Callable[[], FleetFile],
-    display: FleetDisplay,
-    watch: FleetWatch,
-    end: SignalledEnd,
-    reload: _Reload,
-) -> None:
-    """Keep what is shown up to date, and reload, until the end."""
-    file = StateFile(given.settings.root)
-    state = FleetState(os.getpid())
-    while not (end.is_asked() or fleet.has_ended):
-        if reload.is_asked:
-            reload.is_asked = False
-            error, changes = None, Changes()
-            try:
-                new = read_again()
-                require_same_fleet(given.settings, new.settings)
-                changes = fleet.take(new.with_logins(os.environ))
-                display.inform("reloaded", f"the file was read again: {changes.sentence()}")
-            except EngineError as refusal:
-                error = str(refusal)
-                display.warn("reload_refused", f"{error}; the fleet stays as it was")
-            state = replace(
-                state, reloads=state.reloads + 1, reload_error=error, reload_changes=changes.sentence()
-            )
-        state = replace(state, sources=fleet.states())
-        file.write(state)
-        watch.show(state.sources)
-        display.show(state.sources)
-        time.sleep(_TURN_SECONDS)
+class _Shown:
+    """What is shown of a fleet: in its state file, over HTTP and on standard error; and its reloads."""
+
+    def __init__(self, given: FleetFile, fleet: Fleet, display: FleetDisplay) -> None:
+        self.watch = FleetWatch()
+        self._given = given
+        self._fleet = fleet
+        self._display = display
+        self._file = StateFile(given.settings.root)
+        self._state = FleetState(os.getpid())
+        self._problem: str | None = None
+
+    def reload(self, read_again: Callable[[], FleetFile]) -> None:
+        """Take a new version of the file, or say why it cannot be taken."""
+        error, changes = None, Changes()
+        try:
+            new = read_again()
+            require_same_fleet(self._given.settings, new.settings)
+            changes = self._fleet.take(new.with_logins(os.environ))
+            self._display.inform("reloaded", f"the file was read again: {changes.sentence()}")
+        except (EngineError, OSError) as refusal:
+            error = str(refusal)
+            self._display.warn("reload_refused", f"{error}; the fleet stays as it was")
+        self._state = replace(
+            self._state,
+            reloads=self._state.reloads + 1,
+            reload_error=error,
+            reload_changes=changes.sentence(),
+        )
+
+    def update(self) -> None:
+        """Show how the sources are now."""
+        self._state = replace(self._state, sources=self._fleet.states())
+        self._write()
+        self.watch.show(self._state.sources)
+        self._display.show(self._state.sources)
+
+    def _write(self) -> None:
+        """Sources are followed without the file, too: it is tried again with the next change."""
+        problem = None
+        try:
+            self._file.write(self._state)
+        except EngineError as error:
+            problem = str(error)
+            if self._problem is None:
+                self._display.warn("state_not_shown", problem)
+        self._problem = problem
