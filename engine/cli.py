@@ -24,6 +24,7 @@ from engine.config.settings import (
     ConsumersSettings,
     DecodeSettings,
     FileEventsSettings,
+    FleetSettings,
     LogSettings,
     MirrorSettings,
     RunSettings,
@@ -40,6 +41,7 @@ from engine.pipeline.stop_signals import Terminated, stop_signals_raised
 
 if TYPE_CHECKING:
     from engine.commands.run_log import RunLog
+    from engine.config.fleet_file import FleetFile
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -97,6 +99,16 @@ def _parser() -> argparse.ArgumentParser:
     for command in (run, decode):
         command.add_argument("--config", type=Path, help="TOML file with any of these settings")
         command.add_argument("--report", type=Path, help="file for how the run ended, as JSON")
+
+    fleet = add("fleet", _fleet, "follow many servers, as a file lists them", lasting=True)
+    fleet.add_argument(
+        "words",
+        nargs="+",
+        metavar="[status|reload] FILE",
+        help="TOML file of the fleet: to follow its servers, show how they are, or have the file read again",
+    )
+    add_flags(fleet, FleetSettings)
+    fleet.add_argument("--json", dest="as_json", action="store_true", help="status: one JSON object")
 
     events = add("events", _events, "show what is in binlog files, or on a server (--host), event by event")
     events.add_argument("files", nargs="*", type=Path, metavar="FILE")
@@ -197,6 +209,46 @@ def _decode(options: argparse.Namespace) -> int:
         return decode_command(given, log)
 
     return _logged(given.log, command)
+
+
+def _fleet(options: argparse.Namespace) -> int:
+    from engine.config.fleet_file import read_fleet
+
+    action, path = _fleet_words(options.words)
+
+    def read() -> FleetFile:
+        return read_fleet(path, vars(options), os.environ)
+
+    given = read()
+    if action == "status":
+        from engine.commands.fleet.status import status_command
+
+        return status_command(given, as_json=options.as_json)
+    if action == "reload":
+        from engine.commands.fleet.reload import reload_command
+
+        return reload_command(given)
+
+    def command(log: RunLog | None) -> int:
+        start_fork_server()
+        from engine.commands.fleet.command import fleet_command
+
+        return fleet_command(given, read, log, on_terminal=sys.stdin.isatty())
+
+    return _logged(given.settings.log, command)
+
+
+def _fleet_words(words: list[str]) -> tuple[str, Path]:
+    """What to do, and the fleet's file. Raises `EngineError`."""
+    match words:
+        case [file]:
+            return "run", Path(file)
+        case ["status" | "reload" as action, file]:
+            return action, Path(file)
+    raise EngineError(
+        f"`fleet {' '.join(words)}` is not known: write `fleet FILE`, `fleet status FILE` or `fleet reload "
+        "FILE`"
+    )
 
 
 def _logged(settings: LogSettings, command: Callable[[RunLog | None], int]) -> int:

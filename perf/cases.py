@@ -10,6 +10,7 @@ from typing import Any
 from perf.archive import ARCHIVE, archive_case
 from perf.binlog import binlog_of, served
 from perf.case import Case, Settings
+from perf.fleet import fleet_case
 from perf.latency import latency_case
 from perf.mirror import LARGE, MANY, mirror_case
 from perf.mirror_latency import mirror_latency_case
@@ -105,5 +106,6 @@ CASES: dict[str, Callable[[Settings], Case[Any]]] = {
     "mirror-rounds": mirror_rounds_case,
     ARCHIVE: archive_case,
     "start-up": start_up_case,
+    "fleet": fleet_case,
     "latency": latency_case,
 }

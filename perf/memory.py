@@ -67,6 +67,17 @@ def processes_of(pid: int) -> dict[str, Usage]:
     return found
 
 
+def usages_of(pid: int) -> list[Usage]:
+    """The same of each, also of several that have one name."""
+    found = []
+    for member in _descendants(pid):
+        try:
+            found.append(_usage(member))
+        except OSError:
+            continue
+    return found
+
+
 def processor_seconds(pid: int) -> float:
     """The processor time that a running process has used so far."""
     return sum(_times(pid))

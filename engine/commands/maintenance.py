@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Event, Lock, Thread
 
@@ -21,7 +20,7 @@ from engine.config.retention import Retention
 from engine.config.settings import MaintenanceSettings
 from engine.errors import EngineError
 from engine.pipeline.child import start_child
-from engine.pipeline.fork_server import start_process
+from engine.pipeline.fork_server import ForkedProcess, start_process
 from engine.pipeline.stop_signals import signals_blocked
 
 CHECK_SECONDS = 30.0
@@ -54,7 +53,7 @@ class Maintenance:
         self._retain_due = 0.0
         self._ending = Event()
         self._lock = Lock()
-        self._process: BaseProcess | None = None
+        self._process: ForkedProcess | None = None
         self._thread = Thread(target=self._check_often, name="maintenance", daemon=True)
 
     def __enter__(self) -> Maintenance:

@@ -12,18 +12,30 @@ LONGEST_PAUSE = 30.0
 
 
 class Retries:
-    """The pauses between tries; `limit` is in seconds from the first failure after a success."""
+    """The pauses between tries, from `first` to `longest` seconds.
 
-    def __init__(self, limit: float, clock: Callable[[], float] = time.monotonic) -> None:
+    `limit` is in seconds from the first failure after a success.
+    """
+
+    def __init__(
+        self,
+        limit: float,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        first: float = FIRST_PAUSE,
+        longest: float = LONGEST_PAUSE,
+    ) -> None:
         self._limit = limit
         self._clock = clock
+        self._first = first
+        self._longest = longest
         self._failing_since: float | None = None
-        self._pause = FIRST_PAUSE
+        self._pause = first
 
     def succeeded(self) -> None:
         """Reset: the pauses and the time limit start anew at the next failure."""
         self._failing_since = None
-        self._pause = FIRST_PAUSE
+        self._pause = self._first
 
     def next_pause(self) -> float | None:
         """Seconds to wait before the next try, None after the time limit."""
@@ -34,5 +46,5 @@ class Retries:
             return None
         # Jitter, so that many engines do not reconnect to a server at the same moment.
         pause = self._pause * random.uniform(0.5, 1.0)
-        self._pause = min(LONGEST_PAUSE, 2 * self._pause)
+        self._pause = min(self._longest, 2 * self._pause)
         return pause

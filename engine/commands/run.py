@@ -7,7 +7,6 @@ supervisor does the work. A run that loses its server is followed by another one
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import sys
 import uuid
@@ -24,7 +23,7 @@ from engine.commands.run_log import RunLog
 from engine.config.credentials import read_login
 from engine.config.rates import RateLimit
 from engine.config.server_address import Login, ServerAddress, split_address
-from engine.config.settings import ConnectionSettings, RunSettings
+from engine.config.settings import ConnectionSettings, FollowSettings, RunSettings
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connect import connect
@@ -32,6 +31,8 @@ from engine.net.client.start_position import refuse_taken_server_id, start_posit
 from engine.output.folder import OutputState, settled_output
 from engine.output.schema_history import rewritten_tables
 from engine.output.snapshot_requests import has_requests, pattern_of, request_snapshot
+from engine.pipeline.decoder_pool import DecoderPool
+from engine.pipeline.end_request import EndRequest, SignalledEnd
 from engine.pipeline.observer import Observer
 from engine.pipeline.outcome import Outcome
 from engine.pipeline.process_settings import ServerSource, SnapshotOptions
@@ -59,12 +60,13 @@ def run_command(
 
     def follow(observer: Observer) -> Outcome:
         if read_again is None:
-            return _maintained(settings, login, observer)
+            return follow_maintained(settings, login, observer, SignalledEnd())
         with Reload(lambda: _checked(read_again(), settings), observer) as reload:
             given = settings, login
+            end_request = SignalledEnd(reload.is_asked)
             outcome = Outcome()
             while True:
-                outcome = _maintained(*given, observer, reload.is_asked).add(outcome)
+                outcome = follow_maintained(*given, observer, end_request).add(outcome)
                 if not (outcome.stopped and reload.is_asked()):
                     return outcome
                 given = reload.take(given)
@@ -81,22 +83,32 @@ def _checked(new: RunSettings, old: RunSettings) -> tuple[RunSettings, Login]:
     return new, read_login(new.connection, os.environ, interactive=False)
 
 
-def _maintained(
-    settings: RunSettings, login: Login, observer: Observer, asks_end: Callable[[], bool] = lambda: False
+def follow_maintained(
+    settings: FollowSettings,
+    login: Login,
+    observer: Observer,
+    end_request: EndRequest,
+    decoder_pool: DecoderPool | None = None,
 ) -> Outcome:
-    """Follow a server, and take care of old data meanwhile."""
+    """As `follow_server`, and take care of old data meanwhile."""
     with Maintenance(settings.pipeline.out, settings.maintenance, partial(observer.warn, "maintenance")):
-        return follow_server(settings, login, observer, asks_end)
+        return follow_server(settings, login, observer, end_request, decoder_pool)
 
 
 def follow_server(
-    settings: RunSettings, login: Login, observer: Observer, asks_end: Callable[[], bool] = lambda: False
+    settings: FollowSettings,
+    login: Login,
+    observer: Observer,
+    end_request: EndRequest | None = None,
+    decoder_pool: DecoderPool | None = None,
 ) -> Outcome:
     """Follow a server into the output folder; connect to it (or to the next one) again when it is lost.
 
-    Each reconnect is a new run from the last commit, exactly as after a crash. Once `asks_end` returns true,
-    the run ends as after a signal. Raises `EngineError` for errors that make the first start impossible.
+    Each reconnect is a new run from the last commit, exactly as after a crash. `end_request`: what asks for
+    an orderly end, SIGINT and SIGTERM if it is None. `decoder_pool`: decoders that several runs share; None
+    for `workers` of its own. Raises `EngineError` for errors that make the first start impossible.
     """
+    end_request = end_request or SignalledEnd()
     addresses = addresses_of(settings.connection, login)
     retries = Retries(settings.stream.retry_seconds)
     rereads = CorruptEventRereads()
@@ -111,7 +123,7 @@ def follow_server(
         _request_changed(settings, state)
         try:
             address = addresses[turn % len(addresses)]
-            outcome = _run_once(settings, address, state, skips, observer, asks_end)
+            outcome = _run_once(settings, address, state, skips, observer, end_request, decoder_pool)
             begun = True
         except EngineError as error:
             # Commits in the output show that an address was right. If none has worked yet, the addresses are
@@ -119,7 +131,7 @@ def follow_server(
             if not error.retryable or not (begun or state.commit >= 0 or turn + 1 < len(addresses)):
                 raise
             outcome = Outcome(error=str(error), retryable=True)
-        worked = bool(outcome.totals.get("commits")) or outcome.seconds >= _LASTING_SECONDS
+        worked = has_worked(outcome)
         before = outcome.add(before)
         if failed := outcome.snapshot.get("failed"):
             out = settings.pipeline.out
@@ -140,12 +152,17 @@ def follow_server(
         hint = ", in case it was damaged on the way" if damaged else ""
         sentence = f"{outcome.error}; trying again in {pause:.1f} s{hint}"
         observer.warn("retry", sentence, pause_seconds=round(pause, 3))
-        if _stopped_while_waiting(pause):
+        if end_request.wait(pause):
             outcome.error, outcome.stopped = None, True
             return outcome
 
 
-def _request_changed(settings: RunSettings, state: OutputState) -> None:
+def has_worked(outcome: Outcome) -> bool:
+    """Whether a run got so far that an error of it is not that of the attempt before."""
+    return bool(outcome.totals.get("commits")) or outcome.seconds >= _LASTING_SECONDS
+
+
+def _request_changed(settings: FollowSettings, state: OutputState) -> None:
     """Request snapshots of the tables that are *changed by statement*, if that is wanted."""
     out = settings.pipeline.out
     if not settings.snapshot.snapshot_when_changed or has_requests(out):
@@ -154,16 +171,6 @@ def _request_changed(settings: RunSettings, state: OutputState) -> None:
     changed = [name for name in rewritten_tables(out, state.commit) if name not in reading]
     if changed:
         request_snapshot(out, tuple(map(pattern_of, changed)))
-
-
-def _stopped_while_waiting(seconds: float) -> bool:
-    """Wait; True if SIGINT or SIGTERM arrived meanwhile."""
-    asking = {signal.SIGINT, signal.SIGTERM}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, asking)
-    try:
-        return signal.sigtimedwait(asking, seconds) is not None
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def addresses_of(settings: ConnectionSettings, login: Login) -> list[ServerAddress]:
@@ -188,12 +195,13 @@ def _address(
 
 
 def _run_once(
-    settings: RunSettings,
+    settings: FollowSettings,
     address: ServerAddress,
     state: OutputState,
     skips: CorruptEventSkips,
     observer: Observer,
-    asks_end: Callable[[], bool],
+    end_request: EndRequest,
+    decoder_pool: DecoderPool | None,
 ) -> Outcome:
     """One run from the last commit (`state`) until the stream ends, fails, or is stopped."""
     stream = settings.stream
@@ -236,10 +244,15 @@ def _run_once(
         skips=skips.events,
     )
     plan = plan_run(settings.pipeline, origin, state, facts.server_uuid or "", facts.flavor)
-    return Supervisor(replace(plan, snapshot=snapshot), observer, asks_end).run()
+    plan = replace(plan, snapshot=snapshot)
+    if decoder_pool is not None:
+        plan = replace(plan, workers=decoder_pool.count)
+    return Supervisor(plan, observer, end_request, decoder_pool).run()
 
 
-def _snapshot_options(settings: RunSettings, address: ServerAddress, state: OutputState) -> SnapshotOptions:
+def _snapshot_options(
+    settings: FollowSettings, address: ServerAddress, state: OutputState
+) -> SnapshotOptions:
     given = settings.snapshot
     rate = RateLimit.parse(given.snapshot_rate)
     replica = None

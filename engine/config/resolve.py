@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,6 +25,15 @@ _Given = tuple[object, str]
 """A value as given, and the name of its source for errors."""
 
 
+@dataclass(frozen=True, slots=True)
+class SettingsTable:
+    """Settings of a file by name, not checked yet."""
+
+    values: Mapping[str, object]
+    place: str
+    """The file or the part of it, for errors."""
+
+
 def resolve(
     owner: type[_Settings],
     flags: Mapping[str, object],
@@ -35,15 +44,30 @@ def resolve(
 
     Raises `EngineError` for invalid values, unknown keys of the file and required settings that are missing.
     """
+    tables = () if file is None else (SettingsTable(read_toml(file), str(file)),)
+    return resolve_tables(owner, flags, environment, tables)
+
+
+def resolve_tables(
+    owner: type[_Settings],
+    flags: Mapping[str, object],
+    environment: Mapping[str, str],
+    tables: Sequence[SettingsTable],
+    whose: str | None = None,
+) -> _Settings:
+    """As `resolve`, with the settings of several tables, of which the earlier take precedence.
+
+    `whose`: what lacks a required setting, for the error; None for the command line.
+    """
     declared = tuple(declared_settings(owner))
-    given = _given(declared, flags, environment, file)
+    given = _given(declared, flags, environment, tables)
     values = {
         each.name: _convert(each, *given[each.name]) if each.name in given else each.default
         for each in declared
     }
     for each in declared:
         if is_required(each) and each.name not in given:
-            raise EngineError(f"{each.flag} is needed")
+            raise EngineError(f"{each.flag} is needed" if whose is None else f"{whose} needs `{each.name}`")
     return _build(owner, values, flags)
 
 
@@ -69,16 +93,17 @@ def _given(
     declared: Sequence[DeclaredSetting],
     flags: Mapping[str, object],
     environment: Mapping[str, str],
-    file: Path | None,
+    tables: Sequence[SettingsTable],
 ) -> dict[str, _Given]:
     """Setting → its value in the first source that has one."""
-    from_file = {} if file is None else _read_file(file, declared)
+    for table in tables:
+        _refuse_unknown(table, declared)
     given: dict[str, _Given] = {}
     for each in declared:
         sources = (
             (flags.get(each.name), each.flag),
             (environment.get(each.variable), each.variable),
-            (from_file.get(each.name), f"{each.name} in {file}"),
+            *((table.values.get(each.name), f"{each.name} in {table.place}") for table in tables),
         )
         found = next(((value, source) for value, source in sources if value is not None), None)
         if found is not None:
@@ -98,20 +123,22 @@ def _read_options(path: str, nearer: Mapping[str, _Given]) -> dict[str, _Given]:
     }
 
 
-def _read_file(path: Path, declared: Sequence[DeclaredSetting]) -> dict[str, object]:
+def read_toml(path: Path) -> dict[str, object]:
+    """The content of a TOML file. Raises `EngineError` if it cannot be read."""
     try:
-        values = tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise EngineError(f"the configuration file {path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise EngineError(f"the configuration file {path} is not valid TOML: {error}") from None
-    unknown = sorted(set(values) - {each.name for each in declared})
+
+
+def _refuse_unknown(table: SettingsTable, declared: Sequence[DeclaredSetting]) -> None:
+    unknown = sorted(set(table.values) - {each.name for each in declared})
     if unknown:
         raise EngineError(
-            f"the configuration file {path} has unknown settings ({', '.join(unknown)}): correct or remove "
-            "them"
+            f"{table.place} has unknown settings ({', '.join(unknown)}): correct or remove them"
         )
-    return values
 
 
 def _convert(declared: DeclaredSetting, value: object, source: str) -> object:

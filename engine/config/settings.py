@@ -203,19 +203,40 @@ class MaintenanceSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSettings:
-    """Of `run`."""
+class FollowSettings:
+    """How a server is followed into an output: of `run`, and of each source of a fleet."""
 
     connection: ConnectionSettings
     pipeline: PipelineSettings
     stream: StreamSettings
     snapshot: SnapshotReadingSettings = SnapshotReadingSettings()
+    maintenance: MaintenanceSettings = MaintenanceSettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings(FollowSettings):
+    """Of `run`."""
+
     log: LogSettings = LogSettings()
     monitoring: MonitoringSettings = MonitoringSettings()
-    maintenance: MaintenanceSettings = MaintenanceSettings()
     report: Path | None = None
     """File for the outcome as JSON."""
     verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetSettings:
+    """Of `fleet`, beside those of its sources."""
+
+    root: Annotated[Path, Setting("folder of the fleet: a source's output is the folder of its name in it")]
+    decoders: Annotated[
+        int,
+        Setting(
+            "decoder processes that all sources share; by default one per core but one", least=0, most=256
+        ),
+    ] = 0
+    log: LogSettings = LogSettings()
+    monitoring: MonitoringSettings = MonitoringSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

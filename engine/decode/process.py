@@ -26,7 +26,7 @@ from engine.pipeline.messages import (
 from engine.pipeline.process_settings import DecoderConfig
 from engine.pipeline.shared_slots import Slots
 
-_QUEUED_BATCHES = 1
+QUEUED_BATCHES = 1
 """Few, so that no batch waits for a busy decoder while another one is idle."""
 _POLL_MILLISECONDS = 1000
 _SAMPLE_ROOM = 1 << 20
@@ -40,10 +40,10 @@ def run_decoder(config: DecoderConfig) -> None:
 
 
 def _decode_batches(child: Child, config: DecoderConfig) -> None:
-    batches = child.socket(zmq.PULL, _QUEUED_BATCHES)
+    batches = child.socket(zmq.PULL, QUEUED_BATCHES)
     for endpoint in config.batches_endpoints:
         batches.connect(endpoint)
-    results = child.socket(zmq.PUSH, _QUEUED_BATCHES)
+    results = child.socket(zmq.PUSH, QUEUED_BATCHES)
     results.connect(config.results_endpoint)
     decoder = BatchDecoder(config.options)
     slots = Slots(config.slots)
@@ -51,7 +51,7 @@ def _decode_batches(child: Child, config: DecoderConfig) -> None:
     poller.register(batches, zmq.POLLIN)
     for descriptor in child.leave_descriptors:
         poller.register(descriptor, zmq.POLLIN)
-    _touch_memory()
+    touch_memory()
     _make_slots_ready(batches, slots, config.ready_slots)
     decoded = 0
     while True:
@@ -62,12 +62,12 @@ def _decode_batches(child: Child, config: DecoderConfig) -> None:
             if any(descriptor in ready for descriptor in child.leave_descriptors):
                 return
         else:
-            child.send(results, _decode(decoder, slots, [frame.buffer for frame in frames]))
+            child.send(results, decode_message(decoder, slots, [frame.buffer for frame in frames]))
             decoded += 1
         child.progress(DecoderProgress(decoded))
 
 
-def _touch_memory() -> None:
+def touch_memory() -> None:
     """Decode the sample batch while the network process logs in.
 
     A decoder shares most of its memory with the fork server until it writes to a page for the first time.
@@ -88,8 +88,8 @@ def _make_slots_ready(batches: zmq.Socket[bytes], slots: Slots, count: int) -> N
         slots.make_ready(slot)
 
 
-def _decode(decoder: BatchDecoder, slots: Slots, frames: list[memoryview]) -> Sequence[Frame]:
-    """The message for the sink."""
+def decode_message(decoder: BatchDecoder, slots: Slots, frames: list[memoryview]) -> Sequence[Frame]:
+    """The message for the sink about the batch in `frames`, whose bytes may be in a slot."""
     batch = Batch.unpack(frames[0])
     index = np.frombuffer(frames[1], np.uint32).reshape(-1, 2)
     if batch.slot is None:

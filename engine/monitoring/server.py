@@ -1,4 +1,4 @@
-"""The HTTP server: a path is a function of the monitor; all of them only read.
+"""The HTTP server: a path is a function of what is watched, such as the monitor; all of them only read.
 
 It is the standard library's, with a thread for each connection. No request changes anything, so there is no
 token: the address that it listens on decides who may read.
@@ -10,11 +10,12 @@ import re
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
+from typing import Any
 
 from engine.config.server_address import split_address
 from engine.errors import EngineError
@@ -48,15 +49,23 @@ def parse_address(text: str) -> tuple[str, int]:
     return host or _LOOPBACK, port
 
 
+Paths = Mapping[str, Callable[[Any, str], Answer]]
+"""Path → its answer, given what is watched and the `Accept` header of the request."""
+
+
 class MonitoringServer(ThreadingHTTPServer):
-    """Serves what a monitor knows. Raises `EngineError` if the address cannot be used."""
+    """Serves what is known of `watched`: a monitor, or anything else with other `paths`.
+
+    Raises `EngineError` if the address cannot be used.
+    """
 
     daemon_threads = True
     # A restarted engine takes the same port again at once.
     allow_reuse_address = True
 
-    def __init__(self, host: str, port: int, monitor: Monitor) -> None:
-        self.monitor = monitor
+    def __init__(self, host: str, port: int, watched: Any, paths: Paths | None = None) -> None:
+        self.watched = watched
+        self.paths = paths or _PATHS
         try:
             self.address_family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
             super().__init__((str(address[0]), port), _Handler)
@@ -107,11 +116,11 @@ class _Handler(BaseHTTPRequestHandler):
             # A web page from elsewhere, under a name that leads to this address, is not to read the answers.
             return Answer(b"use the address of the server\n", _TEXT, HTTPStatus.MISDIRECTED_REQUEST)
         path = self.path.partition("?")[0]
-        answer = _PATHS.get(path)
+        answer = self.server.paths.get(path)
         if answer is None:
-            paths = " ".join(_PATHS)
+            paths = " ".join(self.server.paths)
             return Answer(f"there are: {paths}\n".encode(), _TEXT, HTTPStatus.NOT_FOUND)
-        return answer(self.server.monitor, self.headers.get("Accept", ""))
+        return answer(self.server.watched, self.headers.get("Accept", ""))
 
     def _names_loopback(self) -> bool:
         host = re.sub(r":\d+$", "", self.headers.get("Host", "")).lower().strip("[]")
@@ -138,13 +147,14 @@ def _is_loopback(host: str) -> bool:
 
 
 def _probe(problems: Callable[[Figures], list[str]]) -> Callable[[Monitor, str], Answer]:
-    def answer(monitor: Monitor, accept: str) -> Answer:
-        found = problems(monitor.figures())
-        lines = "".join(f"{line}\n" for line in found or ["ok"])
-        status = HTTPStatus.SERVICE_UNAVAILABLE if found else HTTPStatus.OK
-        return Answer(lines.encode(), _TEXT, status)
+    return lambda monitor, accept: probe_answer(problems(monitor.figures()))
 
-    return answer
+
+def probe_answer(problems: Sequence[str]) -> Answer:
+    """200 without problems, else 503 with a line for each."""
+    lines = "".join(f"{line}\n" for line in problems or ["ok"])
+    status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
+    return Answer(lines.encode(), _TEXT, status)
 
 
 def _metrics(monitor: Monitor, accept: str) -> Answer:
@@ -160,11 +170,11 @@ def _page(monitor: Monitor, accept: str) -> Answer:
     return Answer(page.content, "text/html; charset=utf-8", policy=page.policy)
 
 
-_PATHS: dict[str, Callable[[Monitor, str], Answer]] = {
+_PATHS: Paths = {
     "/": _page,
     "/metrics": _metrics,
     "/livez": _probe(not_alive),
     "/readyz": _probe(not_ready),
     "/status.json": _status,
 }
-"""Path → its answer, given the `Accept` header of the request."""
+"""Of a monitor."""

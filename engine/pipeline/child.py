@@ -41,7 +41,8 @@ class Stopped(Exception):
 class Child:
     """A running child process: its name, its ZeroMQ context, its socket for reports."""
 
-    def __init__(self, name: str, reports_endpoint: str) -> None:
+    def __init__(self, name: str, reports_endpoint: str | None) -> None:
+        """Without `reports_endpoint` there are no reports: several runs share the process."""
         self.name = name
         self.context = zmq.Context()
         # Batches and results that a process has not sent are not needed: the run ends, or has finished.
@@ -50,9 +51,11 @@ class Child:
         self.context.reconnect_ivl = _RECONNECT_MILLISECONDS
         self._reports = self.context.socket(zmq.PUSH)
         self._reports.linger = _LINGER_MILLISECONDS
-        self._reports.connect(reports_endpoint)
         self.was_asked = False
         """Whether `stop` was called."""
+        self._has_reports = reports_endpoint is not None
+        if reports_endpoint is not None:
+            self._reports.connect(reports_endpoint)
         self._last_progress = 0.0
         self._latest: Progress | None = None
         self.waited_seconds = 0.0
@@ -116,6 +119,8 @@ class Child:
 
     def report(self, body: ReportBody) -> None:
         """Send a report to the supervisor."""
+        if not self._has_reports:
+            return
         measured = isinstance(body, Progress | Ended)
         self._reports.send(Report(self.name, body, usage() if measured else None).pack())
 
@@ -180,8 +185,11 @@ def start_child(function: str, config: Any) -> None:
     getattr(importlib.import_module(module), name)(config)
 
 
-def run_child(name: str, reports_endpoint: str, body: Callable[[Child], None]) -> None:
-    """Run `body` as a child process; reports how it ends, and exits with code 1 after an error."""
+def run_child(name: str, reports_endpoint: str | None, body: Callable[[Child], None]) -> None:
+    """Run `body` as a child process; reports how it ends, and exits with code 1 after an error.
+
+    Without `reports_endpoint` an error is a traceback on standard error.
+    """
     # Its parent is the fork server, which exits with the supervisor.
     die_with_parent()
     keep_freed_memory()
@@ -195,6 +203,8 @@ def run_child(name: str, reports_endpoint: str, body: Callable[[Child], None]) -
             body(child)
         child.report(Ended(was_asked=child.was_asked))
     except Exception as error:
+        if reports_endpoint is None:
+            traceback.print_exc()
         child.report(Failed(failure_of(error, name), traceback.format_exc()))
         raise SystemExit(1) from None
     finally:

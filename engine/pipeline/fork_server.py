@@ -1,6 +1,7 @@
 """The fork server: the process that child processes are forked from, after it has imported what they need.
 
 This module imports few others, so that the fork server starts before the command imports its own modules.
+Several threads may start processes and watch them, each its own.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -35,6 +38,47 @@ _PRELOADED = [
 _LONGEST_SOCKET_PATH = 107
 _SOCKET_NAME_BYTES = 32
 """Bytes that the private folder's and a socket's name add to the folder for temporary files."""
+
+_lock = threading.RLock()
+"""Held to start a process and to read an exit code: multiprocessing reads those of all processes when one is
+started, and of two threads that read the same one, the second would take the fork server for lost."""
+
+
+class ForkedProcess:
+    """A process that was forked from the fork server."""
+
+    def __init__(self, process: BaseProcess) -> None:
+        self._process = process
+        assert process.pid is not None
+        self.pid = process.pid
+        self.sentinel = int(process.sentinel)
+        """Becomes readable when the process has exited."""
+
+    @property
+    def exitcode(self) -> int | None:
+        """None while it runs; `EXIT_CODE_LOST` if the fork server is gone."""
+        with _lock:
+            return self._process.exitcode
+
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self.exitcode is None
+
+    def terminate(self) -> None:
+        """Send SIGTERM, if it runs."""
+        with _lock:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """Send SIGKILL, if it runs."""
+        with _lock:
+            self._process.kill()
+
+    def join(self) -> None:
+        """Wait until it has exited."""
+        wait([self.sentinel])
+        with _lock:
+            self._process.join()
 
 
 def start_fork_server() -> None:
@@ -68,19 +112,20 @@ def _check_folder() -> None:
         )
 
 
-def start_process(function: Callable[..., object], arguments: tuple[Any, ...], name: str) -> BaseProcess:
+def start_process(function: Callable[..., object], arguments: tuple[Any, ...], name: str) -> ForkedProcess:
     """Fork a process for a function call from the fork server, after that has imported everything.
 
     Raises `EngineError` if the fork server is gone.
     """
-    start_fork_server()
-    context = multiprocessing.get_context("forkserver")
-    process = context.Process(target=function, args=arguments, name=name, daemon=True)
-    try:
-        process.start()
-    except (EOFError, ConnectionError):
-        raise EngineError(LOST) from None
-    return process
+    with _lock:
+        start_fork_server()
+        context = multiprocessing.get_context("forkserver")
+        process = context.Process(target=function, args=arguments, name=name, daemon=True)
+        try:
+            process.start()
+        except (EOFError, ConnectionError):
+            raise EngineError(LOST) from None
+        return ForkedProcess(process)
 
 
 def wait_for_fork_server() -> None:

@@ -11,11 +11,8 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import asdict
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import zmq
@@ -23,7 +20,15 @@ import zmq
 from engine.binlog.position import BinlogPosition
 from engine.output.snapshot_requests import has_requests
 from engine.pipeline.child import start_child, usage
-from engine.pipeline.fork_server import EXIT_CODE_LOST, LOST, start_process, wait_for_fork_server
+from engine.pipeline.decoder_pool import DecoderPool, Place
+from engine.pipeline.end_request import EndRequest, SignalledEnd
+from engine.pipeline.fork_server import (
+    EXIT_CODE_LOST,
+    LOST,
+    ForkedProcess,
+    start_process,
+    wait_for_fork_server,
+)
 from engine.pipeline.messages import (
     DumpStarted,
     Ended,
@@ -46,7 +51,6 @@ from engine.pipeline.process_settings import (
     SnapshotConfig,
 )
 from engine.pipeline.slot_file import SlotFile
-from engine.pipeline.stop_signals import STOP_SIGNALS
 from engine.records import values_of
 
 _SINK = "engine.sink.process:run_sink"
@@ -74,18 +78,27 @@ class Supervisor:
     """One run, from starting the processes to stopping them."""
 
     def __init__(
-        self, plan: RunPlan, observer: Observer, asks_end: Callable[[], bool] = lambda: False
+        self,
+        plan: RunPlan,
+        observer: Observer,
+        end_request: EndRequest | None = None,
+        decoder_pool: DecoderPool | None = None,
     ) -> None:
-        """`asks_end` is called often; once it returns true, the run ends as after a signal."""
+        """`end_request`: what asks the run to end early; SIGINT and SIGTERM, if it is None.
+
+        `decoder_pool`: decoders that other runs have, too; None for processes of its own.
+        """
+        self._decoder_pool = decoder_pool
+        self._in_pool: dict[str, Place] = {}
+        """In shared decoders, by the name that a decoder of this run has."""
         self._plan = plan
-        self._asks_end = asks_end
+        self._end_request = end_request or SignalledEnd()
         self._observer = observer
         self._outcome = Outcome()
-        self._processes: dict[str, BaseProcess] = {}
+        self._processes: dict[str, ForkedProcess] = {}
         self._ended: set[str] = set()
         self._left: tuple[str, float] | None = None
         """The first child that ended since it was asked to, not by the supervisor, and when."""
-        self._stop_requested = False
         self._sink_ready = False
         self._sink_done = False
         self._snapshot: SnapshotConfig | None = None
@@ -98,22 +111,24 @@ class Supervisor:
         self._dumping_since = time.time() if isinstance(plan.origin, FileSource) else None
 
     def run(self) -> Outcome:
-        """Run until the source ends, something fails, or SIGINT or SIGTERM asks for an orderly end.
+        """Run until the source ends, something fails, or an orderly end is asked for.
 
         Raises `EngineError` if no processes can be started.
         """
         # This may take long, so signals keep their handlers from outside of a run until it is done.
         wait_for_fork_server()
+        with self._end_request.noted():
+            self._run()
+        return self._outcome
+
+    def _run(self) -> None:
         self._observer.run_started(self._plan)
         # ipc sockets are files: only this user may access them.
         folder = Path(tempfile.mkdtemp(prefix="", dir=private_folder()))
         context = zmq.Context()
         reports = context.socket(zmq.PULL)
-        previous = {number: signal.getsignal(number) for number in STOP_SIGNALS}
         try:
             reports.bind(f"ipc://{folder}/reports")
-            for number in previous:
-                signal.signal(number, self._request_stop)
             self._start(folder)
             self._watch(reports)
         finally:
@@ -122,14 +137,8 @@ class Supervisor:
             self._stop_all(reports)
             context.destroy(linger=0)
             shutil.rmtree(folder, ignore_errors=True)
-            for number, handler in previous.items():
-                signal.signal(number, handler)
             self._outcome.processes["supervisor"] = usage()
             self._observer.run_ended(self._outcome)
-        return self._outcome
-
-    def _request_stop(self, signal_number: int, frame: FrameType | None) -> None:
-        self._stop_requested = True
 
     def _start(self, folder: Path) -> None:
         plan = self._plan
@@ -160,16 +169,18 @@ class Supervisor:
         )
         self._spawn("sink", _SINK, sink)
         for number in range(plan.workers):
-            decoder = DecoderConfig(
-                name=f"decoder-{number}",
-                batches_endpoints=(batches, rows),
-                results_endpoint=results,
-                reports_endpoint=reports,
-                options=plan.decode,
-                slots=slots,
-                ready_slots=for_stream,
+            self._start_decoder(
+                number,
+                DecoderConfig(
+                    name=f"decoder-{number}",
+                    batches_endpoints=(batches, rows),
+                    results_endpoint=results,
+                    reports_endpoint=reports,
+                    options=plan.decode,
+                    slots=slots,
+                    ready_slots=for_stream,
+                ),
             )
-            self._spawn(decoder.name, _DECODER, decoder)
         network = NetworkConfig(
             origin=plan.origin,
             batches_endpoint=batches,
@@ -199,10 +210,16 @@ class Supervisor:
                 first_slot=for_stream,
             )
 
+    def _start_decoder(self, number: int, config: DecoderConfig) -> None:
+        if self._decoder_pool is None:
+            self._spawn(config.name, _DECODER, config)
+            return
+        place = self._in_pool[config.name] = self._decoder_pool.join(number, config)
+        self._observer.process_started(config.name, place.process.pid)
+
     def _spawn(self, name: str, function: str, config: Any) -> None:
         process = start_process(start_child, (function, config), name)
         self._processes[name] = process
-        assert process.pid is not None
         self._observer.process_started(name, process.pid)
 
     def _watch(self, reports: zmq.Socket[bytes]) -> None:
@@ -211,13 +228,14 @@ class Supervisor:
         for process in self._processes.values():
             poller.register(process.sentinel, zmq.POLLIN)
         while not self._sink_done and self._outcome.error is None:
-            if self._stop_requested or self._asks_end():
+            if self._end_request.is_asked():
                 self._outcome.stopped = True
                 return
             poller.poll(_POLL_MILLISECONDS)
             self._take_reports(reports)
             self._notice_deaths(reports, poller)
             self._notice_who_left()
+            self._notice_lost_places()
             if self._wants_snapshot():
                 assert self._snapshot is not None
                 self._spawn("snapshot", _SNAPSHOT, self._snapshot)
@@ -305,8 +323,17 @@ class Supervisor:
                 "it resumes from its last commit"
             )
 
+    def _notice_lost_places(self) -> None:
+        for name, place in self._in_pool.items():
+            exitcode = place.process.exitcode
+            if exitcode is not None and self._outcome.error is None:
+                self._measure()
+                self._outcome.error = _exit_sentence(name, exitcode)
+
     def _stop_all(self, reports: zmq.Socket[bytes]) -> None:
         """Stop the source first and the sink last, so that what is finished is committed."""
+        for place in self._in_pool.values():
+            place.leave()
         sink = self._processes.get("sink")
         deadline = time.monotonic() + _STOP_SECONDS
         while time.monotonic() < deadline:

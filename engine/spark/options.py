@@ -49,6 +49,11 @@ class Options:
     """The number of tasks to aim for; None: the number of cores, if there is enough to read."""
 
     @property
+    def reads_several(self) -> bool:
+        """Whether `path` ends with a pattern: all outputs that match it are read as one."""
+        return "*" in self.path.name
+
+    @property
     def events(self) -> bool:
         """Whether the events feed is read instead of tables."""
         return self.tables == (EVENTS_FOLDER,)
@@ -80,6 +85,8 @@ class Options:
             raise OptionError(
                 "`currentColumns` needs the name of one table in `tables`, such as `shop.orders`"
             )
+        if options.current_columns and options.reads_several:
+            raise OptionError("`currentColumns` needs one output: give its folder without `*`")
         return options
 
 

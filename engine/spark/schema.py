@@ -20,6 +20,8 @@ from engine.output.commit_log import SchemaKey, TableKey
 from engine.output.reader import merged_schema
 
 EVENTS: TableKey = ("", "")
+SOURCE_NAME = "_source"
+"""The column with the name of a row's output, if several are read as one."""
 
 
 def query_schema(versions: Mapping[SchemaKey, pa.Schema], columns: Sequence[str] | None) -> pa.Schema:
@@ -43,6 +45,37 @@ def query_schema(versions: Mapping[SchemaKey, pa.Schema], columns: Sequence[str]
     if EVENTS not in by_table:
         names += ORIGIN_NAMES
         found |= {name: {pa.string(): "every table"} for name in ORIGIN_NAMES}
+    return _schema_of(names, found, nullable, columns)
+
+
+def joined_schema(schemas: Mapping[str, pa.Schema], columns: Sequence[str] | None) -> pa.Schema:
+    """The schema of a query over several outputs, given each one's by its name: `_source`, then all columns.
+
+    Raises `EngineError` as `query_schema`, and if a table has a column `_source`.
+    """
+    found: dict[str, dict[pa.DataType, str]] = {SOURCE_NAME: {pa.string(): "every output"}}
+    nullable: set[str] = set()
+    for source, schema in schemas.items():
+        for field in schema:
+            if field.name.lower() == SOURCE_NAME:
+                raise EngineError(
+                    f"a table of {source} has a column `{field.name}`, which several outputs that are read "
+                    "as one have for themselves: read this one alone"
+                )
+            if field.nullable:
+                nullable.add(field.name)
+            found.setdefault(field.name, {}).setdefault(field.type, source)
+    added = (*METADATA_NAMES, *ORIGIN_NAMES)
+    return _schema_of(sorted(found, key=lambda name: name in added), found, nullable, columns)
+
+
+def _schema_of(
+    names: Sequence[str],
+    found: Mapping[str, Mapping[pa.DataType, str]],
+    nullable: set[str],
+    columns: Sequence[str] | None,
+) -> pa.Schema:
+    """Of the columns `found` those wanted, each with the common type of its types."""
     for name in columns or ():
         if name not in found:
             raise EngineError(f"there is no column `{name}` to read: the columns are {', '.join(names)}")
@@ -51,7 +84,7 @@ def query_schema(versions: Mapping[SchemaKey, pa.Schema], columns: Sequence[str]
 
 
 def _common(column: str, types: Mapping[pa.DataType, str]) -> pa.DataType:
-    """The common type of all `types` of a column; the values are a table for each type."""
+    """The common type of all `types` of a column; the values are a table, or an output, for each type."""
     (common, first_table), *others = types.items()
     for data_type, table in others:
         wider = common_type(common, data_type)

@@ -102,12 +102,12 @@ class Selection:
         """The schema for all selected rows of the commits `first` to `last`."""
         if self._options.current_columns:
             return self.table_rows(last).schema(self._options.columns)
-        versions = self._versions_in_use(first, last)
+        versions = self.versions_in_use(first, last)
         if not versions:
             raise EngineError(self._no_table(last))
         return query_schema(versions, self._options.columns)
 
-    def _versions_in_use(self, first: int, last: int) -> dict[SchemaKey, pa.Schema]:
+    def versions_in_use(self, first: int, last: int) -> dict[SchemaKey, pa.Schema]:
         """The selected tables' versions that are new in commits `first` to `last`, and the newest before."""
         before = self._log.schemas_at(first - 1)
         newest: dict[TableKey, int] = {}

@@ -22,6 +22,7 @@ from engine.spark.option_values import ARCHIVE
 from engine.spark.options import Options
 from engine.spark.schema import arrow_schema, spark_schema
 from engine.spark.selection import Selection
+from engine.spark.several import SeveralReader, ends, require_no_numbers, schema_of
 from engine.spark.tasks import ReadTask, plan_tasks, read_task
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class BinlogSource(DataSource):
 
     _end_of_batch: int | None = None
     """The last commit when Spark requested the schema: a batch read ends with it."""
+    _ends_of_batch: dict[str, int] | None = None
+    """The same for each of several outputs."""
     _plan: Plan | None = None
     """Of an archive, made when Spark requested the schema."""
 
@@ -48,7 +51,11 @@ class BinlogSource(DataSource):
 
             self._plan, schema = plan_archive(self.options)
             return spark_schema(schema)
-        selection = Selection(self._parsed())
+        options = self._parsed()
+        if options.reads_several:
+            self._ends_of_batch = ends(options)
+            return spark_schema(schema_of(options, self._ends_of_batch))
+        selection = Selection(options)
         self._end_of_batch = selection.last()
         return spark_schema(selection.schema(selection.first(), self._end_of_batch))
 
@@ -66,6 +73,8 @@ class BinlogSource(DataSource):
                 "a batch read cannot have the option `consumer`, since it does not learn whether Spark has "
                 "used its rows: only a stream can"
             )
+        if options.reads_several:
+            return SeveralReader(options, arrow_schema(schema), self._ends_of_batch or ends(options))
         return BinlogReader(options, arrow_schema(schema), self._end_of_batch)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -80,6 +89,10 @@ class BinlogSource(DataSource):
         options = self._parsed()
         if options.current_columns:
             raise EngineError("a stream cannot have the option `currentColumns`: its schema never changes")
+        if options.reads_several:
+            from engine.spark.several_stream import SeveralStreamReader
+
+            return SeveralStreamReader(options, arrow_schema(schema))
         from engine.spark.stream import BinlogStreamReader
 
         return BinlogStreamReader(options, arrow_schema(schema))
@@ -89,7 +102,10 @@ class BinlogSource(DataSource):
         return any(name.lower() == ARCHIVE for name in self.options)
 
     def _parsed(self) -> Options:
-        return Options.parse(self.options)
+        options = Options.parse(self.options)
+        if options.reads_several:
+            require_no_numbers(options)
+        return options
 
 
 class BinlogReader(DataSourceReader):

@@ -32,12 +32,23 @@ otherwise it would stay at commits that may be removed."""
 Offset = dict[str, int]
 
 
+def read_limit(options: Options) -> ReadLimit:
+    """The limit of a micro-batch as Spark knows it."""
+    if options.max_files_per_trigger is not None:
+        return ReadMaxFiles(options.max_files_per_trigger)
+    if options.max_bytes_per_trigger is not None:
+        return ReadMaxBytes(options.max_bytes_per_trigger)
+    return ReadAllAvailable()
+
+
 class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows an output. Spark creates one per query on the driver, and others that only run `read`."""
 
-    def __init__(self, options: Options, schema: pa.Schema) -> None:
+    def __init__(self, options: Options, schema: pa.Schema, source: str | None = None) -> None:
+        """`source`: the value of `_source`, if this is one of several outputs that are read as one."""
         self._options = options
         self._schema = schema
+        self._source = source
         self._selection = Selection(options)
         self._target: int | None = None
         self._quiet = range(0)
@@ -49,11 +60,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The options' limit per micro-batch; if both limits are set, `latestOffset` applies both."""
-        if self._options.max_files_per_trigger is not None:
-            return ReadMaxFiles(self._options.max_files_per_trigger)
-        if self._options.max_bytes_per_trigger is not None:
-            return ReadMaxBytes(self._options.max_bytes_per_trigger)
-        return ReadAllAvailable()
+        return read_limit(self._options)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Read no further than the current last commit."""
@@ -63,10 +70,11 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The current last commit, for the query's progress report."""
         return {"commit": self._selection.latest()}
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+    def latestOffset(self, start: Offset, limit: ReadLimit, sharing: int = 1) -> Offset:
         """The end of the next micro-batch: as many complete commits as `limit` allows, and at least one.
 
         Commits without selected files do not count towards the limit, and alone start no micro-batch.
+        `sharing`: the number of outputs that have equal parts of the limit.
         """
         begin = start["commit"]
         last = self._available(begin)
@@ -76,7 +84,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for commit, files in self._selection.files(end + 1, last):
             more_files = taken_files + len(files)
             more_bytes = taken_bytes + sum(file.bytes for file in files)
-            if taken_files and files and not self._allows(limit, more_files, more_bytes):
+            if taken_files and files and not self._allows(limit, more_files * sharing, more_bytes * sharing):
                 return {"commit": end}
             taken_files, taken_bytes, end = more_files, more_bytes, commit
         if taken_files:
@@ -91,7 +99,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> list[ReadTask]:
         """The tasks of a micro-batch; after a failure Spark passes the same offsets again, from its log."""
         files = self._selection.readable_files(start["commit"] + 1, end["commit"], self._schema)
-        return plan_tasks(self._options.path, files, self._options.min_partitions)
+        return plan_tasks(self._options.path, files, self._options.min_partitions, source=self._source)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task; Spark calls it on an executor."""

@@ -24,6 +24,7 @@ from engine.output.commit import joined
 from engine.output.commit_log import DataFile
 from engine.output.data_files import DataFiles, FileRows
 from engine.output.reader import decode_batch
+from engine.spark.schema import SOURCE_NAME
 
 LEAST_TASK_BYTES = 4 << 20
 """The smallest task in bytes, unless `minPartitions` requires smaller ones."""
@@ -57,11 +58,15 @@ class FileSlice:
 
 
 class ReadTask(InputPartition):
-    """The file slices of the output folder `out` that one Spark task reads, in order."""
+    """The file slices of the output folder `out` that one Spark task reads, in order.
 
-    def __init__(self, slices: Sequence[FileSlice], out: Path = Path()) -> None:
+    `source`: the value of the rows' `_source`; None if one output is read.
+    """
+
+    def __init__(self, slices: Sequence[FileSlice], out: Path = Path(), source: str | None = None) -> None:
         self.slices = tuple(slices)
         self.out = out
+        self.source = source
 
 
 def plan_tasks(
@@ -69,6 +74,7 @@ def plan_tasks(
     files: Sequence[DataFile],
     min_partitions: int | None,
     views: Mapping[str, tuple[View, ...]] | None = None,
+    source: str | None = None,
 ) -> list[ReadTask]:
     """Tasks that read `files` of the output folder `out`, in their order; no tasks for no files.
 
@@ -90,7 +96,7 @@ def plan_tasks(
         for run, rows in _cut(data_files, file, position, task_bytes):
             runs.setdefault(run, []).append(FileSlice(rows, file_views))
         position += file.bytes
-    return [ReadTask(run, out) for run in runs.values()]
+    return [ReadTask(run, out, source) for run in runs.values()]
 
 
 def _cut(
@@ -116,7 +122,7 @@ def read_task(task: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """
     data_files = DataFiles(task.out)
     for part in task.slices:
-        origin = {"_database": part.rows.database, "_table": part.rows.table}
+        origin = {"_database": part.rows.database, "_table": part.rows.table, SOURCE_NAME: task.source}
         for batch in data_files.batches(part.rows):
             if not part.views:
                 yield from in_pieces(decode_batch(batch, schema, origin))

@@ -1,0 +1,1 @@
+"""The `fleet` command: many servers followed by one process, each as `run` follows one."""

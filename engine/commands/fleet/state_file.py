@@ -1,0 +1,121 @@
+"""What a running fleet says of itself: a file in `ROOT/_fleet`, which `fleet status` and `fleet reload` read.
+
+A lock beside it shows whether the fleet runs, and its process id. The folder and its files are private to the
+user. The lock is released by the operating system's kernel when the process ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.commands.fleet.source_state import SourceState
+from engine.errors import EngineError
+from engine.output.files import FILE_MODE, FOLDER_MODE, TEMPORARY_SUFFIX
+from engine.records import Misfit, from_json, json_text
+
+_FOLDER = "_fleet"
+_LOCK, _STATE = "lock", "state.json"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetState:
+    """A fleet that runs, as of the last change."""
+
+    pid: int
+    sources: tuple[SourceState, ...] = ()
+    reloads: int = 0
+    """How often it was asked to read its file again."""
+    reload_error: str | None = None
+    """Why the last time changed nothing; None if it was taken."""
+    reload_changes: str = ""
+    """What the last time changed."""
+
+
+class StateFile:
+    """The file of the fleet with this root."""
+
+    def __init__(self, root: Path) -> None:
+        self._folder = root / _FOLDER
+        self._written: bytes | None = None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock. Raises `EngineError` if another fleet has it, or the folder cannot be written."""
+        with _writing(self._folder):
+            self._folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+            descriptor = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, FILE_MODE)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise EngineError(
+                    f"a fleet runs in {self._folder.parent} already (process {self._holder(descriptor)}): "
+                    "have it read its file again with `binlog-engine fleet reload`, or end it first"
+                ) from None
+            with _writing(self._folder):
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def running(self) -> int | None:
+        """The process id of the fleet that runs; None if none does."""
+        try:
+            descriptor = os.open(self._folder / _LOCK, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise EngineError(
+                f"the folder {self._folder} cannot be read: {error.strerror}; use the fleet's user"
+            ) from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return None
+        except BlockingIOError:
+            holder = self._holder(descriptor)
+            return int(holder) if holder.isdigit() else None
+        finally:
+            os.close(descriptor)
+
+    def write(self, state: FleetState) -> None:
+        """Show this state, if it is another one than before. Raises `EngineError`."""
+        content = json_text(state)
+        if content == self._written:
+            return
+        temporary = self._folder / (_STATE + TEMPORARY_SUFFIX)
+        with _writing(self._folder):
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            temporary.rename(self._folder / _STATE)
+        self._written = content
+
+    def read(self) -> FleetState | None:
+        """The state of the fleet that runs; None if none does, or it has shown none yet."""
+        pid = self.running()
+        with suppress(OSError, Misfit):
+            state = from_json(FleetState, (self._folder / _STATE).read_bytes())
+            # Otherwise it is that of a fleet that was killed.
+            return state if state.pid == pid else None
+        return None
+
+    @staticmethod
+    def _holder(descriptor: int) -> str:
+        return os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise EngineError(
+            f"the folder {folder} cannot be written: {error.strerror}; give the fleet another `root`, or "
+            "access to this one"
+        ) from None

@@ -1,0 +1,95 @@
+"""The streaming reader of several outputs: an offset is the last commit that was read of each source.
+
+A source that appears while the query runs, or while it does not, begins at its first commit. That commit is
+put into an offset before any of its rows are read, so that a micro-batch that is repeated begins there, too.
+A source that is gone keeps its place in the offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+
+from engine.output.commit_log import CommitLog
+from engine.spark.options import Options
+from engine.spark.several import outputs
+from engine.spark.stream import BinlogStreamReader, read_limit
+from engine.spark.tasks import ReadTask, read_task
+
+Offset = dict[str, int]
+
+
+class SeveralStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Follows all outputs that match the path."""
+
+    def __init__(self, options: Options, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._readers: dict[str, BinlogStreamReader] = {}
+        self._only: frozenset[str] | None = None
+        """The sources of a query that reads what there is when it starts."""
+
+    def initialOffset(self) -> Offset:
+        """The start offset of a query without a checkpoint."""
+        return {name: self._reader(name).initialOffset()["commit"] for name in self._present()}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """The options' limit per micro-batch, of which each source with commits has an equal part."""
+        return read_limit(self._options)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Read no further than the current last commits."""
+        self._only = frozenset(self._present())
+        for name in self._only:
+            self._reader(name).prepareForTriggerAvailableNow()
+
+    def reportLatestOffset(self) -> Offset:
+        """The current last commits, for the query's progress report."""
+        return {name: self._reader(name).reportLatestOffset()["commit"] for name in self._present()}
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        """The end of the next micro-batch."""
+        present = self._present()
+        end = dict(start)
+        known = [name for name in present if name in start]
+        for name in known:
+            end[name] = self._reader(name).latestOffset({"commit": start[name]}, limit, len(known))["commit"]
+        for name in present:
+            if name not in start:
+                end[name] = CommitLog(self._options.path.parent / name).oldest_version() - 1
+        return end
+
+    def commit(self, end: Offset) -> None:
+        """The micro-batch that ends there is in Spark's log as done."""
+        for name in self._present():
+            if name in end:
+                self._reader(name).commit({"commit": end[name]})
+
+    def partitions(self, start: Offset, end: Offset) -> list[ReadTask]:
+        """The tasks of a micro-batch. Raises `EngineError` if commits between are not there any more."""
+        return [
+            task
+            for name, last in end.items()
+            if start.get(name, last) != last
+            for task in self._reader(name).partitions({"commit": start[name]}, {"commit": last})
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a task; Spark calls it on an executor."""
+        assert isinstance(partition, ReadTask)
+        return read_task(partition, self._schema)
+
+    def _present(self) -> list[str]:
+        """The sources that are to be read and have commits."""
+        return [name for name in outputs(self._options) if self._only is None or name in self._only]
+
+    def _reader(self, name: str) -> BinlogStreamReader:
+        reader = self._readers.get(name)
+        if reader is None:
+            one = replace(self._options, path=self._options.path.parent / name)
+            reader = self._readers[name] = BinlogStreamReader(one, self._schema, source=name)
+        return reader

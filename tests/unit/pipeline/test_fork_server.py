@@ -1,0 +1,32 @@
+"""Processes of the fork server that several threads start and watch."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from engine.pipeline.fork_server import start_fork_server, start_process
+
+THREADS = 8
+EACH = 8
+
+
+def exit_codes(first: int) -> list[int | None]:
+    """Start processes that end at once, and watch them as a supervisor does."""
+    found = []
+    for code in range(first, first + EACH):
+        process = start_process(os._exit, (code,), f"exit-{code}")
+        while process.is_alive():
+            pass
+        process.join()
+        found.append(process.exitcode)
+    return found
+
+
+def test_every_thread_learns_how_its_processes_ended() -> None:
+    start_fork_server()
+    firsts = range(0, THREADS * EACH, EACH)
+    with ThreadPoolExecutor(THREADS) as threads:
+        assert [code for codes in threads.map(exit_codes, firsts) for code in codes] == list(
+            range(THREADS * EACH)
+        )
