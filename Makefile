@@ -36,7 +36,7 @@ $(INSTALLED): pyproject.toml
 java: ## find Java 17 or later for Spark, or install one
 	@tests/setup/java.sh >/dev/null
 
-servers: venv ## download the real servers for the tests, once, into the user's cache folder
+servers: venv ## download the real servers for the tests, and build an S3 server with Go, into the user's cache folder
 	$(PYTHON_IN_VENV) -m tests.servers
 
 lakehouse: venv java ## download PySpark and packages for the tests of Delta and Iceberg, once, into the cache

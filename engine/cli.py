@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.config.flags import add_flags, refuse_password
+from engine.config.output_place import output_place
 from engine.config.resolve import resolve
 from engine.config.settings import (
     CheckSettings,
@@ -49,7 +50,11 @@ Command = Callable[[argparse.Namespace], int]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     parser = _parser()
-    options = parser.parse_args(arguments)
+    try:
+        options = parser.parse_args(arguments)
+    except EngineError as error:
+        print(f"binlog-engine: {error}", file=sys.stderr)
+        return 1
     command: Command = options.command
     try:
         with stop_signals_raised():
@@ -120,17 +125,17 @@ def _parser() -> argparse.ArgumentParser:
     events.add_argument("--json", dest="as_json", action="store_true", help="one JSON object per event")
 
     status = add("status", _status, "what an output folder contains, and how far it lags its source")
-    status.add_argument("out", type=Path, metavar="OUT")
+    status.add_argument("out", type=output_place, metavar="OUT")
     status.add_argument("--json", dest="as_json", action="store_true", help="one JSON object")
 
     schema = add("schema", _schema, "the table definitions of an output, and the statements that led to them")
-    schema.add_argument("out", type=Path, metavar="OUT")
+    schema.add_argument("out", type=output_place, metavar="OUT")
     schema.add_argument("table", nargs="?", metavar="TABLE", help="database.table, for its history")
     schema.add_argument("--at", metavar="COMMIT|TIME", help="what was in force there instead [last commit]")
     schema.add_argument("--json", dest="as_json", action="store_true", help="one JSON object")
 
     snapshot = add("snapshot", _snapshot, "have the engine read the rows that tables have now")
-    snapshot.add_argument("out", type=Path, metavar="OUT")
+    snapshot.add_argument("out", type=output_place, metavar="OUT")
     add_flags(snapshot, SnapshotSettings)
 
     check = add("check", _check, "what a server, an output folder and Spark need before a run, and lack")
@@ -145,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     refuse_password(sql)
 
     vacuum = add("vacuum", _vacuum, "remove old commits from an output folder, with their data files")
-    vacuum.add_argument("out", type=Path, metavar="OUT")
+    vacuum.add_argument("out", type=output_place, metavar="OUT")
     vacuum.add_argument(
         "--retain",
         "--older-than",
@@ -156,18 +161,18 @@ def _parser() -> argparse.ArgumentParser:
     vacuum.add_argument("--dry-run", action="store_true", help="only print what would be removed")
 
     consumers = add("consumers", _consumers, "who reads an output folder, and how far each is")
-    consumers.add_argument("out", type=Path, metavar="OUT")
+    consumers.add_argument("out", type=output_place, metavar="OUT")
     consumers.add_argument("--remove", metavar="NAME", help="keep no commits for this one any more")
 
     compact = add("compact", _compact, "have the small files of old commits become large ones")
-    compact.add_argument("out", type=Path, metavar="OUT")
+    compact.add_argument("out", type=output_place, metavar="OUT")
     add_flags(compact, CompactSettings)
 
     verify = add("verify", _verify, "read every file of an output folder, and compare it with the commit log")
-    verify.add_argument("out", type=Path, metavar="OUT")
+    verify.add_argument("out", type=output_place, metavar="OUT")
 
     mirror = add("mirror", _mirror, "keep the tables of an output as Delta or Iceberg tables", lasting=True)
-    mirror.add_argument("out", type=Path, metavar="OUT")
+    mirror.add_argument("out", type=output_place, metavar="OUT")
     add_flags(mirror, MirrorSettings)
 
     serve = add("serve", _serve, "serve binlog files to any replication client", lasting=True)

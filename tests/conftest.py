@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 from hypothesis import settings
 
-from tests.servers import FLAVORS, Server, UnavailableError, get_server, historic_binlogs
+from tests.servers import FLAVORS, ObjectServer, Server, UnavailableError, get_server, historic_binlogs
 from tests.support.seeds import RANDOM_TESTS
 
 if TYPE_CHECKING:
@@ -151,6 +151,16 @@ def metadata(request: pytest.FixtureRequest, server: Server) -> Iterator[str]:
     server.execute("SET GLOBAL binlog_row_metadata = FULL")
     yield request.param
     server.execute(f"SET GLOBAL binlog_row_metadata = '{before}'")
+
+
+@pytest.fixture(scope="module")
+def object_server() -> Iterator[ObjectServer]:
+    """An S3 server, whose buckets are the module's own."""
+    try:
+        with ObjectServer() as running:
+            yield running
+    except UnavailableError as error:
+        skip_or_fail(error)
 
 
 @pytest.fixture(scope="session")

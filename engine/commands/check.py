@@ -12,11 +12,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 
 from engine.binlog.position import SourcePosition
 from engine.commands.run import addresses_of
 from engine.config.credentials import read_login
+from engine.config.output_place import OutputPlace
 from engine.config.server_address import ServerAddress
 from engine.config.settings import CheckSettings
 from engine.config.table_filter import TableFilter
@@ -97,7 +97,7 @@ def _asked(what: str, questions: Callable[[], Iterable[Finding]]) -> Iterator[Fi
         yield Finding(what, "not known", "advice", "known", str(error), "grant what the reason names")
 
 
-def _position(out: Path) -> SourcePosition | None:
+def _position(out: OutputPlace) -> SourcePosition | None:
     try:
         return open_output(out).position
     except EngineError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from engine.binlog.files import file_order, first_format, open_binlog
@@ -16,7 +17,8 @@ from engine.commands.pipeline_run import plan_run, show_run
 from engine.commands.run_log import RunLog
 from engine.config.settings import DecodeSettings
 from engine.errors import EngineError
-from engine.output.folder import settled_output
+from engine.output.folder import claim_output, settled_output
+from engine.output.storage import wait_for_store
 from engine.pipeline.observer import Observer
 from engine.pipeline.outcome import Outcome
 from engine.pipeline.process_settings import FileSource
@@ -39,6 +41,8 @@ def decode_files(settings: DecodeSettings, observer: Observer) -> Outcome:
     before = Outcome()
     while True:
         state = settled_output(settings.pipeline.out)
+        wait_for_store(partial(observer.warn, "store_away"))
+        state = claim_output(settings.pipeline.out, state)
         origin = replace(_remaining(files, state.position), skips=skips.events)
         plan = plan_run(settings.pipeline, origin, state, "", flavor)
         outcome = Supervisor(plan, observer).run()

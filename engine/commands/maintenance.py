@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Event, Lock, Thread
 
+from engine.config.output_place import OutputPlace
 from engine.config.retention import Retention
 from engine.config.settings import MaintenanceSettings
 from engine.errors import EngineError
@@ -32,7 +33,7 @@ _LOWEST_PRIORITY = 19
 class Work:
     """What the process is to do."""
 
-    out: Path
+    out: OutputPlace
     compact: bool
     retention: Retention | None
     errors: Connection
@@ -45,9 +46,10 @@ class Maintenance:
     Raises `EngineError` for a retention that is not valid.
     """
 
-    def __init__(self, out: Path, settings: MaintenanceSettings, warn: Callable[[str], None]) -> None:
+    def __init__(self, out: OutputPlace, settings: MaintenanceSettings, warn: Callable[[str], None]) -> None:
         self._out = out
-        self._compacts = settings.compact == "on"
+        # Compaction needs a local folder.
+        self._compacts = settings.compact == "on" and isinstance(out, Path)
         self._retention = None if settings.retain is None else Retention.parse(settings.retain)
         self._warn = warn
         self._retain_due = 0.0
@@ -90,7 +92,7 @@ class Maintenance:
         # Here, because it is not needed when a run starts.
         from engine.output.compaction_progress import has_work
 
-        compacts = self._compacts and has_work(self._out)
+        compacts = self._compacts and isinstance(self._out, Path) and has_work(self._out)
         retention = None
         if self._retention is not None and time.monotonic() >= self._retain_due:
             self._retain_due = time.monotonic() + RETAIN_SECONDS

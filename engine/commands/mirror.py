@@ -23,7 +23,7 @@ def mirror_command(settings: MirrorSettings) -> int:
 
     It is 1 if tables are set aside. Raises `EngineError`.
     """
-    if open_output(settings.out).commit < 0 and (settings.once or settings.status):
+    if open_output(settings.out).is_new and (settings.once or settings.status):
         raise EngineError(f"there are no commits in {settings.out}: give the folder that `run` writes to")
     every, options = age_seconds(settings.every), _options(settings)
     template = TargetTemplate(settings.into)

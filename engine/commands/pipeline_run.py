@@ -10,13 +10,13 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from engine.commands.narrator import Narrator
 from engine.commands.outcome_report import require_writable, summary, write_report
 from engine.commands.run_log import RunLog
 from engine.commands.run_progress import Display
 from engine.config.decode_options import DecodeOptions
+from engine.config.output_place import OutputPlace
 from engine.config.settings import DecodeSettings, PipelineSettings, RunSettings
 from engine.config.shard import Shard
 from engine.config.table_filter import TableFilter
@@ -77,7 +77,7 @@ def plan_run(
 def _require_same_shard(state: OutputState, shard: Shard | None) -> None:
     """A table that came to another output, or left one, would have a gap there, or be in two."""
     given, before = str(shard or ""), state.shard
-    if state.commit >= 0 and given != before:
+    if not state.is_new and given != before:
         raise EngineError(
             f"the output folder contains {f'shard {before}' if before else 'all tables, not a shard'}: "
             f"{f'give --shard {before}' if before else 'leave out --shard'}, or give it an empty folder"
@@ -128,7 +128,7 @@ def _log_outcome(log: RunLog, outcome: Outcome) -> None:
 
 
 @contextmanager
-def _monitored(http: str | None, out: Path, run: str, listener: Observer) -> Iterator[Observer]:
+def _monitored(http: str | None, out: OutputPlace, run: str, listener: Observer) -> Iterator[Observer]:
     """What observes the command for the HTTP server; nothing does without one. Raises `EngineError`."""
     if http is None:
         yield Observer()

@@ -28,9 +28,10 @@ from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connect import connect
 from engine.net.client.start_position import refuse_taken_server_id, start_position
-from engine.output.folder import OutputState, settled_output
+from engine.output.folder import OutputState, claim_output, settled_output
 from engine.output.schema_history import rewritten_tables
 from engine.output.snapshot_requests import has_requests, pattern_of, request_snapshot
+from engine.output.storage import wait_for_store
 from engine.pipeline.decoder_pool import DecoderPool
 from engine.pipeline.end_request import EndRequest, SignalledEnd
 from engine.pipeline.observer import Observer
@@ -118,7 +119,9 @@ def follow_server(
     begun = False
     while True:
         state = settled_output(settings.pipeline.out)
-        if state.commit < 0 and settings.stream.start == SNAPSHOT and not has_requests(settings.pipeline.out):
+        # The first answer shows that the place is right; later the store may be away for a time.
+        wait_for_store(partial(observer.warn, "store_away"))
+        if state.is_new and settings.stream.start == SNAPSHOT and not has_requests(settings.pipeline.out):
             request_snapshot(settings.pipeline.out, settings.pipeline.tables or ("*.*",))
         _request_changed(settings, state)
         try:
@@ -128,7 +131,7 @@ def follow_server(
         except EngineError as error:
             # Commits in the output show that an address was right. If none has worked yet, the addresses are
             # probably wrong, and trying again does not help.
-            if not error.retryable or not (begun or state.commit >= 0 or turn + 1 < len(addresses)):
+            if not error.retryable or not (begun or not state.is_new or turn + 1 < len(addresses)):
                 raise
             outcome = Outcome(error=str(error), retryable=True)
         worked = has_worked(outcome)
@@ -211,16 +214,18 @@ def _run_once(
     server_id = settings.connection.server_id or chosen_id
     with connect(address) as connection:
         start_at = "latest" if stream.start == SNAPSHOT else stream.start
-        starts_at_end = state.commit < 0 and start_at == "latest"
+        starts_at_end = state.is_new and start_at == "latest"
         # Asked before the server's GTID set, at which the stream starts.
         end = server_queries.known_end(connection) if starts_at_end else None
         facts = server_queries.read_facts(connection)
         for warning in server_queries.check(facts, str(connection.endpoint), semi_sync=stream.semi_sync):
             observer.warn("server_setting", warning)
         refuse_taken_server_id(connection, server_id, str(identity))
-        if state.commit < 0 and stream.start == SNAPSHOT:
+        if state.is_new and stream.start == SNAPSHOT:
             # Each chunk needs it: without the privilege no table could be read.
             server_queries.end_of_binlog(connection)
+        # Only now, as an engine that cannot reach its server is to leave the output to another one.
+        state = claim_output(settings.pipeline.out, state)
         start = start_position(connection, start_at, state.position, facts, partial(connect, address))
     snapshot = _snapshot_options(settings, address, state)
     reads_soon = snapshot.is_unfinished or has_requests(settings.pipeline.out)

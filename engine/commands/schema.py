@@ -6,9 +6,9 @@ Everything is read from the commit log, without a lock; no engine has to run.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from engine.commands.schema_reports import ListedTable, Report, TableAt, TableHistory, TableList
+from engine.config.output_place import OutputPlace, output_place
 from engine.errors import EngineError
 from engine.output.commit_log import CommitLog
 from engine.output.commit_times import last_commit_until, parse_time_us
@@ -20,20 +20,20 @@ from engine.schema.changes import TableName
 
 
 def print_schema(
-    out: Path | str, table: str | None = None, at: str | None = None, as_json: bool = False
+    out: OutputPlace | str, table: str | None = None, at: str | None = None, as_json: bool = False
 ) -> int:
     """Print all tables, the history of one, or its definition `at` a commit or time; returns the exit code.
 
     Raises `EngineError` if there is no output, no such table or no such commit.
     """
-    report = schema_report(Path(out), table, at)
+    report = schema_report(output_place(out), table, at)
     print(json.dumps(report.values(), indent=2, ensure_ascii=False) if as_json else report.text())
     return 0
 
 
-def schema_report(out: Path, table: str | None, at: str | None) -> Report:
+def schema_report(out: OutputPlace, table: str | None, at: str | None) -> Report:
     """What the command prints. Raises as `print_schema` does."""
-    if open_output(out).commit < 0:
+    if open_output(out).is_new:
         raise EngineError(f"there is no commit in {out}: give the folder that `binlog-engine run` writes to")
     with opening(out):
         log = CommitLog(out)

@@ -19,7 +19,7 @@ def snapshot_command(settings: SnapshotSettings) -> int:
     out = settings.out
     # Refuses patterns that match no table.
     TableFilter(settings.tables, settings.exclude_tables)
-    if open_output(out).commit < 0:
+    if open_output(out).is_new:
         raise EngineError(
             f"there is no output of binlog-engine in {out} yet: begin it with `run --start snapshot`"
         )

@@ -10,16 +10,17 @@ import json
 import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from engine.binlog.position import SourcePosition
 from engine.config.amounts import shown_bytes, shown_seconds
+from engine.config.output_place import OutputPlace, output_place
 from engine.errors import EngineError
 from engine.output.caught_up import read_caught_up
-from engine.output.commit_log import CommitLog, TableTotals
+from engine.output.commit_log import LOG_FOLDER, CommitLog, TableTotals
 from engine.output.files import opening
 from engine.output.folder import open_output
 from engine.output.lock import lock_holder
+from engine.output.storage import storage_of
 
 EVENTS_FEED = "(events)"
 """The events feed's name in the list of tables."""
@@ -122,22 +123,22 @@ class Status:
         return "\n".join([*shown, *_table_lines(self.tables)])
 
 
-def print_status(out: Path | str, as_json: bool = False) -> int:
+def print_status(out: OutputPlace | str, as_json: bool = False) -> int:
     """Print the status of the output in `out`; returns the exit code. Raises as `status` does."""
     seen = status(out)
     print(seen.json() if as_json else seen.text())
     return 0
 
 
-def status(out: Path | str) -> Status:
+def status(out: OutputPlace | str) -> Status:
     """The state of the output in `out`. Raises `EngineError` if there is none, or its log is damaged."""
-    out = Path(out)
+    out = output_place(out)
     state = open_output(out)
     with opening(out):
         writer = lock_holder(out)
     log = CommitLog(out)
     if state.commit < 0:
-        if writer is None and not log.folder.exists():
+        if writer is None and LOG_FOLDER not in storage_of(out).top_names():
             raise EngineError(
                 f"there is no output of binlog-engine in {out}: give the folder that `run` writes to"
             )
@@ -167,7 +168,7 @@ def status(out: Path | str) -> Status:
         last_event_seconds=last_event,
         caught_up_seconds=caught_up,
         last_seq=commit.last_seq,
-        position=commit.position,
+        position=state.position,
         rows=sum(table.rows for table in tables),
         bytes=sum(table.bytes for table in tables),
         counters=summary.counters,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from engine.config.output_place import OutputPlace, output_place
 from engine.config.retention import Retention
 from engine.config.settings import VacuumSettings
 from engine.errors import EngineError
@@ -13,17 +12,17 @@ from engine.output.files import opening
 from engine.output.removal import Removed, remove_old_commits
 
 
-def vacuum(out: Path | str, retention: Retention, *, dry_run: bool = False) -> Removed:
+def vacuum(out: OutputPlace | str, retention: Retention, *, dry_run: bool = False) -> Removed:
     """Remove what need not be kept, by whole segments of the log.
 
     Raises `EngineError` for a folder that contains no output, or cannot be written.
     """
-    out = Path(out)
+    out = output_place(out)
     require_output(out)
     return remove_old_commits(out, retention, dry_run=dry_run)
 
 
-def require_output(out: Path) -> None:
+def require_output(out: OutputPlace) -> None:
     """Raise `EngineError` for a folder without commits."""
     with opening(out):
         is_empty = CommitLog(out).latest_version() < 0

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.config.credentials import read_login
+from engine.config.output_place import OutputPlace
 from engine.config.resolve import SettingsTable, read_toml, resolve_tables
 from engine.config.server_address import Login
 from engine.config.settings import FleetSettings, FollowSettings
@@ -92,7 +93,7 @@ def _source(name: str, values: object, defaults: SettingsTable, root: Path, path
 
 
 def _require_own_outputs(sources: Mapping[str, FollowSettings], path: Path) -> None:
-    owners: dict[Path, str] = {}
+    owners: dict[OutputPlace, str] = {}
     for name, settings in sources.items():
         out = settings.pipeline.out
         other = owners.setdefault(out.resolve(), name)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from engine.config.option_file import read_option_file
+from engine.config.output_place import OutputPlace, StoreUrl, output_place
 from engine.config.setting import DeclaredSetting, declared_settings, groups, is_required
 from engine.errors import EngineError
 
@@ -210,13 +211,20 @@ def _path(value: object) -> Path:
         ) from None
 
 
-_CONVERSIONS: dict[type, tuple[str, Callable[[object], object]]] = {
+def _place(value: object) -> OutputPlace:
+    """The place of an output. Raises `EngineError`."""
+    place = output_place(_text(value))
+    return place if isinstance(place, StoreUrl) else _path(value)
+
+
+_CONVERSIONS: dict[object, tuple[str, Callable[[object], object]]] = {
     bool: ("bool", _truth),
     int: ("int", _integer),
     float: ("float", _number),
     str: ("str", _text),
     tuple: ("str", _texts),
     Path: ("str", _path),
+    OutputPlace: ("str", _place),
 }
 """Type of a setting → the type's name in errors, and the conversion of a flag's, variable's or file's value.
 Conversions raise Python's own errors for values of another type."""

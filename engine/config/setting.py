@@ -13,7 +13,10 @@ import math
 import types
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, Union, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from engine.config.output_place import OutputPlace, StoreUrl
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -34,8 +37,8 @@ class DeclaredSetting:
 
     name: str
     """The field's name and the TOML key."""
-    kind: type
-    """`bool`, `int`, `float`, `str`, `Path`, or `tuple` for several texts."""
+    kind: Any
+    """`bool`, `int`, `float`, `str`, `Path`, `OutputPlace`, or `tuple` for several texts."""
     choices: tuple[str, ...]
     """The values of a `Literal`; empty for other types."""
     default: object
@@ -81,10 +84,13 @@ def is_required(setting: DeclaredSetting) -> bool:
     return setting.default is MISSING
 
 
-def _kind(declared: object) -> tuple[type, tuple[str, ...]]:
+def _kind(declared: object) -> tuple[Any, tuple[str, ...]]:
     """The type that values are converted to, and the choices, of `int`, `Path | None`, `Literal[…]` etc."""
     if get_origin(declared) in (Union, types.UnionType):
-        (declared,) = (part for part in get_args(declared) if part is not types.NoneType)
+        parts = [part for part in get_args(declared) if part is not types.NoneType]
+        if set(parts) == {Path, StoreUrl}:
+            return OutputPlace, ()
+        (declared,) = parts
     if get_origin(declared) is Literal:
         return str, get_args(declared)
     if get_origin(declared) is tuple:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+from engine.config.output_place import OutputPlace
 from engine.config.setting import Setting
 
 _DAY = 86_400
@@ -73,7 +74,7 @@ class ConnectionSettings:
 class PipelineSettings:
     """What is decoded, and how it is committed to the output folder."""
 
-    out: Annotated[Path, Setting("output folder")]
+    out: Annotated[OutputPlace, Setting("output folder, or s3://BUCKET/PREFIX (gs://, az://)")]
     workers: Annotated[
         int, Setting("decoder processes; by default one per core but one", least=0, most=256)
     ] = 0
@@ -273,7 +274,7 @@ class ServerEventsSettings:
 class SnapshotSettings:
     """Of `snapshot`."""
 
-    out: Path
+    out: OutputPlace
     tables: Annotated[tuple[str, ...], Setting("tables to read, as database.table patterns with * and ?")]
     exclude_tables: Annotated[tuple[str, ...], Setting("tables not to read, as such patterns")] = ()
     where: Annotated[str | None, Setting("SQL condition that limits the rows")] = None
@@ -307,7 +308,7 @@ class CheckSettings:
     """Of `check`."""
 
     connection: ConnectionSettings
-    out: Annotated[Path | None, Setting("output folder to check, too")] = None
+    out: Annotated[OutputPlace | None, Setting("output to check, too")] = None
     tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
     exclude_tables: Annotated[tuple[str, ...], Setting("tables not wanted, as such patterns")] = ()
     spark: Annotated[bool, Setting("check Java and PySpark, too")] = False
@@ -318,7 +319,7 @@ class CheckSettings:
 class VacuumSettings:
     """Of `vacuum`."""
 
-    out: Path
+    out: OutputPlace
     retain: str
     """An age such as `36h`, or a size such as `500GB`."""
     dry_run: bool = False
@@ -328,7 +329,7 @@ class VacuumSettings:
 class CompactSettings:
     """Of `compact`."""
 
-    out: Path
+    out: OutputPlace
     grace: Annotated[str, Setting("how long replaced files stay, for queries that have planned them")] = "10m"
 
 
@@ -336,7 +337,7 @@ class CompactSettings:
 class ConsumersSettings:
     """Of `consumers`."""
 
-    out: Path
+    out: OutputPlace
     remove: str | None = None
     """A consumer that does not come back."""
 
@@ -345,14 +346,14 @@ class ConsumersSettings:
 class VerifySettings:
     """Of `verify`."""
 
-    out: Path
+    out: OutputPlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorSettings:
     """Of `mirror`."""
 
-    out: Path
+    out: OutputPlace
     to: Annotated[Literal["delta", "iceberg"], Setting("format of the tables")]
     into: Annotated[
         str, Setting("where they are kept: a path or a catalogue's name with {database} and {table} in it")

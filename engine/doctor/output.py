@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engine.config.amounts import shown_bytes
+from engine.config.output_place import OutputPlace
 from engine.doctor.finding import Finding
 from engine.errors import EngineError
 from engine.output.direct_io import DIRECT_PAGE
 from engine.output.folder import open_output
 from engine.output.lock import lock_holder
+from engine.output.working_folder import working_folder
 
 _SPACE_NEEDED, _SPACE_WANTED = 1 << 30, 10 << 30
 """Bytes: less than the former is used up within a few commits."""
@@ -34,7 +36,7 @@ _OTHERS = {
 _UNKNOWN = ("it is not known to keep a rename and an fsync through a power failure", "use ext4, XFS or btrfs")
 
 
-def check_output(out: Path) -> Iterator[Finding]:
+def check_output(out: OutputPlace) -> Iterator[Finding]:
     """Findings about an output folder, which need not exist yet."""
     try:
         state = open_output(out)
@@ -43,10 +45,12 @@ def check_output(out: Path) -> Iterator[Finding]:
             "output folder", str(out), "required", "an output, or a new folder", str(error), "see why"
         )
         return
-    yield Finding("output folder", f"{out}, {'new' if state.commit < 0 else f'last commit {state.commit}'}")
-    writer = lock_holder(out) if out.is_dir() else None
+    yield Finding("output folder", f"{out}, {'new' if state.is_new else f'last commit {state.commit}'}")
+    # For an object store: the spool, where files wait for their upload.
+    own = working_folder(out)
+    writer = lock_holder(out) if own.is_dir() else None
     yield Finding("writer of the output", "none" if writer is None else f"process {writer}")
-    folder = next(path for path in (out, *out.absolute().parents) if path.is_dir())
+    folder = next(path for path in (own, *own.absolute().parents) if path.is_dir())
     try:
         os.close(os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600))
     except OSError as error:

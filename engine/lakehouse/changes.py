@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from engine.config.output_place import OutputPlace
 from engine.lakehouse.columns import COPIES
 from engine.output.commit_log import DataFile
 from engine.output.data_files import DataFiles, FileRows
@@ -44,7 +44,7 @@ class RangeFacts:
     """Whether row images lack columns (`binlog_row_image` MINIMAL or NOBLOB)."""
 
 
-def range_facts(out: Path, files: Sequence[DataFile], views: Views) -> RangeFacts:
+def range_facts(out: OutputPlace, files: Sequence[DataFile], views: Views) -> RangeFacts:
     """The facts of a range; two columns of its files are read, mapped into memory."""
     rows = 0
     partial = False
@@ -61,7 +61,12 @@ def range_facts(out: Path, files: Sequence[DataFile], views: Views) -> RangeFact
 
 
 def change_rows(
-    spark: SparkSession, out: Path, files: Sequence[DataFile], views: Views, schema: pa.Schema, rows: int
+    spark: SparkSession,
+    out: OutputPlace,
+    files: Sequence[DataFile],
+    views: Views,
+    schema: pa.Schema,
+    rows: int,
 ) -> DataFrame:
     """The change rows of the files; `rows` is about how many they are.
 

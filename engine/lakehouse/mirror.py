@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from queue import SimpleQueue
 
 from pyspark.sql import SparkSession
 
+from engine.config.output_place import OutputPlace
 from engine.errors import EngineError
 from engine.lakehouse.changelog import TableChangelog
 from engine.lakehouse.failures import FAILURES, sentence
@@ -67,7 +67,7 @@ class Mirror:
     def __init__(
         self,
         spark: SparkSession,
-        out: Path | str,
+        out: OutputPlace | str,
         target: str,
         *,
         to: str = "delta",

@@ -12,9 +12,9 @@ import time
 from collections import deque
 from dataclasses import dataclass, field, replace
 from importlib import metadata
-from pathlib import Path
 
 from engine.binlog.position import BinlogPosition
+from engine.config.output_place import OutputPlace
 from engine.monitoring.figures import Figures, Intervals, Notice, ProcessFigures, ServerFigures
 from engine.monitoring.history import SAMPLE_SECONDS, History, Sample
 from engine.monitoring.output_tail import OutputTail
@@ -94,7 +94,7 @@ class _Known:
 class Monitor(Observer):
     """Knows everything about a command that writes to `out`."""
 
-    def __init__(self, out: Path, run: str, listener: Observer) -> None:
+    def __init__(self, out: OutputPlace, run: str, listener: Observer) -> None:
         self._out = out
         self._id = run
         self._started = time.time()

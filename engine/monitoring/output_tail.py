@@ -6,9 +6,9 @@ It reads what any reader of the output can read, in a thread of its own, so the 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from engine.binlog.position import BinlogPosition
+from engine.config.output_place import OutputPlace
 from engine.errors import EngineError
 from engine.monitoring.figures import OutputFigures, SnapshotFigures, TableFigures
 from engine.monitoring.system import disk_space
@@ -16,12 +16,13 @@ from engine.output.caught_up import read_caught_up
 from engine.output.commit_log import Commit, CommitLog, Summary
 from engine.output.files import EVENTS_FOLDER
 from engine.output.snapshot_progress import SnapshotState
+from engine.output.working_folder import working_folder
 
 
 class OutputTail:
     """The figures of an output as of the last `read`."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: OutputPlace) -> None:
         self._out = out
         self._log = CommitLog(out)
         self._commit = -1
@@ -33,7 +34,7 @@ class OutputTail:
         try:
             self._read_commits()
             moment = (read_caught_up(self._out) or 0) / 1_000_000
-            free, size = disk_space(self._out)
+            free, size = disk_space(working_folder(self._out))
         except (EngineError, OSError) as error:
             # Vacuum may have removed what was not read yet: the summary of a later segment includes it.
             self._log, self._commit = CommitLog(self._out), -1

@@ -8,8 +8,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
+from engine.config.output_place import OutputPlace
 from engine.monitoring.monitor import Monitor
 from engine.monitoring.server import MonitoringServer, parse_address
 from engine.pipeline.observer import Observer
@@ -20,7 +20,7 @@ _END_SECONDS = 2.0
 
 
 @contextmanager
-def monitored(http: str, out: Path, run: str, listener: Observer) -> Iterator[Monitor]:
+def monitored(http: str, out: OutputPlace, run: str, listener: Observer) -> Iterator[Monitor]:
     """Serve what is known of a command that writes to `out` at the address `http`, until the block ends.
 
     `run`: the id in the log. `listener` learns of what happens here. Raises `EngineError` if the address is

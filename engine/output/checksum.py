@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 import xxhash
 
 _CHUNK_BYTES = 1 << 20
+
+
+class Readable(Protocol):
+    """An open file."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """The next bytes, at most `size`; empty at the end."""
 
 
 class Checksum:
@@ -26,8 +34,13 @@ class Checksum:
 
 def checksum_of(path: Path) -> Checksum:
     """The checksum of a file's content. Raises `OSError`."""
-    checksum = Checksum()
     with path.open("rb", buffering=0) as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            checksum.add(chunk)
+        return checksum_of_content(file)
+
+
+def checksum_of_content(file: Readable) -> Checksum:
+    """The checksum of what is left to read in a file. Raises `OSError`."""
+    checksum = Checksum()
+    while chunk := file.read(_CHUNK_BYTES):
+        checksum.add(chunk)
     return checksum

@@ -94,6 +94,9 @@ class SchemaVersion:
             raise Malformed(reason) from error
 
 
+NOWHERE = SourcePosition("", 0, None, "", "mysql")
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """One step of the output, committed whole or not at all. Ends at a transaction boundary."""
@@ -106,6 +109,7 @@ class Commit:
     schemas: tuple[SchemaVersion, ...]
     """Only those that are new in this commit."""
     position: SourcePosition
+    """Where the source continues; `NOWHERE` in a claim before the first other commit."""
     last_seq: int
     """The largest `_seq` so far; 0 before the first."""
     source_timestamp: int
@@ -118,10 +122,14 @@ class Commit:
     """What is new of snapshots."""
     shard: str = ""
     """The part of the server's tables that the output has, such as `2/4`; empty for all of them."""
+    epoch: int = 0
+    """The number of the writer's claim, from 1 on; 0 for an output with a lock."""
+    writer: str = ""
+    """In a claim: the writer's host, process and an id of its own."""
 
     def to_json(self) -> bytes:
         """The commit as one line, without the line break."""
-        return to_line(self, sparse_fields=("schema_changes", "snapshots", "shard"))
+        return to_line(self, sparse_fields=("schema_changes", "snapshots", "shard", "epoch", "writer"))
 
     @classmethod
     def from_json(cls, line: bytes) -> Self:
@@ -231,7 +239,15 @@ class _SummaryLine:
     snapshots: SnapshotState = NO_SNAPSHOTS
 
 
-_FILE_NAME = re.compile(r"(?:(\d{20})-)?(\d{20})-\d+\.arrow")
+_FILE_NAME = re.compile(r"(?:(\d{20})-)?(\d{20})-(?:e\d+-)?\d+\.arrow")
+
+
+def data_file_name(commit: int, epoch: int, number: int) -> str:
+    """The name of a table's file that is written for a commit.
+
+    With an epoch, so that a writer that was taken over never has the name of a file of the next one.
+    """
+    return f"{commit:020d}-e{epoch}-{number}.arrow" if epoch else f"{commit:020d}-{number}.arrow"
 
 
 def compacted_path(entry: DataFile, first: int, last: int, number: int) -> str:

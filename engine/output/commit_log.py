@@ -4,8 +4,10 @@ One writer appends entries atomically; every thousand entries are consolidated i
 with a summary of all commits before it. Readers need no lock: an entry that has disappeared was consolidated,
 and its segment existed before the entry was removed.
 
-An entry is decided once it is durable under its temporary name; only then it gets its final name, under which
-readers see it. A power failure may undo the rename, but does not lose the entry: recovery renames it again.
+In a local folder, an entry is decided once it is durable under its temporary name; only then it gets its
+final name, under which readers see it. A power failure may undo the rename, but does not lose the entry:
+recovery renames it again. In an object store no lock keeps an older writer away: there, the first entry that
+exists with a number is the commit, and an entry beside the segment that covers it is not one.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import EngineError
@@ -26,16 +27,10 @@ from engine.output.commit import (
     TableKey,
     TableTotals,
 )
-from engine.output.files import (
-    TEMPORARY_SUFFIX,
-    make_folder,
-    sync,
-    temporary_name,
-    write_new,
-    write_temporary,
-)
+from engine.output.files import TEMPORARY_SUFFIX, OutputError
 from engine.output.log_json import Malformed
 from engine.output.schema_state import CommittedChange, SchemaState
+from engine.output.storage import OutputPlace, storage_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +41,7 @@ __all__ = [
     "CommitLogError",
     "DataFile",
     "MissingCommitError",
+    "OtherWriterError",
     "SchemaKey",
     "SchemaVersion",
     "Summary",
@@ -56,8 +52,8 @@ __all__ = [
 COMMITS_PER_SEGMENT = 1000
 LOG_FOLDER = "_log"
 _DETACHED_SUFFIX = ".removed"
-_NEXT_SUFFIX = ".next"
-"""Not the suffix of temporary names, which the writer removes when it starts."""
+_READ_AT_ONCE = 100
+"""Entries that are read together where each read waits for a network."""
 _SCHEMA_CHANGES = b',"schema_changes":[{'
 """In each line with some, and in no string: there, a quotation mark follows a backslash."""
 
@@ -73,19 +69,31 @@ class MissingCommitError(CommitLogError):
     """A commit is not in the log: not written yet, or removed."""
 
 
+class OtherWriterError(OutputError):
+    """Another engine has written to the output, which is its own from then on."""
+
+    def __init__(self, out: OutputPlace) -> None:
+        super().__init__(
+            f"another binlog-engine has taken over the output {out}: this one has stopped, and what it "
+            "committed is kept; run one engine for each output"
+        )
+
+
 class CommitLog:
-    """The log of the output folder `out`; the log of a missing folder is empty.
+    """The log of the output at `out`; the log of an output that does not exist is empty.
 
     Not thread-safe. Errors of the file system are raised as `OSError`.
     """
 
-    def __init__(self, out: Path | str) -> None:
-        self.out = Path(out)
+    def __init__(self, out: OutputPlace | str) -> None:
+        self._storage = storage_of(out)
+        self.out = self._storage.place
         self.folder = self.out / LOG_FOLDER
+        """As messages show it."""
         self._latest_known = -1
         self._summary_version = -1
         self._summary = Summary()
-        self._segment_path: Path | None = None
+        self._segment_name: str | None = None
         self._segment_lines: list[bytes] = []
 
     # Reading
@@ -131,17 +139,17 @@ class CommitLog:
 
         Like `reaches`, it finds a last commit under its temporary name; the caller must have seen `last`.
         """
-        for number, line, path in self._lines(first, last):
-            yield _parsed_commit(line, number, path)
+        for number, line, name in self._lines(first, last):
+            yield _parsed_commit(line, number, self.out / name)
 
     def schema_changes(self, first: int, last: int) -> Iterator[CommittedChange]:
         """The schema changes of the commits `first` to `last`, in order. Raises like `range`.
 
         It parses only the commits that contain some.
         """
-        for number, line, path in self._lines(first, last):
+        for number, line, name in self._lines(first, last):
             if _SCHEMA_CHANGES in line:
-                yield from _parsed_commit(line, number, path).committed_changes()
+                yield from _parsed_commit(line, number, self.out / name).committed_changes()
 
     def summary_at(self, version: int) -> Summary:
         """The summary of all commits up to and including `version`. Raises `CommitLogError`."""
@@ -168,27 +176,59 @@ class CommitLog:
     # Writing: only by the holder of the output's lock
 
     def append(self, commit: Commit) -> None:
-        """Append `commit` durably. Its data files must be on disk already.
+        """Append `commit` durably. Its data files must be durable already.
 
-        Raises `CommitLogError` if its number is not the next one, and `OSError`; after an `OSError` only
-        `recover` can determine whether the commit was decided.
+        Raises `CommitLogError` if its number is not the next one, `OtherWriterError`, and `OSError`; after an
+        `OSError` only `recover` can determine whether the commit was decided.
         """
-        expected = self.latest_version() + 1
-        if commit.version != expected:
-            raise CommitLogError(
-                f"commit {commit.version} cannot follow the log in {self.folder}, where {expected} is next"
-            )
-        make_folder(self.folder)
-        entry = self._entry_path(commit.version)
-        # The commit is decided when `write_temporary` returns, and not visible to readers before. The rename
-        # needs no fsync: the next commit's includes it, and until then recovery finds the temporary name.
-        write_temporary(entry, commit.to_json() + b"\n").rename(entry)
+        if self._storage.has_lock:
+            expected = self.latest_version() + 1
+            if commit.version != expected:
+                raise CommitLogError(
+                    f"commit {commit.version} cannot follow the log in {self.folder}, where {expected} is "
+                    "next"
+                )
+        name, line = _entry_name(commit.version), commit.to_json() + b"\n"
+        try:
+            # In a local folder, the commit is decided when its content is durable under the temporary name,
+            # and not visible to readers before. The rename needs no fsync: the next commit's includes it, and
+            # until then recovery finds the temporary name.
+            self._storage.create(name, line)
+        except FileExistsError:
+            if self._storage.has_lock:
+                raise
+            # If it is this very commit, the answer to an earlier attempt was lost.
+            if self._storage.read_all([name]) != [line]:
+                raise OtherWriterError(self.out) from None
+        if not self._storage.has_lock:
+            self._require_still_last(commit)
         self._latest_known = commit.version
+
+    def _require_still_last(self, commit: Commit) -> None:
+        """Raise `OtherWriterError` if the entry that was just created has a number of long ago.
+
+        An entry that was consolidated is removed, so its name can be created again by a writer that was
+        suspended meanwhile. Then a segment covers the number, or, if `vacuum` has removed that, a later one
+        is there: segments are removed from the oldest on, and the last one stays.
+        """
+        name, segment = _entry_name(commit.version), _segment_name(commit.version)
+        if self._storage.exists(segment):
+            if self.read(commit.version) == commit:
+                # The commit was the last one before another writer came, and has been consolidated by it.
+                return
+        elif not self._later_segments(commit.version):
+            return
+        self._storage.remove([name])
+        raise OtherWriterError(self.out)
+
+    def _later_segments(self, version: int) -> bool:
+        """Whether there is a segment after the one that has, or will have, the commit."""
+        end = f"{_segment_of(version)[1]:020d}"
+        return any(_SEGMENT_NAME.fullmatch(name) for name in self._storage.names(LOG_FOLDER, after=end))
 
     def settle(self) -> None:
         """Make the final name of the last commit durable."""
-        if self.folder.is_dir():
-            sync(self.folder)
+        self._storage.settle(LOG_FOLDER)
 
     def recover(self) -> None:
         """Rename each decided commit to its final name, and remove all other temporary files.
@@ -196,16 +236,9 @@ class CommitLog:
         Must be called before anything is written or removed: otherwise other rows would get the number of a
         commit that readers have seen. The content of an entry is not changed.
         """
-        if not self.folder.is_dir():
-            return
         while self._waiting(version := self.latest_version() + 1) is not None:
-            entry = self._entry_path(version)
-            # A killed process may have left an entry that is complete but not durable.
-            sync(temporary_name(entry))
-            sync(self.folder)
-            temporary_name(entry).rename(entry)
-        for leftover in self.folder.glob(f"*{TEMPORARY_SUFFIX}"):
-            leftover.unlink()
+            self._storage.finish(_entry_name(version))
+        self._storage.remove_leftovers(LOG_FOLDER)
         self.settle()
 
     @property
@@ -216,22 +249,32 @@ class CommitLog:
     def consolidate(self) -> None:
         """Consolidate every complete thousand of entries into a segment."""
         complete = (self.latest_version() + 1) // COMMITS_PER_SEGMENT * COMMITS_PER_SEGMENT
-        singles = sorted(first for first, last in self._ranges() if first == last and last < complete)
+        ranges = list(self._ranges())
+        singles = sorted(first for first, last in ranges if first == last and last < complete)
+        oldest = min((first for first, last in ranges if first != last), default=0)
         for start in sorted({_segment_of(version)[0] for version in singles}):
-            if not self._segment_path_of(start).exists():
+            # Before the oldest segment, there can only be an entry that a suspended writer has left.
+            if start >= oldest and not self._storage.exists(_segment_name(start)):
                 self._write_segment(start)
-        for version in singles:
-            self._entry_path(version).unlink()
-        if singles:
-            self.settle()
+        self._storage.remove(map(_entry_name, singles))
 
     def _write_segment(self, start: int) -> None:
         end = _segment_of(start)[1]
         with _damage_of(self.folder):
             lines = [self.summary_at(start - 1).to_json()]
         lines += [commit.to_json() for commit in self.range(start, end)]
-        segment = self._segment_path_of(start)
-        write_temporary(segment, b"\n".join(lines) + b"\n").rename(segment)
+        name = _segment_name(start)
+        try:
+            self._storage.create(name, b"\n".join(lines) + b"\n")
+        except FileExistsError:
+            if self._storage.has_lock:
+                raise
+            # Another writer has just made it: its content follows from the commits, so it is the same.
+        else:
+            if not self._storage.has_lock and self._later_segments(start):
+                # This writer was suspended, and `vacuum` has removed the segment that another one had made.
+                self._storage.remove([name])
+                raise OtherWriterError(self.out)
         # Durable before the entries that it replaces are removed.
         self.settle()
 
@@ -250,15 +293,10 @@ class CommitLog:
 
         Readers find the old ones or the new ones, also after a power failure.
         """
-        path = self._segment_path_of(start)
         lines = self._segment(start)[:1]
         lines += [change(commit).to_json() for commit in self.range(start, _segment_of(start)[1])]
-        following = path.with_name(path.name + _NEXT_SUFFIX)
-        following.unlink(missing_ok=True)
-        write_new(following, b"\n".join(lines) + b"\n")
-        following.rename(path)
-        self.settle()
-        self._segment_path = None
+        self._storage.replace(_segment_name(start), b"\n".join(lines) + b"\n")
+        self._segment_name = None
 
     def removable_end(self, version: int) -> int | None:
         """The last commit of the segment that begins with `version`; None if that cannot be removed.
@@ -266,113 +304,134 @@ class CommitLog:
         It can be if a later segment exists, whose summary includes the removed commits.
         """
         start, end = _segment_of(version)
-        complete = version == start and self._segment_path_of(start).exists()
-        return end if complete and self._segment_path_of(end + 1).exists() else None
+        complete = version == start and self._storage.exists(_segment_name(start))
+        return end if complete and self._storage.exists(_segment_name(end + 1)) else None
 
-    def detach_segment(self, version: int) -> Path:
-        """Take the segment that contains `version` out of the log, durably; returns the renamed file."""
-        path = self._segment_path_of(version)
-        detached = path.with_name(path.name + _DETACHED_SUFFIX)
+    def detach_segment(self, version: int) -> str:
+        """Take the segment that contains `version` out of the log, durably; returns its name from then on."""
+        name = _segment_name(version)
+        detached = name + _DETACHED_SUFFIX
         # The later segment, which makes this one removable, may not be durable yet.
         self.settle()
-        path.rename(detached)
-        self.settle()
+        self._storage.move(name, detached)
         return detached
 
-    def detached_segments(self) -> list[Path]:
+    def detached_segments(self) -> list[str]:
         """Detached segments whose removal is not finished."""
-        return sorted(self.folder.glob(f"*.jsonl{_DETACHED_SUFFIX}"))
+        names = self._storage.names(LOG_FOLDER)
+        return [f"{LOG_FOLDER}/{name}" for name in names if name.endswith(f".jsonl{_DETACHED_SUFFIX}")]
 
-    def detached_commits(self, path: Path) -> Iterator[Commit]:
+    def detached_commits(self, name: str) -> Iterator[Commit]:
         """The commits of a detached segment. Raises `CommitLogError`."""
-        start = int(path.name.partition("-")[0])
-        for number, line in enumerate(path.read_bytes().splitlines()[1:], start):
-            yield _parsed_commit(line, number, path)
+        # An object store has no rename: after a crash the segment may still be there under its own name, too.
+        if not self._storage.has_lock:
+            self._storage.remove([name.removesuffix(_DETACHED_SUFFIX)])
+        start = int(name.removeprefix(f"{LOG_FOLDER}/").partition("-")[0])
+        for number, line in enumerate(self._storage.read(name).splitlines()[1:], start):
+            yield _parsed_commit(line, number, self.out / name)
+
+    def forget_segment(self, name: str) -> None:
+        """Remove a detached segment; its data files must have been removed durably."""
+        self._storage.remove([name])
 
     # Names
 
-    def _entry_path(self, version: int) -> Path:
-        return self.folder / f"{version:020d}.json"
-
-    def _segment_path_of(self, version: int) -> Path:
-        start, end = _segment_of(version)
-        return self.folder / f"{start:020d}-{end:020d}.jsonl"
-
     def _ranges(self) -> Iterator[tuple[int, int]]:
         """First and last commit of every file in the log, in arbitrary order."""
-        if not self.folder.is_dir():
-            return
-        for path in self.folder.iterdir():
-            if entry := _ENTRY_NAME.fullmatch(path.name):
+        for name in self._storage.names(LOG_FOLDER):
+            if entry := _ENTRY_NAME.fullmatch(name):
                 yield int(entry[1]), int(entry[1])
-            elif segment := _SEGMENT_NAME.fullmatch(path.name):
+            elif segment := _SEGMENT_NAME.fullmatch(name):
                 yield int(segment[1]), int(segment[2])
 
     def _end_of_holder(self, version: int) -> int | None:
         """The last commit of the file that contains `version`; None if there is no such file."""
-        if self._entry_path(version).exists():
+        if self._storage.exists(_entry_name(version)):
             return version
-        if self._segment_path_of(version).exists():
+        if self._storage.exists(_segment_name(version)):
             return _segment_of(version)[1]
         return None
 
-    def _lines(self, first: int, last: int) -> Iterator[tuple[int, bytes, Path]]:
+    # Content
+
+    def _lines(self, first: int, last: int) -> Iterator[tuple[int, bytes, str]]:
         """The commits `first` to `last` as JSON, each with its number and the file that contains it."""
         version = first
         while version <= last:
-            entry = self._entry_line(version)
-            if entry is not None:
-                yield version, *entry
-                version += 1
-                continue
             segment_start, segment_end = _segment_of(version)
-            lines, path = self._segment(version), self._segment_path_of(version)
-            for number in range(version, min(last, segment_end) + 1):
-                yield number, lines[number - segment_start + 1], path
-            version = segment_end + 1
+            end = min(last, segment_end)
+            for entry in self._entries(version, end):
+                yield entry
+                version = entry[0] + 1
+            if version <= end:
+                lines, name = self._segment(version), _segment_name(version)
+                for number in range(version, end + 1):
+                    yield number, lines[number - segment_start + 1], name
+                version = end + 1
 
-    def _entry_line(self, version: int) -> tuple[bytes, Path] | None:
+    def _entries(self, first: int, last: int) -> Iterator[tuple[int, bytes, str]]:
+        """The entries of these commits of one segment, as `_lines` has them, until one is missing."""
+        if self._storage.has_lock:
+            for version in range(first, last + 1):
+                entry = self._entry_line(version)
+                if entry is None:
+                    return
+                yield version, *entry
+            return
+        for begin in range(first, last + 1, _READ_AT_ONCE):
+            versions = range(begin, min(begin + _READ_AT_ONCE, last + 1))
+            contents = self._storage.read_all([_entry_name(version) for version in versions])
+            # Asked after the entries were read: beside their segment, they may be a suspended writer's.
+            if self._storage.exists(_segment_name(first)):
+                return
+            for version, content in zip(versions, contents, strict=True):
+                if content is None:
+                    return
+                yield version, content, _entry_name(version)
+
+    def _entry_line(self, version: int) -> tuple[bytes, str] | None:
         """The commit's entry, under its final or its temporary name, and that; None without an entry."""
-        entry = self._entry_path(version)
+        name = _entry_name(version)
         for _ in range(2):  # Recovery may rename it between the two reads.
             with suppress(FileNotFoundError):
-                return entry.read_bytes(), entry
+                return self._storage.read(name), name
             waiting = self._waiting(version)
             if waiting is not None:
-                return waiting, temporary_name(entry)
+                return waiting, name + TEMPORARY_SUFFIX
         return None
 
     def _waiting(self, version: int) -> bytes | None:
         """The entry that is complete under its temporary name; None if there is none."""
-        path = temporary_name(self._entry_path(version))
+        name = _entry_name(version)
         try:
-            line = path.read_bytes()
-            _parsed_commit(line, version, path)
+            line = self._storage.unfinished(name)
+            _parsed_commit(line, version, self.out / (name + TEMPORARY_SUFFIX))
         except (FileNotFoundError, CommitLogError):
             return None
         return line if line.endswith(b"\n") else None
 
     def _segment(self, version: int) -> list[bytes]:
         """The lines of the segment that contains `version`: the summary, then its commits."""
-        path = self._segment_path_of(version)
-        if path != self._segment_path:
+        name = _segment_name(version)
+        if name != self._segment_name:
             try:
-                lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
+                lines = self._storage.read(name).removesuffix(b"\n").split(b"\n")
             except FileNotFoundError:
                 raise MissingCommitError(f"there is no commit {version} in {self.folder}") from None
             if len(lines) != COMMITS_PER_SEGMENT + 1:
                 raise CommitLogError(
-                    f"{path} is damaged: it has {len(lines)} lines instead of {COMMITS_PER_SEGMENT + 1}"
+                    f"{self.out / name} is damaged: it has {len(lines)} lines instead of "
+                    f"{COMMITS_PER_SEGMENT + 1}"
                 )
-            self._segment_path, self._segment_lines = path, lines
+            self._segment_name, self._segment_lines = name, lines
         return self._segment_lines
 
     def _summary_before(self, version: int) -> tuple[int, Summary]:
         """The latest summary in a segment that ends at or before `version`, and its last commit."""
         for start in range(_segment_of(version + 1)[0], -1, -COMMITS_PER_SEGMENT):
-            path = self._segment_path_of(start)
-            if path.exists():
-                with _damage_of(path):
+            name = _segment_name(start)
+            if self._storage.exists(name):
+                with _damage_of(self.out / name):
                     return start - 1, Summary.from_json(self._segment(start)[0])
         return -1, Summary()
 
@@ -382,8 +441,17 @@ def _segment_of(version: int) -> tuple[int, int]:
     return start, start + COMMITS_PER_SEGMENT - 1
 
 
+def _entry_name(version: int) -> str:
+    return f"{LOG_FOLDER}/{version:020d}.json"
+
+
+def _segment_name(version: int) -> str:
+    start, end = _segment_of(version)
+    return f"{LOG_FOLDER}/{start:020d}-{end:020d}.jsonl"
+
+
 @contextmanager
-def _damage_of(path: Path) -> Iterator[None]:
+def _damage_of(path: OutputPlace) -> Iterator[None]:
     """Raise what is malformed inside of `path` as a `CommitLogError`."""
     try:
         yield
@@ -391,7 +459,7 @@ def _damage_of(path: Path) -> Iterator[None]:
         raise CommitLogError(f"{path} is damaged: {error}") from error
 
 
-def _parsed_commit(line: bytes, version: int, path: Path) -> Commit:
+def _parsed_commit(line: bytes, version: int, path: OutputPlace) -> Commit:
     with _damage_of(path):
         commit = Commit.from_json(line)
     if commit.version != version:

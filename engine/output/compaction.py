@@ -23,8 +23,9 @@ from engine.output.commit_log import CommitLog
 from engine.output.compaction_progress import GRACE_SECONDS, CompactionProgress
 from engine.output.data_files import open_data_file
 from engine.output.file_moves import MoveJournal, Moves
-from engine.output.files import FILE_MODE, sync, writing
+from engine.output.files import FILE_MODE, OutputError, sync, writing
 from engine.output.lock import maintenance_lock
+from engine.output.storage import OutputPlace, output_place
 
 LARGE_BYTES = 128 << 20
 """Larger files stay as they are; a new file has at least this size, and less than twice, where there is as
@@ -51,13 +52,21 @@ class Compacted:
 
 
 def compact(
-    out: Path | str, *, grace_seconds: float = GRACE_SECONDS, report: Callable[[int], None] = lambda _: None
+    out: OutputPlace | str,
+    *,
+    grace_seconds: float = GRACE_SECONDS,
+    report: Callable[[int], None] = lambda _: None,
 ) -> Compacted:
     """Compact all sealed segments of the output; `report` is called with the last commit of each step.
 
     Engine and queries may run meanwhile. Raises `OutputError` and `CommitLogError`.
     """
-    out = Path(out)
+    out = output_place(out)
+    if not isinstance(out, Path):
+        raise OutputError(
+            f"the output {out} is not compacted: compaction needs an output in a local folder; "
+            "a longer --commit-interval makes fewer and larger files"
+        )
     done = Compacted()
     with maintenance_lock(out), writing(out):
         log = CommitLog(out)
@@ -67,7 +76,7 @@ def compact(
         progress = CompactionProgress(out)
         for together in _SEGMENTS_TOGETHER:
             for first, last in _groups(log, progress.through(together), together):
-                _compact_group(log, journal, first, last, done)
+                _compact_group(out, log, journal, first, last, done)
                 progress.reach(together, last)
                 report(last)
         if not grace_seconds:
@@ -91,11 +100,13 @@ def _groups(log: CommitLog, through: int, together: int) -> Iterator[tuple[int, 
             yield starts[0], group + size - 1
 
 
-def _compact_group(log: CommitLog, journal: MoveJournal, first: int, last: int, done: Compacted) -> None:
-    runs = _runs(log.out, (entry for commit in log.range(first, last) for entry in commit.files))
+def _compact_group(
+    out: Path, log: CommitLog, journal: MoveJournal, first: int, last: int, done: Compacted
+) -> None:
+    runs = _runs(out, (entry for commit in log.range(first, last) for entry in commit.files))
     if not runs:
         return
-    paths = _new_paths(log.out, runs)
+    paths = _new_paths(out, runs)
     moves = Moves(
         first, last, {entry.path: path for path, run in zip(paths, runs, strict=True) for entry in run}
     )
@@ -103,9 +114,9 @@ def _compact_group(log: CommitLog, journal: MoveJournal, first: int, last: int, 
     schemas = log.schemas_at(last)
     checksums = {}
     for path, run in zip(paths, runs, strict=True):
-        size, checksums[path] = _write(log.out, path, run, schemas[_key(run[0])])
+        size, checksums[path] = _write(out, path, run, schemas[_key(run[0])])
         done.bytes_after += size
-    for folder in {(log.out / path).parent for path in paths}:
+    for folder in {(out / path).parent for path in paths}:
         sync(folder)
     journal.complete(moves, checksums)
     done.files_before += len(moves.paths)
@@ -174,7 +185,7 @@ def _joined_batches(out: Path, run: Iterable[DataFile]) -> Iterator[pa.RecordBat
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for entry in run:
-        with open_data_file(out / entry.path) as file:
+        with open_data_file(out, entry.path) as file:
             for index in range(file.num_record_batches):
                 batch = with_all_change_types(file.get_batch(index))
                 waiting.append(batch)

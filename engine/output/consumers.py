@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from engine.errors import EngineError
-from engine.output.files import make_folder, opening, remove_files, replace_file, writing
+from engine.output.files import opening, writing
 from engine.output.log_json import Malformed, from_line, to_line
+from engine.output.storage import OutputPlace, storage_of
 
 FOLDER = "_consumers"
+_SUFFIX = ".json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
@@ -36,42 +37,44 @@ def check_name(name: str) -> str:
     return name
 
 
-def note_progress(out: Path, name: str, commit: int) -> None:
+def note_progress(out: OutputPlace, name: str, commit: int) -> None:
     """Record that a consumer has read the commits up to `commit`; registers it if it is new.
 
     A smaller number than before counts, too: the consumer has gone back. Raises `OutputError`.
     """
-    folder = out / FOLDER
-    with writing(folder):
-        make_folder(folder)
+    with writing(out / FOLDER):
         consumer = Consumer(name, commit, time.time_ns() // 1000)
-        replace_file(_path(out, name), to_line(consumer) + b"\n")
+        storage_of(out).replace(_file(name), to_line(consumer) + b"\n")
 
 
-def remove_consumer(out: Path, name: str) -> None:
+def remove_consumer(out: OutputPlace, name: str) -> None:
     """Forget a consumer. Raises `EngineError` if there is none of that name."""
     if name not in (consumer.name for consumer in consumers(out)):
         known = ", ".join(consumer.name for consumer in consumers(out)) or "none"
         raise EngineError(f"{out} has no consumer `{name}`: it has {known}")
     with writing(out / FOLDER):
-        remove_files([_path(out, name)])
+        storage_of(out).remove([_file(name)])
 
 
-def consumers(out: Path) -> list[Consumer]:
+def consumers(out: OutputPlace) -> list[Consumer]:
     """All consumers of an output, by name. Raises `EngineError` if one cannot be read."""
     found = []
     with opening(out / FOLDER):
-        for path in sorted((out / FOLDER).glob("*.json")):
+        storage = storage_of(out)
+        for name in storage.names(FOLDER):
+            if not name.endswith(_SUFFIX):
+                continue
             try:
-                found.append(from_line(Consumer, path.read_bytes()))
+                found.append(from_line(Consumer, storage.read(f"{FOLDER}/{name}")))
             except FileNotFoundError:
                 continue
             except Malformed as error:
                 raise EngineError(
-                    f"{path} is damaged: {error}; remove the file, and the consumer registers again"
+                    f"{out / FOLDER / name} is damaged: {error}; remove the file, and the consumer registers "
+                    "again"
                 ) from error
     return found
 
 
-def _path(out: Path, name: str) -> Path:
-    return out / FOLDER / f"{name}.json"
+def _file(consumer: str) -> str:
+    return f"{FOLDER}/{consumer}{_SUFFIX}"

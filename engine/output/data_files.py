@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ import pyarrow as pa
 from engine.errors import EngineError
 from engine.output.commit import DataFile, TableKey, joined
 from engine.output.commit_log import CommitLog
+from engine.output.storage import OutputPlace, storage_of
 
 
 class ReaderError(EngineError):
@@ -28,19 +28,19 @@ class MissingFileError(ReaderError):
     """A data file does not exist."""
 
 
-def open_data_file(path: Path | str) -> pa.ipc.RecordBatchFileReader:
-    """A data file, mapped into memory. Raises `ReaderError` if it is damaged, and `MissingFileError`."""
+def open_data_file(out: OutputPlace, name: str) -> pa.ipc.RecordBatchFileReader:
+    """A data file of the output. Raises `ReaderError` if it is damaged, and `MissingFileError`."""
     try:
-        return pa.ipc.open_file(pa.memory_map(str(path)))
+        return pa.ipc.open_file(storage_of(out).open(name))
     except FileNotFoundError:
-        raise _missing(path) from None
+        raise _missing(out, name) from None
     except pa.ArrowInvalid as error:
-        raise ReaderError(f"{path} is damaged: {error}") from None
+        raise ReaderError(f"{out / name} is damaged: {error}") from None
 
 
-def _missing(path: Path | str) -> MissingFileError:
+def _missing(out: OutputPlace, name: str) -> MissingFileError:
     reason = "it was removed from the output, or the folder is not mounted on this machine"
-    return MissingFileError(f"{path} does not exist: {reason}")
+    return MissingFileError(f"{out / name} does not exist: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class FileRows:
 class DataFiles:
     """Opens the data files of the output `out`. Methods raise `ReaderError` and `CommitLogError`."""
 
-    def __init__(self, out: Path | str) -> None:
-        self.out = Path(out)
+    def __init__(self, out: OutputPlace | str) -> None:
+        self.out = storage_of(out).place
         self._found = _Found({}, 1, 0)
 
     def batches(self, rows: FileRows) -> Iterator[pa.RecordBatch]:
@@ -83,7 +83,7 @@ class DataFiles:
     def _parts(self, rows: FileRows) -> Iterator[tuple[FileRows, pa.RecordBatch]]:
         """Each record batch, cut to the rows, with the file that it is in."""
         try:
-            file = open_data_file(self.out / rows.path)
+            file = open_data_file(self.out, rows.path)
         except MissingFileError:
             for moved in self._moved(rows):
                 yield from self._parts(moved)
@@ -109,7 +109,7 @@ class DataFiles:
             self._found = _Found.read(CommitLog(self.out), rows)
             moved = self._found.files(rows)
         if not moved or any(part.path == rows.path for part in moved):
-            raise _missing(self.out / rows.path)
+            raise _missing(self.out, rows.path)
         return moved
 
 

@@ -17,6 +17,7 @@ from typing import Literal
 from engine.output.commit_log import Commit, CommitLog, DataFile
 from engine.output.files import TEMPORARY_SUFFIX, OutputError, make_folder, remove_files, replace_file
 from engine.output.log_json import Malformed, from_line, to_line
+from engine.output.working_folder import working_folder
 
 FOLDER = "_compaction"
 
@@ -53,8 +54,9 @@ class MoveJournal:
 
     def __init__(self, log: CommitLog) -> None:
         self._log = log
-        self._out = log.out
-        self._folder = log.out / FOLDER
+        # Compaction needs a local folder: elsewhere there are no moves.
+        self._out = working_folder(log.out)
+        self._folder = self._out / FOLDER
 
     def plan(self, moves: Moves) -> None:
         """Note moves before their first new file is written."""

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from engine.config.output_place import OutputPlace
 from engine.errors import EngineError
 
 FOLDER_MODE = 0o700
@@ -41,7 +42,7 @@ class writing:  # A class, because a generator-based context manager is too slow
         "others are read again"
     )
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: OutputPlace) -> None:
         self._path = path
 
     def __enter__(self) -> None:

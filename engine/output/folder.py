@@ -1,20 +1,34 @@
-"""The output folder as a whole: its state after the last commit, and its recovery after a crash."""
+"""The output as a whole: its state after the last commit, its recovery, and its claim by a writer.
+
+In a local folder the lock excludes other writers. In an object store a writer begins with a commit of its
+own, its *claim*, with the next epoch: from then on the commits of all earlier writers are refused, since the
+numbers that they would use are taken.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+import socket
+import time
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.binlog.position import SourcePosition
-from engine.output.commit_log import LOG_FOLDER, CommitLog, SchemaVersion
-from engine.output.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, opening, sync, writing
-from engine.output.lock import LOCK_FILE, output_lock
+from engine.output.commit import NOWHERE
+from engine.output.commit_log import LOG_FOLDER, Commit, CommitLog, OtherWriterError, SchemaVersion
+from engine.output.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, opening, writing
+from engine.output.lock import output_lock
 from engine.output.snapshot_progress import NO_SNAPSHOTS, SnapshotState
 from engine.output.snapshot_requests import REQUESTS_FOLDER
+from engine.output.storage import OutputPlace, output_place, storage_of
+from engine.output.working_folder import LOCK_FILE, working_folder
 
-_DATA_FILE = re.compile(rf"([0-9]{{20}})-[0-9]+\.arrow(?:{re.escape(TEMPORARY_SUFFIX)})?")
+_CLAIM_ATTEMPTS = 20
+"""Until then, the writer that is to be excluded has committed each time between two requests."""
+_DATA_FILE = re.compile(rf"([0-9]{{20}})-(?:e[0-9]+-)?[0-9]+\.arrow(?:{re.escape(TEMPORARY_SUFFIX)})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +38,7 @@ class OutputState:
     commit: int
     """Number of the last commit; -1 before the first."""
     position: SourcePosition | None
-    """Where the source resumes; None before the first commit."""
+    """Where the source resumes; None before the first commit with content."""
     last_seq: int
     source_timestamp: int
     """Server clock of the last event, seconds since the epoch; 0 if not known."""
@@ -32,20 +46,27 @@ class OutputState:
     snapshots: SnapshotState = NO_SNAPSHOTS
     shard: str = ""
     """As in `Commit`."""
+    epoch: int = 0
+    """As in `Commit`."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was committed yet, except claims."""
+        return self.position is None
 
 
-def open_output(out: Path | str) -> OutputState:
-    """The state of the output in `out`; a folder that is empty or missing is a new output.
+def open_output(out: OutputPlace | str) -> OutputState:
+    """The state of the output at `out`; a folder that is empty or missing is a new output.
 
     Takes no lock and changes nothing, so a running sink may commit meanwhile. Raises `OutputError` for a
     folder that contains something else, and `CommitLogError`.
     """
-    out = Path(out)
+    out = output_place(out)
     with opening(out):
-        if out.exists() and not out.is_dir():
+        if isinstance(out, Path) and out.exists() and not out.is_dir():
             raise OutputError(f"{out} is not a folder: give the output a folder of its own")
-        ours = any((out / name).exists() for name in (LOG_FOLDER, LOCK_FILE, REQUESTS_FOLDER))
-        if not ours and out.exists() and any(out.iterdir()):
+        names = set(storage_of(out).top_names())
+        if names and names.isdisjoint((LOG_FOLDER, LOCK_FILE, REQUESTS_FOLDER)):
             raise OutputError(
                 f"{out} contains something other than an output of binlog-engine: give it a folder of its own"
             )
@@ -57,33 +78,37 @@ def open_output(out: Path | str) -> OutputState:
     schemas = tuple(summary.schemas.values())
     return OutputState(
         last.version,
-        last.position,
+        None if last.position == NOWHERE else last.position,
         last.last_seq,
         last.source_timestamp,
         schemas,
         summary.snapshots,
         last.shard,
+        last.epoch,
     )
 
 
-def settled_output(out: Path | str) -> OutputState:
+def settled_output(out: OutputPlace | str) -> OutputState:
     """Like `open_output`, but only once no other engine writes there: the state to resume a source from.
 
     Waits for a sink whose supervisor has just exited. Raises `OutputError` if a sink keeps writing, and for a
     new output whose folder cannot be written.
     """
-    out = Path(out)
-    with opening(out):
-        was_written = (out / LOCK_FILE).exists() or (out / LOG_FOLDER).exists()
-    if not was_written:
-        state = open_output(out)
-        _require_writable(out)
-        return state
+    out = output_place(out)
+    if isinstance(out, Path):
+        with opening(out):
+            was_written = (out / LOCK_FILE).exists() or (out / LOG_FOLDER).exists()
+        if not was_written:
+            state = open_output(out)
+            _require_writable(out)
+            return state
+    else:
+        _require_writable(working_folder(out))
     with output_lock(out):
         return recover_output(out)
 
 
-def recover_output(out: Path) -> OutputState:
+def recover_output(out: OutputPlace) -> OutputState:
     """Like `open_output`, but first completes a decided commit that a crash or power cut interrupted.
 
     Only for the holder of the lock, and only while it writes nothing. Raises as `open_output` does.
@@ -91,6 +116,36 @@ def recover_output(out: Path) -> OutputState:
     with writing(out):
         CommitLog(out).recover()
     return open_output(out)
+
+
+def claim_output(out: OutputPlace, state: OutputState) -> OutputState:
+    """Exclude all earlier writers of an output that has no lock of its own; returns the state to go on from.
+
+    `state` is what it was when this engine asked first; another engine may have committed since. Raises
+    `OutputError`.
+    """
+    if storage_of(out).has_lock:
+        return state
+    for _ in range(_CLAIM_ATTEMPTS):
+        state = open_output(out)
+        claim = Commit(
+            state.commit + 1,
+            time.time_ns() // 1000,
+            files=(),
+            schemas=(),
+            position=state.position or NOWHERE,
+            last_seq=state.last_seq,
+            source_timestamp=state.source_timestamp,
+            counters={},
+            shard=state.shard,
+            epoch=state.epoch + 1,
+            # Unique, so that a claim whose answer was lost is told from that of another writer.
+            writer=f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex}",
+        )
+        with suppress(OtherWriterError), writing(out):
+            CommitLog(out).append(claim)
+            return replace(state, commit=claim.version, epoch=claim.epoch)
+    raise OtherWriterError(out)
 
 
 def _require_writable(out: Path) -> None:
@@ -115,18 +170,26 @@ def _is_there(path: Path) -> bool:
     return True
 
 
-def clean_output(out: Path, last_commit: int) -> None:
+def clean_output(out: OutputPlace, last_commit: int) -> None:
     """Remove every data file of a commit after `last_commit`, and make the rest durable.
 
     `last_commit` comes from `recover_output`, since the files of a decided commit must stay. Only for the
-    holder of the lock, and only while it writes nothing. Raises `OutputError`.
+    holder of the lock, or after a claim, and only while it writes nothing. Raises `OutputError`.
     """
+    storage = storage_of(out)
+
+    def uncommitted(folder: str) -> list[str]:
+        # Numbers have a fixed width, so these names come after all those of the commits.
+        after = "" if storage.has_lock else f"{last_commit + 1:020d}"
+        found = []
+        for file in storage.names(folder, after):
+            name = _DATA_FILE.fullmatch(file)
+            if name and (int(name[1]) > last_commit or file.endswith(TEMPORARY_SUFFIX)):
+                found.append(f"{folder}/{file}")
+        return found
+
     with writing(out):
-        for folder in out.iterdir():
-            if (folder.name == EVENTS_FOLDER or "." in folder.name) and folder.is_dir():
-                for path in folder.iterdir():
-                    name = _DATA_FILE.fullmatch(path.name)
-                    if name and (int(name[1]) > last_commit or path.suffix == TEMPORARY_SUFFIX):
-                        path.unlink()
-        sync(out)
-        sync(out.resolve().parent)
+        folders = [name for name in storage.top_names() if name == EVENTS_FOLDER or "." in name]
+        for names in storage.side_by_side(uncommitted, folders):
+            storage.remove(names)
+        storage.settle_folders()

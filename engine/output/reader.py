@@ -1,8 +1,8 @@
 """Reads committed changes for `pyarrow` users and for the Spark source.
 
 Readers use only the commit log, never folder listings: it lists the files with a table's rows and the schema
-of each file. Files are mapped into memory and decoded batch by batch; the schema versions of a table are
-merged by column name into one schema for all of its rows.
+of each file. Local files are mapped into memory, objects are read whole; rows are decoded batch by batch, and
+the schema versions of a table are merged by column name into one schema for all of its rows.
 
     changes = Changes("/data/changes")
     table = changes.read("shop", "orders")
@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -24,12 +23,13 @@ from engine.output.column_types import common_type, plain_type
 from engine.output.commit import joined
 from engine.output.commit_log import CommitLog, DataFile
 from engine.output.data_files import DataFiles, FileRows, ReaderError
+from engine.output.storage import OutputPlace
 
 
 class Changes:
-    """The changes in the output folder `out`, as committed at the time of each call."""
+    """The changes in the output at `out`, as committed at the time of each call."""
 
-    def __init__(self, out: Path | str) -> None:
+    def __init__(self, out: OutputPlace | str) -> None:
         self.log = CommitLog(out)
 
     def tables(self) -> list[tuple[str, str]]:

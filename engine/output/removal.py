@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from engine.config.retention import Retention
 from engine.output.commit import commits_in
 from engine.output.commit_log import Commit, CommitLog
 from engine.output.consumers import Consumer, consumers
 from engine.output.file_moves import MoveJournal
-from engine.output.files import EVENTS_FOLDER, remove_files, writing
+from engine.output.files import EVENTS_FOLDER, writing
 from engine.output.lock import maintenance_lock
+from engine.output.storage import OutputPlace, storage_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Removed:
     """The consumer without which more would be removed."""
 
 
-def remove_old_commits(out: Path, retention: Retention, *, dry_run: bool = False) -> Removed:
+def remove_old_commits(out: OutputPlace, retention: Retention, *, dry_run: bool = False) -> Removed:
     """Remove the segments that need not be kept, except the last segment of the log.
 
     With an age: those whose commits are all older. With a size: the oldest ones, until the data files have
@@ -53,12 +54,13 @@ def remove_old_commits(out: Path, retention: Retention, *, dry_run: bool = False
 
 
 class _Removal:
-    def __init__(self, out: Path, retention: Retention) -> None:
+    def __init__(self, out: OutputPlace, retention: Retention) -> None:
         self._log = CommitLog(out)
+        self._sizes = _Sizes(self._log)
         seconds = retention.seconds
         self._before_us = None if seconds is None else int((time.time() - seconds) * 1_000_000)
         self._most_bytes = retention.bytes
-        self._bytes = 0 if retention.bytes is None else _size_of_data(self._log)
+        self._bytes = 0 if retention.bytes is None else self._sizes.total()
         self._slowest = min(consumers(out), key=lambda consumer: consumer.commit, default=None)
 
     def remove(self, *, dry_run: bool) -> Removed:
@@ -70,8 +72,8 @@ class _Removal:
             if self._slowest is not None and self._slowest.commit < last:
                 kept_for = self._slowest
                 break
-            paths = _files_that_end(log, log.range(oldest, last), last)
-            segment_bytes = sum(_size(path) for path in paths)
+            paths = _files_that_end(log.range(oldest, last), last)
+            segment_bytes = sum(map(self._sizes.of, paths))
             if not dry_run:
                 _finish(log, log.detach_segment(oldest))
             self._bytes -= segment_bytes
@@ -86,28 +88,54 @@ class _Removal:
         return self._most_bytes is None or self._bytes > self._most_bytes
 
 
-def _finish(log: CommitLog, segment: Path) -> None:
-    commits = list(log.detached_commits(segment))
+def _finish(log: CommitLog, segment: str) -> None:
+    try:
+        commits = list(log.detached_commits(segment))
+    except FileNotFoundError:
+        # Where no lock excludes that, another removal has finished it.
+        return
     # Only the segment still names the files, so it is removed after they are durably removed.
-    remove_files(_files_that_end(log, commits, commits[-1].version))
-    segment.unlink()
+    storage_of(log.out).remove(_files_that_end(commits, commits[-1].version))
+    log.forget_segment(segment)
 
 
-def _files_that_end(log: CommitLog, commits: Iterable[Commit], last: int) -> set[Path]:
+def _files_that_end(commits: Iterable[Commit], last: int) -> set[str]:
     """The data files of these commits that have no rows of a commit after `last`."""
     paths = {entry.path for commit in commits for entry in commit.files}
-    return {log.out / path for path in paths if commits_in(path)[1] <= last}
+    return {path for path in paths if commits_in(path)[1] <= last}
 
 
-def _size_of_data(log: CommitLog) -> int:
-    """Size of all data files, without those that compaction has replaced and not removed yet."""
-    old = {log.out / path for path in MoveJournal(log).old_files()}
-    folders = [path for path in log.out.iterdir() if path.name == EVENTS_FOLDER or "." in path.name]
-    return sum(_size(path) for folder in folders for path in folder.glob("*.arrow") if path not in old)
+class _Sizes:
+    """The sizes of data files; in an object store, a folder is listed when one of them is first wanted."""
 
+    def __init__(self, log: CommitLog) -> None:
+        self._log = log
+        self._storage = storage_of(log.out)
+        self._folders: dict[str, dict[str, int]] = {}
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+    def of(self, path: str) -> int:
+        """The size of a file in bytes; 0 if it does not exist."""
+        folder, _, name = path.rpartition("/")
+        if self._storage.has_lock and folder not in self._folders:
+            # Fewer calls than listing a folder that has many more files.
+            with suppress(FileNotFoundError):
+                return self._storage.size(path)
+            return 0
+        if folder not in self._folders:
+            self._folders[folder] = self._storage.sizes(folder)
+        return self._folders[folder].get(name, 0)
+
+    def total(self) -> int:
+        """Size of all data files, without those that compaction has replaced and not removed yet."""
+        old = MoveJournal(self._log).old_files()
+        folders = [name for name in self._storage.top_names() if name == EVENTS_FOLDER or "." in name]
+        for folder, sizes in zip(
+            folders, self._storage.side_by_side(self._storage.sizes, folders), strict=True
+        ):
+            self._folders[folder] = sizes
+        return sum(
+            size
+            for folder, sizes in self._folders.items()
+            for name, size in sizes.items()
+            if name.endswith(".arrow") and f"{folder}/{name}" not in old
+        )

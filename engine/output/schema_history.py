@@ -8,34 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from engine.output.commit_log import CommitLog
 from engine.output.files import opening
 from engine.output.schema_state import CommittedChange, rewritten_names
+from engine.output.storage import OutputPlace, output_place
 from engine.schema.changes import SchemaChange, TableName
 
 
-def stored_schema(out: Path | str, commit: int) -> tuple[SchemaChange, ...]:
+def stored_schema(out: OutputPlace | str, commit: int) -> tuple[SchemaChange, ...]:
     """The changes in force at `commit`, in order: enough to know every definition; empty for -1.
 
     Raises `CommitLogError` and `OutputError`.
     """
-    with opening(Path(out)):
+    with opening(output_place(out)):
         return tuple(entry.change for entry in CommitLog(out).schema_state_at(commit).changes())
 
 
-def rewritten_tables(out: Path | str, commit: int) -> dict[TableName, CommittedChange]:
+def rewritten_tables(out: OutputPlace | str, commit: int) -> dict[TableName, CommittedChange]:
     """For each table that is *changed by statement* at `commit`, the last such statement.
 
     Raises `CommitLogError` and `OutputError`.
     """
-    with opening(Path(out)):
+    with opening(output_place(out)):
         return CommitLog(out).schema_state_at(commit).rewritten()
 
 
 def schema_history(
-    out: Path | str,
+    out: OutputPlace | str,
     database: str,
     table: str,
     *,
@@ -50,7 +50,7 @@ def schema_history(
     is the same throughout, also where several tables had it one after the other. A statement about a whole
     database is in the history of each name in it, known or not. Raises `CommitLogError` and `OutputError`.
     """
-    with opening(Path(out)):
+    with opening(output_place(out)):
         log = CommitLog(out)
         last = log.latest_version() if last_commit is None else last_commit
         oldest = log.oldest_version()

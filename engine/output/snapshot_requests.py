@@ -11,10 +11,10 @@ import glob
 import time
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 
-from engine.output.files import OutputError, make_folder, sync, write_temporary, writing
+from engine.output.files import OutputError, writing
 from engine.output.snapshot_progress import SnapshotRequest
+from engine.output.storage import OutputPlace, storage_of
 from engine.records import Misfit, from_json, to_json
 from engine.schema.changes import TableName
 
@@ -38,9 +38,9 @@ class _RequestFile:
 
 
 def request_snapshot(
-    out: Path, tables: tuple[str, ...], excluded: tuple[str, ...] = (), where: str | None = None
+    out: OutputPlace, tables: tuple[str, ...], excluded: tuple[str, ...] = (), where: str | None = None
 ) -> SnapshotRequest:
-    """Leave a request in the output folder, which need not exist yet. Raises `OutputError`."""
+    """Leave a request in the output, which need not exist yet. Raises `OutputError`."""
     request = SnapshotRequest(_new_id(), time.time_ns() // 1000, tables, excluded, where)
     _write(out, request.id, _RequestFile(snapshot=request))
     return request
@@ -51,23 +51,24 @@ def pattern_of(name: TableName) -> str:
     return f"{glob.escape(name.database)}.{glob.escape(name.table)}"
 
 
-def cancel_snapshots(out: Path, tables: tuple[str, ...]) -> None:
+def cancel_snapshots(out: OutputPlace, tables: tuple[str, ...]) -> None:
     """Ask for the end of the snapshots of these tables (patterns). Raises `OutputError`."""
     cancellation = Cancellation(_new_id(), tables)
     _write(out, cancellation.id, _RequestFile(cancellation=cancellation))
 
 
-def waiting_requests(out: Path) -> list[SnapshotRequest | Cancellation]:
+def waiting_requests(out: OutputPlace) -> list[SnapshotRequest | Cancellation]:
     """The requests in the folder, oldest first. Raises `OutputError` for a damaged one."""
     found: list[SnapshotRequest | Cancellation] = []
-    for path in sorted((out / REQUESTS_FOLDER).glob(f"*{_SUFFIX}")):
+    storage = storage_of(out)
+    for name in _names(out):
         try:
-            request = from_json(_RequestFile, path.read_bytes())
+            request = from_json(_RequestFile, storage.read(name))
         except FileNotFoundError:
             continue
         except Misfit as error:
             raise OutputError(
-                f"the request {path} is damaged ({error}): remove it and make it again"
+                f"the request {out / name} is damaged ({error}): remove it and make it again"
             ) from None
         content = request.snapshot or request.cancellation
         if content is not None:
@@ -75,16 +76,16 @@ def waiting_requests(out: Path) -> list[SnapshotRequest | Cancellation]:
     return found
 
 
-def has_requests(out: Path) -> bool:
+def has_requests(out: OutputPlace) -> bool:
     """Whether there are any."""
-    return any((out / REQUESTS_FOLDER).glob(f"*{_SUFFIX}"))
+    return bool(_names(out))
 
 
-def remove_request(out: Path, request_id: str) -> None:
+def remove_request(out: OutputPlace, request_id: str) -> None:
     """Remove a request that a commit contains. Raises `OutputError`."""
-    path = _path(out, request_id)
-    with writing(path):
-        path.unlink(missing_ok=True)
+    name = _name(request_id)
+    with writing(out / name):
+        storage_of(out).remove([name])
 
 
 def _new_id() -> str:
@@ -92,13 +93,18 @@ def _new_id() -> str:
     return f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}"
 
 
-def _path(out: Path, request_id: str) -> Path:
-    return out / REQUESTS_FOLDER / f"{request_id}{_SUFFIX}"
+def _name(request_id: str) -> str:
+    return f"{REQUESTS_FOLDER}/{request_id}{_SUFFIX}"
 
 
-def _write(out: Path, request_id: str, content: _RequestFile) -> None:
-    path = _path(out, request_id)
-    with writing(path):
-        make_folder(path.parent)
-        write_temporary(path, to_json(content, {})).rename(path)
-        sync(path.parent)
+def _names(out: OutputPlace) -> list[str]:
+    names = storage_of(out).names(REQUESTS_FOLDER)
+    return [f"{REQUESTS_FOLDER}/{name}" for name in names if name.endswith(_SUFFIX)]
+
+
+def _write(out: OutputPlace, request_id: str, content: _RequestFile) -> None:
+    name = _name(request_id)
+    with writing(out / name):
+        storage = storage_of(out)
+        storage.create(name, to_json(content, {}))
+        storage.settle(REQUESTS_FOLDER)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from engine.output.checksum import checksum_of
+from engine.output.checksum import checksum_of_content
 from engine.output.commit import Commit, DataFile, SchemaKey, commits_in, is_compacted
 from engine.output.commit_log import CommitLog, CommitLogError, MissingCommitError
-from engine.output.data_files import MissingFileError, ReaderError, open_data_file
+from engine.output.data_files import ReaderError
+from engine.output.storage import OutputPlace, storage_of
 
 
 @dataclass(slots=True)
@@ -33,15 +33,16 @@ class Verified:
     """A sentence for each thing that is wrong."""
 
 
-def verify(out: Path | str, report: Callable[[Verified], None] = lambda _: None) -> Verified:
+def verify(out: OutputPlace | str, report: Callable[[Verified], None] = lambda _: None) -> Verified:
     """Look at all commits from the oldest to the last; `report` is called after each of them."""
-    return _Verification(Path(out), report).run()
+    return _Verification(out, report).run()
 
 
 class _Verification:
-    def __init__(self, out: Path, report: Callable[[Verified], None]) -> None:
-        self._out = out
-        self._log = CommitLog(out)
+    def __init__(self, out: OutputPlace | str, report: Callable[[Verified], None]) -> None:
+        self._storage = storage_of(out)
+        self._out = self._storage.place
+        self._log = CommitLog(self._out)
         self._report = report
         self._oldest = self._log.oldest_version()
         self._latest = self._log.latest_version()
@@ -110,10 +111,8 @@ class _Verification:
         self._done.files += 1
         self._done.rows += sum(entry.rows for entry in entries)
         try:
-            size = (self._out / path).stat().st_size
-            self._done.bytes += size
-            problem = self._damage(path, entries, size)
-        except (OSError, MissingFileError):
+            problem = self._damage(path, entries)
+        except OSError:
             problem = "it does not exist, or cannot be read"
         except (ReaderError, pa.ArrowException) as error:
             problem = f"it cannot be read as an Arrow file ({error})"
@@ -130,16 +129,20 @@ class _Verification:
             return first >= self._oldest
         return path not in (entry.path for entry in log.read(first).files)
 
-    def _damage(self, path: str, entries: list[DataFile], size: int) -> str | None:
+    def _damage(self, path: str, entries: list[DataFile]) -> str | None:
         """What is wrong with a file, as a part of a sentence; None if nothing is."""
         first = entries[0]
+        size = self._storage.size(path)
+        self._done.bytes += size
         if not is_compacted(path) and size != first.bytes:
             return f"it has {size:,} bytes, not {first.bytes:,}"
         if first.checksum is None:
             self._done.without_checksum += 1
-        elif checksum_of(self._out / path).text() != first.checksum:
+        content = self._storage.open(path)
+        if first.checksum is not None and checksum_of_content(content).text() != first.checksum:
             return "its content has another checksum"
-        with open_data_file(self._out / path) as file:
+        content.seek(0)
+        with pa.ipc.open_file(content) as file:
             schema = self._schemas.get((first.database, first.table, first.schema_version))
             if schema is not None and not file.schema.equals(schema, check_metadata=True):
                 return f"it does not have version {first.schema_version} of the table's schema"

@@ -24,6 +24,7 @@ from typing import Any
 import zmq
 
 from engine.errors import EngineError
+from engine.output.storage import wait_for_store
 from engine.pipeline.allocator import keep_freed_memory
 from engine.pipeline.messages import Ended, Failed, Failure, Frame, Progress, Report, ReportBody, Usage
 from engine.pipeline.parent_death import die_with_parent
@@ -193,6 +194,8 @@ def run_child(name: str, reports_endpoint: str | None, body: Callable[[Child], N
     # Its parent is the fork server, which exits with the supervisor.
     die_with_parent()
     keep_freed_memory()
+    # The sink says that it waits; the run goes on when the store is back.
+    wait_for_store()
 
     # Ctrl-C reaches the whole process group; only the supervisor reacts to it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

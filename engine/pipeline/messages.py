@@ -348,6 +348,8 @@ class SinkProgress(Variant, frozen=True, tag="sink"):
     """When the source last had nothing after what is safe on disk, µs since the epoch; 0 if not known."""
     commit_seconds: Durations = NO_DURATIONS
     """Of the commits of this run: from the first flush to the entry in the log."""
+    waits_because: str | None = None
+    """What was last said of an object store that does not answer; None if it always has."""
 
 
 class SnapshotProgress(Variant, frozen=True, tag="snapshot"):

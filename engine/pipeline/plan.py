@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from engine.config.decode_options import DecodeOptions
+from engine.config.output_place import OutputPlace
 from engine.pipeline.process_settings import FileSource, SchemaOptions, ServerSource, SnapshotOptions
 
 
@@ -15,7 +15,7 @@ class RunPlan:
     """The checked settings of a run."""
 
     origin: ServerSource | FileSource
-    out: Path
+    out: OutputPlace
     expected_commit: int
     """Last commit of the output when `origin` was determined; -1 for a new output."""
     workers: int

@@ -165,10 +165,6 @@ class SnapshotConfig:
     first_slot: int = 0
 
 
-ROLL_BYTES = 256 << 20
-"""Size from which on a data file is closed and the next one begun."""
-
-
 @dataclass(frozen=True, slots=True)
 class SinkConfig:
     """What the sink process is started with."""
@@ -197,6 +193,5 @@ class SinkConfig:
     commit_interval: float = 1.0
     """Seconds."""
     commit_bytes: int = 256 << 20
-    roll_bytes: int = ROLL_BYTES
     slots: SlotFile | None = None
     """Shared with network process and decoders."""

@@ -18,7 +18,6 @@ from typing import Any
 import zmq
 
 from engine.binlog.position import BinlogPosition
-from engine.output.snapshot_requests import has_requests
 from engine.pipeline.child import start_child, usage
 from engine.pipeline.decoder_pool import DecoderPool, Place
 from engine.pipeline.end_request import EndRequest, SignalledEnd
@@ -50,6 +49,7 @@ from engine.pipeline.process_settings import (
     SinkConfig,
     SnapshotConfig,
 )
+from engine.pipeline.request_watch import FOLDER_SECONDS, RequestWatch
 from engine.pipeline.slot_file import SlotFile
 from engine.records import values_of
 
@@ -65,8 +65,6 @@ written, or wait for either.
 With more slots, a process that is ahead fills them all, and they are not in the processor's cache when used.
 """
 _POLL_MILLISECONDS = 200
-_REQUESTS_SECONDS = 0.5
-"""How often to look for requests of snapshots."""
 _STOP_SECONDS = 20.0
 _LAST_REPORT_SECONDS = 2.0
 """How long a report may take to arrive after its process has exited."""
@@ -103,7 +101,10 @@ class Supervisor:
         self._sink_done = False
         self._snapshot: SnapshotConfig | None = None
         """What the snapshot process is to be started with, until it is."""
+        self._requests = RequestWatch(plan.out)
         self._requests_due = 0.0
+        self._waits_because: str | None = None
+        """What the sink has last said of an object store that does not answer."""
         self._snapshot_end: BinlogPosition | None = None
         self._place: BinlogPosition | None = None
         """After what the sink has taken, as far as it was reported."""
@@ -134,6 +135,7 @@ class Supervisor:
         finally:
             if self._slots is not None:
                 self._slots.close()
+            self._requests.close()
             self._stop_all(reports)
             context.destroy(linger=0)
             shutil.rmtree(folder, ignore_errors=True)
@@ -254,8 +256,8 @@ class Supervisor:
         now = time.monotonic()
         if self._snapshot is None or not self._sink_ready or now < self._requests_due:
             return False
-        self._requests_due = now + _REQUESTS_SECONDS
-        return self._plan.snapshot.is_unfinished or has_requests(self._plan.out)
+        self._requests_due = now + FOLDER_SECONDS
+        return self._plan.snapshot.is_unfinished or self._requests.finds()
 
     def _take_reports(self, reports: zmq.Socket[bytes]) -> None:
         while reports.poll(0):
@@ -273,6 +275,7 @@ class Supervisor:
             case SinkProgress() as progress:
                 self._outcome.totals = _totals(progress)
                 self._place = progress.position
+                self._say_why_waiting(progress.waits_because)
             case SnapshotProgress() as progress:
                 self._outcome.snapshot = _snapshot_values(progress)
                 self._snapshot_end = progress.end
@@ -288,6 +291,11 @@ class Supervisor:
                 self._measure()
                 self._outcome.fail(failure)
                 self._outcome.traceback = traceback
+
+    def _say_why_waiting(self, reason: str | None) -> None:
+        if reason is not None and reason != self._waits_because:
+            self._waits_because = reason
+            self._observer.warn("store_away", reason)
 
     def _measure(self) -> None:
         if self._dumping_since is not None:

@@ -20,18 +20,20 @@ import zmq
 
 from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
-from engine.output.caught_up import write_caught_up
-from engine.output.commit_log import CommitLog
+from engine.output.commit_log import CommitLog, OtherWriterError
 from engine.output.files import OutputError, writing
 from engine.output.folder import OutputState, clean_output, recover_output
 from engine.output.lock import output_lock
 from engine.output.schema_state import rewritten_names
 from engine.output.snapshot_requests import pattern_of, request_snapshot
+from engine.output.storage import output_place, wait_for_store
+from engine.output.working_folder import clean_spool
 from engine.pipeline.child import Child, failure_of
 from engine.pipeline.messages import Ack, Ended, Failed, Failure, Frame, Result, SinkProgress, SinkReady
 from engine.pipeline.process_settings import SinkConfig
 from engine.pipeline.shared_slots import Slots
 from engine.pipeline.snapshot_messages import Answer, PartTaken, SnapshotAnswer, SnapshotOrder
+from engine.sink.publication import publication_of
 from engine.sink.reorder import Reorder
 from engine.sink.snapshot_rows import SnapshotRows
 from engine.sink.writer import Writer
@@ -41,6 +43,8 @@ PROCESS = "sink"
 _PROGRESS_SECONDS = 1.0
 _RESULTS_AT_ONCE = 64
 """Results taken before the loop checks its other events again."""
+_LAST_SECONDS = 10.0
+"""How long a process that is to end waits for an object store; the supervisor does not wait much longer."""
 
 
 def run_sink(config: SinkConfig) -> None:
@@ -52,7 +56,12 @@ def run_sink(config: SinkConfig) -> None:
     # Ctrl-C reaches the whole process group; only the supervisor reacts to it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with _WakeUp() as wake_up:
-        signal.signal(signal.SIGTERM, lambda *_: wake_up.stop())
+
+        def leave(*_: object) -> None:
+            wait_for_store(seconds=_LAST_SECONDS)
+            wake_up.stop()
+
+        signal.signal(signal.SIGTERM, leave)
         child = Child(PROCESS, config.reports_endpoint)
         try:
             _Sink(config, child, wake_up).run()
@@ -82,13 +91,18 @@ class _Sink:
         self._config = config
         self._child = child
         self._wake_up = wake_up
-        self._out = Path(config.out)
+        self._out = output_place(config.out)
         self._slots = Slots(config.slots)
         self._reorder: Reorder[tuple[Result, list[Frame]]] = Reorder()
         self._ordered: deque[tuple[Result, list[Frame]]] = deque()
         """Results that are next in order, while a snapshot holds the stream."""
         self._progress_due = 0.0
         self._noted_us = 0
+        self._waits_because: str | None = None
+        wait_for_store(self._note_waiting)
+
+    def _note_waiting(self, reason: str) -> None:
+        self._waits_because = reason
 
     def run(self) -> None:
         with output_lock(self._out), ExitStack() as stack:
@@ -113,12 +127,16 @@ class _Sink:
     def _prepare_output(self) -> OutputState:
         state = recover_output(self._out)
         expected = self._config.expected_commit
+        if state.commit != expected and state.epoch:
+            raise OtherWriterError(self._out)
         if state.commit != expected:
             raise OutputError(
                 f"the output folder {self._out} advanced from commit {expected} to {state.commit} just now, "
                 "because another binlog-engine was still writing there: start again"
             )
-        clean_output(self._out, state.commit)
+        clean_spool(self._out)
+        # A claim lists no files: those with its number are of a writer that has not committed them.
+        clean_output(self._out, state.commit - 1 if state.epoch else state.commit)
         with writing(self._out):
             CommitLog(self._out).consolidate()
         return state
@@ -127,24 +145,29 @@ class _Sink:
     def _open_writer(self, state: OutputState) -> Iterator[Writer]:
         """A writer whose uncommitted files are removed after a failure."""
         config = self._config
-        log = CommitLog(self._out)
+        self._publication = publication_of(self._out)
         writer = Writer(
-            log,
+            CommitLog(self._out),
             state,
             server_uuid=config.server_uuid,
             flavor=config.flavor,
             shard=config.shard,
             commit_interval=config.commit_interval,
             commit_bytes=config.commit_bytes,
-            roll_bytes=config.roll_bytes,
+            publication=self._publication,
             on_finished=self._wake_up.nudge,
         )
         try:
             yield writer
-        except BaseException:
+        except BaseException as error:
+            wait_for_store(seconds=_LAST_SECONDS)
             writer.close()
-            with suppress(EngineError):
-                clean_output(self._out, recover_output(self._out).commit)
+            if isinstance(error, OtherWriterError):
+                # What comes after the last commit belongs to that one now, except for files of this epoch.
+                self._publication.withdraw()
+            elif isinstance(self._out, Path):
+                with suppress(EngineError):
+                    clean_output(self._out, recover_output(self._out).commit)
             raise
         writer.close()
 
@@ -157,13 +180,16 @@ class _Sink:
         if supervisor is not None:
             poller.register(supervisor, zmq.POLLIN)
         while True:
+            # What is not taken fills the slots, and then the server has to wait.
+            poller.modify(results, 0 if self._writer.must_wait else zmq.POLLIN)
             ready = dict(poller.poll(self._timeout_milliseconds()))
             if self._wake_up.drain() or supervisor in ready:
                 self._finish(done=False)
                 return
             if orders in ready:
                 self._take_orders(orders)
-            if (results in ready or orders in ready) and self._take_all(results):
+            takes = results in ready or (orders in ready and not self._writer.must_wait)
+            if takes and self._take_all(results):
                 return
             if self._writer.commit_if_due(time.monotonic()):
                 self._acknowledge()
@@ -263,7 +289,7 @@ class _Sink:
             self._child.report(self._progress())
             if self._writer.caught_up_us > self._noted_us:
                 self._noted_us = self._writer.caught_up_us
-                write_caught_up(self._out, self._noted_us)
+                self._publication.note_caught_up(self._noted_us)
 
     def _progress(self, *, done: bool = False) -> SinkProgress:
         writer = self._writer
@@ -282,6 +308,7 @@ class _Sink:
             uncommitted_seconds=0.0 if since is None else time.monotonic() - since,
             caught_up_us=writer.caught_up_us,
             commit_seconds=writer.commit_seconds,
+            waits_because=self._waits_because,
         )
 
 

@@ -6,7 +6,7 @@ Decoded record batches are written immediately, so memory does not grow with a t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from engine.binlog.position import BinlogPosition
 from engine.output.change_schema import file_message, to_file_message
-from engine.output.commit import DataFile, SchemaVersion, TableKey
+from engine.output.commit import DataFile, SchemaVersion, TableKey, data_file_name
 from engine.output.files import table_folder
 from engine.pipeline.messages import Frame, StatementFacts, TableResult
-from engine.pipeline.process_settings import ROLL_BYTES
 from engine.schema.changes import TableName
 from engine.sink.ipc_file import Template
 from engine.sink.table_file import Extent, TableFile
@@ -26,6 +25,8 @@ from engine.sink.truncate_row import truncate_row
 Rows: TypeAlias = Frame | pa.RecordBatch
 """Rows in transit: a record batch message, or a record batch."""
 
+ROLL_BYTES = 256 << 20
+"""Size from which on a data file is closed and the next one begun."""
 MOST_OPEN_FILES = 256
 """At this limit the least recently used file is closed; well below the usual limit of file descriptors."""
 
@@ -76,10 +77,25 @@ class SchemaBook:
 
 
 class Staging:
-    """The data files of commit number `commit`, which is part of their names; raises `OutputError`."""
+    """The data files of commit number `commit`, which is part of their names; raises `OutputError`.
 
-    def __init__(self, out: Path, commit: int, schemas: SchemaBook, roll_bytes: int = ROLL_BYTES) -> None:
+    `on_written` is called with each file that was closed and will not be changed before the commit.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        commit: int,
+        schemas: SchemaBook,
+        roll_bytes: int = ROLL_BYTES,
+        epoch: int = 0,
+        on_written: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._out = out
+        self._epoch = epoch
+        self._on_written = on_written
+        self._closed: list[TableFile] = []
+        """Closed, but with rows of a transaction that has not ended."""
         self._commit = commit
         self._schemas = schemas
         self._roll_bytes = roll_bytes
@@ -154,6 +170,8 @@ class Staging:
             file.keep()
         self._written_since_kept.clear()
         self._kept = self.rows, self.bytes
+        while self._closed:
+            self._on_written(self._closed.pop().path)
 
     def drop(self) -> int:
         """Remove everything written since the last `keep`; returns its number of rows."""
@@ -161,6 +179,7 @@ class Staging:
         empty = {file for file in self._written_since_kept if not file.drop_open()}
         self._open = {key: file for key, file in self._open.items() if file not in self._written_since_kept}
         self._files = [file for file in self._files if file not in empty]
+        self._closed.clear()
         self._written_since_kept.clear()
         self.rows, self.bytes = self._kept
         return dropped
@@ -191,20 +210,28 @@ class Staging:
         key = version.database, version.table
         file = self._open.pop(key, None)
         if file and (file.version is not version or file.bytes >= self._roll_bytes):
-            file.close()
+            self._close(file)
             file = None
         if not file:
             if len(self._open) >= MOST_OPEN_FILES:
-                self._open.pop(next(iter(self._open))).close()
+                self._close(self._open.pop(next(iter(self._open))))
             file = self._create(key, version)
         self._open[key] = file
         return file
+
+    def _close(self, file: TableFile) -> None:
+        file.close()
+        if file in self._written_since_kept:
+            self._closed.append(file)
+        else:
+            self._on_written(file.path)
 
     def _create(self, key: TableKey, version: SchemaVersion) -> TableFile:
         template = self._schemas.template(version.arrow)
         folder = table_folder(*key)
         number = self._created.get(key, 0)
         self._created[key] = number + 1
-        file = TableFile(self._out, f"{folder}/{self._commit:020d}-{number}.arrow", version, template)
+        name = data_file_name(self._commit, self._epoch, number)
+        file = TableFile(self._out, f"{folder}/{name}", version, template)
         self._files.append(file)
         return file

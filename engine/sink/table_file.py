@@ -46,7 +46,8 @@ class TableFile:
         self.bytes = 0
         """The size in bytes of the record batches written so far."""
         self._template = template
-        self._path = path
+        self.path = path
+        """Relative to `out`."""
         self._full_path = out / path
         self._blocks: list[Block] = []
         self._kept: Extent | None = None
@@ -164,7 +165,7 @@ class TableFile:
         assert self._open is None
         extent = self._kept
         return DataFile(
-            self._path,
+            self.path,
             self.version.database,
             self.version.table,
             self.version.schema_version,

@@ -19,10 +19,10 @@ from engine.output.folder import OutputState
 from engine.output.snapshot_progress import SnapshotChange
 from engine.pipeline.durations import Durations
 from engine.pipeline.messages import SKIPPED, Result, StatementFacts, TableResult, Totals
-from engine.pipeline.process_settings import ROLL_BYTES
 from engine.pipeline.snapshot_messages import Place
 from engine.schema.changes import SchemaChange, TableName
 from engine.sink.committer import Committer
+from engine.sink.publication import Publication, publication_of
 from engine.sink.schema_changes import SchemaChanges, divided
 from engine.sink.snapshot_notes import SnapshotNotes
 from engine.sink.staging import Rows, SchemaBook, Staging
@@ -49,20 +49,22 @@ class Writer:
         shard: str = "",
         commit_interval: float,
         commit_bytes: int,
-        roll_bytes: int = ROLL_BYTES,
+        roll_bytes: int | None = None,
+        publication: Publication | None = None,
         on_finished: Callable[[], None] = lambda: None,
     ) -> None:
-        self._out = log.out
+        self._publication = publication or publication_of(log.out)
+        self._epoch = state.epoch
         self._server_uuid = server_uuid
         self._shard = shard
         self._flavor = flavor
         self._commit_interval = commit_interval
         self._commit_bytes = commit_bytes
-        self._roll_bytes = roll_bytes
-        self._committer = Committer(log, on_finished)
+        self._roll_bytes = roll_bytes or self._publication.roll_bytes
+        self._committer = Committer(log, self._publication, on_finished)
         self._schemas = SchemaBook(state.schemas)
         self._version = state.commit + 1
-        self._staging = Staging(self._out, self._version, self._schemas, roll_bytes)
+        self._staging = self._staging_of(self._version)
         # As of the last transaction end that was taken:
         position = state.position
         self._resume = BinlogPosition(position.file, position.position) if position else None
@@ -118,6 +120,15 @@ class Writer:
             self._server_uuid,
             self._flavor,
             self._file_created,
+        )
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether nothing more is to be taken before the commit that is under way is durable."""
+        return (
+            self._publication.bounds_backlog
+            and self._committer.busy
+            and self._staging.bytes >= self._commit_bytes
         )
 
     @property
@@ -343,7 +354,7 @@ class Writer:
         self._counters[name] = self._counters.get(name, 0) + amount
 
     def _commit(self) -> None:
-        later = Staging(self._out, self._version + 1, self._schemas, self._roll_bytes)
+        later = self._staging_of(self._version + 1)
         if self._staging.has_open_rows:
             self._staging.move_open(later)
         files, schemas = self._staging.seal()
@@ -361,6 +372,7 @@ class Writer:
             self._schema_changes.seal(),
             self._snapshots.seal(),
             self._shard,
+            self._epoch,
         )
         self._version += 1
         self._staging = later
@@ -369,6 +381,12 @@ class Writer:
         self._committing_batch = self._kept_batch
         self._committing_since, self._content_since = self._content_since, None
         self._committer.start(commit)
+
+    def _staging_of(self, commit: int) -> Staging:
+        publication = self._publication
+        return Staging(
+            publication.folder, commit, self._schemas, self._roll_bytes, self._epoch, publication.written
+        )
 
     def _collect(self, commit: Commit | None) -> bool:
         if commit is None:

@@ -11,7 +11,6 @@ import time
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import replace
-from pathlib import Path
 
 from engine.config.table_filter import TableFilter
 from engine.errors import ConnectionFailed, EngineError
@@ -21,9 +20,11 @@ from engine.net.client.table_columns import user_tables
 from engine.output.folder import open_output
 from engine.output.snapshot_progress import NO_CHANGE, SnapshotChange, SnapshotRequest, TableSnapshot
 from engine.output.snapshot_requests import Cancellation, has_requests, remove_request, waiting_requests
+from engine.output.storage import output_place
 from engine.pipeline.child import Child, run_child
 from engine.pipeline.messages import SnapshotProgress
 from engine.pipeline.process_settings import SnapshotConfig
+from engine.pipeline.request_watch import request_interval
 from engine.pipeline.shared_slots import SlotPool, Slots
 from engine.pipeline.snapshot_messages import Refused, Saved, Taken
 from engine.records import replaced
@@ -40,7 +41,6 @@ from engine.snapshot.table_source import expected_rows
 from engine.snapshot.views import views_for
 
 _POLL_MILLISECONDS = 100
-_REQUESTS_SECONDS = 0.5
 
 
 def run_snapshot(config: SnapshotConfig) -> None:
@@ -54,7 +54,7 @@ class _Snapshots:
     def __init__(self, child: Child, config: SnapshotConfig) -> None:
         self._child = child
         self._config = config
-        self._out = Path(config.out)
+        self._out = output_place(config.out)
         slots = Slots(config.slots)
         pool = SlotPool(slots, range(config.first_slot, slots.count))
         endpoints = config.batches_endpoint, config.answers_endpoint, config.orders_endpoint
@@ -87,7 +87,7 @@ class _Snapshots:
         while True:
             if time.monotonic() >= requests_due:
                 self._take_requests()
-                requests_due = time.monotonic() + _REQUESTS_SECONDS
+                requests_due = time.monotonic() + request_interval(self._out)
             self._link.receive(_POLL_MILLISECONDS)
             if self._errors:
                 raise self._errors[0]
@@ -95,7 +95,7 @@ class _Snapshots:
                 remove_request(self._out, self._saving.popleft()[1])
             self._progress = replaced(self._progress, waits_because=self._back_off.reason)
             self._child.progress(self._progress)
-            if self._is_idle() and not self._progress.finished:
+            if not self._progress.finished and self._is_idle():
                 with connect(self._config.address, self._child.repeat_progress) as connection:
                     end = end_of_binlog(connection)
                 self._progress = replaced(self._progress, finished=True, end=end)

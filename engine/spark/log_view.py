@@ -10,11 +10,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from itertools import chain
 from operator import itemgetter
-from pathlib import Path
 from threading import RLock
 
 import pyarrow as pa
 
+from engine.config.output_place import OutputPlace
 from engine.output.commit_log import Commit, CommitLog, DataFile, SchemaKey, SchemaVersion, TableKey
 from engine.output.schema_history import table_history
 from engine.output.schema_state import CommittedChange
@@ -38,7 +38,7 @@ class LogView:
         self._move(last, [])
 
     @property
-    def out(self) -> Path:
+    def out(self) -> OutputPlace:
         """The output folder."""
         return self._log.out
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from engine.config.output_place import SCHEMES, OutputPlace, StoreUrl
+from engine.errors import EngineError
 from engine.output.commit_times import parse_time_us
 from engine.output.consumers import check_name
 from engine.output.files import EVENTS_FOLDER
@@ -26,8 +28,8 @@ Bound = str | int
 class Options:
     """The options of one read."""
 
-    path: Path
-    """The output folder as an absolute path, the same on the driver and on every executor."""
+    path: OutputPlace
+    """The output: a URL, or a folder as an absolute path, the same on the driver and on every executor."""
     tables: tuple[str, ...]
     """Patterns for `database.table` as in `config.table_filter`, or only the name of the events feed."""
     columns: tuple[str, ...] | None
@@ -68,7 +70,7 @@ class Options:
 
         option = values.get
         options = cls(
-            path=_folder(option("path", str, "")),
+            path=_output(option("path", str, "")),
             tables=option("tables", table_patterns, ("*.*",)),
             columns=option("columns", names, None),
             current_columns=option("currentColumns", truth, False),
@@ -106,18 +108,24 @@ _KNOWN = (
 )
 
 
-def _folder(value: str) -> Path:
+def _output(value: str) -> OutputPlace:
     if not value:
         raise OptionError(
-            'the binlog source needs the output folder of binlog-engine, such as .load("/data/changes")'
+            "the binlog source needs the output folder of binlog-engine, or its URL, such as "
+            '.load("/data/changes")'
         )
     url = urlsplit(value)
     if url.scheme == "file" and url.netloc in ("", "localhost"):
         value = unquote(url.path)
+    elif url.scheme in SCHEMES:
+        try:
+            return StoreUrl.parse(value)
+        except EngineError as error:
+            raise OptionError(str(error)) from None
     elif "://" in value:
         raise OptionError(
-            f"the binlog source reads a folder that is mounted on every Spark machine, not `{value}`: give "
-            "its path"
+            "the binlog source reads a folder that is mounted on every Spark machine, or an object store "
+            f"({', '.join(SCHEMES)}), not {url.scheme}://: give a path, or the URL of the output"
         )
     return Path(value).absolute()
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from engine.config.output_place import OutputPlace
 from engine.errors import EngineError
 from engine.spark.options import Options
 from engine.spark.replay import column, rows_after
@@ -34,7 +34,7 @@ class Phase:
 
 def replay_table(
     spark: SparkSession,
-    out: Path | str,
+    out: OutputPlace | str,
     table: str,
     *,
     at: int | datetime | str | None = None,

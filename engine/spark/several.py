@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from engine.errors import EngineError
 from engine.output.commit_log import CommitLog
+from engine.output.storage import OutputPlace, storage_of
 from engine.spark.option_values import OptionError
 from engine.spark.options import Options
 from engine.spark.schema import joined_schema, query_schema
@@ -31,18 +32,23 @@ def outputs(options: Options) -> dict[str, Options]:
     """
     root, pattern = options.path.parent, options.path.name
     try:
-        folders = sorted(entry for entry in root.iterdir() if _fits(entry, pattern))
+        names = [name for name in storage_of(root).top_names() if _fits(name, pattern)]
     except OSError as error:
         raise EngineError(f"the folder {root} cannot be read: {error.strerror}; correct the path") from None
+    places = {name: root / name for name in sorted(names)}
     return {
-        folder.name: replace(options, path=folder)
-        for folder in folders
-        if CommitLog(folder).latest_version() >= 0
+        name: replace(options, path=place)
+        for name, place in places.items()
+        if _may_be_output(place) and CommitLog(place).latest_version() >= 0
     }
 
 
-def _fits(entry: Path, pattern: str) -> bool:
-    return not entry.name.startswith(("_", ".")) and fnmatchcase(entry.name, pattern) and entry.is_dir()
+def _fits(name: str, pattern: str) -> bool:
+    return not name.startswith(("_", ".")) and fnmatchcase(name, pattern)
+
+
+def _may_be_output(place: OutputPlace) -> bool:
+    return not isinstance(place, Path) or place.is_dir()
 
 
 def ends(options: Options) -> dict[str, int]:

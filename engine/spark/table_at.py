@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
+from engine.config.output_place import OutputPlace
 from engine.errors import EngineError
 from engine.output.commit_log import CommitLog
 from engine.spark.replay_table import replay_table
@@ -17,7 +17,7 @@ from engine.spark.replay_table import replay_table
 
 def table_at(
     spark: SparkSession,
-    out: Path | str,
+    out: OutputPlace | str,
     table: str,
     *,
     commit: int | None = None,

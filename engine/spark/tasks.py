@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
+from engine.config.output_place import OutputPlace
 from engine.output.change_schema import METADATA_NAMES
 from engine.output.commit import joined
 from engine.output.commit_log import DataFile
@@ -63,14 +64,16 @@ class ReadTask(InputPartition):
     `source`: the value of the rows' `_source`; None if one output is read.
     """
 
-    def __init__(self, slices: Sequence[FileSlice], out: Path = Path(), source: str | None = None) -> None:
+    def __init__(
+        self, slices: Sequence[FileSlice], out: OutputPlace = Path(), source: str | None = None
+    ) -> None:
         self.slices = tuple(slices)
         self.out = out
         self.source = source
 
 
 def plan_tasks(
-    out: Path,
+    out: OutputPlace,
     files: Sequence[DataFile],
     min_partitions: int | None,
     views: Mapping[str, tuple[View, ...]] | None = None,
@@ -104,7 +107,8 @@ def _cut(
 ) -> Iterator[tuple[int, FileRows]]:
     """The file, or its parts, with their run's number; `position`: the total size of the files before."""
     rows = FileRows.of(file)
-    if file.bytes <= task_bytes:
+    # An object is read as a whole: to divide it would be to read it several times.
+    if file.bytes <= task_bytes or not isinstance(data_files.out, Path):
         yield (position + file.bytes // 2) // task_bytes, rows
         return
     parts = data_files.by_batch(rows)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from . import FLAVORS, UnavailableError, get_server, historic_binlogs
+from .object_store import object_store_program
 
 
 def _prepare(name: str, prepare: Callable[[], str]) -> bool:
@@ -34,6 +35,7 @@ def main() -> int:
     """Prepare all at once; returns the process's exit status."""
     tasks: dict[str, Callable[[], str]] = {flavor: partial(_version, flavor) for flavor in FLAVORS}
     tasks["historic binlogs"] = _count_historic_binlogs
+    tasks["object store"] = lambda: str(object_store_program().name)
     with ThreadPoolExecutor(len(tasks)) as pool:
         return 0 if all(list(pool.map(_prepare, tasks, tasks.values()))) else 1
 

@@ -77,7 +77,7 @@ class Server:
     ) -> None:
         self.flavor = flavor
         self.installation = installation
-        self.port = _free_port()
+        self.port = free_port()
         self.options = OPTIONS | _normalised(options)
         self._template = template
         self._folder = Path(tempfile.gettempdir()) / f"binlog-engine-{flavor}-{os.getpid()}-{self.port}"
@@ -308,12 +308,13 @@ def _normalised(options: Mapping[str, str | None]) -> dict[str, str | None]:
     return {name.replace("-", "_"): value for name, value in options.items()}
 
 
-def _free_port() -> int:
+def free_port(host: str = "127.0.0.1") -> int:
+    """A port below the range of outgoing connections that no program listens on."""
     while True:
         port = random.choice(PORTS)
         with socket.socket() as probe:
             try:
-                probe.bind((Server.host, port))
+                probe.bind((host, port))
             except OSError:
                 continue
             return port

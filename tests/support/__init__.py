@@ -7,6 +7,7 @@
 - the engine's steps in this process: `batches`, `decoded_parts`, `column_cells`, `skipped_events`, `results`,
   `output`, `logged_table`
 - the engine as a command: `engine_run`, `fleet_run`, `short_segments`, `stream` (a query of it), `committed`,
+  `object_output` and `copy_stream` (outputs in an object store),
   `proxy` and `bit_flips` (faults on the way),
   `power_cut`, `restricted`, `spark_session`, `lakehouse`
 - real servers: `secured`, `certificates`, `replication`; workloads on them: `load`, `mixed_workload`,

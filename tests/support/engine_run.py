@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from engine.config.output_place import OutputPlace
 from engine.output.commit_log import Commit, CommitLog
 from tests.servers import Server
 
@@ -76,7 +77,7 @@ def assert_one_sentence(ended: Ended) -> None:
     assert said == [f"binlog-engine: {ended.sentence}"], ended.stderr
 
 
-def command_line(server: Server, out: Path, *arguments: str, **settings: Any) -> list[str]:
+def command_line(server: Server, out: OutputPlace, *arguments: str, **settings: Any) -> list[str]:
     """The arguments of `run` for a server and an output folder; `settings` are flags by name."""
     given = {"host": server.host, "port": server.port, "user": server.user, "workers": DECODERS, **settings}
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
@@ -105,7 +106,7 @@ class EngineRun:
     def __init__(
         self,
         arguments: list[str],
-        out: Path,
+        out: OutputPlace,
         password: str = "",
         environment: Mapping[str, str] | None = None,
         *,

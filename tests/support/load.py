@@ -132,7 +132,7 @@ class Replay:
                 self.rows[account] = values
 
 
-def replayed(out: Path, database: str) -> Rows:
+def replayed(out: Path | str, database: str) -> Rows:
     """What the change rows of an output lead to."""
     replay = Replay()
     if (database, TABLE) in Changes(out).tables():

@@ -88,6 +88,10 @@ class Proxy:
         self._accepts = False
         self.cut()
 
+    def open(self) -> None:
+        """Take new connections again."""
+        self._accepts = True
+
     def _accept(self) -> None:
         while not self._closed:
             with contextlib.suppress(TimeoutError):

@@ -15,6 +15,7 @@ from engine.commands.fleet.source_state import SourceState
 from engine.commands.fleet.state_file import FleetState, StateFile
 from engine.commands.status import Status, status
 from engine.config.fleet_file import FleetFile
+from engine.config.output_place import OutputPlace, output_place
 from engine.errors import EngineError
 from engine.records import json_text
 
@@ -47,7 +48,7 @@ def fleet_status(given: FleetFile) -> tuple[FleetState | None, list[SourceStatus
     fleet = StateFile(given.settings.root).read()
     running = {} if fleet is None else {state.name: state for state in fleet.sources}
     outputs = {name: settings.pipeline.out for name, settings in given.sources.items()}
-    outputs = {name: Path(state.out) for name, state in running.items()} | outputs
+    outputs = {name: output_place(state.out) for name, state in running.items()} | outputs
     now = time.time()
     sources = []
     for name, out in sorted(outputs.items()):
@@ -72,11 +73,11 @@ def status_command(given: FleetFile, *, as_json: bool) -> int:
     return 0
 
 
-def _source(name: str, out: Path, shown: str, state: SourceState | None, now: float) -> SourceStatus:
+def _source(name: str, out: OutputPlace, shown: str, state: SourceState | None, now: float) -> SourceStatus:
     error = None if state is None else state.error
     output = None
     try:
-        output = status(out) if out.is_dir() else None
+        output = None if isinstance(out, Path) and not out.is_dir() else status(out)
     except (EngineError, OSError) as failure:
         error = error or str(failure)
     retry_us = None if state is None or state.stage != "waiting" else state.retry_us

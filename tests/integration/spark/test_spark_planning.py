@@ -44,7 +44,7 @@ def stream_reader(output: Output, **given: str) -> BinlogStreamReader:
     ("given", "sentence"),
     [
         ({}, "output folder"),
-        ({"path": "s3://bucket/changes"}, "every Spark machine"),
+        ({"path": "hdfs://bucket/changes"}, "every Spark machine"),
         ({"path": "/out", "table": "shop.orders"}, "no option `table`: it has path, tables"),
         ({"path": "/out", "tables": "orders"}, "`tables` is `orders`.*such as `shop.orders`"),
         ({"path": "/out", "tables": "_events,shop.orders"}, "alone"),

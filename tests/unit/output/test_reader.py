@@ -112,7 +112,7 @@ def test_an_output_that_grows_is_seen(out):
 def test_a_batch_is_projected_on_a_schema(out):
     changes = Changes(out)
     path = changes.log.read(0).files[0].path
-    with open_data_file(out / path) as file:
+    with open_data_file(out, path) as file:
         batch = file.get_batch(0)
     schema = pa.schema(
         [("_table", pa.string()), ("name", pa.string()), ("id", pa.decimal128(20, 0)), ("new", pa.int8())]
@@ -131,7 +131,7 @@ def test_a_batch_is_projected_on_a_schema(out):
 
 def test_slices_of_encoded_columns_decode(out):
     changes = Changes(out)
-    with open_data_file(out / changes.log.read(0).files[0].path) as file:
+    with open_data_file(out, changes.log.read(0).files[0].path) as file:
         batch = file.get_batch(0)
     schema = changes.schema("shop", "orders")
     whole = decode_batch(batch, schema)

@@ -61,14 +61,14 @@ def cut(path: Path) -> None:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    with open_data_file(path) as file:
+    with open_data_file(path.parent, path.name) as file:
         return file.read_all().to_pylist()
 
 
 def rewrite(
     path: Path, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]], **metadata: str
 ) -> None:
-    with open_data_file(path) as file:
+    with open_data_file(path.parent, path.name) as file:
         schema = file.schema.with_metadata({**file.schema.metadata, **metadata})
     rows = change(read(path))
     columns = [encoded([row[field.name] for row in rows], field.type) for field in schema]

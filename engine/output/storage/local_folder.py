@@ -1,0 +1,119 @@
+"""An output in a folder of this machine: files that are made durable, then renamed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.output.files import (
+    FILE_MODE,
+    TEMPORARY_SUFFIX,
+    make_folder,
+    remove_files,
+    sync,
+    temporary_name,
+    write_new,
+    write_temporary,
+)
+from engine.output.storage.interface import Storage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NEXT_SUFFIX = ".next"
+"""Of a file that takes the place of another. Not the suffix of temporary names, which the writer removes when
+it starts, while others may replace files."""
+
+
+class LocalFolder(Storage):
+    """The files in `place`, a folder that need not exist."""
+
+    has_lock = True
+
+    def __init__(self, place: Path) -> None:
+        self.place: Path = place
+
+    def read(self, name: str) -> bytes:
+        return (self.place / name).read_bytes()
+
+    def open(self, name: str) -> pa.NativeFile:
+        import pyarrow as pa  # Here, because the supervisor reads commits too and has no need of Arrow.
+
+        return pa.memory_map(str(self.place / name))
+
+    def exists(self, name: str) -> bool:
+        return (self.place / name).exists()
+
+    def size(self, name: str) -> int:
+        return (self.place / name).stat().st_size
+
+    def names(self, folder: str, after: str = "") -> list[str]:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return sorted(path.name for path in (self.place / folder).iterdir() if path.name > after)
+        return []
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        found = {}
+        for name in self.names(folder):
+            # Someone may remove it meanwhile.
+            with suppress(FileNotFoundError):
+                found[name] = self.size(f"{folder}/{name}")
+        return found
+
+    def top_names(self) -> list[str]:
+        return self.names("")
+
+    def create(self, name: str, content: bytes) -> None:
+        path = self.place / name
+        make_folder(path.parent)
+        write_temporary(path, content).rename(path)
+
+    def replace(self, name: str, content: bytes) -> None:
+        path = self.place / name
+        make_folder(path.parent)
+        following = path.with_name(path.name + _NEXT_SUFFIX)
+        following.unlink(missing_ok=True)
+        write_new(following, content)
+        following.rename(path)
+        sync(path.parent)
+
+    def note(self, name: str, content: bytes) -> None:
+        path = self.place / name
+        temporary = temporary_name(path)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        temporary.rename(path)
+
+    def remove(self, names: Iterable[str]) -> None:
+        remove_files(self.place / name for name in names)
+
+    def move(self, name: str, new_name: str) -> None:
+        path = self.place / name
+        path.rename(self.place / new_name)
+        sync(path.parent)
+
+    def settle(self, folder: str) -> None:
+        with suppress(FileNotFoundError):
+            sync(self.place / folder)
+
+    def settle_folders(self) -> None:
+        sync(self.place)
+        sync(self.place.resolve().parent)
+
+    def unfinished(self, name: str) -> bytes:
+        return temporary_name(self.place / name).read_bytes()
+
+    def finish(self, name: str) -> None:
+        path = self.place / name
+        # A killed process may have left content that is complete but not durable.
+        sync(temporary_name(path))
+        sync(path.parent)
+        temporary_name(path).rename(path)
+
+    def remove_leftovers(self, folder: str) -> None:
+        for leftover in (self.place / folder).glob(f"*{TEMPORARY_SUFFIX}"):
+            leftover.unlink()

@@ -1,0 +1,181 @@
+"""An output in an object store: S3, Google Cloud Storage, Azure, and what speaks the protocol of one of them.
+
+Every file is one PUT: it is there as a whole or not at all, no upload of several parts can be left over, and
+a PUT that names must not exist for (`If-None-Match: *`) decides between two writers. Requests that fail for a
+time are made again (`waiting`). The store's listings and reads must be strongly consistent, as those of the
+three are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from engine.config.output_place import StoreUrl
+from engine.output.storage.interface import Storage
+from engine.output.storage.store_errors import StoreAwayError, store_error
+from engine.output.storage.waiting import Waiting
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_Result = TypeVar("_Result")
+_Item = TypeVar("_Item")
+
+_STORES: dict[str, Callable[..., Any]] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
+_ALLOWS_HTTP = {"s3": "AWS_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP"}
+_CLIENT = {"connect_timeout": "5s", "timeout": "300s"}
+"""`timeout` is that of a whole request, in which a data file of 64 MB has to be sent."""
+_STALL = {"read_timeout": "10s"}
+"""When to give up a connection on which nothing comes. It counts from the beginning of a request, so a large
+one, whose content takes long to send, is without it."""
+_LARGE_BYTES = 1 << 20
+_RETRIES = {"max_retries": 0, "retry_timeout": timedelta(seconds=1)}
+"""`Waiting` does that, with warnings."""
+_AT_ONCE = 16
+"""Requests at a time."""
+_LISTED_AT_ONCE = 1000
+_NO_KEY = ("NoSuchKey", "BlobNotFound", "non-2xx status code: 404 Not Found: \n")
+"""In the answer for a name that does not exist; others, such as a bucket's, get that status, too. A HEAD has
+no content that would tell them apart."""
+
+
+class ObjectStore(Storage):
+    """The objects below the URL `place`; credentials and the endpoint come from the environment.
+
+    Methods may be called from several threads.
+    """
+
+    has_lock = False
+
+    def __init__(self, place: StoreUrl) -> None:
+        self.place: StoreUrl = place
+        # Given options take the place of those in the environment, which is where this one belongs.
+        allows_http = os.environ.get(_ALLOWS_HTTP[place.scheme], "").lower() in ("1", "true")
+        client = {**_CLIENT, "allow_http": allows_http}
+        try:
+            self._store, self._for_large = (
+                _STORES[place.scheme](
+                    place.bucket, prefix=place.prefix or None, client_options=options, retry_config=_RETRIES
+                )
+                for options in ({**client, **_STALL}, client)
+            )
+        except (BaseError, ValueError) as error:
+            raise store_error(error, place, "opening") from None
+        self._requests = ThreadPoolExecutor(_AT_ONCE, "store")
+
+    def __reduce__(self) -> tuple[type[Self], tuple[StoreUrl]]:
+        """Spark sends readers to other processes, whose own environment has the credentials."""
+        return type(self), (self.place,)
+
+    def _ask(self, doing: str, request: Callable[[], _Result]) -> _Result:
+        """The answer to a request, which is made again for as long as this process waits.
+
+        Raises `FileNotFoundError`, `FileExistsError` and `StoreError`.
+        """
+        waiting = Waiting()
+        while True:
+            try:
+                return request()
+            except (AlreadyExistsError, PreconditionError):
+                raise FileExistsError(str(self.place)) from None
+            except (BaseError, OSError, ValueError) as error:
+                if isinstance(error, FileNotFoundError) and any(text in str(error) for text in _NO_KEY):
+                    raise FileNotFoundError(str(self.place)) from None
+                problem = store_error(error, self.place, doing)
+            if not (isinstance(problem, StoreAwayError) and waiting.again(str(problem))):
+                raise problem
+
+    def side_by_side(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+        return self._requests.map(function, items)
+
+    def read(self, name: str) -> bytes:
+        return bytes(self._content(name))
+
+    def _content(self, name: str) -> Any:
+        """The content as a buffer."""
+        return self._ask("reading", lambda: obstore.get(self._store, name).bytes())
+
+    def open(self, name: str) -> pa.NativeFile:
+        import pyarrow as pa  # Here, because the supervisor reads commits too and has no need of Arrow.
+
+        return pa.BufferReader(pa.py_buffer(self._content(name)))
+
+    def exists(self, name: str) -> bool:
+        try:
+            self.size(name)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def size(self, name: str) -> int:
+        return int(self._ask("reading", lambda: obstore.head(self._store, name))["size"])
+
+    def names(self, folder: str, after: str = "") -> list[str]:
+        return sorted(name for name, _ in self._listed(folder, after))
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        return dict(self._listed(folder, ""))
+
+    def _listed(self, folder: str, after: str) -> list[tuple[str, int]]:
+        """Name in the folder and size of each object in it."""
+        offset = f"{folder}/{after}" if after else None
+
+        def request() -> list[tuple[str, int]]:
+            pages = obstore.list(self._store, folder, offset=offset, chunk_size=_LISTED_AT_ONCE)
+            start = len(folder) + 1
+            return [(entry["path"][start:], int(entry["size"])) for page in pages for entry in page]
+
+        return self._ask("listing", request)
+
+    def top_names(self) -> list[str]:
+        def request() -> list[str]:
+            found = obstore.list_with_delimiter(self._store)
+            return [*found["common_prefixes"], *(entry["path"] for entry in found["objects"])]
+
+        return self._ask("listing", request)
+
+    def create(self, name: str, content: bytes) -> None:
+        self._ask("writing", lambda: self._put(name, content, "create"))
+
+    def replace(self, name: str, content: bytes) -> None:
+        self._ask("writing", lambda: self._put(name, content, "overwrite"))
+
+    def note(self, name: str, content: bytes) -> None:
+        self.replace(name, content)
+
+    def _put(self, name: str, content: bytes, mode: Any) -> None:
+        store = self._for_large if len(content) >= _LARGE_BYTES else self._store
+        obstore.put(store, name, content, mode=mode, use_multipart=False)
+
+    def remove(self, names: Iterable[str]) -> None:
+        removed = list(names)
+        for first in range(0, len(removed), _LISTED_AT_ONCE):
+            some = removed[first : first + _LISTED_AT_ONCE]
+            self._ask("removing from", lambda some=some: obstore.delete(self._store, some))  # type: ignore[misc]
+
+    def move(self, name: str, new_name: str) -> None:
+        self._ask("writing", lambda: obstore.copy(self._store, name, new_name))
+        self.remove([name])
+
+    def settle(self, folder: str) -> None:
+        pass
+
+    def settle_folders(self) -> None:
+        pass
+
+    def unfinished(self, name: str) -> bytes:
+        raise FileNotFoundError(name)
+
+    def finish(self, name: str) -> None:
+        raise FileNotFoundError(name)
+
+    def remove_leftovers(self, folder: str) -> None:
+        pass

@@ -1,0 +1,182 @@
+"""What becomes of the files that the sink has written: they are made durable, where readers find them.
+
+The sink writes all data files to a local folder. For an output in a folder that is the output itself, and
+files are flushed to disk; for one in an object store it is the spool, from which files are uploaded.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+
+from engine.output.caught_up import write_caught_up
+from engine.output.commit import DataFile
+from engine.output.files import OutputError, sync, writing
+from engine.output.storage import OutputPlace, StoreUrl, storage_of
+from engine.output.working_folder import working_folder
+from engine.sink.cached_files import CachedFiles
+from engine.sink.staging import ROLL_BYTES
+
+_AT_ONCE = 8
+"""Files that are flushed or uploaded at a time; uploads, each with its file in memory, are half as many."""
+_OBJECT_BYTES = 64 << 20
+"""The size from which on the next object is begun. An object is one PUT: its content is in memory meanwhile,
+is sent again as a whole if that fails, and readers get it as a whole."""
+_NOTE_SECONDS = 10.0
+"""How often an object says that everything was committed: a PUT has a price."""
+
+
+class Publication(ABC):
+    """Takes the files of one output, commit by commit. Methods raise `OutputError`."""
+
+    folder: Path
+    """Where data files are written."""
+    roll_bytes = ROLL_BYTES
+    """The size from which on a table's next file is begun."""
+    bounds_backlog: bool
+    """Whether no more may be written than one further commit while a commit takes long."""
+
+    @abstractmethod
+    def written(self, path: str) -> None:
+        """A file is closed and will not be changed before its commit."""
+
+    @abstractmethod
+    def publish(self, files: Sequence[DataFile]) -> None:
+        """Make the files of a commit durable where readers find them; all are closed."""
+
+    @abstractmethod
+    def committed(self, files: Sequence[DataFile]) -> None:
+        """The log has the files' commit."""
+
+    @abstractmethod
+    def withdraw(self) -> None:
+        """Remove what was published and is not in the log, and never will be."""
+
+    @abstractmethod
+    def note_caught_up(self, moment_us: int) -> None:
+        """Everything that the source had at that time is committed, µs since the epoch."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the threads."""
+
+
+def publication_of(out: OutputPlace) -> Publication:
+    """The publication for an output, by the kind of its place."""
+    return Uploads(out) if isinstance(out, StoreUrl) else Flushes(out)
+
+
+class Flushes(Publication):
+    """Flushes files and their folders to disk, concurrently: a journaling file system combines flushes."""
+
+    bounds_backlog = False
+
+    def __init__(self, out: Path) -> None:
+        self.folder = out
+        self._threads = ThreadPoolExecutor(_AT_ONCE, "flush")
+        self._durable_folders: set[Path] = set()
+        """Tables' folders whose names are durable in the output folder."""
+        self._cached_files = CachedFiles()
+
+    def written(self, path: str) -> None:
+        pass
+
+    def withdraw(self) -> None:
+        """Nothing: the next start removes it."""
+
+    def publish(self, files: Sequence[DataFile]) -> None:
+        paths = [self.folder / file.path for file in files]
+        folders = {path.parent for path in paths}
+        # A new table folder is a name in the output folder, which has to be flushed, too.
+        parents = [] if folders <= self._durable_folders else [self.folder]
+        self._flush([*paths, *folders, *parents])
+        self._durable_folders |= folders
+
+    def _flush(self, paths: Sequence[Path]) -> None:
+        # One list per thread: submitting each path separately took longer than many of the flushes.
+        shares = [paths[first::_AT_ONCE] for first in range(_AT_ONCE)]
+        list(self._threads.map(_sync, filter(None, shares)))
+
+    def committed(self, files: Sequence[DataFile]) -> None:
+        for file in files:
+            self._cached_files.add(self.folder / file.path, file.bytes)
+
+    def note_caught_up(self, moment_us: int) -> None:
+        write_caught_up(self.folder, moment_us)
+
+    def close(self) -> None:
+        self._threads.shutdown()
+
+
+def _sync(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with writing(path):
+            sync(path)
+
+
+class Uploads(Publication):
+    """Uploads files from the spool: large ones when they are closed, the rest when their commit is due."""
+
+    roll_bytes = _OBJECT_BYTES
+    bounds_backlog = True
+
+    def __init__(self, out: StoreUrl) -> None:
+        self._out = out
+        self._storage = storage_of(out)
+        self.folder = working_folder(out)
+        self._threads = ThreadPoolExecutor(_AT_ONCE // 2, "upload")
+        self._notes = ThreadPoolExecutor(1, "note")
+        self._note: Future[None] | None = None
+        self._noted = 0.0
+        self._under_way: dict[str, Future[None]] = {}
+        """By the path of a file that no commit in the log lists."""
+
+    def written(self, path: str) -> None:
+        if path not in self._under_way:
+            self._under_way[path] = self._threads.submit(self._upload, path)
+
+    def publish(self, files: Sequence[DataFile]) -> None:
+        for file in files:
+            self.written(file.path)
+        for file in files:
+            self._under_way[file.path].result()
+
+    def _upload(self, path: str) -> None:
+        local = self.folder / path
+        with writing(local):
+            self._storage.replace(path, local.read_bytes())
+            local.unlink()
+
+    def committed(self, files: Sequence[DataFile]) -> None:
+        for file in files:
+            del self._under_way[file.path]
+
+    def withdraw(self) -> None:
+        for upload in self._under_way.values():
+            upload.cancel()
+        self._threads.shutdown()
+        with suppress(OutputError, OSError):
+            self._storage.remove(path for path, upload in self._under_way.items() if not upload.cancelled())
+
+    def note_caught_up(self, moment_us: int) -> None:
+        """In the background: a store that does not answer must not hold the stream."""
+        idle = self._note is None or self._note.done()
+        if idle and monotonic() - self._noted >= _NOTE_SECONDS:
+            self._noted = monotonic()
+            self._note = self._notes.submit(_in_peace, lambda: write_caught_up(self._out, moment_us))
+
+    def close(self) -> None:
+        for upload in self._under_way.values():
+            upload.cancel()
+        self._threads.shutdown()
+        self._notes.shutdown(cancel_futures=True)
+
+
+def _in_peace(function: Callable[[], None]) -> None:
+    """Only the lag that `status` shows depends on it."""
+    with suppress(OutputError):
+        function()

@@ -1,0 +1,62 @@
+"""Outputs in an object store: where they are, how runs reach them, and which objects no commit lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.output.commit_log import CommitLog
+from engine.output.storage import StoreUrl
+from tests.servers import ObjectServer, Server
+from tests.support import short_segments
+from tests.support.engine_run import Ended, EngineRun, command_line
+
+PATIENCE_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class ObjectOutput:
+    """An output below `url`, which this process reads from the server itself."""
+
+    server: ObjectServer
+    url: str
+    spool: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Of runs, in addition to that of the tests."""
+    command: Sequence[str] = short_segments.COMMAND
+    """With segments of ten commits, or another."""
+
+    def follow(self, source: Server, *arguments: str, **settings: object) -> EngineRun:
+        """Start an engine that follows a server."""
+        settings = {"commit_interval": 0.05, **settings}
+        place = StoreUrl.parse(self.url)
+        return EngineRun(
+            command_line(source, place, *arguments, **settings),
+            place,
+            environment={"BINLOG_ENGINE_SPOOL": str(self.spool), **self.environment},
+            command=self.command,
+        )
+
+    def drain(self, source: Server, *arguments: str, **settings: object) -> Ended:
+        """Have the engine read all that the server has, and end in good order."""
+        with self.follow(source, "--stop-at-end", *arguments, **settings) as engine:
+            ended = engine.wait(PATIENCE_SECONDS)
+        assert ended.status == 0, ended.stderr
+        return ended
+
+    def data_objects(self) -> set[str]:
+        """The data files that are in the bucket."""
+        return {name for name in self.server.objects(self.url) if name.endswith(".arrow")}
+
+    def orphans(self) -> set[str]:
+        """Those of them that no commit lists."""
+        log = CommitLog(self.url)
+        commits = log.range(log.oldest_version(), log.latest_version())
+        return self.data_objects() - {file.path for commit in commits for file in commit.files}
+
+    def assert_sound(self) -> None:
+        """Nothing is there that should not be: objects without a commit, parts of uploads, spooled files."""
+        assert self.orphans() == set()
+        assert self.server.unfinished_uploads(StoreUrl.parse(self.url).bucket) == 0
+        assert not list(self.spool.rglob("*.arrow"))
