@@ -63,7 +63,9 @@ def test_outputs_that_match(root: Path) -> None:
     with pytest.raises(EngineError, match="no folder that matches"):
         ends(Options.parse({"path": f"{root}/x*"}))
     with pytest.raises(EngineError, match="no folder that matches"):
-        ends(Options.parse({"path": f"{root}/nothing/*"}))
+        ends(Options.parse({"path": f"{root}/nowhere/*"}))
+    with pytest.raises(EngineError, match="needs one output"):
+        options(root, currentColumns="true", tables="shop.orders")
 
 
 def test_columns_of_all_outputs() -> None:

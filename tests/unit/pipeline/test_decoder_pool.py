@@ -47,10 +47,10 @@ class Run:
         )
         return pool.join(0, config)
 
-    def send(self) -> bool:
-        """Send a batch; whether there was room for it."""
+    def send(self, milliseconds: int = PATIENCE_MILLISECONDS) -> bool:
+        """Send a batch; whether there was room for it within that time."""
         batch, index, data = sample_batch()
-        ready = self.batches.poll(1000, zmq.POLLOUT)
+        ready = self.batches.poll(milliseconds, zmq.POLLOUT)
         if ready:
             self.batches.send_multipart(multipart(batch, index.data, data.data))
         return bool(ready)
@@ -86,7 +86,7 @@ def test_a_run_without_room_does_not_keep_others_waiting(pool: DecoderPool, runs
     stuck, other = runs
     assert stuck.join(pool).process.pid == other.join(pool).process.pid
     sent = 0
-    while sent < MANY and stuck.send():
+    while sent < MANY and stuck.send(1000):
         sent += 1
     assert sent < MANY
     sink = other.start_sink()
