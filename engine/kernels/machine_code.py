@@ -16,6 +16,9 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+FORM = 2
+"""Of the bytes below; 1 was that of numba's cache."""
+
 
 class _Stored(NamedTuple):
     """What is kept of a compiled function."""

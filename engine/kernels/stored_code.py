@@ -27,7 +27,7 @@ from numba.core.serialize import dumps
 
 from engine.kernels.baseline import baseline
 from engine.kernels.cache import SHIPPED, kernel_folder, stored_folders
-from engine.kernels.machine_code import from_bytes, to_bytes
+from engine.kernels.machine_code import FORM, from_bytes, to_bytes
 
 _CHECKSUM_BYTES = 4
 
@@ -81,9 +81,9 @@ def keep_compiled(dispatcher: Any) -> None:
 
 
 @cache
-def _versions() -> tuple[str, ...]:
+def _versions() -> tuple[object, ...]:
     """What stored code depends on, besides the engine's sources and the processor."""
-    return (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__)
+    return (FORM, sys.implementation.cache_tag, numba.__version__, llvmlite.__version__)
 
 
 @cache

@@ -40,7 +40,7 @@ COLUMNS = {"id": same_rows.INTEGER, "balance": same_rows.INTEGER, "owner": same_
 Servers = tuple[Server, Server]
 
 
-@pytest.fixture(params=OPTIONS)
+@pytest.fixture(params=OTHER_ORIGIN)
 def servers(request: pytest.FixtureRequest, own_server: Callable[..., Server]) -> Iterator[Servers]:
     """A source and its replica."""
     source = own_server(request.param, SAFE | OPTIONS[request.param])
