@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from engine.binlog.table_definition import ColumnDefinition
 from engine.commands.definition_differences import Difference, differences, primary_key
+from engine.commands.text_table import text_table
 from engine.output.commit_times import shown_time
 from engine.output.schema_state import CommittedChange
 from engine.schema.changes import TableChange, TableName
@@ -98,7 +99,7 @@ class TableList:
             [
                 f"commit {self.commit}, {shown_time(self.time_us)}",
                 "",
-                *_aligned(("table", "version", "columns", "primary key", ""), rows, right=(1, 2)),
+                *text_table(("table", "version", "columns", "primary key", ""), rows, ("version", "columns")),
             ]
         )
 
@@ -126,7 +127,7 @@ class TableAt:
         ]
         if table.columns is not None:
             head = ("column", "type", "character set", "null", "default", "key", "")
-            lines += ["", *_aligned(head, [_column_cells(column) for column in table.columns])]
+            lines += ["", *text_table(head, [_column_cells(column) for column in table.columns])]
         return "\n".join(lines)
 
     def values(self) -> dict[str, Any]:
@@ -284,15 +285,3 @@ def _column_cells(column: ColumnDefinition) -> tuple[str, ...]:
         "" if column.primary_key is None else f"primary {column.primary_key}",
         ", ".join(filter(None, extra)),
     )
-
-
-def _aligned(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: Sequence[int] = ()) -> list[str]:
-    """A table as lines; the columns `right` are aligned to the right."""
-    widths = [max(len(row[index]) for row in [head, *rows]) for index in range(len(head))]
-    return [
-        "  ".join(
-            cell.rjust(width) if index in right else cell.ljust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [head, *rows]
-    ]

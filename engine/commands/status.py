@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from engine.binlog.position import SourcePosition
+from engine.commands.text_table import text_table
 from engine.config.amounts import shown_bytes, shown_seconds
 from engine.config.output_place import OutputPlace, output_place
 from engine.errors import EngineError
@@ -224,15 +225,7 @@ def _table_lines(tables: tuple[TableStatus, ...]) -> list[str]:
         )
         for table in tables
     ]
-    widths = [max(len(row[column]) for row in [head, *cells]) for column in range(len(head))]
-    rows = (
-        "  ".join(
-            cell.ljust(width) if column in (0, 4) else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in [head, *cells]
-    )
-    return ["", *(row.rstrip() for row in rows)]
+    return ["", *text_table(head, cells, right=("rows", "files", "size"))]
 
 
 def _age(seconds: float | None) -> str:

@@ -66,7 +66,7 @@ def schema_of(options: Options, last: dict[str, int]) -> pa.Schema:
     """The schema for the selected rows of all sources up to these commits. Raises `EngineError`."""
     schemas = {}
     for name, commit in last.items():
-        selection = Selection(_of(options, name))
+        selection = Selection(of_source(options, name))
         versions = selection.versions_in_use(selection.first(), commit)
         if versions:
             schemas[name] = query_schema(versions, None)
@@ -78,7 +78,8 @@ def schema_of(options: Options, last: dict[str, int]) -> pa.Schema:
     return joined_schema(schemas, options.columns)
 
 
-def _of(options: Options, name: str) -> Options:
+def of_source(options: Options, name: str) -> Options:
+    """The options for one of the outputs alone."""
     return replace(options, path=options.path.parent / name)
 
 
@@ -107,7 +108,7 @@ class SeveralReader(DataSourceReader):
         """The tasks; at least one, because Spark requires it."""
         tasks = []
         for name, last in self._last.items():
-            one = _of(self._options, name)
+            one = of_source(self._options, name)
             selection = Selection(one)
             files = selection.readable_files(selection.first(), last, self._schema)
             tasks += plan_tasks(one.path, files, one.min_partitions, source=name)

@@ -8,7 +8,6 @@ A source that is gone keeps its place in the offset.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -16,7 +15,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 
 from engine.output.commit_log import CommitLog
 from engine.spark.options import Options
-from engine.spark.several import outputs
+from engine.spark.several import of_source, outputs
 from engine.spark.stream import BinlogStreamReader, read_limit
 from engine.spark.tasks import ReadTask, read_task
 
@@ -60,7 +59,7 @@ class SeveralStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end[name] = self._reader(name).latestOffset({"commit": start[name]}, limit, len(known))["commit"]
         for name in present:
             if name not in start:
-                end[name] = CommitLog(self._options.path.parent / name).oldest_version() - 1
+                end[name] = CommitLog(of_source(self._options, name).path).oldest_version() - 1
         return end
 
     def commit(self, end: Offset) -> None:
@@ -90,6 +89,6 @@ class SeveralStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _reader(self, name: str) -> BinlogStreamReader:
         reader = self._readers.get(name)
         if reader is None:
-            one = replace(self._options, path=self._options.path.parent / name)
+            one = of_source(self._options, name)
             reader = self._readers[name] = BinlogStreamReader(one, self._schema, source=name)
         return reader

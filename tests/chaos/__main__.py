@@ -59,10 +59,10 @@ def _is_noticed(name: str, flavor: str, seed: int) -> bool:
     with tempfile.TemporaryDirectory() as folder, get_server(flavor, SAFE) as server:
         out = Path(folder) / "out"
         trial = Trial(
-            server, out, seed=seed, names=PLANTED_FAULTS, most_rows=_DIVIDED_ROWS, command=command(name)
+            server, out, seed=seed, names=_DISTURBANCES, most_rows=_DIVIDED_ROWS, command=command(name)
         )
         try:
-            trial.run(4 * len(PLANTED_FAULTS))
+            trial.run(4 * len(_DISTURBANCES))
         except Violation as violation:
             print(
                 f"{name}: noticed after {len(trial.report.happenings)} faults: {violation}"[:300], flush=True
@@ -74,7 +74,7 @@ def _is_noticed(name: str, flavor: str, seed: int) -> bool:
 
 _DIVIDED_ROWS = 40_000
 """Transactions of up to so many rows, which are more than a batch."""
-PLANTED_FAULTS = ("binlog-engine asked to end", "all killed", "second engine", "server killed", "dump killed")
+_DISTURBANCES = ("binlog-engine asked to end", "all killed", "second engine", "server killed", "dump killed")
 """Enough to bring each planted fault to light."""
 
 

@@ -15,6 +15,7 @@ from typing import TextIO
 
 from engine.commands.fleet.source_state import SourceState
 from engine.commands.run_log import RunLog
+from engine.commands.text_table import text_table
 from engine.config.amounts import shown_seconds
 from engine.pipeline.observer import Happening, Observer
 
@@ -87,20 +88,7 @@ def state_lines(states: Sequence[SourceState], now: float) -> list[str]:
         )
         for state in states
     ]
-    return columns(_HEAD, rows, _NUMBERS)
-
-
-def columns(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]) -> list[str]:
-    """Lines with the cells below each other; those of the columns `numbers` end at the same place."""
-    lines = [head, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    return [
-        "  ".join(
-            cell.rjust(width) if name in numbers else cell.ljust(width)
-            for name, cell, width in zip(head, line, widths, strict=True)
-        ).rstrip()
-        for line in lines
-    ]
+    return text_table(_HEAD, rows, _NUMBERS)
 
 
 def shown_lag(seconds: float | None) -> str:

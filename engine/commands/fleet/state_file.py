@@ -6,7 +6,6 @@ user. The lock is released by the operating system's kernel when the process end
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +14,9 @@ from pathlib import Path
 
 from engine.commands.fleet.source_state import SourceState
 from engine.errors import EngineError
-from engine.output.files import FILE_MODE, FOLDER_MODE, TEMPORARY_SUFFIX
+from engine.output.file_lock import holder_of, locked_file
+from engine.output.files import make_folder
+from engine.output.storage import storage_of
 from engine.records import Misfit, from_json, json_text
 
 _FOLDER = "_fleet"
@@ -47,53 +48,35 @@ class StateFile:
     def locked(self) -> Iterator[None]:
         """Hold the lock. Raises `EngineError` if another fleet has it, or the folder cannot be written."""
         with _writing(self._folder):
-            self._folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-            descriptor = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, FILE_MODE)
+            make_folder(self._folder)
+            descriptor = locked_file(self._folder / _LOCK, 0.0, self._in_use)
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise EngineError(
-                    f"a fleet runs in {self._folder.parent} already (process {self._holder(descriptor)}): "
-                    "have it read its file again with `binlog-engine fleet reload`, or end it first"
-                ) from None
-            with _writing(self._folder):
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
             yield
         finally:
             os.close(descriptor)
 
+    def _in_use(self, holder: str) -> EngineError:
+        return EngineError(
+            f"a fleet runs in {self._folder.parent} already (process {holder}): have it read its file again "
+            "with `binlog-engine fleet reload`, or end it first"
+        )
+
     def running(self) -> int | None:
-        """The process id of the fleet that runs; None if none does."""
+        """The process id of the fleet that runs; None if none does. Raises `EngineError`."""
         try:
-            descriptor = os.open(self._folder / _LOCK, os.O_RDONLY)
-        except FileNotFoundError:
-            return None
+            return holder_of(self._folder / _LOCK)
         except OSError as error:
             raise EngineError(
                 f"the folder {self._folder} cannot be read: {error.strerror}; use the fleet's user"
             ) from None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return None
-        except BlockingIOError:
-            holder = self._holder(descriptor)
-            return int(holder) if holder.isdigit() else None
-        finally:
-            os.close(descriptor)
 
     def write(self, state: FleetState) -> None:
         """Show this state, if it is another one than before. Raises `EngineError`."""
         content = json_text(state)
         if content == self._written:
             return
-        temporary = self._folder / (_STATE + TEMPORARY_SUFFIX)
         with _writing(self._folder):
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            temporary.rename(self._folder / _STATE)
+            storage_of(self._folder).note(_STATE, content)
         self._written = content
 
     def read(self) -> FleetState | None:
@@ -104,10 +87,6 @@ class StateFile:
             # Otherwise it is that of a fleet that was killed.
             return state if state.pid == pid else None
         return None
-
-    @staticmethod
-    def _holder(descriptor: int) -> str:
-        return os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
 
 
 @contextmanager

@@ -10,10 +10,11 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from engine.commands.fleet.display import columns, shown_lag
+from engine.commands.fleet.display import shown_lag
 from engine.commands.fleet.source_state import SourceState
 from engine.commands.fleet.state_file import FleetState, StateFile
 from engine.commands.status import Status, status
+from engine.commands.text_table import text_table
 from engine.config.fleet_file import FleetFile
 from engine.config.output_place import OutputPlace, output_place
 from engine.errors import EngineError
@@ -69,7 +70,7 @@ def status_command(given: FleetFile, *, as_json: bool) -> int:
         print(json_text(values).decode())
         return 0
     print(f"{root}: {'no fleet runs' if fleet is None else f'a fleet runs as process {fleet.pid}'}")
-    print("\n".join(columns(_HEAD, [_cells(source) for source in sources], _NUMBERS)))
+    print("\n".join(text_table(_HEAD, [_cells(source) for source in sources], _NUMBERS)))
     return 0
 
 
