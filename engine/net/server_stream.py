@@ -9,10 +9,8 @@ starts the next one from the last commit.
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 import time
-from collections.abc import Callable
 from functools import partial
 
 from engine.binlog.position import BinlogPosition
@@ -20,12 +18,11 @@ from engine.config.decode_options import DecodeOptions
 from engine.errors import ConnectionFailed, EngineError
 from engine.net.batch_sender import BatchSender
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
+from engine.net.beside_dump import BesideDump
 from engine.net.client import server_queries
 from engine.net.client.catalog_proofs import CatalogProofs
-from engine.net.client.compressed_stream import Stream
 from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
-from engine.net.client.dump_batches import Meanwhile
 from engine.net.client.dump_stream import DumpStream
 from engine.net.client.server_queries import SourceFacts
 from engine.net.client.side_connection import SideConnection
@@ -33,7 +30,8 @@ from engine.net.client.statements_ahead import StatementsAhead
 from engine.net.history_watch import HistoryWatch
 from engine.net.semi_sync import Acknowledger, marker_length, read_beginning
 from engine.net.start_schema import open_schema
-from engine.pipeline.child import Child, Stopped
+from engine.net.stream_wait import StreamWait
+from engine.pipeline.child import Child
 from engine.pipeline.messages import DumpStarted, NetworkProgress
 from engine.pipeline.process_settings import SchemaOptions, ServerSource
 
@@ -47,8 +45,6 @@ _SILENT_HEARTBEATS = 4
 """The connection counts as lost after so many heartbeat periods without a byte."""
 _SHORTEST_SILENCE_SECONDS = 1.0
 _POLL_SECONDS = 1.0
-_LONGEST_SILENCE_SECONDS = 60.0
-"""Of a dump that reads ahead: the server never has to wait for new events."""
 _READ_AHEAD_SECONDS = 3600
 """How long the server waits for us to read while we read ahead in its binlog."""
 
@@ -78,7 +74,7 @@ def follow_server(
         watch = HistoryWatch(origin, facts, side, open_connection)
         if origin.semi_sync:
             dump.pending = read_beginning(dump.stream, dump.pending)
-        ahead = StatementsAhead(open_connection, facts, _beside_dump(child))
+        ahead = StatementsAhead(open_connection, facts, BesideDump(child))
         proofs = CatalogProofs(origin, side, ahead, lambda: batcher.stream_position)
         schema = open_schema(
             schema_options,
@@ -162,7 +158,8 @@ class _Receiver:
         self._watch = watch
         self._stops_at_end = origin.stop_at_end
         self._acknowledger = Acknowledger(dump.stream, sender) if origin.semi_sync else None
-        self._wait_for = _waiting(child, sender, dump.stream, origin)
+        others = [sender.acks_descriptor] if origin.semi_sync else []
+        self._stream_wait = StreamWait(dump.stream, child.leave_descriptors, others)
         self._silence_limit = max(_SHORTEST_SILENCE_SECONDS, _SILENT_HEARTBEATS * origin.heartbeat_seconds)
         self._received = 0
         """Bytes so far."""
@@ -218,7 +215,11 @@ class _Receiver:
         if self._batcher.idle:
             self._watch.idle(self._batcher.file, self._batcher.position)
             self._sender.send(self._batcher.caught_up(time.time_ns() // 1000), self._meanwhile)
-        if self._wait_for(_POLL_SECONDS if self._finished_since is None else _LINGER_SECONDS):
+        if self._finished_since is None:
+            has_bytes = self._stream_wait.for_any(_POLL_SECONDS)
+        else:
+            has_bytes = self._stream_wait.for_many(_LINGER_SECONDS)
+        if has_bytes:
             # With TLS or compression, these bytes may be too few to yield a single one.
             self._heard = time.monotonic()
         elif time.monotonic() - self._heard > self._silence_limit:
@@ -226,55 +227,3 @@ class _Receiver:
                 f"the server has been silent for {self._silence_limit:g} s at {self._dump.position}, without "
                 "even a heartbeat: check the server and the network"
             )
-
-
-def _waiting(
-    child: Child, sender: BatchSender, stream: Stream, origin: ServerSource
-) -> Callable[[float], bool]:
-    """A function that waits some seconds for the stream or the sink; true if the stream has bytes.
-
-    It raises `Stopped` when the process is to end.
-    """
-    poller = select.poll()
-    descriptors = [stream.fileno(), *child.leave_descriptors]
-    if origin.semi_sync:
-        descriptors.append(sender.acks_descriptor)
-    for descriptor in descriptors:
-        poller.register(descriptor, select.POLLIN)
-
-    def wait(seconds: float) -> bool:
-        ready = dict(poller.poll(seconds * 1000))
-        if not ready.keys().isdisjoint(child.leave_descriptors):
-            raise Stopped
-        return stream.fileno() in ready
-
-    return wait
-
-
-def _beside_dump(child: Child) -> Meanwhile:
-    """What to do between two pieces of a dump that reads ahead.
-
-    It raises `Stopped` when the process is to end, and `ConnectionFailed` when the server is silent.
-    """
-
-    def meanwhile(stream: Stream, empty: bool) -> None:
-        if empty:
-            wait(stream)
-        if child.leaving:
-            raise Stopped
-        child.repeat_progress()
-
-    def wait(stream: Stream) -> None:
-        poller = select.poll()
-        for descriptor in (stream.fileno(), *child.leave_descriptors):
-            poller.register(descriptor, select.POLLIN)
-        end = time.monotonic() + _LONGEST_SILENCE_SECONDS
-        while not poller.poll(_POLL_SECONDS * 1000):
-            child.repeat_progress()
-            if time.monotonic() >= end:
-                raise ConnectionFailed(
-                    f"the server sent nothing for {_LONGEST_SILENCE_SECONDS:g} s while we read ahead in its "
-                    "binlog: check the server and the network"
-                )
-
-    return meanwhile

@@ -31,6 +31,9 @@ class Stream(Protocol):
     def setblocking(self, blocking: bool, /) -> None:
         """Set whether reading waits for bytes."""
 
+    def setsockopt(self, level: int, name: int, value: int, /) -> None:
+        """Set an option of the socket."""
+
     def fileno(self) -> int:
         """The file descriptor to poll."""
 
@@ -75,6 +78,10 @@ class CompressedStream:
     def setblocking(self, blocking: bool, /) -> None:
         """Set whether reading waits for bytes."""
         self._stream.setblocking(blocking)
+
+    def setsockopt(self, level: int, name: int, value: int, /) -> None:
+        """Set an option of the socket."""
+        self._stream.setsockopt(level, name, value)
 
     def fileno(self) -> int:
         """The file descriptor to poll."""

@@ -87,6 +87,10 @@ class TlsStream:
         """Set whether reading waits for bytes."""
         self._socket.setblocking(blocking)
 
+    def setsockopt(self, level: int, name: int, value: int, /) -> None:
+        """Set an option of the socket."""
+        self._socket.setsockopt(level, name, value)
+
     def fileno(self) -> int:
         """The file descriptor to poll."""
         return self._socket.fileno()
