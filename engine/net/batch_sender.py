@@ -20,7 +20,7 @@ from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.pipeline.child import Child, Stopped
 from engine.pipeline.messages import Ack, multipart
 from engine.pipeline.shared_slots import SlotPool, Slots
-from engine.pipeline.slot_file import SlotFile
+from engine.pipeline.slot_file import BATCH_ROOM, SlotFile
 
 _POLL_MILLISECONDS = 1000
 _FEW_BYTES = 64 << 10
@@ -44,13 +44,13 @@ class BatchSender:
         child: Child,
         batches_endpoint: str,
         acks_endpoint: str,
-        window_bytes: int,
         slots: SlotFile | None = None,
         slot_count: int = 0,
         decoders: int = 1,
     ) -> None:
         self._child = child
-        self._window = window_bytes
+        # The largest usual batch for each decoder and the sink: more would only touch more memory.
+        self._window = (decoders + 1) * BATCH_ROOM
         self._decoders = decoders
         self.pool = SlotPool(Slots(slots), range(slot_count))
         """Lends the buffers of batches; a slot is returned when the sink has taken its batch."""

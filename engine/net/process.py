@@ -19,7 +19,6 @@ def _stream(child: Child, config: NetworkConfig) -> None:
         child,
         config.batches_endpoint,
         config.acks_endpoint,
-        config.window_bytes,
         slots=config.slots,
         slot_count=config.slot_count,
         decoders=config.decoders,

@@ -60,10 +60,6 @@ class FileSource:
     """Corrupt events to skip."""
 
 
-WINDOW_BYTES = 64 << 20
-"""Limit on the bytes of batches between network process and sink; one batch is always allowed."""
-
-
 @dataclass(frozen=True, slots=True)
 class SchemaOptions:
     """Where the table definitions come from that a run starts with."""
@@ -93,7 +89,6 @@ class NetworkConfig:
     schema: SchemaOptions = field(default_factory=SchemaOptions)
     decoders: int = 1
     """Number of decoders."""
-    window_bytes: int = WINDOW_BYTES
     slots: SlotFile | None = None
     """Shared with decoders and sink."""
     slot_count: int = 0

@@ -127,7 +127,7 @@ def outgoing(sequence: int, sender: BatchSender, size: int) -> OutgoingBatch:
 
 def test_a_slot_comes_back_with_the_acknowledgement(child: Child, file: SlotFile, tmp_path: Path):
     batches, acks = (f"ipc://{tmp_path}/{name}" for name in ("batches", "acks"))
-    sender = BatchSender(child, batches, acks, 64 << 20, file, slot_count=SLOTS)
+    sender = BatchSender(child, batches, acks, file, slot_count=SLOTS)
     decoder, sink = child.context.socket(zmq.PULL), child.context.socket(zmq.PUSH)
     decoder.connect(batches)
     sink.connect(acks)
@@ -166,7 +166,7 @@ def test_a_slot_comes_back_with_the_acknowledgement(child: Child, file: SlotFile
 
 def test_busy_is_who_has_more_batches_under_way_than_decoders(child: Child, tmp_path: Path):
     batches, acks = (f"ipc://{tmp_path}/{name}" for name in ("batches", "acks"))
-    sender = BatchSender(child, batches, acks, 64 << 20, decoders=2)
+    sender = BatchSender(child, batches, acks, decoders=2)
     decoders, sink = child.context.socket(zmq.PULL), child.context.socket(zmq.PUSH)
     decoders.connect(batches)
     sink.connect(acks)
