@@ -12,10 +12,11 @@ from perf.binlog import binlog_of, served
 from perf.case import Case, Settings
 from perf.fleet import fleet_case
 from perf.latency import latency_case
-from perf.mirror import LARGE, MANY, mirror_case
+from perf.mirror import LARGE, mirror_case
+from perf.mirror import MANY as MIRROR_MANY
 from perf.mirror_latency import mirror_latency_case
 from perf.mirror_rounds import mirror_rounds_case
-from perf.oltp import OLTP
+from perf.oltp import MANY, OLTP
 from perf.peers.connector_java import ConnectorJavaFile, ConnectorJavaServer, ConnectorJavaText
 from perf.peers.debezium import DebeziumEmbedded
 from perf.peers.drain import SocketDrain
@@ -30,7 +31,7 @@ from perf.snapshots import SNAPSHOTS
 from perf.spark_read import BATCH, STREAM, spark_case
 from perf.start_up import start_up_case
 from perf.workload import Workload
-from perf.workloads import BULK, DECODED, JSON, LONG_STRINGS, ONE_TRANSACTION, TRANSACTIONS
+from perf.workloads import BULK, DECODED, JSON, LONG_STRINGS, ONE_TRANSACTION, SHORT, TRANSACTIONS
 
 END_TO_END = "end to end: from the server to committed files, over plain TCP"
 END_TO_END_TLS = "end to end: from the server to committed files, over TLS"
@@ -74,6 +75,12 @@ def end_to_end_tls(workload: Workload, settings: Settings) -> Case[Any]:
     )
 
 
+def short(settings: Settings) -> Case[Any]:
+    """A run with few rows, with the peers that need no warm-up."""
+    peers = (Engine(settings.work, settings.workers), SocketDrain(), MysqlBinlogRaw(settings.work))
+    return replace(end_to_end(SHORT, settings), peers=peers)
+
+
 def decoding(workload: Workload, settings: Settings) -> Case[Any]:
     """The case of one decoder on one core, from a file."""
     left_raw = (ConnectorJavaText(),) if workload in (JSON, LONG_STRINGS) else ()
@@ -91,6 +98,8 @@ CASES: dict[str, Callable[[Settings], Case[Any]]] = {
     "bulk": partial(end_to_end, BULK),
     "transactions": partial(end_to_end, TRANSACTIONS),
     "oltp": partial(end_to_end, OLTP),
+    "many": partial(end_to_end, MANY),
+    "short": short,
     "one-transaction": partial(end_to_end, ONE_TRANSACTION),
     "bulk-tls": partial(end_to_end_tls, BULK),
     "transactions-tls": partial(end_to_end_tls, TRANSACTIONS),
@@ -101,7 +110,7 @@ CASES: dict[str, Callable[[Settings], Case[Any]]] = {
     **{name: partial(spark_case, name) for name in (BATCH, STREAM)},
     **SNAPSHOTS,
     "snapshot-lag": lag_case,
-    **{name: partial(mirror_case, name) for name in (LARGE, MANY)},
+    **{name: partial(mirror_case, name) for name in (LARGE, MIRROR_MANY)},
     "mirror-latency": mirror_latency_case,
     "mirror-rounds": mirror_rounds_case,
     ARCHIVE: archive_case,

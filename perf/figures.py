@@ -120,6 +120,11 @@ FIGURES = (
     Figure("decode, the least of all cases", REPLICATION, 150, least_ratio(REPLICATION, "decode-")),
     Figure("end to end, bulk", RAW, 0.8, ratio("bulk", RAW), headline=True),
     Figure("end to end, one-row transactions", RAW, 2, ratio("transactions", RAW), headline=True),
+    *(
+        Figure(f"end to end, {what}", peer, asked, ratio(case, peer))
+        for case, what in (("oltp", "200 tables"), ("many", "300 tables, some used more than others"))
+        for peer, asked in ((RAW, 1.5), (CONNECTOR, 1.5), (DEBEZIUM, 15))
+    ),
     Figure("end to end, bulk, TLS", f"{RAW} over TLS", 0.8, ratio("bulk-tls", RAW)),
     Figure("end to end, one-row transactions, TLS", f"{RAW} over TLS", 1.5, ratio("transactions-tls", RAW)),
     Figure("end to end, the least of all cases", DEBEZIUM, 20, least_ratio(DEBEZIUM), headline=True),

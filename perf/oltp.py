@@ -1,20 +1,19 @@
-"""A mixed OLTP load: several sessions, many tables of many types, transactions of one to three rows.
+"""Mixed OLTP loads: several sessions, many tables of many types, transactions of a few rows.
 
 Each table has a procedure that writes a unit into it (and one row into the next table), so that the server
-spends its time on changes and not on parsing SQL.
+spends its time on changes and not on parsing SQL. A unit is some transactions, each a list of statements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from perf.workload import DATABASE, HELPERS, Workload
 
 _TABLES = 200
+_MANY_TABLES = 300
 _FEWEST_COLUMNS = 3
 _MOST_COLUMNS = 14
-_ROWS_PER_UNIT = 10
-_UPDATES_PER_UNIT = 4
 
 _COLUMNS = (
     ("INT NOT NULL", "{n} % 2000000000"),
@@ -76,31 +75,63 @@ def _delete(table: int, row: str) -> str:
     return f"DELETE FROM {DATABASE}.t{table} WHERE id = {row}"
 
 
-def _procedure(table: int) -> str:
-    """Five transactions. No other unit changes these rows, so sessions never wait for each other."""
+Transactions = Sequence[Sequence[str]]
+
+
+def _one_to_three_rows(table: int, other: int) -> Transactions:
+    """10 rows, 4 of them updates. No other unit changes them, so sessions never wait for each other."""
     first, second, third, fourth = (f"(unit * 4 + {number})" for number in range(4))
-    other = (table + 1) % _TABLES
-    transactions = (
+    return (
         (_insert(table, first, second, third),),
         (_update(table, first, second), _insert(other, fourth)),
         (_update(table, third),),
         (_delete(table, second),),
         (_update(other, fourth), _delete(table, first)),
     )
+
+
+def _one_to_five_rows(table: int, other: int) -> Transactions:
+    """15 rows, 5 of them updates, which no other unit changes either."""
+    ids = [f"(unit * 10 + {number})" for number in range(10)]
+    return (
+        (_insert(table, *ids[:5]),),
+        (_update(table, *ids[:2]),),
+        (_delete(table, ids[0]),),
+        (_update(table, *ids[2:5]), _insert(other, ids[9])),
+        (_insert(table, *ids[5:8]),),
+    )
+
+
+def _procedure(transactions_of: Callable[[int, int], Transactions], table: int, tables: int) -> str:
+    transactions = transactions_of(table, (table + 1) % tables)
     body = "; ".join("; ".join(("START TRANSACTION", *statements, "COMMIT")) for statements in transactions)
     return f"CREATE PROCEDURE {HELPERS}.write_t{table}(unit BIGINT) BEGIN {body}; END"
+
+
+def _calls(table_of_unit: str, tables: int) -> str:
+    """A unit, written into the table whose number is the SQL expression."""
+    cases = " ".join(f"WHEN {table} THEN CALL {HELPERS}.write_t{table}(unit);" for table in range(tables))
+    return f"CASE {table_of_unit} {cases} END CASE"
 
 
 OLTP = Workload(
     name="oltp",
     title=f"mixed OLTP load: {_TABLES} tables, inserts, updates and deletes in transactions of 1 to 3 rows",
     tables=tuple(create_table(table) for table in range(_TABLES)),
-    prepare=tuple(_procedure(table) for table in range(_TABLES)),
-    load="CASE unit * 7919 % {tables} {cases} END CASE".format(
-        tables=_TABLES,
-        cases=" ".join(f"WHEN {table} THEN CALL {HELPERS}.write_t{table}(unit);" for table in range(_TABLES)),
-    ),
+    prepare=tuple(_procedure(_one_to_three_rows, table, _TABLES) for table in range(_TABLES)),
+    load=_calls(f"unit * 7919 % {_TABLES}", _TABLES),
     units=40_000,
-    rows_per_unit=_ROWS_PER_UNIT,
-    updates_per_unit=_UPDATES_PER_UNIT,
+    rows_per_unit=10,
+    updates_per_unit=4,
+)
+
+MANY = Workload(
+    name="many",
+    title=f"{_MANY_TABLES} tables, half of the changes in 38 of them, in transactions of 1 to 5 rows",
+    tables=tuple(create_table(table) for table in range(_MANY_TABLES)),
+    prepare=tuple(_procedure(_one_to_five_rows, table, _MANY_TABLES) for table in range(_MANY_TABLES)),
+    load=_calls(f"FLOOR({_MANY_TABLES} * POW(unit * 7919 % 10007 / 10007, 3))", _MANY_TABLES),
+    units=12_000,
+    rows_per_unit=15,
+    updates_per_unit=5,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perf.oltp import OLTP
+from perf.oltp import MANY, OLTP
 from perf.workload import DATABASE, HELPERS, NUMBERS, Workload
 
 _IDS = f"(SELECT unit * {NUMBERS} + n AS id FROM {HELPERS}.numbers) AS ids"
@@ -197,7 +197,14 @@ ONE_TRANSACTION = replace(
     one_transaction=True,
 )
 
+SHORT = replace(
+    BULK,
+    name="short",
+    title="the first 10,000 rows of the bulk load: the part of a run that does not depend on its length",
+    units=10,
+)
+
 DECODED = (BULK, TRANSACTIONS, UPDATES, WIDE, LONG_STRINGS, JSON, DECIMALS, COMPRESSED)
 """The workloads of the `decode-…` cases."""
 
-WORKLOADS = {workload.name: workload for workload in (*DECODED, OLTP, ONE_TRANSACTION)}
+WORKLOADS = {workload.name: workload for workload in (*DECODED, OLTP, MANY, ONE_TRANSACTION, SHORT)}
