@@ -13,7 +13,7 @@ from collections.abc import Callable
 from engine.binlog.charsets import widest_character
 from engine.binlog.field_types import FieldType
 from engine.binlog.field_types import FieldType as F
-from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
+from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition, type_numbers
 from engine.errors import EngineError
 
 _LENGTH_BYTES = {"tiny": 1, "": 2, "medium": 3, "long": 4}
@@ -107,19 +107,14 @@ def declared_type(type_code: int, info: ColumnDefinition) -> str | None:
 def stored_metadata(type_code: int, metadata: int, info: ColumnDefinition) -> int:
     """The metadata; for the old temporal types, which have none, the catalog's fraction digits (MariaDB)."""
     if type_code in (F.TIMESTAMP, F.DATETIME, F.TIME):
-        return (_numbers(info) or [0])[0]
+        return (type_numbers(info.column_type) or (0,))[0]
     return metadata
-
-
-def _numbers(info: ColumnDefinition) -> list[int]:
-    """The numbers in parentheses of a column type such as `decimal(10,2) unsigned`."""
-    found = re.match(r"[a-z0-9]+\(([0-9, ]+)\)", info.column_type, re.IGNORECASE)
-    return [int(number) for number in found[1].split(",")] if found else []
 
 
 def _characters(info: ColumnDefinition) -> set[int]:
     """The lengths in bytes that a length in characters may have."""
-    length = {"uuid": 16, "inet6": 16, "inet4": 4}.get(info.data_type) or (_numbers(info) or [1])[0]
+    stated = (type_numbers(info.column_type) or (1,))[0]
+    length = {"uuid": 16, "inet6": 16, "inet4": 4}.get(info.data_type) or stated
     if info.data_type == "vector":
         return {length * 4}
     if info.data_type in ("char", "varchar"):
@@ -136,17 +131,18 @@ def _compressed_characters(info: ColumnDefinition) -> set[int]:
 
 
 def _decimal(info: ColumnDefinition) -> set[int]:
-    precision, scale = (*_numbers(info), 10, 0)[:2] if len(_numbers(info)) != 1 else (*_numbers(info), 0)
+    numbers = type_numbers(info.column_type)
+    precision, scale = (*numbers, 10, 0)[:2] if len(numbers) != 1 else (*numbers, 0)
     return {precision | scale << 8}
 
 
 def _bits(info: ColumnDefinition) -> set[int]:
-    width = (_numbers(info) or [1])[0]
+    width = (type_numbers(info.column_type) or (1,))[0]
     return {width % 8 | width // 8 << 8}
 
 
 def _fraction(info: ColumnDefinition) -> set[int]:
-    return {(_numbers(info) or [0])[0]}
+    return {(type_numbers(info.column_type) or (0,))[0]}
 
 
 def _length_bytes(info: ColumnDefinition) -> set[int]:

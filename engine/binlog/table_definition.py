@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 import msgpack
 
@@ -20,7 +21,9 @@ _ESCAPED = {"\\": "\\\\", "\0": "\\0", "\n": "\\n", "\r": "\\r", "'": "''"}
 _DATA_TYPE = re.compile(r"\w+")
 _QUOTE = re.compile("x?'")
 _ATTRIBUTES = re.compile(r"[^)]*\Z")
-
+_NUMBERS = re.compile(r"[a-z0-9]+\(([0-9, ]+)\)", re.IGNORECASE)
+_MOST_TYPES = 1024
+"""Types whose parts are remembered."""
 
 _PERIOD_TYPES = ("timestamp(6)", "bigint(20) unsigned")
 """Of the periods of system versioning."""
@@ -53,14 +56,12 @@ class ColumnDefinition:
     @property
     def data_type(self) -> str:
         """The type's name without attributes, in lower case: `int`, `enum`, `uuid`."""
-        match = _DATA_TYPE.match(self.column_type)
-        return match[0].lower() if match else ""
+        return _data_type(self.column_type)
 
     @property
     def unsigned(self) -> bool:
         """Whether the type has the attribute UNSIGNED."""
-        match = _ATTRIBUTES.search(self.column_type)
-        return match is not None and "unsigned" in match[0].lower().split()
+        return _is_unsigned(self.column_type)
 
     @property
     def ends_period(self) -> bool:
@@ -102,6 +103,29 @@ def unpack(packed: bytes) -> tuple[ColumnDefinition, ...]:
         raise EngineError(f"packed column descriptions are damaged: {error}") from None
 
 
+# Most tables of a server share a few types, which are parsed again and again.
+
+
+@lru_cache(_MOST_TYPES)
+def _data_type(column_type: str) -> str:
+    match = _DATA_TYPE.match(column_type)
+    return match[0].lower() if match else ""
+
+
+@lru_cache(_MOST_TYPES)
+def _is_unsigned(column_type: str) -> bool:
+    match = _ATTRIBUTES.search(column_type)
+    return match is not None and "unsigned" in match[0].lower().split()
+
+
+@lru_cache(_MOST_TYPES)
+def type_numbers(column_type: str) -> tuple[int, ...]:
+    """The numbers in parentheses of a type such as `decimal(10,2) unsigned`."""
+    found = _NUMBERS.match(column_type)
+    return tuple(int(number) for number in found[1].split(",")) if found else ()
+
+
+@lru_cache(_MOST_TYPES)
 def parse_members(column_type: str) -> tuple[str, ...] | None:
     """The members of `enum('a','b''c')` or `set(…)`; None for other types. Raises `EngineError`.
 

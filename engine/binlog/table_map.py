@@ -132,18 +132,30 @@ class TableMap(EventBody):
     def columns(self, catalog: tuple[ColumnDefinition, ...] | None) -> tuple[Column, ...]:
         """The columns as the binlog defines them, and for the rest as the server's catalog does.
 
-        Columns of unknown name are called `@1`, `@2`… Raises `CatalogMismatch` if the binlog has no
-        names and the catalog is not compatible.
+        Columns of unknown name are called `@1`, `@2`… Raises `CatalogMismatch` as `fitting` does.
+        """
+        return self.columns_with(self.fitting(catalog))
+
+    def columns_with(self, fitting: tuple[ColumnDefinition, ...] | None) -> tuple[Column, ...]:
+        """The same with what `fitting` has returned."""
+        known = (None,) * len(self.types) if fitting is None else fitting
+        return tuple(self._column(i, info) for i, info in enumerate(known))
+
+    def fitting(self, catalog: tuple[ColumnDefinition, ...] | None) -> tuple[ColumnDefinition, ...] | None:
+        """The catalog's columns if they are compatible with this table map, otherwise None.
+
+        Raises `CatalogMismatch` if they are not, and the binlog has no names.
         """
         reason = None if catalog is None else self.mismatch(catalog)
-        if reason and self.needs_catalog:
+        if reason is None:
+            return catalog
+        if self.needs_catalog:
             raise CatalogMismatch(
                 f"the columns of {self.database}.{self.table} cannot be named, because the table was altered "
                 f"after this event was written ({reason}); set binlog_row_metadata=FULL on the server, or "
                 "start after the change"
             )
-        known = catalog if catalog is not None and reason is None else (None,) * len(self.types)
-        return tuple(self._column(i, info) for i, info in enumerate(known))
+        return None
 
     def mismatch(self, catalog: tuple[ColumnDefinition, ...]) -> str | None:
         """Why the catalog's columns are not this table map's, in words; None if they are compatible."""

@@ -7,6 +7,8 @@ columns (`engine.output.reader` decodes them). Only this module defines the firs
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -120,10 +122,15 @@ def with_all_change_types(rows: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
+@lru_cache(512)
+def nulls(kind: pa.DataType, count: int) -> pa.Array:
+    """An array of NULLs. The tables of a server share few types, and creating such arrays takes long."""
+    return pa.nulls(count, kind)
+
+
 def empty_file_batch(file_schema: pa.Schema) -> pa.RecordBatch:
     """A batch without rows in the file's representation."""
-    # `pa.nulls`, because `pa.array([])` creates a converter per column, which is slow with many tables.
     columns = [
-        _NO_CHANGE_TYPES if pa.types.is_dictionary(kind) else pa.nulls(0, kind) for kind in file_schema.types
+        _NO_CHANGE_TYPES if pa.types.is_dictionary(kind) else nulls(kind, 0) for kind in file_schema.types
     ]
     return pa.RecordBatch.from_arrays(columns, schema=file_schema)

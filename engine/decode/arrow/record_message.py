@@ -18,6 +18,7 @@ import pyarrow as pa
 from engine.decode.arrow.arena import ALIGNMENT, NO_BUFFER, Arena, ArrayParts, in_own_arena
 from engine.decode.arrow.codec import Codec, Counters
 from engine.kernels.kernel import Bytes, Int32s, kernel, read_u64
+from engine.output.change_schema import nulls
 from engine.output.direct_io import DIRECT_BYTES, to_whole_pages
 from engine.output.flatbuffer import field, follow, vector
 
@@ -57,7 +58,7 @@ class MessageTemplate:
 
     def __init__(self, schema: pa.Schema) -> None:
         # With one row, so that no number has its default value, which flatbuffers omit.
-        row = pa.RecordBatch.from_arrays([pa.nulls(1, kind) for kind in schema.types], schema=schema)
+        row = pa.RecordBatch.from_arrays([nulls(kind, 1) for kind in schema.types], schema=schema)
         message = row.serialize().to_pybytes()
         size = _PREFIX + int.from_bytes(message[4:_PREFIX], "little")
         metadata = message[_PREFIX:size]

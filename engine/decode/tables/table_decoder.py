@@ -52,13 +52,11 @@ class TableDecoder:
 
 
 def _primary_key(
-    table_map: TableMap, columns: tuple[Column, ...], catalog: tuple[ColumnDefinition, ...] | None
+    table_map: TableMap, columns: tuple[Column, ...], fitting: tuple[ColumnDefinition, ...] | None
 ) -> list[str]:
     if table_map.optional.primary_key:
         return [columns[index].name for index, _ in table_map.optional.primary_key]
-    if catalog is None or table_map.mismatch(catalog):
-        return []
-    parts = sorted((info.primary_key, info.name) for info in catalog if info.primary_key is not None)
+    parts = sorted((info.primary_key, info.name) for info in fitting or () if info.primary_key is not None)
     return [name for _, name in parts]
 
 
@@ -71,7 +69,8 @@ def make_decoder(
     table_map: TableMap, catalog: tuple[ColumnDefinition, ...] | None, options: Options
 ) -> TableDecoder:
     """The decoder of a table map. Raises `EngineError` for columns that cannot be named or decoded."""
-    columns = table_map.columns(catalog)
+    fitting = table_map.fitting(catalog)
+    columns = table_map.columns_with(fitting)
     codecs = tuple(codec_for(column, options) for column in columns)
     names = tuple(own_name(column.name) for column in columns)
     fields = [
@@ -79,7 +78,7 @@ def make_decoder(
         for name, codec, column in zip(names, codecs, columns, strict=True)
     ]
     metadata = {"database": table_map.database, "table": table_map.table}
-    key = _primary_key(table_map, columns, catalog)
+    key = _primary_key(table_map, columns, fitting)
     if key:
         metadata["primary_key"] = json.dumps([own_name(name) for name in key], ensure_ascii=False)
     schema = pa.schema([*fields, *METADATA_FIELDS], metadata=metadata)
