@@ -20,7 +20,7 @@ _MOST_DESCRIPTORS = 4
 
 
 class Joining(Variant, frozen=True, tag="joining"):
-    """A run that the decoder is to serve from now on; the datagram has the descriptor of its shared memory."""
+    """A run that the decoder is to serve from now on; with the descriptor of its shared memory."""
 
     run: int
     config: DecoderConfig

@@ -1,8 +1,8 @@
 """Decoder processes that several runs share, so that many quiet sources do not need a process each.
 
 Each process has a control socket, over which a run *joins* and leaves (`decoder_orders`): it sends what a
-decoder of its own would be started with, and the descriptor of its shared memory. A process that has died is replaced when the
-next run joins; the runs that it served fail, and continue from their last commits.
+decoder of its own would be started with, and the descriptor of its shared memory. A process that has died is
+replaced when the next run joins; the runs that it served fail, and continue from their last commits.
 """
 
 from __future__ import annotations
