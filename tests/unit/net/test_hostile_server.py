@@ -132,7 +132,7 @@ LIES_AT_LOGIN: dict[str, Lie] = {
         lambda talk: (talk.greet(server_version="9" * 200), talk.send(b"\xff")),
         "malformed ERR packet",
     ),
-    "an authentication method that nobody has": (
+    "an authentication method that does not exist": (
         after_greeting(build_auth_switch("auth_of_mine", b"x" * 20)),
         "authentication method auth_of_mine, which is not supported",
     ),
