@@ -332,8 +332,8 @@ class Writer:
         known = self._gtid_set
         if self._server_uuid and isinstance(known, MysqlGtidSet) and known.overlaps(source, first, last):
             raise EngineError(
-                f"the server sent transactions {source}:{first}-{last} again, of which the output has some or "
-                "all: check that it is the server of the output, and that its binlogs were not reset"
+                f"the server sent transactions {source}:{first}-{last} again, of which the output has some "
+                "or all: check that it is the server of the output, and that its binlogs were not reset"
             )
 
     def _follows(self, source: str, first: int, last: int, _: int) -> bool:
