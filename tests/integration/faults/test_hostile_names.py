@@ -1,4 +1,4 @@
-"""Names of databases, tables and columns that would be paths or commands: they are data, wherever they come.
+"""Names and messages that would be paths, or commands to a terminal: they are data, wherever they come.
 
 The sample binlogs are written anew with other bytes in place of the names, and right checksums.
 """
@@ -13,10 +13,12 @@ import pytest
 from engine.binlog import event_types as t
 from engine.binlog.files import read_events
 from engine.binlog.samples import sample_binlogs
+from engine.net.protocol.packets import ServerError, build_err
 from engine.output.files import table_folder
 from engine.output.reader import Changes
 from tests.support.binlog_builder import MAGIC
 from tests.support.engine_run import run_command
+from tests.support.lying_server import Talk, lying_server
 
 DATABASE = b"shop"
 RENAMED = (t.TABLE_MAP_EVENT, t.QUERY_EVENT)
@@ -75,3 +77,18 @@ def test_every_table_has_one_folder_in_the_output(name: str, table: str, tmp_pat
     assert (tmp_path / folder).parent == tmp_path and folder.isprintable() and folder.isascii()
     assert len(folder) <= 200 and not folder.startswith("_") and folder not in (".", "..")
     (tmp_path / folder).mkdir()
+
+
+def refuses(talk: Talk) -> None:
+    talk.greet()
+    talk.send(build_err(ServerError(1045, "28000", "Access denied \x1b]0;owned\x07\x9b31m\u202e for 'u'")))
+
+
+@pytest.mark.parametrize("log", [(), ("--log-format=json",)], ids=str)
+def test_a_message_of_a_server_moves_no_cursor(tmp_path: Path, log: tuple[str, ...]) -> None:
+    with lying_server(refuses) as port:
+        address = ("--host=127.0.0.1", f"--port={port}", "--user=u")
+        ended = run_command("run", f"--out={tmp_path / 'out'}", *address, *log)
+    assert ended.status == 1
+    assert "Access denied" in ended.stderr and "u001b]0;owned" in ended.stderr
+    assert all(line.isprintable() for line in ended.stderr.splitlines()), ended.stderr
