@@ -58,7 +58,7 @@ from engine.pipeline.messages import (
 )
 
 _SMALL_ROOM = 1 << 16
-_FORMATS_KEPT = 64
+_FORMATS_KEPT = 16
 _SIZE_AT = 9
 """Offset of the size in an event's header."""
 _STATE_EVENTS = (types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT)
@@ -174,7 +174,7 @@ class BatchDecoder:
         event = _bytes_at(data, int(index[0, 0])).tobytes()
         if event not in self._formats:
             if len(self._formats) == _FORMATS_KEPT:
-                # A server has one for each of its versions; one that has more must not fill the memory.
+                # Each binlog file has one; however many there are, they must not fill the memory.
                 self._formats.clear()
             self._formats[event] = FormatDescription.parse(event)
         return self._formats[event]

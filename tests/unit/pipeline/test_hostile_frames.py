@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import zmq
 
+from engine.binlog import event_types as t
 from engine.config.decode_options import DecodeOptions
 from engine.decode.batch import BatchDecoder
 from engine.decode.process import decode_message
@@ -25,8 +27,11 @@ from engine.pipeline.messages import Ack, DamagedMessage, Report, Result, multip
 from engine.pipeline.process_settings import DecoderConfig
 from engine.pipeline.shared_slots import SlotPool, Slots
 from engine.snapshot.sink_link import SinkLink
+from tests.support.binlog_builder import format_description, make_event
+from tests.support.lying_server import PeakMemory
 
 PATIENCE_MILLISECONDS = 30_000
+FORMAT = format_description()
 JOINING = Joining(7, DecoderConfig("decoder-0", ("ipc://b",), "ipc://r", "ipc://p", DecodeOptions()), 1)
 
 
@@ -83,6 +88,18 @@ def test_an_index_that_points_outside_of_its_batch(offset: int, row: int):
     failure = Result.unpack(header).status.failure
     assert failure is not None
     assert ("exceeds the bytes" if row else "decoding met a bug") in failure.message
+
+
+def test_format_descriptions_without_an_end():
+    """They are kept, as most batches have the one of the batch before, but only a few of them."""
+    decoder = BatchDecoder(DecodeOptions())
+    with PeakMemory() as memory:
+        for number in range(300):
+            event = make_event(t.FORMAT_DESCRIPTION_EVENT, FORMAT[19:] + bytes(1 << 20), timestamp=number)
+            batch = replace(BATCH, context_events=1)
+            frames = multipart(batch, np.array([[0, event[4]]], np.uint32).data, event)
+            decode_message(decoder, Slots(), [memoryview(frame).cast("B") for frame in frames])
+    assert memory.bytes < 200 << 20
 
 
 def test_a_pickle_in_place_of_a_batch(trap: bytes):
