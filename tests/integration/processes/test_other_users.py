@@ -11,6 +11,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,13 +81,14 @@ for path in sys.argv[1:]:
 
 
 @needs_root
-def test_another_user_sees_neither_output_nor_sockets(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(0o755)
+def test_another_user_sees_neither_output_nor_sockets() -> None:
     start_fork_server()
-    storage_of(tmp_path / "out").create("_log/1.json", b"{}")
-    said = as_another_user(READS, private_folder(), tmp_path / "out", tmp_path)
+    # Not below pytest's own folder, which is closed to others anyway.
+    with tempfile.TemporaryDirectory() as name:
+        above = Path(name)
+        above.chmod(0o755)
+        storage_of(above / "out").create("_log/1.json", b"{}")
+        said = as_another_user(READS, private_folder(), above / "out", above)
     assert said.stdout.splitlines()[:2] == ["refused", "refused"], said.stderr
     assert "out" in said.stdout.splitlines()[2], "the folder above is open, so the test shows something"
 
