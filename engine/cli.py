@@ -36,7 +36,7 @@ from engine.config.settings import (
     VacuumSettings,
     VerifySettings,
 )
-from engine.errors import EngineError, os_error_sentence
+from engine.errors import EngineError, os_error_sentence, printable
 from engine.pipeline.fork_server import start_fork_server
 from engine.pipeline.stop_signals import Terminated, stop_signals_raised
 
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parser.parse_args(arguments)
     except EngineError as error:
-        print(f"binlog-engine: {error}", file=sys.stderr)
+        print(f"binlog-engine: {printable(str(error))}", file=sys.stderr)
         return 1
     command: Command = options.command
     try:
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except EngineError as error:
         if options.verbose:
             traceback.print_exc()
-        print(f"binlog-engine: {error}", file=sys.stderr)
+        print(f"binlog-engine: {printable(str(error))}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader of our output has closed it; without stdout Python prints no error about that at exit.
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if options.verbose:
             traceback.print_exc()
-        print(f"binlog-engine: {os_error_sentence(error)}", file=sys.stderr)
+        print(f"binlog-engine: {printable(os_error_sentence(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stop:
         if options.lasting:

@@ -6,7 +6,12 @@ traceback and exits with a code other than 0. A message never contains a secret.
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What moves a terminal's cursor, breaks a line of a log, or changes the order of what is shown."""
 
 
 class EngineError(Exception):
@@ -16,6 +21,14 @@ class EngineError(Exception):
     """Whether the same operation may succeed later without a change by the user."""
     corrupt = False
     """Whether damaged bytes are the cause."""
+
+
+def printable(text: str) -> str:
+    """`text` as it can be shown on a terminal: control characters as `\\u001b`, except for tabs and newlines.
+
+    Names and messages come from servers. An object of JSON remains the same object.
+    """
+    return _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def os_error_sentence(error: OSError) -> str:

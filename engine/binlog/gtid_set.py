@@ -95,6 +95,12 @@ class MysqlGtidSet:
         at = bisect_left(intervals, number, key=lambda interval: interval[1])
         return at < len(intervals) and intervals[at][0] <= number
 
+    def overlaps(self, source: str, first: int, last: int) -> bool:
+        """Whether the set contains any transaction of a range."""
+        intervals = self._intervals.get(source, [])
+        at = bisect_left(intervals, first, key=lambda interval: interval[1])
+        return at < len(intervals) and intervals[at][0] <= last
+
     def covers(self, other: MysqlGtidSet) -> bool:
         """Whether this set contains all transactions of `other`."""
         for source, intervals in other.intervals():

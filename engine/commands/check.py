@@ -28,7 +28,7 @@ from engine.doctor.retention import check_headroom, check_retention
 from engine.doctor.settings import check_settings, read_variables
 from engine.doctor.spark import check_spark
 from engine.doctor.tables import check_tables, read_tables
-from engine.errors import EngineError
+from engine.errors import EngineError, printable
 from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
 from engine.net.client.server_events import file_begun
@@ -52,7 +52,7 @@ def check_command(settings: CheckSettings) -> int:
         findings["output"] = list(check_output(settings.out))
     if settings.spark:
         findings["spark"] = list(check_spark())
-    print(_json(findings) if settings.as_json else "\n".join(_table(findings)))
+    print(printable(_json(findings) if settings.as_json else "\n".join(_table(findings))))
     return int(any(finding.level == "required" for part in findings.values() for finding in part))
 
 

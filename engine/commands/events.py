@@ -21,6 +21,7 @@ from engine.config.credentials import read_login
 from engine.config.server_address import ServerAddress
 from engine.config.settings import FileEventsSettings, ServerEventsSettings
 from engine.decode.inspect.event_stream import PlacedEvent, decode_all
+from engine.errors import printable
 from engine.net.client import server_queries
 from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
@@ -99,7 +100,7 @@ def print_events(events: Iterable[PlacedEvent], *, as_json: bool, output: TextIO
     render: Callable[[PlacedEvent], str] = _json_line if as_json else _text
     try:
         for event in events:
-            output.write(render(event) + "\n")
+            output.write(printable(render(event)) + "\n")
     finally:
         output.flush()
 

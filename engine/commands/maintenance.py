@@ -27,6 +27,8 @@ from engine.pipeline.stop_signals import signals_blocked
 CHECK_SECONDS = 30.0
 RETAIN_SECONDS = 600.0
 _LOWEST_PRIORITY = 19
+_LONGEST_SENTENCE = 1 << 16
+"""Bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class Maintenance:
                 self._process = start_process(start_child, (function, work), "compact")
             sender.close()
             try:
-                self._warn(f"old data is not taken care of at present: {errors.recv()}")
+                self._warn(f"old data is not taken care of at present: {_sentence(errors)}")
             except EOFError:
                 self._process.join()
             with self._lock:
@@ -134,4 +136,10 @@ def maintain(work: Work) -> None:
         if work.compact:
             compact(work.out)
     except (EngineError, OSError) as error:
-        work.errors.send(str(error))
+        # As plain bytes: `send` would pickle it.
+        work.errors.send_bytes(str(error).encode(errors="replace")[:_LONGEST_SENTENCE])
+
+
+def _sentence(errors: Connection) -> str:
+    """What the process has sent. Raises `EOFError` if it has ended without an error."""
+    return errors.recv_bytes(_LONGEST_SENTENCE).decode(errors="replace")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from engine.config.amounts import age_seconds
 from engine.config.settings import MirrorSettings
 from engine.config.table_filter import TableFilter
-from engine.errors import EngineError
+from engine.errors import EngineError, printable
 from engine.lakehouse import Mirror, MirrorOptions, Round
 from engine.lakehouse.formats import FORMATS
 from engine.lakehouse.sessions import lakehouse_session
@@ -85,7 +85,8 @@ class _Progress:
             )
         for table, reason in self._mirror.set_aside.items():
             if self._said.get(table) != reason:
-                print(f"binlog-engine: {table} is set aside: {reason}", file=sys.stderr, flush=True)
+                line = printable(f"binlog-engine: {table} is set aside: {reason}")
+                print(line, file=sys.stderr, flush=True)
         self._said = self._mirror.set_aside
 
 
@@ -96,5 +97,5 @@ def _print_status(mirror: Mirror, latest: int) -> int:
         reached = "no target" if standing.commit is None else f"commit {standing.commit:,}"
         behind = "" if standing.commit is None else f", {latest - standing.commit:,} commits behind"
         aside = "" if standing.set_aside is None else f"; set aside: {standing.set_aside}"
-        print(f"{table}: {reached}{behind}{aside}")
+        print(printable(f"{table}: {reached}{behind}{aside}"))
     return 1 if any(standing.set_aside for standing in standings.values()) else 0

@@ -20,7 +20,7 @@ from engine.config.output_place import OutputPlace
 from engine.config.settings import DecodeSettings, PipelineSettings, RunSettings
 from engine.config.shard import Shard
 from engine.config.table_filter import TableFilter
-from engine.errors import EngineError
+from engine.errors import EngineError, printable
 from engine.output.folder import OutputState
 from engine.pipeline.observer import Happening, Observer, Observers
 from engine.pipeline.outcome import Outcome
@@ -110,11 +110,11 @@ def show_run(
     if log is not None:
         _log_outcome(log, outcome)
     else:
-        print(summary(outcome, verbose=settings.verbose), file=sys.stderr)
+        print(printable(summary(outcome, verbose=settings.verbose)), file=sys.stderr)
     if outcome.error is None or log is not None:
         return 0 if outcome.error is None else 1
     if settings.verbose and outcome.traceback:
-        print(outcome.traceback, file=sys.stderr)
+        print(printable(outcome.traceback), file=sys.stderr)
     raise EngineError(outcome.error)
 
 

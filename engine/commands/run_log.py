@@ -14,6 +14,7 @@ from typing import Any, Literal, TextIO
 
 from tqdm import tqdm
 
+from engine.errors import printable
 from engine.pipeline.observer import Happening
 
 LogFormat = Literal["text", "json"]
@@ -63,7 +64,7 @@ class _Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         happening: Happening = record.__dict__["happening"]
-        return self._line(moment.replace("+00:00", "Z"), self._run, happening)
+        return printable(self._line(moment.replace("+00:00", "Z"), self._run, happening))
 
 
 def _text(moment: str, run: str, happening: Happening) -> str:

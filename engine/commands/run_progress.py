@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from tqdm import tqdm
 
 from engine.commands.run_log import RunLog
+from engine.errors import printable
 from engine.pipeline.messages import NetworkProgress, Report, SinkProgress, SnapshotProgress, Totals
 from engine.pipeline.observer import Happening, Observer
 
@@ -59,7 +60,7 @@ class Display(Observer):
         if self._log is not None:
             self._log.write(happening)
         elif happening.level == "warning":
-            print(f"binlog-engine: warning: {happening.message}", file=self._stream)
+            print(f"binlog-engine: warning: {printable(happening.message)}", file=self._stream)
 
     def reported(self, report: Report) -> None:
         match report.body:
@@ -109,4 +110,4 @@ class Display(Observer):
             line += f", at {self._network.file}:{self._network.position}"
         if self._snapshot is not None and not self._snapshot.progress.finished:
             line += f", {self._snapshot.line(time.monotonic())}"
-        return line
+        return printable(line)

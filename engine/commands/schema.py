@@ -9,7 +9,7 @@ import json
 
 from engine.commands.schema_reports import ListedTable, Report, TableAt, TableHistory, TableList
 from engine.config.output_place import OutputPlace, output_place
-from engine.errors import EngineError
+from engine.errors import EngineError, printable
 from engine.output.commit_log import CommitLog
 from engine.output.commit_times import last_commit_until, parse_time_us
 from engine.output.files import opening
@@ -27,7 +27,8 @@ def print_schema(
     Raises `EngineError` if there is no output, no such table or no such commit.
     """
     report = schema_report(output_place(out), table, at)
-    print(json.dumps(report.values(), indent=2, ensure_ascii=False) if as_json else report.text())
+    text = json.dumps(report.values(), indent=2, ensure_ascii=False) if as_json else report.text()
+    print(printable(text))
     return 0
 
 

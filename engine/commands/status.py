@@ -15,7 +15,7 @@ from engine.binlog.position import SourcePosition
 from engine.commands.text_table import text_table
 from engine.config.amounts import shown_bytes, shown_seconds
 from engine.config.output_place import OutputPlace, output_place
-from engine.errors import EngineError
+from engine.errors import EngineError, printable
 from engine.output.caught_up import read_caught_up
 from engine.output.commit_log import LOG_FOLDER, CommitLog, TableTotals
 from engine.output.files import opening
@@ -127,7 +127,7 @@ class Status:
 def print_status(out: OutputPlace | str, as_json: bool = False) -> int:
     """Print the status of the output in `out`; returns the exit code. Raises as `status` does."""
     seen = status(out)
-    print(seen.json() if as_json else seen.text())
+    print(printable(seen.json() if as_json else seen.text()))
     return 0
 
 

@@ -8,6 +8,7 @@ from tqdm import tqdm
 
 from engine.commands.vacuum import require_output
 from engine.config.settings import VerifySettings
+from engine.errors import printable
 from engine.output.commit_log import CommitLog
 from engine.output.files import opening
 from engine.output.verification import Verified, verify
@@ -23,7 +24,7 @@ def verify_command(settings: VerifySettings) -> int:
     ):
         done = verify(out, lambda _: bar.update())
     for problem in done.problems:
-        print(problem, file=sys.stderr)
+        print(printable(str(problem)), file=sys.stderr)
     print(_summary(done))
     return 1 if done.problems else 0
 

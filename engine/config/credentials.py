@@ -8,6 +8,7 @@ factor, each with its own settings.
 from __future__ import annotations
 
 import getpass
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -46,8 +47,14 @@ def read_variable(name: str, environment: Mapping[str, str]) -> Secret:
 def _read_passwords(
     settings: ConnectionSettings, environment: Mapping[str, str], interactive: bool
 ) -> tuple[Secret, ...]:
-    options = settings.defaults_file
-    in_options = {} if options is None else read_option_file(options).passwords
+    options = None if settings.defaults_file is None else read_option_file(settings.defaults_file)
+    in_options = {} if options is None else options.passwords
+    for path in () if options is None else options.exposed:
+        print(
+            f"binlog-engine: warning: every user of this machine can read the password in {path}: run chmod "
+            f"go-r {path}",
+            file=sys.stderr,
+        )
     factors = (
         (settings.password_file, settings.password_env),
         (settings.password2_file, settings.password2_env),

@@ -7,7 +7,10 @@ error contains a line of the file, which might contain a password.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +29,8 @@ class OptionFile:
 
     settings: Mapping[str, str]
     passwords: Mapping[int, Secret]
+    exposed: tuple[Path, ...] = ()
+    """The files with a password that every user of the machine can read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,17 @@ def read_option_file(path: Path) -> OptionFile:
     # As in MySQL's programs, a host other than localhost is reached over TCP.
     if settings.get("host", "localhost") != "localhost":
         settings.pop("socket", None)
-    return OptionFile(settings, passwords)
+    return OptionFile(settings, passwords, _exposed(groups.values()))
+
+
+def _exposed(groups: Iterable[Mapping[str, _Line]]) -> tuple[Path, ...]:
+    """The files of passwords that are readable by others."""
+    paths = {
+        line.path for lines in groups for line in lines.values() if line.name in _PASSWORDS and line.value
+    }
+    with suppress(OSError):
+        return tuple(sorted(path for path in paths if path.stat().st_mode & stat.S_IROTH))
+    return ()
 
 
 def _require_known(line: _Line) -> None:
@@ -91,9 +106,14 @@ def _lines(path: Path, depth: int) -> Iterator[_Line]:
     if depth > _MAX_DEPTH:
         raise EngineError(f"the option file {path} is included too deep, or includes itself")
     try:
-        text = path.read_bytes().decode("utf-8", "surrogateescape")
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            text = file.read().decode("utf-8", "surrogateescape")
     except OSError as error:
         raise EngineError(f"the option file {path} cannot be read: {error.strerror}") from None
+    if stat.S_ISREG(mode) and mode & stat.S_IWOTH:
+        # It could send the password to another server. MySQL's programs ignore such files.
+        raise EngineError(f"the option file {path} can be written by every user: run chmod o-w {path}")
     group = None
     for number, raw in enumerate(text.split("\n"), 1):
         content = _without_comment(raw).strip()

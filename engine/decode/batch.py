@@ -58,6 +58,9 @@ from engine.pipeline.messages import (
 )
 
 _SMALL_ROOM = 1 << 16
+_FORMATS_KEPT = 16
+_SIZE_AT = 9
+"""Offset of the size in an event's header."""
 _STATE_EVENTS = (types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT)
 
 
@@ -168,9 +171,11 @@ class BatchDecoder:
     def _format(self, batch: Batch, index: NDArray[np.uint32], data: Bytes) -> FormatDescription | None:
         if not batch.context_events:
             return None
-        start = int(index[0, 0])
-        event = data[start : start + int(read_u32(data, start + 9))].tobytes()
+        event = _bytes_at(data, int(index[0, 0])).tobytes()
         if event not in self._formats:
+            if len(self._formats) == _FORMATS_KEPT:
+                # Each binlog file has one; however many there are, they must not fill the memory.
+                self._formats.clear()
             self._formats[event] = FormatDescription.parse(event)
         return self._formats[event]
 
@@ -346,8 +351,10 @@ def _end_position(events: EventTable, position: int) -> int:
 
 
 def _file_created(batch: Batch, index: NDArray[np.uint32], data: Bytes) -> int:
-    """The time of the file's format description, which is the first of the context."""
-    return int(read_u32(data, int(index[0, 0]))) if batch.context_events else 0
+    """The time of the file's format description, which is the first of the context; 0 without context."""
+    if not batch.context_events:
+        return 0
+    return int.from_bytes(_bytes_at(data, int(index[0, 0]))[:4].tobytes(), "little")
 
 
 def _last_timestamp(events: EventTable) -> int:
@@ -359,8 +366,14 @@ def corruption_at(error: EventTableError, index: NDArray[np.uint32], data: Bytes
     if not error.corrupt:
         return None
     start = int(index[(index[:, 1] & LEFT_OUT) == 0][error.event, 0])
-    event = data[start : start + int(read_u32(data, start + 9))]
+    event = _bytes_at(data, start)
     return Corruption(error.file, error.position, error.reason, fingerprint(event.data))
+
+
+def _bytes_at(data: Bytes, start: int) -> Bytes:
+    """The event at an offset, as far as it is inside of `data`: the index is not checked yet."""
+    size = int.from_bytes(data[start + _SIZE_AT : start + _SIZE_AT + 4].tobytes(), "little")
+    return data[start : start + size]
 
 
 def _walk_tables(

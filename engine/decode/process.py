@@ -16,12 +16,14 @@ from engine.decode.sample_batch import sample_batch
 from engine.pipeline.child import Child, run_child
 from engine.pipeline.messages import (
     Batch,
+    DamagedMessage,
     DecoderProgress,
     Failure,
     Frame,
     Result,
     StreamStatus,
     multipart,
+    require_frames,
 )
 from engine.pipeline.process_settings import DecoderConfig
 from engine.pipeline.shared_slots import Slots
@@ -30,6 +32,7 @@ QUEUED_BATCHES = 1
 """Few, so that no batch waits for a busy decoder while another one is idle."""
 _POLL_MILLISECONDS = 1000
 _SAMPLE_ROOM = 1 << 20
+_INDEX_ROW_BYTES = 8
 _MORE_ROOM = 1 << 22
 """Bytes for the result of a batch without a slot, in addition to the batch's size."""
 
@@ -89,8 +92,14 @@ def _make_slots_ready(batches: zmq.Socket[bytes], slots: Slots, count: int) -> N
 
 
 def decode_message(decoder: BatchDecoder, slots: Slots, frames: list[memoryview]) -> Sequence[Frame]:
-    """The message for the sink about the batch in `frames`, whose bytes may be in a slot."""
+    """The message for the sink about the batch in `frames`, whose bytes may be in a slot.
+
+    Raises `DamagedMessage` for frames that are not a batch.
+    """
     batch = Batch.unpack(frames[0])
+    require_frames(batch, frames[1:], 2 if batch.slot is None else 1)
+    if len(frames[1]) % _INDEX_ROW_BYTES:
+        raise DamagedMessage("the index of a batch ends inside a row: this is a bug, please report it")
     index = np.frombuffer(frames[1], np.uint32).reshape(-1, 2)
     if batch.slot is None:
         data = np.frombuffer(frames[2], np.uint8)

@@ -16,7 +16,7 @@ import zmq
 from engine.decode.batch import BatchDecoder
 from engine.decode.process import QUEUED_BATCHES, decode_message, touch_memory
 from engine.pipeline.child import Child, run_child
-from engine.pipeline.decoder_pool import Joining, receive_order
+from engine.pipeline.decoder_orders import Joining, receive_order
 from engine.pipeline.messages import DecoderProgress, Frame, Report
 from engine.pipeline.process_settings import DecoderConfig
 from engine.pipeline.shared_slots import Slots
@@ -112,9 +112,8 @@ def _wait(
 
 
 def _obey(child: Child, control: socket.socket, runs: dict[int, _Run]) -> None:
-    order, descriptors = receive_order(control)
+    order, descriptor = receive_order(control)
     if isinstance(order, Joining):
-        (descriptor,) = descriptors
         runs[order.run] = _Run(child, order.config, SlotFile(descriptor, order.slot_count))
         # The mapping stays.
         os.close(descriptor)

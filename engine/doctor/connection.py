@@ -75,7 +75,7 @@ def _clock_finding(connection: Connection) -> Finding:
         before = time.time()
         answer = connection.query("SELECT UNIX_TIMESTAMP(SYSDATE(6))")[0][0] or "0"
         after = time.time()
-    difference = float(answer) - (before + after) / 2
+        difference = float(answer) - (before + after) / 2
     shown = f"{difference:+.3f} s"
     if abs(difference) <= _CLOCK_SECONDS + (after - before) / 2:
         return Finding("clock of the server, against this machine", shown)

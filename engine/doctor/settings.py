@@ -33,7 +33,7 @@ def read_variables(connection: Connection) -> dict[str, str]:
     """All global variables; needs no privilege. Raises `Refusal`."""
     with explained(connection):
         rows = connection.query("SHOW GLOBAL VARIABLES")
-    return {(name or "").lower(): value or "" for name, value in rows}
+        return {(name or "").lower(): value or "" for name, value in rows}
 
 
 def check_settings(variables: Variables) -> Iterator[Finding]:

@@ -63,25 +63,28 @@ def read_tables(connection: Connection, wanted: TableFilter) -> TableFacts:
             "FROM information_schema.referential_constraints "
             f"WHERE delete_rule IN {_ACTIONS} OR update_rule IN {_ACTIONS}"
         )
-    shown = [
-        (TableName(database or "", table or ""), (engine or "").lower(), kind)
-        for database, table, engine, kind in tables
-    ]
-    mine = [row for row in shown if wanted.wants(row[0].database, row[0].table)]
-    mine.sort(key=lambda row: str(row[0]))
-    literal = (pattern.partition(".")[0] for pattern in wanted.wanted)
-    return TableFacts(
-        {name: engine for name, engine, _ in mine},
-        frozenset(TableName(database or "", table or "") for database, table in keys),
-        frozenset(name for name, _, kind in mine if kind == "SYSTEM VERSIONED"),
-        tuple(
-            (TableName(database or "", table or ""), f"{name}: ON DELETE {on_delete}, ON UPDATE {on_update}")
-            for database, table, name, on_delete, on_update in foreign
-            if wanted.wants(database or "", table or "")
-        ),
-        tuple(dict.fromkeys(database for database in literal if not set("*?[") & set(database))),
-        gives_places(connection),
-    )
+        shown = [
+            (TableName(database or "", table or ""), (engine or "").lower(), kind)
+            for database, table, engine, kind in tables
+        ]
+        mine = [row for row in shown if wanted.wants(row[0].database, row[0].table)]
+        mine.sort(key=lambda row: str(row[0]))
+        literal = (pattern.partition(".")[0] for pattern in wanted.wanted)
+        return TableFacts(
+            {name: engine for name, engine, _ in mine},
+            frozenset(TableName(database or "", table or "") for database, table in keys),
+            frozenset(name for name, _, kind in mine if kind == "SYSTEM VERSIONED"),
+            tuple(
+                (
+                    TableName(database or "", table or ""),
+                    f"{name}: ON DELETE {on_delete}, ON UPDATE {on_update}",
+                )
+                for database, table, name, on_delete, on_update in foreign
+                if wanted.wants(database or "", table or "")
+            ),
+            tuple(dict.fromkeys(database for database in literal if not set("*?[") & set(database))),
+            gives_places(connection),
+        )
 
 
 def check_tables(tables: TableFacts, facts: SourceFacts, variables: Variables) -> Iterator[Finding]:

@@ -5,6 +5,9 @@ each folder's name contains the module's name and a digest of the sources of the
 the engine that it imports, directly or not: a change of any of them compiles this module's kernels anew, and
 leaves the code of modules that do not import it alone. Code that came with the installation is in folders of
 the same names, inside the package.
+
+What is stored is run, so it is loaded only if no other user can have written it: files and folders must
+belong to this user or root, and be writable by their owner alone.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import time
 from contextlib import suppress
 from functools import cache
@@ -27,6 +31,9 @@ SHIPPED = Path(__file__).with_name("compiled")
 _UNUSED_SECONDS = 14 * 86400
 """Code of an older version of a module is deleted when no process has used it for this time."""
 
+_MODE = 0o700
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
 _IMPORTED = re.compile(
     rf"^\s*(?:from\s+({_PACKAGE}[\w.]*)\s+import\s+(\([^)]*\)|[^\n(]*)|import\s+({_PACKAGE}[\w.]*))", re.M
 )
@@ -35,11 +42,19 @@ _IMPORTED = re.compile(
 def stored_folders(module: str) -> tuple[Path, ...]:
     """The folders that may contain compiled kernels of a module, as its sources are now; best first."""
     name = _folder_name(module)
-    kept = _user_folder() / name
+    base = _user_folder()
+    kept: tuple[Path, ...] = ()
     with suppress(OSError):
-        os.utime(kept)
+        if all(is_own(folder.stat()) for folder in (base.parent, base, base / name)):
+            kept = (base / name,)
+            os.utime(base / name)
     # With bounds checks, only code that has them.
-    return (kept,) if CHECKS_BOUNDS else (kept, SHIPPED / name)
+    return kept if CHECKS_BOUNDS else (*kept, SHIPPED / name)
+
+
+def is_own(found: os.stat_result) -> bool:
+    """Whether no other user but root can have written a file, or replaced what a folder contains."""
+    return found.st_uid in (os.geteuid(), 0) and not found.st_mode & _WRITABLE_BY_OTHERS
 
 
 @cache
@@ -47,8 +62,13 @@ def kernel_folder(module: str) -> Path:
     """The folder to store compiled kernels of a module in; made, if that is possible."""
     folder = _user_folder() / _folder_name(module)
     with suppress(OSError):
+        for own in (folder.parent.parent, folder.parent):
+            own.mkdir(mode=_MODE, parents=True, exist_ok=True)
+            if not is_own(own.stat()):
+                # Made with a umask that lets the group write.
+                own.chmod(_MODE)
         if not folder.is_dir():
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=_MODE)
             _remove_unused(folder.parent)
     return folder
 

@@ -9,6 +9,7 @@ used on every processor that has the baseline's features.
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 import tempfile
 import zlib
@@ -26,7 +27,7 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from engine.kernels.baseline import baseline
-from engine.kernels.cache import SHIPPED, kernel_folder, stored_folders
+from engine.kernels.cache import SHIPPED, is_own, kernel_folder, stored_folders
 from engine.kernels.machine_code import FORM, from_bytes, to_bytes
 
 _CHECKSUM_BYTES = 4
@@ -56,7 +57,7 @@ class StoredCode(NullCache):  # type: ignore[misc]
             kind = _baseline_processor(processor) if folder.parent == SHIPPED else processor
             if kind is None:
                 continue
-            content = _read(folder / self._file_name(signature, kind))
+            content = _read(folder / self._file_name(signature, kind), is_shipped=folder.parent == SHIPPED)
             if content is not None:
                 return from_bytes(target_context, content)
         return None
@@ -96,10 +97,16 @@ def _baseline_processor(processor: tuple[str, ...]) -> tuple[str, ...] | None:
     return processor[0], least.name, least.flags
 
 
-def _read(path: Path) -> bytes | None:
-    """The content of a file that `_write` wrote; None if there is none, or it is damaged."""
+def _read(path: Path, *, is_shipped: bool) -> bytes | None:
+    """The content of a file that `_write` wrote; None if there is none, or it is damaged, or another user's.
+
+    The user who installed the package may be any, and could have changed its Python files as well.
+    """
     try:
-        whole = path.read_bytes()
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+            if not is_shipped and not is_own(os.fstat(file.fileno())):
+                return None
+            whole = file.read()
     except OSError:
         return None
     content = whole[_CHECKSUM_BYTES:]

@@ -23,7 +23,7 @@ def locked_file(path: Path, patience: float, in_use: Callable[[str], EngineError
     Raises what `in_use` makes of the holder's process id if another process still holds the lock after
     `patience` seconds, `OutputError` if the file system has no locks, and `OSError`.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE)
     try:
         _wait_for(descriptor, path, time.monotonic() + patience, in_use)
         os.ftruncate(descriptor, 0)

@@ -12,9 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engine.output.file_lock import holder_of, locked_file
-from engine.output.files import OutputError, make_folder, writing
+from engine.output.files import OutputError, writing
 from engine.output.storage import OutputPlace
-from engine.output.working_folder import LOCK_FILE, MAINTENANCE_LOCK_FILE, working_folder
+from engine.output.working_folder import (
+    LOCK_FILE,
+    MAINTENANCE_LOCK_FILE,
+    make_working_folder,
+    working_folder,
+)
 
 PATIENCE_SECONDS = 5.0
 """How long to wait for the lock: the sink of an engine that was just killed may still be ending."""
@@ -35,9 +40,7 @@ def output_lock(out: OutputPlace, patience: float = PATIENCE_SECONDS) -> Iterato
     The lock file contains the process id. Raises `OutputError` if another process still holds the lock after
     `patience` seconds.
     """
-    folder = working_folder(out)
-    with writing(folder):
-        make_folder(folder)
+    make_working_folder(out)
     with _locked(out, LOCK_FILE, patience, _WRITER_IN_USE):
         yield
 
@@ -49,8 +52,7 @@ def maintenance_lock(out: OutputPlace, patience: float = MAINTENANCE_PATIENCE_SE
     The writer does not need it. Raises `OutputError` as `output_lock`.
     """
     if not isinstance(out, Path):
-        with writing(working_folder(out)):
-            make_folder(working_folder(out))
+        make_working_folder(out)
     with _locked(out, MAINTENANCE_LOCK_FILE, patience, _MAINTENANCE_IN_USE):
         yield
 

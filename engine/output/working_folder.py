@@ -9,15 +9,17 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 from pathlib import Path
 
 from engine.errors import EngineError
-from engine.output.files import make_folder, writing
+from engine.output.files import OutputError, make_folder, writing
 from engine.output.storage import OutputPlace
 
 LOCK_FILE = "_lock"
 MAINTENANCE_LOCK_FILE = "_maintenance_lock"
 SPOOL_VARIABLE = "BINLOG_ENGINE_SPOOL"
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def working_folder(out: OutputPlace) -> Path:
@@ -43,6 +45,20 @@ def _spools() -> Path:
     return Path(cache) / "binlog-engine" / "spool"
 
 
+def make_working_folder(out: OutputPlace) -> Path:
+    """The folder, created if missing. Raises `OutputError`, also for a spool that others can write to."""
+    folder = working_folder(out)
+    with writing(folder):
+        make_folder(folder)
+        found = folder.lstat()
+    if not isinstance(out, Path) and (found.st_uid != os.geteuid() or found.st_mode & _WRITABLE_BY_OTHERS):
+        raise OutputError(
+            f"the folder {folder}, where data waits for its upload, belongs to another user or can be "
+            f"written by others, who could replace it: name another one in the variable {SPOOL_VARIABLE}"
+        )
+    return folder
+
+
 def clean_spool(out: OutputPlace) -> None:
     """Remove what an earlier writer has left in the spool of `out`. Only for the holder of the lock.
 
@@ -50,9 +66,8 @@ def clean_spool(out: OutputPlace) -> None:
     """
     if isinstance(out, Path):
         return
-    folder = working_folder(out)
+    folder = make_working_folder(out)
     with writing(folder):
-        make_folder(folder)
         for path in folder.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)

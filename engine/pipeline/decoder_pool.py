@@ -1,56 +1,24 @@
 """Decoder processes that several runs share, so that many quiet sources do not need a process each.
 
-Each process has a control socket, over which a run *joins* and leaves: it sends what a decoder of its own
-would be started with, and the descriptor of its shared memory. A process that has died is replaced when the
-next run joins; the runs that it served fail, and continue from their last commits.
+Each process has a control socket, over which a run *joins* and leaves (`decoder_orders`): it sends what a
+decoder of its own would be started with, and the descriptor of its shared memory. A process that has died is
+replaced when the next run joins; the runs that it served fail, and continue from their last commits.
 """
 
 from __future__ import annotations
 
 import itertools
-import pickle
 import socket
 import threading
 from dataclasses import dataclass, replace
 
 from engine.errors import EngineError
 from engine.pipeline.child import start_child
+from engine.pipeline.decoder_orders import Joining, Leaving, send_order
 from engine.pipeline.fork_server import ForkedProcess, start_process
 from engine.pipeline.process_settings import DecoderConfig
 
 _PROCESS = "engine.decode.shared_process:run_shared_decoder"
-_MOST_BYTES = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Joining:
-    """A run that a decoder is to serve from now on; the message has the descriptor of its shared memory."""
-
-    run: int
-    config: DecoderConfig
-    """Without its shared memory."""
-    slot_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Leaving:
-    """A run that a decoder is to serve no longer."""
-
-    run: int
-
-
-Order = Joining | Leaving
-
-
-def send_order(control: socket.socket, order: Order, *descriptors: int) -> None:
-    """Send an order to a decoder. Raises `OSError` if it is gone."""
-    socket.send_fds(control, [pickle.dumps(order)], list(descriptors))
-
-
-def receive_order(control: socket.socket) -> tuple[Order, list[int]]:
-    """The next order, and descriptors that came with it, which the caller closes."""
-    content, descriptors, _, _ = socket.recv_fds(control, _MOST_BYTES, 1)
-    return pickle.loads(content), descriptors
 
 
 @dataclass(frozen=True, slots=True)

@@ -403,3 +403,12 @@ class Report(Message):
 def multipart(header: Message, *payload: Frame) -> Sequence[Frame]:
     """The frames of one ZeroMQ message."""
     return [header.pack(), *payload]
+
+
+def require_frames(header: Message, payload: Sequence[Frame], expected: int) -> None:
+    """Raise `DamagedMessage` unless so many frames came with the header."""
+    if len(payload) != expected:
+        raise DamagedMessage(
+            f"a message between the engine's processes, {type(header).__name__}, has {len(payload)} frames "
+            f"and not {expected}: this is a bug, please report it"
+        )

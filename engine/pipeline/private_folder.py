@@ -42,7 +42,7 @@ def _remove_abandoned() -> None:
 
 
 def _remove_if_abandoned(folder: Path) -> None:
-    if folder.stat().st_uid != os.geteuid():
+    if folder.lstat().st_uid != os.geteuid():
         return
     descriptor = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:

@@ -29,7 +29,18 @@ from engine.output.snapshot_requests import pattern_of, request_snapshot
 from engine.output.storage import output_place, wait_for_store
 from engine.output.working_folder import clean_spool
 from engine.pipeline.child import Child, failure_of
-from engine.pipeline.messages import Ack, Ended, Failed, Failure, Frame, Result, SinkProgress, SinkReady
+from engine.pipeline.messages import (
+    Ack,
+    DamagedMessage,
+    Ended,
+    Failed,
+    Failure,
+    Frame,
+    Result,
+    SinkProgress,
+    SinkReady,
+    require_frames,
+)
 from engine.pipeline.process_settings import SinkConfig
 from engine.pipeline.shared_slots import Slots
 from engine.pipeline.snapshot_messages import Answer, PartTaken, SnapshotAnswer, SnapshotOrder
@@ -266,8 +277,16 @@ class _Sink:
         self._answers.send(SnapshotAnswer(answer).pack())
 
     def _payload(self, result: Result, frames: list[Frame]) -> list[Frame]:
+        """The record batches of a result, one for each of its tables. Raises `DamagedMessage`."""
         if result.slot is None:
+            require_frames(result, frames, len(result.tables))
             return frames
+        if len(result.spans) != len(result.tables):
+            raise DamagedMessage(
+                f"a result has {len(result.spans)} places for {len(result.tables)} tables: "
+                "this is a bug, please report it"
+            )
+        require_frames(result, frames, result.spans.count(None))
         rest = iter(frames)
         return [
             next(rest) if span is None else self._slots.result(result.slot, *span).data

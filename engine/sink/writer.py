@@ -321,7 +321,20 @@ class Writer:
             self._gtid_set = parse_gtid_set(before + stated, self._flavor)
         if self._gtid_set is not None:
             for source, first, last, _ in (*result.gtids, *result.doubtful_gtids):
+                self._require_new(source, first, last)
                 self._gtid_set.add(source, first, last)
+
+    def _require_new(self, source: str, first: int, last: int) -> None:
+        """A server never sends a transaction twice: MySQL's GTIDs are unique. MariaDB's may repeat.
+
+        Archived files may overlap; a server is known by its UUID.
+        """
+        known = self._gtid_set
+        if self._server_uuid and isinstance(known, MysqlGtidSet) and known.overlaps(source, first, last):
+            raise EngineError(
+                f"the server sent transactions {source}:{first}-{last} again, of which the output has some "
+                "or all: check that it is the server of the output, and that its binlogs were not reset"
+            )
 
     def _follows(self, source: str, first: int, last: int, _: int) -> bool:
         """Whether the range continues the executed set: then a doubtful GTID is almost certainly right."""

@@ -125,10 +125,11 @@ class TableSource:
         parts: Sequence[Row],
     ) -> Self:
         """`size` and `parts`: of `_SIZES` and `_KEY_PARTS`, without the table's name."""
-        rows, length, engine = size
         greeting = connection.greeting
-        row_bytes = int(length or 0) or _USUAL_ROW_BYTES
-        expected = int(rows or 0)
+        with explained(connection):
+            rows, length, engine = size
+            row_bytes = int(length or 0) or _USUAL_ROW_BYTES
+            expected = int(rows or 0)
         divides = _divides(definition, parts)
         if parts and not divides and expected * row_bytes > _LARGEST_UNDIVIDED:
             raise EngineError(
@@ -164,7 +165,7 @@ class TableSource:
             rows = connection.query(
                 f"SELECT {self.key.shown} FROM {self.quoted}{tail} LIMIT 1 OFFSET {count - 1}"
             )
-        return self.key.key_of(rows[0]) if rows else None
+            return self.key.key_of(rows[0]) if rows else None
 
     def _tail(self, keys: KeyRange) -> str:
         if self.key is None:
@@ -178,7 +179,7 @@ def expected_rows(connection: Connection) -> dict[TableName, int]:
     """The server's estimates of the number of rows of all tables. Raises `Refusal`."""
     with explained(connection):
         rows = connection.query(_ESTIMATES)
-    return {TableName(database or "", table or ""): int(count or 0) for database, table, count in rows}
+        return {TableName(database or "", table or ""): int(count or 0) for database, table, count in rows}
 
 
 def _open_table(connection: Connection, name: TableName) -> None:

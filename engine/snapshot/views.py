@@ -145,8 +145,8 @@ class ConsistentSnapshots:
         with explained(connection):
             connection.execute(_OPEN_VIEW)
             rows = connection.query("SHOW STATUS LIKE 'binlog_snapshot_%'")
-        shown = {(name or "").lower(): value or "" for name, value in rows}
-        view = BinlogPosition(shown["binlog_snapshot_file"], int(shown["binlog_snapshot_position"]))
+            shown = {(name or "").lower(): value or "" for name, value in rows}
+            view = BinlogPosition(shown["binlog_snapshot_file"], int(shown["binlog_snapshot_position"]))
         reaches = place.position <= view
         if reaches and self._has_start:
             return view

@@ -8,7 +8,7 @@
   `output`, `logged_table`
 - the engine as a command: `engine_run`, `fleet_run`, `short_segments`, `stream` (a query of it), `committed`,
   `object_output` and `copy_stream` (outputs in an object store),
-  `proxy` and `bit_flips` (faults on the way),
+  `proxy` and `bit_flips` (faults on the way), `lying_server` (a server from bytes),
   `power_cut`, `restricted`, `spark_session`, `lakehouse`
 - real servers: `secured`, `certificates`, `replication`; workloads on them: `load`, `mixed_workload`,
   `mixed_columns`, `column_cases`, `selected_rows`, `generated_values`,

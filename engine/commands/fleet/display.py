@@ -17,6 +17,7 @@ from engine.commands.fleet.source_state import SourceState
 from engine.commands.run_log import RunLog
 from engine.commands.text_table import text_table
 from engine.config.amounts import shown_seconds
+from engine.errors import printable
 from engine.pipeline.observer import Happening, Observer
 
 _TABLE_SECONDS = 1.0
@@ -47,7 +48,7 @@ class FleetDisplay(Observer):
             if self._log is not None:
                 self._log.write(happening)
             elif happening.level in ("warning", "error"):
-                print(f"binlog-engine: {happening.level}: {happening.message}", file=self._stream)
+                print(f"binlog-engine: {happening.level}: {printable(happening.message)}", file=self._stream)
             self._draw()
 
     def show(self, states: Sequence[SourceState]) -> None:
@@ -99,7 +100,7 @@ def shown_lag(seconds: float | None) -> str:
 def _fitting(lines: Sequence[str]) -> list[str]:
     """As much as the terminal has room for: a line that is wrapped could not be erased."""
     size = shutil.get_terminal_size()
-    return [line[: size.columns - 1] for line in lines[: max(1, size.lines - 1)]]
+    return [printable(line)[: size.columns - 1] for line in lines[: max(1, size.lines - 1)]]
 
 
 def _stages(states: Sequence[SourceState]) -> dict[str, int]:

@@ -17,7 +17,7 @@ from engine.commands.status import Status, status
 from engine.commands.text_table import text_table
 from engine.config.fleet_file import FleetFile
 from engine.config.output_place import OutputPlace, output_place
-from engine.errors import EngineError
+from engine.errors import EngineError, printable
 from engine.records import json_text
 
 _HEAD = ("source", "state", "lag", "rows", "commit", "position", "last error")
@@ -70,7 +70,7 @@ def status_command(given: FleetFile, *, as_json: bool) -> int:
         print(json_text(values).decode())
         return 0
     print(f"{root}: {'no fleet runs' if fleet is None else f'a fleet runs as process {fleet.pid}'}")
-    print("\n".join(text_table(_HEAD, [_cells(source) for source in sources], _NUMBERS)))
+    print(printable("\n".join(text_table(_HEAD, [_cells(source) for source in sources], _NUMBERS))))
     return 0
 
 

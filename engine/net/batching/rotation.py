@@ -9,6 +9,11 @@ from engine.binlog.files import MAGIC_LENGTH
 from engine.binlog.format_description import FormatDescription
 from engine.errors import EventError
 
+_LONGEST_NAME = 512
+"""Bytes, as in the servers."""
+_LONGEST_SHOWN = 40
+"""Characters of such a name in a message."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
@@ -25,12 +30,17 @@ class Rotation:
 
 
 def parse_rotation(event: bytes, description: FormatDescription) -> Rotation:
-    """Raises `EventError` for a body that is too short or contains an impossible position."""
+    """Raises `EventError` for a body without the name of a file or with an impossible position."""
     header = types.EventHeader.parse(event)
     body = event[types.HEADER_LENGTH : len(event) - description.checksum_length]
     if len(body) < 9:
         raise EventError("the rotate event is too short to name a file", types.HEADER_LENGTH)
     position, name = int.from_bytes(body[:8], "little"), body[8:].decode("utf-8", "replace")
+    if len(body) - 8 > _LONGEST_NAME or not name.isprintable() or "/" in name:
+        raise EventError(
+            f"no server has a binlog file named {name[:_LONGEST_SHOWN]!r} ({len(body) - 8} bytes)",
+            types.HEADER_LENGTH,
+        )
     if not MAGIC_LENGTH <= position < 1 << 63:
         raise EventError(f"no binlog file has a position {position}", types.HEADER_LENGTH)
     artificial = bool(header.flags & types.FLAG_ARTIFICIAL) or header.next_position == 0

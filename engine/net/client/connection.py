@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -25,7 +26,16 @@ from engine.net.protocol.client_login import UTF8MB4_SINCE, Account, log_in, sha
 from engine.net.protocol.commands import build_query, build_quit
 from engine.net.protocol.compression import ALGORITHMS
 from engine.net.protocol.handshake import Greeting, parse_greeting
-from engine.net.protocol.packets import PacketJoiner, ServerError, frame, is_err, is_ok, parse_err
+from engine.net.protocol.packets import (
+    MAX_CONTROL_PAYLOAD,
+    MAX_LOGIN_PAYLOAD,
+    PacketJoiner,
+    ServerError,
+    frame,
+    is_err,
+    is_ok,
+    parse_err,
+)
 from engine.net.protocol.prepared import (
     ExecuteParser,
     PrepareParser,
@@ -37,6 +47,8 @@ from engine.net.protocol.resultset import ColumnDefinition, ResultSet, ResultSet
 from engine.net.protocol.wire import ProtocolError
 
 RECEIVE_SIZE = 1 << 16
+LOGIN_SECONDS = 60.0
+"""Upper limit for a whole login, however often the server sends something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +81,8 @@ class Connection:
         """The local TCP port of the connection; 0 for a unix socket."""
         self._tls = tls
         self._stream: Stream | None = sock
-        self._joiner = PacketJoiner()
+        self._joiner = PacketJoiner(MAX_LOGIN_PAYLOAD)
+        self._login_deadline: float | None = time.monotonic() + LOGIN_SECONDS
         self._received = memoryview(bytearray(RECEIVE_SIZE))
 
     @classmethod
@@ -107,6 +120,8 @@ class Connection:
         connection = cls(endpoint, user, open_socket(endpoint, connect_timeout, meanwhile), tls, read_timeout)
         try:
             connection._log_in(account, context, compression)
+            connection._joiner.limit = MAX_CONTROL_PAYLOAD
+            connection._login_deadline = None
             connection.stream.settimeout(read_timeout)
         except BaseException:
             connection.drop()
@@ -303,6 +318,11 @@ class Connection:
 
     def _read(self) -> bytes:
         while (payload := self._joiner.next()) is None:
+            if self._login_deadline is not None and time.monotonic() > self._login_deadline:
+                self.drop()
+                raise ConnectionFailed(
+                    f"the login to {self.endpoint} did not end within {LOGIN_SECONDS:g} s: check the server"
+                )
             size = self.receive_into(self._received)
             self._joiner.feed(self._received[:size])
         return payload

@@ -54,7 +54,9 @@ def dump_batches(
         lambda: BinlogPosition(batcher.file, batcher.position),
     )
     with contextlib.closing(dump):
-        dump.stream.setblocking(meanwhile is None)
+        if meanwhile is not None:
+            # Otherwise each wait is limited by the connection's timeout: a silent server ends the search.
+            dump.stream.setblocking(False)
         for size in dump.receive(batcher.space):
             if meanwhile is not None:
                 meanwhile(dump.stream, size is None)

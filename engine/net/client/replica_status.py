@@ -36,5 +36,5 @@ def _of_each_source(connection: Connection, *names: str) -> list[str | None]:
         statement = "SHOW REPLICA STATUS" if greeting.version >= _RENAMED_SINCE else "SHOW SLAVE STATUS"
     with explained(connection):
         rows = connection.query(statement)
-    (place,) = (place for place, name in enumerate(rows.columns) if name.lower() in names)
-    return [row[place] for row in rows]
+        (place,) = (place for place, name in enumerate(rows.columns) if name.lower() in names)
+        return [row[place] for row in rows]

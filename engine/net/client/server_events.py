@@ -65,7 +65,10 @@ def read_server_events(
                 return
             if len(payload) <= t.HEADER_LENGTH or payload[0] != _EVENT_MARKER:
                 raise BinlogError(here.file, here.position, "the server sent a packet that is not an event")
-            yield from here.locate(payload[1:], fmt)
+            try:
+                yield from here.locate(payload[1:], fmt)
+            except EventError as error:
+                raise BinlogError(here.file, here.position, error.reason) from None
 
 
 def file_begun(connect: Callable[[], Connection], facts: SourceFacts, file: str) -> int:
@@ -89,7 +92,7 @@ class _StreamPosition:
         return BinlogPosition(self.file, self.position)
 
     def locate(self, data: bytes, fmt: FormatDescription) -> Iterator[tuple[str, int, bytes]]:
-        """The event with its position, if it is in a file."""
+        """The event with its position, if it is in a file. Raises `EventError`."""
         header = t.EventHeader.parse(data)
         if header.type_code in _NOT_IN_FILES:
             return
@@ -107,10 +110,7 @@ class _StreamPosition:
             self.position += header.size
 
     def _enter(self, data: bytes, fmt: FormatDescription) -> None:
-        try:
-            body = decode_event(data, fmt).body
-        except EventError as error:
-            raise BinlogError(self.file, self.position, error.reason) from None
+        body = decode_event(data, fmt).body
         if isinstance(body, Rotate):
             self.file, self.position = body.next_file, body.position
 

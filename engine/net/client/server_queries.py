@@ -29,6 +29,7 @@ from engine.net.protocol.commands import (
 from engine.net.protocol.handshake import Flavor
 from engine.net.protocol.packets import ServerError
 from engine.net.protocol.resultset import ResultSet
+from engine.net.protocol.wire import ProtocolError
 
 FIRST_POSITION = 4
 """The position of the first event in a binlog file."""
@@ -102,11 +103,19 @@ def explained(
     position: int | None = None,
     server_id: int | None = None,
 ) -> Iterator[None]:
-    """Raise a `ServerError` of the `with` block as the `Refusal` that explains it."""
+    """Raise a `ServerError` of the `with` block as the `Refusal` that explains it.
+
+    An answer that has not the form that the block expects becomes a `ProtocolError`.
+    """
     try:
         yield
     except ServerError as error:
         raise explain(error, context_of(connection, file, position, server_id)) from error
+    except (ValueError, LookupError, TypeError) as error:
+        raise ProtocolError(
+            f"{connection.endpoint} answered a statement in a form that no server uses: check what listens "
+            "there"
+        ) from error
 
 
 def context_of(
@@ -124,7 +133,11 @@ def read_facts(connection: Connection) -> SourceFacts:
     names = ", ".join(connection.quote(name) for name in _VARIABLES)
     with explained(connection):
         rows = connection.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
-    values = {(name or "").lower(): value or "" for name, value in rows}
+        values = {(name or "").lower(): value or "" for name, value in rows}
+        return _facts(connection, values)
+
+
+def _facts(connection: Connection, values: Mapping[str, str]) -> SourceFacts:
     greeting = connection.greeting
     mariadb = greeting.flavor == "mariadb"
     semi_sync = values.get("rpl_semi_sync_source_enabled", values.get("rpl_semi_sync_master_enabled"))
@@ -199,7 +212,7 @@ def binary_logs(connection: Connection) -> list[tuple[str, int]]:
     """The server's binlog files and their sizes in bytes, oldest first. Raises `Refusal`."""
     with explained(connection):
         rows = connection.query("SHOW BINARY LOGS")
-    return [(row[0] or "", int(row[1] or 0)) for row in rows]
+        return [(row[0] or "", int(row[1] or 0)) for row in rows]
 
 
 def current_position(connection: Connection) -> ExecutedPosition:
@@ -221,10 +234,11 @@ def _binlog_status(connection: Connection) -> tuple[BinlogPosition, str | None]:
     renamed = greeting.flavor == "mysql" and greeting.version >= (8, 2)
     with explained(connection):
         rows = connection.query("SHOW BINARY LOG STATUS" if renamed else "SHOW MASTER STATUS")
-    if not rows:
-        raise EngineError(f"{connection.endpoint} writes no binlog: start the server with log_bin set")
-    status = dict(zip(rows.columns, rows[0], strict=True))
-    return BinlogPosition(status["File"] or "", int(status["Position"] or 0)), status.get("Executed_Gtid_Set")
+        if not rows:
+            raise EngineError(f"{connection.endpoint} writes no binlog: start the server with log_bin set")
+        status = dict(zip(rows.columns, rows[0], strict=True))
+        end = BinlogPosition(status["File"] or "", int(status["Position"] or 0))
+    return end, status.get("Executed_Gtid_Set")
 
 
 def gives_places(connection: Connection) -> bool:
@@ -263,12 +277,13 @@ def replicas(connection: Connection) -> list[Replica]:
     greeting = connection.greeting
     renamed = greeting.flavor == "mysql" and greeting.version >= (8, 0, 22)
     try:
-        rows = connection.query("SHOW REPLICAS" if renamed else "SHOW SLAVE HOSTS")
-    except ServerError as error:
-        if error.code in _ACCESS_ERRORS:
+        with explained(connection):
+            rows = connection.query("SHOW REPLICAS" if renamed else "SHOW SLAVE HOSTS")
+            return [_replica(rows, row) for row in rows]
+    except Refusal as refusal:
+        if refusal.code in _ACCESS_ERRORS:
             return []
-        raise explain(error, context_of(connection)) from error
-    return [_replica(rows, row) for row in rows]
+        raise
 
 
 def server_id_holder(connection: Connection, server_id: int, replica_uuid: str) -> Replica | None:

@@ -54,6 +54,8 @@ _MARIADB_HIDDEN_SINCE = (10, 3)
 _MARIADB_QUOTES_DEFAULTS_SINCE = (10, 2, 7)
 _CURRENT_TIME = re.compile("CURRENT_TIMESTAMP|NOW", re.IGNORECASE)
 _NUMBER = re.compile(r"-?[0-9.]+(?:e[+-]?[0-9]+)?|b'[01]*'|x'[0-9a-f]*'", re.IGNORECASE)
+_MOST_KEYS = 128
+"""Of a table, as in the servers."""
 _COMPUTED = frozenset({"AUTO_INCREMENT", "DEFAULT_GENERATED"})
 _ROW_VERSIONS = tuple(
     ColumnDefinition(
@@ -77,7 +79,7 @@ def database_collations(connection: Connection) -> dict[str, str]:
     """The default collation of each database that the user sees, by its canonical name. Raises `Refusal`."""
     with explained(connection):
         rows = connection.query(_DATABASES)
-    return {name: canonical(collation) for name, collation in rows if name and collation}
+        return {name: canonical(collation) for name, collation in rows if name and collation}
 
 
 def describe_table(connection: Connection, database: str, table: str) -> TableDefinition | None:
@@ -178,6 +180,8 @@ def _default(shown: str | None, quotes: bool) -> tuple[str | None, bool]:
 def _hidden(counts: Sequence[str | None]) -> list[ColumnDefinition]:
     """MariaDB's hidden columns: row versions without a declaration, then one hash per long unique key."""
     versioned, declared, hashes, in_memory = (int(count or 0) for count in counts)
+    if not 0 <= hashes <= _MOST_KEYS:
+        raise ValueError(f"no table has {hashes} keys")
     versions = _ROW_VERSIONS if versioned and not declared else ()
     return [*versions, *(_hash(number) for number in range(1, hashes + 1) if not in_memory)]
 

@@ -109,6 +109,9 @@ class FrameReader:
             return None
         body = bytes(self._received[HEADER_SIZE:end])
         del self._received[:end]
+        if not length:
+            # No server sends one; an endless stream of them would be no packet ever.
+            raise ProtocolError("a compressed frame is empty")
         if not size:
             return body
         try:

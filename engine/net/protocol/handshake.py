@@ -32,6 +32,10 @@ _FIRST_NONCE_SIZE = 8
 _SSL_REQUEST_SIZE = 32
 DEFAULT_PLUGIN = "mysql_native_password"
 _MARIADB_REPLICATION_PREFIX = "5.5.5-"
+_LONGEST_VERSION = 256
+"""Bytes; servers have at most 60."""
+_LONGEST_PLUGIN = 64
+"""Bytes of an authentication method's name, as in the servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ class Greeting:
 
 def version_tuple(server_version: str) -> tuple[int, ...]:
     """The numbers that a version starts with."""
-    match = re.match(r"\d+(\.\d+)*", server_version)
+    match = re.match(r"[0-9]{1,9}(\.[0-9]{1,9})*", server_version)
     return tuple(int(number) for number in match.group().split(".")) if match else ()
 
 
@@ -77,6 +81,8 @@ def parse_greeting(payload: bytes) -> Greeting:
             "or is older than 3.21"
         )
     server_version = reader.nul_bytes().decode("utf-8", "replace")
+    if len(server_version) > _LONGEST_VERSION:
+        raise reader.fail(f"the server's version has {len(server_version)} characters")
     connection_id = reader.uint(4)
     nonce = reader.take(_FIRST_NONCE_SIZE)
     reader.take(1)
@@ -94,7 +100,7 @@ def parse_greeting(payload: bytes) -> Greeting:
     if Capability.SECURE_CONNECTION in capabilities:
         nonce += reader.take(min(max(13, nonce_size - _FIRST_NONCE_SIZE), reader.remaining))
     if Capability.PLUGIN_AUTH in capabilities:
-        plugin = reader.nul_bytes_or_rest().decode("utf-8", "replace")
+        plugin = _plugin(reader)
     return Greeting(
         server_version=server_version.removeprefix(_MARIADB_REPLICATION_PREFIX),
         connection_id=connection_id,
@@ -256,7 +262,14 @@ def parse_next_factor(payload: bytes) -> tuple[str, bytes]:
 
 
 def _plugin_request(reader: Reader) -> tuple[str, bytes]:
-    plugin = reader.nul_bytes_or_rest().decode("utf-8", "replace")
+    plugin = _plugin(reader)
     data = reader.rest()
     # A nonce of 20 bytes is followed by a NUL; a longer one is not, and its own last byte may be a NUL.
     return plugin, data[:NONCE_SIZE] if len(data) == NONCE_SIZE + 1 else data
+
+
+def _plugin(reader: Reader) -> str:
+    plugin = reader.nul_bytes_or_rest()
+    if len(plugin) > _LONGEST_PLUGIN:
+        raise reader.fail(f"the name of the authentication method has {len(plugin)} bytes")
+    return plugin.decode("utf-8", "replace")

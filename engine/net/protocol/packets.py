@@ -16,8 +16,12 @@ from engine.net.protocol.wire import ProtocolError, Reader, lenenc_bytes, lenenc
 HEADER_SIZE = 4
 MAX_PACKET = (1 << 24) - 1
 """The largest payload of one packet in bytes; a longer one is split."""
-MAX_CONTROL_PAYLOAD = 1 << 28
+MAX_CONTROL_PAYLOAD = 1 << 26
 """The largest payload in bytes that is accepted outside a dump; no valid answer needs more."""
+MAX_LOGIN_PAYLOAD = 1 << 16
+"""The same until the login is complete, since any program may be at the other end."""
+_LONGEST_MESSAGE = 512
+"""Characters of an error message; servers cut theirs off at 512 bytes."""
 
 OK_MARKER = 0x00
 MORE_DATA_MARKER = 0x01
@@ -47,7 +51,8 @@ class PacketJoiner:
     def __init__(self, limit: int = MAX_CONTROL_PAYLOAD, *, numbered: bool = True) -> None:
         self._received = bytearray()
         self._joined = bytearray()
-        self._limit = limit
+        self.limit = limit
+        """May change between two payloads."""
         self.numbered = numbered
         self.sequence = 0
 
@@ -59,9 +64,9 @@ class PacketJoiner:
         """The next whole payload, None if more bytes are needed; raises `ProtocolError`."""
         while len(self._received) >= HEADER_SIZE:
             length = int.from_bytes(self._received[:3], "little")
-            if len(self._joined) + length > self._limit:
+            if len(self._joined) + length > self.limit:
                 raise ProtocolError(
-                    f"the other side sent a payload of more than {self._limit} bytes, which is the limit here"
+                    f"the other side sent a payload of more than {self.limit} bytes, which is the limit here"
                 )
             if self.numbered and self._received[3] != self.sequence:
                 raise ProtocolError(f"packet {self._received[3]} arrived instead of packet {self.sequence}")
@@ -208,7 +213,11 @@ def parse_err(payload: bytes) -> ServerError:
     sqlstate = None
     if reader.peek() == ord("#"):
         sqlstate = reader.take(6)[1:].decode("latin-1")
-    return ServerError(code, sqlstate, reader.rest().decode("utf-8", "replace"))
+    return ServerError(code, sqlstate, _shortened(reader.rest().decode("utf-8", "replace")))
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}…"
 
 
 def build_err(error: ServerError) -> bytes:

@@ -34,8 +34,14 @@ from engine.net.protocol.wire import (
     uint_bytes,
 )
 
-MAX_COLUMNS = 1 << 16
-"""Upper limit of the columns of one result; servers allow fewer."""
+MAX_COLUMNS = 4096
+"""Upper limit of the columns of one result, as in the servers."""
+MAX_RESULT = 1 << 28
+"""Upper limit of the memory for one result, in bytes: the engine asks for no larger ones."""
+_MAX_DEFINITION = 1 << 14
+"""Upper limit of the definition of a column in bytes; its names have at most 256 characters each."""
+_CELL_BYTES = 64
+"""Memory for a cell, besides its text."""
 _TYPE_VAR_STRING = 253
 _UTF8MB4_GENERAL_CI = 45
 
@@ -64,6 +70,8 @@ class ColumnDefinition:
 
 def parse_column_definition(payload: bytes) -> ColumnDefinition:
     """Parse the column definition of servers from 4.1 on; raises `ProtocolError`."""
+    if len(payload) > _MAX_DEFINITION:
+        raise ProtocolError(f"malformed column definition: it has {len(payload)} bytes")
     reader = Reader(payload, "column definition")
     for _ in range(4):  # catalog, schema, table, original table
         reader.lenenc_bytes()
@@ -103,6 +111,8 @@ class ResultSetParser:
         self._columns: list[str] = []
         self._definitions_ended = False
         self._rows: list[Row] = []
+        self._bytes = 0
+        """Memory for the rows."""
         self.status = ServerStatus.NONE
 
     @property
@@ -127,6 +137,12 @@ class ResultSetParser:
         if is_end(payload, self._capabilities):
             self.status = self._end(payload).status
             return True
+        self._bytes += len(payload) + _CELL_BYTES * len(self._columns)
+        if self._bytes > MAX_RESULT:
+            raise ProtocolError(
+                f"the server's answer does not end: after {len(self._rows)} rows it takes more than "
+                f"{MAX_RESULT} bytes of memory, which is the limit here"
+            )
         self._rows.append(self._row(payload))
         return False
 

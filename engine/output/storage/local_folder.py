@@ -83,7 +83,9 @@ class LocalFolder(Storage):
     def note(self, name: str, content: bytes) -> None:
         path = self.place / name
         temporary = temporary_name(path)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+        # Consumers' folders may be writable by others, who must not direct this to another file.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        descriptor = os.open(temporary, flags, FILE_MODE)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         temporary.rename(path)

@@ -82,6 +82,61 @@ def test_a_damaged_file_is_compiled_again(folder: Path, damage: bytes) -> None:
         assert dispatcher(twice)(21) == 42
 
 
+ANOTHER_USER = 65534
+
+
+def give_away(path: Path) -> None:
+    os.chown(path, ANOTHER_USER, ANOTHER_USER)
+
+
+def open_to_group(path: Path) -> None:
+    path.chmod(path.stat().st_mode | 0o020)
+
+
+def open_to_all(path: Path) -> None:
+    path.chmod(path.stat().st_mode | 0o002)
+
+
+@pytest.mark.parametrize("expose", [give_away, open_to_group, open_to_all])
+@pytest.mark.parametrize("level", [0, 1, 2, 3], ids=["file", "module", "kernels", "cache"])
+def test_code_that_others_can_have_written_is_not_run(
+    folder: Path, expose: Callable[[Path], None], level: int
+) -> None:
+    if expose is give_away and os.geteuid():
+        pytest.skip("only root can give a file to another user")
+    dispatcher(twice)(21)
+    (file,) = folder.iterdir()
+    expose((file, *file.parents)[level])
+    with compilations(1):
+        assert dispatcher(twice)(21) == 42
+
+
+def test_a_link_in_place_of_code_is_not_followed(folder: Path) -> None:
+    dispatcher(twice)(21)
+    (file,) = folder.iterdir()
+    file.rename(file.with_name("elsewhere"))
+    file.symlink_to("elsewhere")
+    with compilations(1):
+        assert dispatcher(twice)(21) == 42
+
+
+def test_folders_that_a_umask_leaves_open_to_the_group_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "another"))
+    kernel_folder.cache_clear()
+    (tmp_path / "another" / "binlog-engine" / "kernels").mkdir(parents=True)
+    for name in ("binlog-engine", "binlog-engine/kernels"):
+        (tmp_path / "another" / name).chmod(0o775)
+    before = os.umask(0o002)
+    try:
+        dispatcher(twice)(21)
+    finally:
+        os.umask(before)
+    with compilations(0):
+        assert dispatcher(twice)(21) == 42
+
+
 def test_functions_of_one_name_have_files_of_their_own(folder: Path) -> None:
     with compilations(2):
         assert dispatcher(times(3))(5) == 15

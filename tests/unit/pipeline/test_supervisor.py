@@ -71,6 +71,15 @@ def is_asked_alone(config: NetworkConfig | DecoderConfig) -> None:
     run_child(name, config.reports_endpoint, _asked)
 
 
+def reports_junk(config: NetworkConfig) -> None:
+    """Sends its supervisor something that is no report."""
+    context = zmq.Context()
+    with context.socket(zmq.PUSH) as reports:
+        reports.connect(config.reports_endpoint)
+        reports.send(b"junk")
+        signal.pause()
+
+
 def _asked(child: Child) -> None:
     child.stop()
     _wait(child)
@@ -187,6 +196,12 @@ def test_whether_a_failure_may_pass_is_reported_with_it(standing_in, tmp_path):
     standing_in(network=loses_the_server)
     outcome = run(tmp_path, stop=False)
     assert (outcome.error, outcome.retryable) == ("the server is gone", True)
+
+
+def test_a_report_that_is_none_ends_the_run(standing_in, tmp_path):
+    standing_in(network=reports_junk)
+    with pytest.raises(EngineError, match="not a valid Report"):
+        run(tmp_path, stop=False)
 
 
 @pytest.mark.parametrize("role", ["network", "decoder"])

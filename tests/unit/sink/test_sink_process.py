@@ -187,6 +187,41 @@ def test_commits_fall_due_while_nothing_comes(out, tmp_path):
             pass
 
 
+HEADER, FRAMES = result(0, [orders([1])])
+HOSTILE_RESULTS = {
+    "junk": ([b"\xff" * 40], "not a valid Result"),
+    "another message": ([Ack(1, 1).pack(), *FRAMES], "not a valid Result"),
+    "no frame": ([HEADER.pack()], "has 0 frames and not 1"),
+    "a frame too many": ([HEADER.pack(), *FRAMES, b"more"], "has 2 frames and not 1"),
+    "no places": ([replace(HEADER, slot=0).pack(), *FRAMES], "0 places for 1 tables"),
+    "a slot that is not there": (
+        [replace(HEADER, slot=9, spans=[(0, 8)]).pack()],
+        "slot 9, which do not exist",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE_RESULTS)
+def test_frames_that_are_no_result(out, tmp_path, case):
+    frames, says = HOSTILE_RESULTS[case]
+    with running(out, tmp_path) as sink:
+        sink.report(SinkReady)
+        sink.decoders[0].send_multipart(frames)
+        assert says in sink.failure().message
+        assert sink.exitcode() == 1
+    assert CommitLog(out).latest() is None
+
+
+def test_an_order_that_is_none(out, tmp_path):
+    with running(out, tmp_path) as sink:
+        sink.report(SinkReady)
+        with sink.context.socket(zmq.PUSH) as stranger:
+            stranger.connect(sink.config.orders_endpoint)
+            stranger.send(b"junk")
+            assert "not a valid SnapshotOrder" in sink.failure().message
+        assert sink.exitcode() == 1
+
+
 def test_killed_at_any_moment_nothing_is_lost_or_doubled(out, tmp_path):
     """Fed, killed once some commit is safe, and fed again from the position that it reports."""
     total = 60

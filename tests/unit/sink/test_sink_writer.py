@@ -254,6 +254,25 @@ def test_gtids_grow_with_transactions_that_end(tmp_path):
     assert again.position.gtid_set == f"{UUID}:1-9:11-12"
 
 
+@pytest.mark.parametrize("repeated", [(UUID, 4, 4, 0), (UUID, 9, 9, 0), (UUID, 1, 20, 0)])
+def test_a_server_that_sends_a_transaction_again(tmp_path, repeated):
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([1])], gtid_set=f"{UUID}:1-4", gtids=[(UUID, 5, 9, 0)]), now=0.0)
+    with pytest.raises(EngineError, match=f"sent transactions {UUID}:{repeated[1]}-{repeated[2]} again"):
+        writer.take(*result(1, [orders([2])], gtids=[repeated]), now=0.0)
+    writer.close()
+    assert CommitLog(tmp_path).latest() is None
+
+
+def test_files_may_overlap(tmp_path):
+    """What archives contain twice was twice in them."""
+    writer = open_writer(tmp_path, server_uuid="")
+    for number in range(2):
+        writer.take(*result(number, gtid_set=f"{UUID}:1-4", gtids=[(UUID, 5, 9, 0)]), now=0.0)
+    assert writer.position.gtid_set == f"{UUID}:1-9"
+    writer.close()
+
+
 def test_gtids_of_what_was_dropped(tmp_path):
     """A doubtful one counts if it is the next one; else the set is not known for a while."""
     loaded = UUID.replace("3", "4")
