@@ -136,11 +136,13 @@ class _TablesOfPart:
     def may_end(self, batch: OutgoingBatch) -> bool:
         """Whether another part can begin after the batch, the last one that was taken.
 
-        The batcher is ahead of it: what it has read after the batch must not have changed the model.
+        The batcher is ahead of it: what it has read after the batch must not have changed the model. After
+        the record of dropped events it is behind: it takes their statements as lost only then.
         """
         status, latest = batch.header.status, self.model.latest
         return (
             status.ends_transaction
+            and batch.header.dropped is None
             and status.resume.file == self._file
             and (latest is None or latest < status.resume)
         )
