@@ -24,7 +24,7 @@ def transaction(number: int) -> list[Part]:
     return [
         gtid(number + 2),
         query("BEGIN"),
-        table_map(7, [SIGNED_INT]),
+        table_map(7, [SIGNED_INT], table="t"),
         rows(types.WRITE_ROWS_EVENT, 7, 1, images),
         xid(),
     ]
