@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
+from pathlib import Path
 from statistics import median
 
 from perf.binlog import Binlog, binlog_of
@@ -84,7 +85,7 @@ def main(arguments: Sequence[str]) -> int:
     parts = len(plan(request).survey.parts)
     first_pass = time.perf_counter() - begun
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join([os.getcwd(), str(DISCOVERY)])
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path.cwd()), str(DISCOVERY)])
     builder = SparkSession.builder.master(f"local[{tasks}]")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
