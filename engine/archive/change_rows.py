@@ -1,8 +1,7 @@
-"""The change rows of one file of an archive: batches decoded in this process, in order.
+"""The change rows of a part of a file of an archive: batches decoded in this process, in order.
 
-`_seq` is the file's number times 2³² plus the number of the entry in its file, counted from 1 as the sink
-counts: rows of the wanted tables, events of the feed, and `truncate` rows. Rows of a transaction that does
-not fit into one batch are kept until it ends, since a rollback or damage may drop them.
+Rows get their `_seq` by the rules of `entry_numbers`. Those of a transaction that does not fit into one batch
+are kept until it ends, since a rollback or damage may drop them.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from engine.archive.files import ArchiveFile
+from engine.archive.entry_numbers import EntryNumbers
 from engine.archive.open_transaction import OpenTransaction
 from engine.archive.reading import (
     CorruptFileError,
@@ -29,14 +28,10 @@ from engine.decode.batch import BatchDecoder
 from engine.errors import EngineError
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.output.change_schema import METADATA_FIELDS, as_in_files, to_file_message
-from engine.pipeline.messages import Result, StatementFacts, TableResult
-from engine.schema.changes import TableName
-from engine.sink.schema_changes import divided
+from engine.pipeline.messages import StatementFacts, TableResult
 from engine.sink.transit_rows import opened
 from engine.sink.truncate_row import truncate_row
 
-ENTRY_BITS = 32
-"""Bits of `_seq` for the number of the entry in its file."""
 _MORE_ROOM = 1 << 22
 """Bytes for the result of a batch, in addition to the batch's size."""
 _TRUNCATE_SCHEMA = pa.schema(METADATA_FIELDS)
@@ -51,7 +46,7 @@ class TableRows:
 
 
 def change_rows(part: FilePart, reading: Reading) -> Iterator[TableRows]:
-    """The rows of the file's finished transactions, and the entries of its events feed.
+    """The rows of the part's finished transactions, and the entries of its events feed.
 
     Those of one table come in order of `_seq`. Raises `EngineError` for what cannot be decoded, with the
     place of damage; nothing of the transaction that has it was returned then.
@@ -59,8 +54,8 @@ def change_rows(part: FilePart, reading: Reading) -> Iterator[TableRows]:
     last_seq = 0
     while True:
         try:
-            for found in _FileDecoder(part, reading).rows():
-                # After a corrupt event the file is read again: what comes before it was returned already.
+            for found in _PartDecoder(part, reading).rows():
+                # After a corrupt event the part is read again: what comes before it was returned already.
                 numbers = found.rows.column("_seq").to_numpy()
                 first = int(np.searchsorted(numbers, last_seq, side="right"))
                 if first < len(numbers):
@@ -80,18 +75,15 @@ class _Interrupted(Exception):
         self.last_seq = last_seq
 
 
-class _FileDecoder:
-    """Decodes a file once, up to its end or to damage."""
+class _PartDecoder:
+    """Decodes a part once, up to its end or to damage."""
 
     def __init__(self, part: FilePart, reading: Reading) -> None:
         self._part = part
         self._reading = reading
         self._decoder = BatchDecoder(reading.decode)
-        self._first_seq = part.file.number << ENTRY_BITS
-        self._last_seq = self._kept_seq = self._first_seq
+        self._numbers = EntryNumbers(part)
         self._open = OpenTransaction()
-        self._known = dict.fromkeys(part.tables_with_rows)
-        """Tables with rows, in the order of their first ones."""
 
     def rows(self) -> Iterator[TableRows]:
         """Raises `_Interrupted` for damage, and `EngineError`."""
@@ -100,51 +92,36 @@ class _FileDecoder:
             for batch in part_batches(self._part, model, self._reading):
                 yield from self._decode(batch)
         except CorruptFileError as damage:
-            raise _Interrupted(damage, self._kept_seq) from damage
+            raise _Interrupted(damage, self._numbers.kept) from damage
         finally:
             self._open.drop()
 
     def _decode(self, batch: OutgoingBatch) -> Iterator[TableRows]:
         if batch.header.status.aborts_transaction:
             self._open.drop()
-            self._last_seq = self._kept_seq
+            self._numbers.drop()
         memory = np.empty(len(batch.data) + _MORE_ROOM, np.uint8)
         result, contents = self._decoder.decode(batch.header, batch.index, batch.data, memory)
         failure = result.status.failure
         if failure is not None:
             corruption = failure.corruption
             raise EngineError(failure.message) if corruption is None else CorruptFileError(corruption)
+        tables = [(each.database, each.table) for each in result.tables if each.table]
+        base = self._numbers.add(result.ordinals, tables)
         found = [
-            _numbered(table, content, self._last_seq)
-            for table, content in zip(result.tables, contents, strict=True)
+            _numbered(table, content, base) for table, content in zip(result.tables, contents, strict=True)
         ]
-        self._last_seq += result.ordinals
-        self._known |= {(each.database, each.table): None for each in result.tables if each.table}
-        found += self._emptied(result)
-        _check_number(self._part.file, self._last_seq - self._first_seq)
+        for key, seq, change in self._numbers.emptied(result.status, result.statement):
+            assert result.statement is not None
+            found.append(_truncated(key, seq, change.position, result.statement))
         if not result.status.ends_transaction:
             for each in found:
                 self._open.add(each.table, each.rows)
             return
-        self._kept_seq = self._last_seq
+        self._numbers.keep()
         for table, rows in self._open.take():
             yield TableRows(table, rows)
         yield from found
-
-    def _emptied(self, result: Result) -> Iterator[TableRows]:
-        """A `truncate` row for each table with rows that the batch's last statement emptied."""
-        if result.statement is None:
-            return
-        _, changes = divided(result)
-        for change in changes:
-            for name in change.emptied:
-                for table in [table for table in self._known if _is_of(table, name)]:
-                    self._last_seq += 1
-                    yield _truncated(table, self._last_seq, change.position, result.statement)
-
-
-def _is_of(table: TableKey, name: TableName) -> bool:
-    return table == (name.database, name.table) or (not name.table and table[0] == name.database)
 
 
 def _truncated(table: TableKey, seq: int, position: BinlogPosition, facts: StatementFacts) -> TableRows:
@@ -156,11 +133,3 @@ def _truncated(table: TableKey, seq: int, position: BinlogPosition, facts: State
 def _numbered(table: TableResult, content: np.ndarray, base: int) -> TableRows:
     message, _ = to_file_message(content.data, table.sequence_at, table.rows, base)
     return TableRows((table.database, table.table), as_in_files(opened(table.schema, message)))
-
-
-def _check_number(file: ArchiveFile, entries: int) -> None:
-    if entries >= 1 << ENTRY_BITS:
-        raise EngineError(
-            f"{file.location} has more than 2^{ENTRY_BITS} change rows, for which `_seq` has no numbers: "
-            "read fewer of its tables"
-        )

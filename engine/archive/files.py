@@ -51,6 +51,34 @@ class _ZstdStream(io.RawIOBase):
         return self._position
 
 
+class _Beginning(io.RawIOBase):
+    """A stream up to `end`."""
+
+    def __init__(self, file: io.BufferedReader[Any], end: int) -> None:
+        self._file = file
+        self._end = end
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = max(0, self._end - self._file.tell())
+        return self._file.readinto(memoryview(buffer)[:left])
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
 _DECOMPRESSORS: Mapping[bytes, Callable[[BinaryIO], Any]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
     b"\xfd7zXZ\x00": lzma.LZMAFile,
@@ -144,8 +172,8 @@ def check_gaps(files: Sequence[ArchiveFile]) -> None:
             )
 
 
-def open_file(file: ArchiveFile) -> OpenedFile:
-    """The file's bytes after its magic number.
+def open_file(file: ArchiveFile, end: int | None = None) -> OpenedFile:
+    """The file's bytes after its magic number, up to `end` if it is given and the file is not compressed.
 
     Raises `EngineError` if it cannot be opened, and if it is not a binlog or an encrypted one.
     """
@@ -160,7 +188,10 @@ def open_file(file: ArchiveFile) -> OpenedFile:
         if start.startswith(magic):
             stream = io.BufferedReader(decompressor(plain), _BUFFER_BYTES)
             return OpenedFile(after_magic(stream, file.location), None)
-    return OpenedFile(after_magic(plain, file.location), file.size)
+    opened = after_magic(plain, file.location)
+    if end is None:
+        return OpenedFile(opened, file.size)
+    return OpenedFile(io.BufferedReader(_Beginning(opened, end), _BUFFER_BYTES), end)
 
 
 def unreadable(file: ArchiveFile, position: int, error: Exception) -> EngineError:

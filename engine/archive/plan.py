@@ -28,6 +28,8 @@ class Request:
     """As in `definitions.starting_definitions`."""
     numbers_unknown: bool = True
     skips_corrupt: bool = False
+    part_bytes: int | None = None
+    """As in `survey.survey`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,11 @@ def plan(request: Request) -> Plan:
     RowBounds(request.bounds, flavor)
     model, given = starting_definitions(request.schemas, files[0], flavor)
     reading = Reading(request.decode, flavor, request.numbers_unknown, request.skips_corrupt, given)
-    return Plan(reading, request.bounds, survey(files, model, reading))
+    return Plan(reading, request.bounds, survey(files, model, reading, request.part_bytes))
 
 
 def rows_inside(part: FilePart, reading: Reading, bounds: Bounds) -> Iterator[TableRows]:
-    """The rows of the file that are inside `bounds`. Raises as `change_rows` does."""
+    """The rows of the part that are inside `bounds`. Raises as `change_rows` does."""
     row_bounds = RowBounds(bounds, reading.flavor)
     for found in change_rows(part, reading):
         rows = row_bounds.inside(found.rows)

@@ -1,7 +1,7 @@
-"""Reads one file of an archive as batches, alone, from the table definitions at its start.
+"""Reads a part of a file of an archive as batches, alone, from the table definitions at its start.
 
-The first pass and the decoding of a file are the same walk: the batcher of the network process over the
-file's bytes, with a follower of the schema model as it was where the file begins.
+The first pass and the decoding of a part are the same walk: the batcher of the network process over the
+file's bytes, with a follower of the schema model as it was where the part begins.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import zstandard
 
 from engine.archive.files import READ_ERRORS, ArchiveFile, OpenedFile, open_file, unreadable
+from engine.binlog.files import MAGIC_LENGTH, read_event
 from engine.binlog.table_definition import TableDefinition
 from engine.config.decode_options import DecodeOptions
 from engine.errors import BinlogError
@@ -47,17 +48,26 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """One file with what its rows need that is not in it; any process can decode it alone."""
+    """A part of a file with what its rows need that is not in it; any process can decode it alone.
+
+    It begins and ends between two transactions, or where the file does.
+    """
 
     file: ArchiveFile
     schema: bytes
-    """The schema model at the file's start (`packed_model`)."""
+    """The schema model at the part's start (`packed_model`)."""
     tables_with_rows: tuple[TableKey, ...] = ()
-    """Wanted tables that files before this one have rows of, in the order of their first rows."""
+    """Wanted tables with rows before this part, in the order of their first rows."""
     following: str | None = None
     """Name of the next file of the read; None for the last one, which the server may still be writing."""
     skips: tuple[Corruption, ...] = ()
-    """Corrupt events of the file that are known already."""
+    """Corrupt events of the part that are known already."""
+    begin: int = MAGIC_LENGTH
+    """Position of its first event."""
+    end: int | None = None
+    """Position after its last event; None for the end of the file."""
+    entries_before: int = 0
+    """Entries of the file before the part (`entry_numbers`)."""
 
 
 class CorruptFileError(BinlogError):
@@ -84,7 +94,7 @@ def unpacked_model(packed: bytes) -> SchemaModel:
 
 
 def part_batches(part: FilePart, model: SchemaModel, reading: Reading) -> Iterator[OutgoingBatch]:
-    """The batches of the file; `model` follows its statements, from the state at the file's start.
+    """The batches of the part; `model` follows its statements, from the state at the part's start.
 
     Raises `CorruptFileError` for damage that is not in `part.skips`, and `EngineError` for what cannot be
     read.
@@ -102,11 +112,13 @@ def part_batches(part: FilePart, model: SchemaModel, reading: Reading) -> Iterat
         opens_compressed=True,
     )
     try:
-        opened = open_file(part.file)
+        opened = open_file(part.file, part.end)
         with opened.stream:
             yield from batcher.begin_file(name)
             try:
-                is_last = part.following is None
+                if part.begin > MAGIC_LENGTH:
+                    yield from _enter(batcher, opened, part.begin)
+                is_last = part.following is None and part.end is None
                 yield from file_batches(batcher, opened.stream, name, opened.size, is_last=is_last)
             except BinlogError as damage:
                 yield from batcher.abandon_file(damage, _size(opened), part.following)
@@ -132,6 +144,15 @@ def with_skip(
     if not reading.skips_corrupt or not new.skippable or (new.file, new.position) in known:
         raise damage
     return (*skips, new)
+
+
+def _enter(batcher: Batcher, opened: OpenedFile, begin: int) -> Iterator[OutgoingBatch]:
+    """Continue at `begin`, with the format description at the start of the file."""
+    description = read_event(opened.stream)
+    batcher.space()[: len(description)] = description
+    yield from batcher.received(len(description))
+    batcher.skip_to(begin)
+    opened.stream.seek(begin)
 
 
 def _size(opened: OpenedFile) -> int:

@@ -1,8 +1,9 @@
 """The first pass over an archive: what each file's rows need, and the schemas of all rows.
 
-The files are read in order, and their events are grouped as for decoding, but no row is looked at. The model
-of all tables follows the statements, so that its state where a file begins is the one that a decoding of all
-files before it would reach.
+The files are read in order, and their events are grouped as for decoding, but no value is decoded. The model
+of all tables follows the statements, so that its state where a part begins is the one that a decoding of all
+before it would reach. Rows are counted only in files that are divided: a part's numbers depend on those
+before it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from engine.archive.files import ArchiveFile
+from engine.archive.entry_numbers import EntryNumbers
+from engine.archive.files import ArchiveFile, open_file
 from engine.archive.reading import (
     CorruptFileError,
     FilePart,
@@ -29,7 +31,7 @@ from engine.binlog.event_table import EventTableError, open_events
 from engine.binlog.format_description import FormatDescription
 from engine.config.decode_options import DecodeOptions
 from engine.decode.arrow.codec import Options
-from engine.decode.batch import corruption_at
+from engine.decode.batch import BatchDecoder, corruption_at
 from engine.decode.rows.event_groups import feed_table, group_events
 from engine.decode.rows.expand import expand_compressed
 from engine.decode.tables.table_decoder import TableDecoder, TableDecoders
@@ -43,41 +45,84 @@ class Survey:
     """What the first pass has found."""
 
     parts: tuple[FilePart, ...]
-    """One per file, in order."""
+    """One per file, or several for a large one, in order."""
     schemas: dict[TableKey, tuple[pa.Schema, ...]]
     """Of each wanted table with rows the schemas of its rows, in the order in which they appear."""
 
 
-def survey(files: Sequence[ArchiveFile], model: SchemaModel, reading: Reading) -> Survey:
+def survey(
+    files: Sequence[ArchiveFile], model: SchemaModel, reading: Reading, part_bytes: int | None = None
+) -> Survey:
     """Read the files; `model` has the definitions at the start of the first one, and follows the statements.
 
-    Raises `EngineError` for what cannot be read, with the place of damage.
+    A file that is not compressed is divided into parts of at least `part_bytes`, if that makes more than one;
+    None divides no file. Raises `EngineError` for what cannot be read, with the place of damage.
     """
     found: dict[TableKey, dict[bytes, pa.Schema]] = {}
     parts = []
     for file, following in zip(files, [*files[1:], None], strict=True):
         name = None if following is None else following.name
-        part = FilePart(file, packed_model(model), tuple(found), name)
-        while True:
-            tables = _TablesOfFile(reading.decode)
-            try:
-                for batch in part_batches(part, model, reading):
-                    tables.take(batch)
-                break
-            except CorruptFileError as damage:
-                part = replace(part, skips=with_skip(part.skips, damage, reading))
-                model = unpacked_model(part.schema)
-        parts.append(part)
-        for decoder in tables.kept:
-            of_table = found.setdefault((decoder.database, decoder.table), {})
-            of_table.setdefault(decoder.schema_bytes, decoder.schema)
+        next_part: FilePart | None = FilePart(file, packed_model(model), tuple(found), name)
+        most_bytes = part_bytes if part_bytes is not None and _is_divided(file, part_bytes) else None
+        while next_part is not None:
+            part, tables, next_part = _survey_part(next_part, reading, most_bytes)
+            parts.append(part)
+            for decoder in tables.kept:
+                of_table = found.setdefault((decoder.database, decoder.table), {})
+                of_table.setdefault(decoder.schema_bytes, decoder.schema)
+            model = tables.model
     return Survey(tuple(parts), {table: tuple(schemas.values()) for table, schemas in found.items()})
 
 
-class _TablesOfFile:
-    """The table definitions that rows of a file are of, without those of dropped transactions."""
+def _is_divided(file: ArchiveFile, part_bytes: int) -> bool:
+    if file.size <= part_bytes:
+        return False
+    opened = open_file(file)
+    opened.stream.close()
+    return opened.size is not None
 
-    def __init__(self, options: DecodeOptions) -> None:
+
+def _survey_part(
+    part: FilePart, reading: Reading, part_bytes: int | None
+) -> tuple[FilePart, _TablesOfPart, FilePart | None]:
+    """The part with its end, its tables, and what comes after it in the file; None for nothing."""
+    while True:
+        tables = _TablesOfPart(part, reading.decode, counts=part_bytes is not None)
+        try:
+            for batch in part_batches(part, tables.model, reading):
+                tables.take(batch)
+                end = batch.header.status.resume.position
+                if part_bytes is not None and end - part.begin >= part_bytes and tables.may_end(batch):
+                    return replace(part, end=end), tables, _following(part, tables, end)
+            return part, tables, None
+        except CorruptFileError as damage:
+            part = replace(part, skips=with_skip(part.skips, damage, reading))
+
+
+def _following(part: FilePart, tables: _TablesOfPart, end: int) -> FilePart | None:
+    if end >= part.file.size:
+        return None
+    return replace(
+        part,
+        schema=packed_model(tables.model),
+        tables_with_rows=tables.numbers.tables_with_rows,
+        begin=end,
+        entries_before=tables.numbers.kept_entries,
+    )
+
+
+class _TablesOfPart:
+    """The table definitions that rows of a part are of, without those of dropped transactions.
+
+    `counts`: its entries are counted, too.
+    """
+
+    def __init__(self, part: FilePart, options: DecodeOptions, *, counts: bool) -> None:
+        self.model = unpacked_model(part.schema)
+        """Follows the part's statements."""
+        self.numbers = EntryNumbers(part)
+        self._file = part.file.name
+        self._counter = BatchDecoder(options) if counts else None
         self._tables = TableDecoders(Options(options.temporal_text), options.tables, options.names_needed)
         self._feed = feed_table(options.bookkeeping_events)
         self._open: dict[int, TableDecoder] = {}
@@ -88,17 +133,48 @@ class _TablesOfFile:
         """In the order of their first rows."""
         return list(self._kept.values())
 
+    def may_end(self, batch: OutgoingBatch) -> bool:
+        """Whether another part can begin after the batch, the last one that was taken.
+
+        The batcher is ahead of it: what it has read after the batch must not have changed the model. After
+        the record of dropped events it is behind: it takes their statements as lost only then.
+        """
+        status, latest = batch.header.status, self.model.latest
+        return (
+            status.ends_transaction
+            and batch.header.dropped is None
+            and status.resume.file == self._file
+            and (latest is None or latest < status.resume)
+        )
+
     def take(self, batch: OutgoingBatch) -> None:
         """The tables of a batch. Raises `CorruptFileError` for a damaged event."""
         status = batch.header.status
         if status.aborts_transaction:
             self._open.clear()
-        if batch.header.context_events and batch.header.dropped is None:
-            for decoder in self._found(batch):
-                self._open.setdefault(id(decoder), decoder)
+            self.numbers.drop()
+        if self._counter is not None:
+            found = self._counted(self._counter, batch)
+        elif batch.header.context_events and batch.header.dropped is None:
+            found = self._found(batch)
+        else:
+            found = []
+        for decoder in found:
+            self._open.setdefault(id(decoder), decoder)
         if status.ends_transaction:
             self._kept |= {key: each for key, each in self._open.items() if key not in self._kept}
             self._open.clear()
+            self.numbers.keep()
+
+    def _counted(self, counter: BatchDecoder, batch: OutgoingBatch) -> Sequence[TableDecoder]:
+        try:
+            entries = counter.entries(batch.header, batch.index, batch.data)
+        except EventTableError as broken:
+            raise _damage(broken, batch) from broken
+        self.numbers.add(entries.number, [(each.database, each.table) for each in entries.tables])
+        for _ in self.numbers.emptied(batch.header.status, entries.statement):
+            pass
+        return entries.tables
 
     def _found(self, batch: OutgoingBatch) -> list[TableDecoder]:
         header, index, data = batch.header, batch.index, batch.data

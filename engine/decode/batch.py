@@ -89,6 +89,29 @@ class _Content:
     statement: StatementFacts | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Walked:
+    events: EventTable
+    """Expanded; what `groups` refers to."""
+    groups: EventGroups
+    tagged: TaggedGtids
+    tables: list[tuple[TableDecoder, TableRows]]
+    before: Int64s
+    """Per event the number of entries before it in the batch; the last item is the number of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchEntries:
+    """What a batch contains, as far as that is known without decoding a value."""
+
+    tables: Sequence[TableDecoder]
+    """Those with rows."""
+    number: int
+    """Rows and entries of the feed: `Result.ordinals`."""
+    statement: StatementFacts | None
+    """As in `Result`."""
+
+
 class BatchDecoder:
     """Decodes batches; between them it keeps only caches."""
 
@@ -168,6 +191,30 @@ class BatchDecoder:
         )
         return header, [table.message.content for table in tables]
 
+    def entries(self, batch: Batch, index: NDArray[np.uint32], data: Bytes) -> BatchEntries:
+        """What `decode` would find, without decoding values. Raises `EventTableError` for a broken event."""
+        if batch.dropped is not None:
+            return BatchEntries((), 1, None)
+        description = self._format(batch, index, data)
+        checksum_length = description.checksum_length if description else 0
+        events, error = open_events(
+            batch.file, data, index, batch.context_events, batch.position, checksum_length
+        )
+        if error is not None:
+            raise error
+        if description is None or len(events) <= events.context:
+            return BatchEntries((), 0, None)
+        description = description.without_checksums()
+        found = self._walked(events, description, batch, Counters())
+        statement = None
+        if len(found.groups.feed_events) and batch.status.schema_changes:
+            changes = StatementChanges(batch.status.schema_changes)
+            entries = feed_batch(
+                found.events, found.groups, found.before, description, found.tagged.split, changes
+            )
+            statement = closing_statement(entries, found.events, found.groups, changes)
+        return BatchEntries([decoder for decoder, _ in found.tables], int(found.before[-1]), statement)
+
     def _format(self, batch: Batch, index: NDArray[np.uint32], data: Bytes) -> FormatDescription | None:
         if not batch.context_events:
             return None
@@ -185,31 +232,13 @@ class BatchDecoder:
         counters = Counters()
         # From here on no event has a checksum: it was removed, or (in a compressed transaction) never there.
         description = description.without_checksums()
-        events = expand_compressed(events, description)
-        groups = group_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
-        tagged = TaggedGtids(description)
-        tagged.fill_commit_times(events, groups)
-        groups, beyond = drop_rolled_back_rows(events, groups, description)
-        counters.add("rollbacks_beyond_batch", beyond)
-        decoders = self._decoders(events, groups, description, batch)
-        events, differences = plain_updates(
-            events, groups.rows_events, groups.rows_slots, decoders, description
-        )
-        counters.add("json_differences", sum(map(len, differences.values())))
-        walked = _walk_tables(events, groups, decoders, differences)
-        if batch.chunk is not None:
-            for _, found in walked:
-                found.rows.change_types.fill(SNAPSHOT)
-        counts = np.zeros(len(events) + 1, np.int64)
-        for _, rows in walked:
-            counts[rows.events] = rows.rows.counts
-        counts[groups.feed_events] = 1
-        before = np.cumsum(counts) - counts
+        found = self._walked(events, description, batch, counters)
+        events, groups, tagged, before = found.events, found.groups, found.tagged, found.before
         gtids = gtid_texts(events, groups.transaction_gtids, tagged.split)
         transactions = Transactions(groups.transaction_times, gtids)
         tables = [
             self._table(events, decoder, rows, transactions, before, arena, counters)
-            for decoder, rows in walked
+            for decoder, rows in found.tables
         ]
         statement = None
         if len(groups.feed_events):
@@ -230,6 +259,32 @@ class BatchDecoder:
             counters=counters.values,
             statement=statement,
         )
+
+    def _walked(
+        self, events: EventTable, description: FormatDescription, batch: Batch, counters: Counters
+    ) -> _Walked:
+        """The rows and the entries of the feed, before any value is decoded."""
+        events = expand_compressed(events, description)
+        groups = group_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
+        tagged = TaggedGtids(description)
+        tagged.fill_commit_times(events, groups)
+        groups, beyond = drop_rolled_back_rows(events, groups, description)
+        counters.add("rollbacks_beyond_batch", beyond)
+        decoders = self._decoders(events, groups, description, batch)
+        events, differences = plain_updates(
+            events, groups.rows_events, groups.rows_slots, decoders, description
+        )
+        counters.add("json_differences", sum(map(len, differences.values())))
+        walked = _walk_tables(events, groups, decoders, differences)
+        if batch.chunk is not None:
+            for _, found in walked:
+                found.rows.change_types.fill(SNAPSHOT)
+        counts = np.zeros(len(events) + 1, np.int64)
+        for _, rows in walked:
+            counts[rows.events] = rows.rows.counts
+        counts[groups.feed_events] = 1
+        before = np.cumsum(counts) - counts
+        return _Walked(events, groups, tagged, walked, before)
 
     def _dropped(
         self,

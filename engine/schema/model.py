@@ -44,6 +44,8 @@ class SchemaModel:
         self._databases: dict[str, DatabaseChange] = {}
         self._temporary: frozenset[tuple[int, TableName]] = frozenset()
         """Thread and name of temporary tables, as far as statements made them."""
+        self.latest: BinlogPosition | None = None
+        """The position of the latest event that was followed or learned from."""
 
     def restore(self, changes: Iterable[SchemaChange]) -> None:
         """Continue from stored records, in their order."""
@@ -125,6 +127,7 @@ class SchemaModel:
 
     def execute(self, query: Query, server_version: str, position: BinlogPosition) -> SchemaChange | None:
         """Follow a statement; None if it changes neither definitions nor, without row events, rows."""
+        self.latest = position
         if query.status.get("gtid_flags_extra", 0) & (_START_ALTER | _ROLLBACK_ALTER):
             return None
         session = session_of(query, server_version, self._flavor, self._names)
@@ -165,6 +168,7 @@ class SchemaModel:
         return step
 
     def _take(self, step: SchemaChange) -> None:
+        self.latest = step.position
         for table in step.tables:
             self._tables[table.name] = table
         for database in step.databases:

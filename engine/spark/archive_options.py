@@ -11,9 +11,22 @@ from engine.archive.plan import Request
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
 from engine.output.files import EVENTS_FOLDER
-from engine.spark.option_values import ARCHIVE, GivenOptions, OptionError, names, table_patterns
+from engine.spark.option_values import ARCHIVE, GivenOptions, OptionError, names, positive, table_patterns
 
-_KNOWN = (ARCHIVE, "tables", "columns", "start", "end", "schemas", "unknownColumns", "onCorrupt", "temporal")
+_KNOWN = (
+    ARCHIVE,
+    "tables",
+    "columns",
+    "start",
+    "end",
+    "schemas",
+    "unknownColumns",
+    "onCorrupt",
+    "temporal",
+    "partSize",
+)
+_PART_MEGABYTES = 256
+"""Default of `partSize`: a task of a second or more, so that starting it does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +63,7 @@ class ArchiveOptions:
             bounds=Bounds(option("start", parse_bound, None), option("end", parse_bound, None)),
             schemas=option("schemas", _path, None),
             numbers_unknown=option("unknownColumns", _is_second("stop", "number"), True),
+            part_bytes=option("partSize", positive, _PART_MEGABYTES) << 20,
             skips_corrupt=option("onCorrupt", _is_second("stop", "skip"), False),
         )
         return cls(request, tables, option("columns", names, None))

@@ -1,7 +1,7 @@
-"""The reader of archived binlog files: one task per file, which decodes it on an executor.
+"""The reader of archived binlog files: a task per file, or per part of a large one, decoded on an executor.
 
 The driver plans with a first pass over the files. Executors share nothing with it but the files: a task
-contains what its file's rows need.
+contains what its rows need that its part of a file does not have.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from engine.spark.tasks import in_pieces
 
 
 class ArchiveTask(InputPartition):
-    """One file, and all that decoding it needs."""
+    """A part of a file, and all that decoding it needs."""
 
     def __init__(self, part: FilePart, reading: Reading, bounds: Bounds) -> None:
         self.part = part
@@ -48,14 +48,14 @@ class ArchiveReader(DataSourceReader):
         return {**self.__dict__, "_plan": None}
 
     def partitions(self) -> list[ArchiveTask]:
-        """A task per file. Raises `EngineError` if a table's columns cannot be read in the query's schema."""
+        """A task per part. Raises `EngineError` if a table's columns cannot be read in the query's schema."""
         found = self._plan or plan(self._options.request)
         for key, version in _versions(found).items():
             check_readable(key, version, self._schema)
         return [ArchiveTask(part, found.reading, found.bounds) for part in found.survey.parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a file; Spark calls it on an executor."""
+        """The rows of a part; Spark calls it on an executor."""
         assert isinstance(partition, ArchiveTask)
         keep_freed_memory()
         for found in rows_inside(partition.part, partition.reading, partition.bounds):

@@ -6,6 +6,7 @@ driver (`local-cluster`), or a server that the session is connected to (`connect
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -25,9 +26,10 @@ CONNECT = "connect"
 _LONGEST_SECONDS = 600
 
 
-def run_archive_job(master: str, archive: str, tables: str, folder: Path) -> pa.Table:
-    """The rows by `_seq` that the job reads with this master."""
+def run_archive_job(master: str, archive: str, tables: str, folder: Path, **options: str) -> pa.Table:
+    """The rows by `_seq` that the job reads with this master and other options of the source."""
     written = folder / "rows.arrow"
+    given = {"archive": archive, "tables": tables, **options}
     environment = {
         **os.environ,
         # Executors are started from it.
@@ -37,7 +39,7 @@ def run_archive_job(master: str, archive: str, tables: str, folder: Path) -> pa.
         "PYTHONPATH": os.pathsep.join([str(PROJECT), str(DISCOVERY), os.environ.get("PYTHONPATH", "")]),
     }
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.support.archive_job", master, archive, tables, str(written)],
+        [sys.executable, "-m", "tests.support.archive_job", master, str(written), json.dumps(given)],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -59,11 +61,11 @@ def _session(master: str) -> SparkSession:
     return builder.getOrCreate()
 
 
-def main(master: str, archive: str, tables: str, written: str) -> None:
+def main(master: str, written: str, options: str) -> None:
     """Read and write."""
     spark = _session(master)
     register(spark)
-    rows = spark.read.format("binlog").options(archive=archive, tables=tables).load().toArrow()
+    rows = spark.read.format("binlog").options(**json.loads(options)).load().toArrow()
     with pa.ipc.new_file(written, rows.schema) as file:
         file.write_table(rows.sort_by("_seq"))
     spark.stop()

@@ -9,13 +9,21 @@ from __future__ import annotations
 import gzip
 import lzma
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
 from pyspark.sql import DataFrame, SparkSession
 
-from engine.output.reader import Changes
+from engine.archive import reading
+from engine.archive.plan import Plan, Request, plan, rows_inside
+from engine.config.decode_options import DecodeOptions
+from engine.config.table_filter import TableFilter
+from engine.net.batching.batcher import Batcher
+from engine.output.reader import Changes, decode_batch, merged_schema
 from engine.spark import register
 from tests.servers import Server
 from tests.support.engine_run import run_command
@@ -108,3 +116,24 @@ def test_rows_are_those_that_decode_writes(
     found = read(spark, archive, tables="archived.orders", columns="_file,note", **part).collect()
     assert {row["_file"] for row in found} == {files[1].name}
     assert {row["note"] for row in found} == {"one", "zwei ☃"}
+
+
+def test_files_in_parts_have_the_same_rows_and_numbers(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "Batcher", partial(Batcher, batch_bytes=400))
+    request = Request(f"{files[0].parent}/{files[0].stem}.*", DecodeOptions(TableFilter(("archived.*",))))
+    whole, divided = plan(request), plan(replace(request, part_bytes=1))
+    assert len(divided.survey.parts) > len(whole.survey.parts) + len(FILES)
+    assert sorted_rows(divided) == sorted_rows(whole)
+
+
+def sorted_rows(found: Plan) -> list[tuple[Any, ...]]:
+    """Table and values of all rows and entries, by `_seq`."""
+    entries = [
+        (row["_seq"], each.table, sorted(row.items()))
+        for part in found.survey.parts
+        for each in rows_inside(part, found.reading, found.bounds)
+        for row in decode_batch(each.rows, merged_schema([each.rows.schema])).to_pylist()
+    ]
+    return sorted(entries, key=lambda entry: entry[0])
