@@ -84,7 +84,10 @@ def processor_seconds(pid: int) -> float:
 
 
 def processor_seconds_in_all(pid: int) -> float:
-    """The same of the process and all its descendants, with their children that have ended."""
+    """The same of the process and all its descendants, with the children that they waited for.
+
+    A child that ends without being waited for takes its time along, as an idle Python worker of Spark does.
+    """
     ticks = 0
     for member in _descendants(pid):
         try:
