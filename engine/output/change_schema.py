@@ -11,7 +11,6 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 CHANGE_TYPES = ("insert", "update_preimage", "update_postimage", "delete", "snapshot", "truncate")
@@ -115,6 +114,9 @@ def with_all_change_types(rows: pa.RecordBatch) -> pa.RecordBatch:
     index = rows.schema.get_field_index("_change_type")
     if index < 0 or rows.column(index).dictionary.equals(_CHANGE_TYPE_VALUES):
         return rows
+    # Only here, since a Spark query starts processes that import this module but compute nothing.
+    import pyarrow.compute as pc
+
     column = rows.column(index)
     codes = pc.index_in(column.dictionary, _CHANGE_TYPE_VALUES).take(column.indices).cast(pa.int8())
     return rows.set_column(

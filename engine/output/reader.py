@@ -16,7 +16,6 @@ from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.output.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS
 from engine.output.column_types import common_type, plain_type
@@ -167,6 +166,9 @@ def decode_batch(
 
 def _decoded(column: pa.Array) -> pa.Array:
     if pa.types.is_run_end_encoded(column.type):
+        # Only here: Spark starts a process for each streaming query that imports this module to plan.
+        import pyarrow.compute as pc
+
         return pc.run_end_decode(column)
     if pa.types.is_dictionary(column.type):
         return column.dictionary_decode()

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
 from engine.config.output_place import OutputPlace
@@ -154,6 +153,9 @@ def _viewed(batch: pa.RecordBatch, view: View) -> pa.RecordBatch:
 
 def _renamed_lists(lists: pa.Array, names: Mapping[str, str]) -> pa.Array:
     """Lists of column names with the query's names; None for a list of which it has no column."""
+    # Not at the top, since every streaming query starts a process that imports this module to plan only.
+    import pyarrow.compute as pc
+
     values = pc.run_end_decode(lists)
     if values.null_count == len(values):
         return values

@@ -233,6 +233,24 @@ def test_tasks_share_the_bytes_and_keep_the_order(tmp_path: Path, wanted: int) -
     assert max(sizes) <= 1320 / wanted + 150
 
 
+def test_a_task_decodes_no_column_that_the_query_lacks(tmp_path: Path) -> None:
+    output = Output(tmp_path)
+    output.table("shop.orders", ID)
+    output.commit({"shop.orders": [insert(id=id) for id in range(10_000)]})
+    files = [file for _, files in Selection(options(output)).files(0, 0) for file in files]
+    (task,) = plan_tasks(tmp_path, files, None)
+
+    def allocated(schema: pa.Schema) -> int:
+        before = pa.total_allocated_bytes()
+        batches = list(read_task(task, schema))
+        assert sum(batch.num_rows for batch in batches) == 10_000
+        return pa.total_allocated_bytes() - before
+
+    # Plain columns are those of the mapped file; `_pos` is a run of one value in it.
+    assert allocated(pa.schema([("id", pa.int32()), ("_seq", pa.int64())])) == 0
+    assert allocated(pa.schema([("id", pa.int32()), ("_pos", pa.int64())])) >= 10_000 * 8
+
+
 def test_small_reads_are_one_task_and_none_for_nothing(output: Output) -> None:
     files = [file for _, files in Selection(options(output)).files(0, 3) for file in files]
     assert len(plan_tasks(output.path, files, None)) == 1

@@ -1,0 +1,49 @@
+"""What keeps the start of a query short: Spark starts Python processes for it, which import little."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+from tests import PROJECT
+
+ADD_BYTECODE = PROJECT / "tests" / "setup" / "spark_bytecode.sh"
+
+
+def _printed(program: str, *path: Path) -> str:
+    lines = ["import sys", f"sys.path[:0] = {[str(entry) for entry in path]}", program]
+    finished = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=120, check=True
+    )
+    return finished.stdout.strip()
+
+
+def test_processes_that_only_plan_import_no_kernels_and_no_functions_of_arrow() -> None:
+    large = "sorted({'numba', 'pandas', 'pyarrow.compute', 'zmq'} & set(sys.modules))"
+    assert _printed(f"import engine.spark.source, engine.spark.stream; print({large})") == "[]"
+
+
+def test_archives_of_modules_get_bytecode_once(tmp_path: Path) -> None:
+    archive = tmp_path / "some.zip"
+    with ZipFile(archive, "w") as file:
+        file.writestr("package/__init__.py", "from package.part import NUMBER\n")
+        file.writestr("package/part.py", "NUMBER = 41 + 1\n")
+        file.writestr("package/tests/broken.py", "not Python")
+    program = "import package; print(package.NUMBER, package.__file__, package.part.__file__)"
+    assert "pyc" not in _printed(program, archive)
+    for _ in range(2):
+        subprocess.run([ADD_BYTECODE, tmp_path, sys.executable], check=True)
+        folder = archive / "package"
+        assert _printed(program, archive) == f"42 {folder / '__init__.pyc'} {folder / 'part.pyc'}"
+    with ZipFile(archive) as file:
+        names = [name for name in file.namelist() if not name.endswith("/")]
+    assert sorted(names) == [
+        "package/__init__.py",
+        "package/__init__.pyc",
+        "package/part.py",
+        "package/part.pyc",
+        "package/tests/broken.py",
+    ]
+    assert list(tmp_path.iterdir()) == [archive]
