@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from threading import Event, Lock, Thread
 
 from engine.config.output_place import OutputPlace
@@ -50,8 +49,7 @@ class Maintenance:
 
     def __init__(self, out: OutputPlace, settings: MaintenanceSettings, warn: Callable[[str], None]) -> None:
         self._out = out
-        # Compaction needs a local folder.
-        self._compacts = settings.compact == "on" and isinstance(out, Path)
+        self._compacts = settings.compact == "on"
         self._retention = None if settings.retain is None else Retention.parse(settings.retain)
         self._warn = warn
         self._retain_due = 0.0
@@ -94,7 +92,7 @@ class Maintenance:
         # Here, because it is not needed when a run starts.
         from engine.output.compaction_progress import has_work
 
-        compacts = self._compacts and isinstance(self._out, Path) and has_work(self._out)
+        compacts = self._compacts and has_work(self._out)
         retention = None
         if self._retention is not None and time.monotonic() >= self._retain_due:
             self._retain_due = time.monotonic() + RETAIN_SECONDS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.config.output_place import OutputPlace
 
@@ -57,6 +57,10 @@ class Storage(ABC):
         """The files in a folder with their sizes in bytes."""
 
     @abstractmethod
+    def times(self, folder: str) -> dict[str, float]:
+        """The files in a folder with the time of their last change, seconds since the epoch."""
+
+    @abstractmethod
     def top_names(self) -> list[str]:
         """Files and folders that are directly in the output; none for an output that does not exist."""
 
@@ -85,8 +89,23 @@ class Storage(ABC):
         """
 
     @abstractmethod
+    def create_with(self, name: str, write: Callable[[Any], None]) -> pa.NativeFile:
+        """Create a file as `create`, but with what `write` writes to the binary file that it is given.
+
+        Returns the file for reading, as `open`. In a local folder it has its final name from the beginning,
+        so a crash leaves a part of it.
+        """
+
+    @abstractmethod
     def replace(self, name: str, content: bytes) -> None:
         """Create a file durably, or put it in place of another one in one step."""
+
+    @abstractmethod
+    def exchange(self, name: str, old: bytes, new: bytes) -> None:
+        """Put `new` in place of a file's content in one step, if that is still `old` (or `new` already).
+
+        Otherwise it raises `FileExistsError`, or `FileNotFoundError`, unless a lock excludes that.
+        """
 
     @abstractmethod
     def note(self, name: str, content: bytes) -> None:

@@ -8,9 +8,11 @@ three are.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -119,19 +121,22 @@ class ObjectStore(Storage):
         return int(self._ask("reading", lambda: obstore.head(self._store, name))["size"])
 
     def names(self, folder: str, after: str = "") -> list[str]:
-        return sorted(name for name, _ in self._listed(folder, after))
+        return sorted(self._listed(folder, after))
 
     def sizes(self, folder: str) -> dict[str, int]:
-        return dict(self._listed(folder, ""))
+        return {name: int(found["size"]) for name, found in self._listed(folder).items()}
 
-    def _listed(self, folder: str, after: str) -> list[tuple[str, int]]:
-        """Name in the folder and size of each object in it."""
+    def times(self, folder: str) -> dict[str, float]:
+        return {name: found["last_modified"].timestamp() for name, found in self._listed(folder).items()}
+
+    def _listed(self, folder: str, after: str = "") -> dict[str, Any]:
+        """What the store says about each object in the folder, by its name there."""
         offset = f"{folder}/{after}" if after else None
 
-        def request() -> list[tuple[str, int]]:
+        def request() -> dict[str, Any]:
             pages = obstore.list(self._store, folder, offset=offset, chunk_size=_LISTED_AT_ONCE)
             start = len(folder) + 1
-            return [(entry["path"][start:], int(entry["size"])) for page in pages for entry in page]
+            return {entry["path"][start:]: entry for page in pages for entry in page}
 
         return self._ask("listing", request)
 
@@ -144,6 +149,29 @@ class ObjectStore(Storage):
 
     def create(self, name: str, content: bytes) -> None:
         self._ask("writing", lambda: self._put(name, content, "create"))
+
+    def create_with(self, name: str, write: Callable[[Any], None]) -> pa.NativeFile:
+        import pyarrow as pa
+
+        written = io.BytesIO()
+        write(written)
+        content = written.getvalue()
+        self.create(name, content)
+        return pa.BufferReader(content)
+
+    def exchange(self, name: str, old: bytes, new: bytes) -> None:
+        while True:
+            found = self._ask("reading", lambda: obstore.get(self._store, name))
+            content = bytes(self._ask("reading", found.bytes))
+            # If it is the new content, the answer to an earlier attempt was lost.
+            if content == new:
+                return
+            if content != old:
+                raise FileExistsError(str(self.place / name))
+            unchanged = {key: tag for key in ("e_tag", "version") if (tag := found.meta.get(key))}
+            with suppress(FileExistsError):
+                self._ask("writing", lambda unchanged=unchanged: self._put(name, new, unchanged))  # type: ignore[misc]
+                return
 
     def replace(self, name: str, content: bytes) -> None:
         self._ask("writing", lambda: self._put(name, content, "overwrite"))

@@ -14,7 +14,6 @@ from engine.cli import main
 from engine.commands.status import status
 from engine.output.commit_log import CommitLog
 from engine.output.consumers import consumers
-from engine.output.folder import claim_output, open_output
 from engine.output.reader import Changes
 from engine.output.verification import verify
 from tests.servers import ObjectServer, Server
@@ -148,12 +147,3 @@ def test_a_run_into_a_bucket_that_is_not_there_ends_at_once(output: ObjectOutput
     assert ended.status == 1
     assert ended.sentence.startswith("listing s3://not-there/changes failed: there is no bucket `not-there`")
     assert_one_sentence(ended)
-
-
-def test_compaction_is_refused(output: ObjectOutput, capsys: pytest.CaptureFixture[str]) -> None:
-    place = CommitLog(output.url).out
-    claim_output(place, open_output(place))
-    assert main(["compact", output.url]) == 1
-    said = capsys.readouterr().err
-    assert f"the output {output.url} is not compacted: compaction needs an output in a local folder" in said
-    assert said.count("\n") == 1
