@@ -25,6 +25,7 @@ from engine.pipeline.stop_signals import signals_blocked
 
 CHECK_SECONDS = 30.0
 RETAIN_SECONDS = 600.0
+_LAST_SECONDS = 5.0
 _LOWEST_PRIORITY = 19
 _LONGEST_SENTENCE = 1 << 16
 """Bytes."""
@@ -76,7 +77,9 @@ class Maintenance:
                 # What it leaves is undone or completed by the next one, as after a crash.
                 self._process.terminate()
         if self.is_active:
-            self._thread.join()
+            # Longer only where an object store does not answer, which the thread may wait for: it starts
+            # nothing any more.
+            self._thread.join(_LAST_SECONDS)
 
     def _check_often(self) -> None:
         while not self._ending.wait(CHECK_SECONDS):
@@ -85,7 +88,8 @@ class Maintenance:
                 if work is not None:
                     self._have_done(*work)
             except (EngineError, OSError) as error:
-                self._warn(f"old data is not taken care of at present: {error}")
+                if not self._ending.is_set():
+                    self._warn(f"old data is not taken care of at present: {error}")
 
     def _work(self) -> tuple[bool, Retention | None] | None:
         """Whether to compact, and what to retain; None if there is nothing to do."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.config.output_place import OutputPlace
+from engine.output.storage.waiting import Patience
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +28,8 @@ class Storage(ABC):
     """
 
     place: OutputPlace
+    patience: Patience | None = None
+    """How long requests wait for an answer; None: as long as this process waits for others."""
     has_lock: bool
     """Whether a lock keeps a second writer away, on whatever machine; otherwise the log itself has to."""
 

@@ -21,6 +21,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from engine.config.output_place import StoreUrl
+from engine.output.storage.aws_files import aws_file_options
 from engine.output.storage.interface import Storage
 from engine.output.storage.store_errors import StoreAwayError, store_error
 from engine.output.storage.waiting import Waiting
@@ -50,7 +51,7 @@ no content that would tell them apart."""
 
 
 class ObjectStore(Storage):
-    """The objects below the URL `place`; credentials and the endpoint come from the environment.
+    """The objects below the URL `place`; credentials come from the environment, or from files.
 
     Methods may be called from several threads.
     """
@@ -62,10 +63,15 @@ class ObjectStore(Storage):
         # Given options take the place of those in the environment, which is where this one belongs.
         allows_http = os.environ.get(_ALLOWS_HTTP[place.scheme], "").lower() in ("1", "true")
         client = {**_CLIENT, "allow_http": allows_http}
+        config = aws_file_options(os.environ) if place.scheme == "s3" else None
         try:
             self._store, self._for_large = (
                 _STORES[place.scheme](
-                    place.bucket, prefix=place.prefix or None, client_options=options, retry_config=_RETRIES
+                    place.bucket,
+                    prefix=place.prefix or None,
+                    config=config,
+                    client_options=options,
+                    retry_config=_RETRIES,
                 )
                 for options in ({**client, **_STALL}, client)
             )
@@ -82,7 +88,7 @@ class ObjectStore(Storage):
 
         Raises `FileNotFoundError`, `FileExistsError` and `StoreError`.
         """
-        waiting = Waiting()
+        waiting = Waiting(lambda: self.patience)
         while True:
             try:
                 return request()
