@@ -127,7 +127,8 @@ class ObjectStore(Storage):
         return int(self._ask("reading", lambda: obstore.head(self._store, name))["size"])
 
     def names(self, folder: str, after: str = "") -> list[str]:
-        return sorted(self._listed(folder, after))
+        # Azure's store begins a list in its own way, and may begin earlier.
+        return sorted(name for name in self._listed(folder, after) if name > after)
 
     def sizes(self, folder: str) -> dict[str, int]:
         return {name: int(found["size"]) for name, found in self._listed(folder).items()}
@@ -193,7 +194,18 @@ class ObjectStore(Storage):
         removed = list(names)
         for first in range(0, len(removed), _LISTED_AT_ONCE):
             some = removed[first : first + _LISTED_AT_ONCE]
-            self._ask("removing from", lambda some=some: obstore.delete(self._store, some))  # type: ignore[misc]
+            self._ask("removing from", lambda some=some: self._remove(some))  # type: ignore[misc]
+
+    def _remove(self, names: list[str]) -> None:
+        try:
+            obstore.delete(self._store, names)
+        except FileNotFoundError:
+            # S3 does not mind; with the other stores, those after the missing one may still be there.
+            list(self.side_by_side(self._remove_one, names))
+
+    def _remove_one(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            obstore.delete(self._store, name)
 
     def move(self, name: str, new_name: str) -> None:
         self._ask("writing", lambda: obstore.copy(self._store, name, new_name))
