@@ -7,7 +7,7 @@ for queries that have planned to read them.
 
 An object store has no lock that holds on all machines. There, every step of a journal is an exchange of its
 content, which fails if another machine has made another step meanwhile: moves are either undone or written,
-and whoever comes late ends. A segment is exchanged in the same way.
+and a process that comes late ends. A segment is exchanged in the same way.
 """
 
 from __future__ import annotations

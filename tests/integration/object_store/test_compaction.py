@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from engine.config.retention import Retention
 from engine.errors import EngineError
 from engine.output import commit_log, compaction, file_moves
 from engine.output.commit import is_compacted
-from engine.output.commit_log import CommitLog
+from engine.output.commit_log import CommitLog, OtherWriterError
 from engine.output.compaction import compact
 from engine.output.file_moves import MoveJournal
 from engine.output.files import OutputError
@@ -112,6 +113,16 @@ def test_commits_keep_their_rows(old: ObjectOutput) -> None:
     assert rows(old) == before
     # A reader that began before goes on.
     assert pa.Table.from_batches([*begun, *batches]) == before[0]
+
+
+def test_a_commit_whose_rows_were_moved_is_still_ones_own(old: ObjectOutput) -> None:
+    """Its writer was suspended before it saw that the commit is there; what it uploaded must stay."""
+    before = CommitLog(old.url).read(4)
+    compact(old.url, grace_seconds=0)
+    assert CommitLog(old.url).read(4) != before
+    CommitLog(old.url).append(before)
+    with pytest.raises(OtherWriterError):
+        CommitLog(old.url).append(replace(before, epoch=2))
 
 
 def test_the_command(old: ObjectOutput, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ def test_files_elsewhere(home: dict[str, str], tmp_path: Path) -> None:
     ("profile", "sentence"),
     [
         ("corporate", "the AWS profile corporate gets its credentials with `sso_session`, which is not"),
-        ("nobody", "AWS_PROFILE is nobody, and neither ~/.aws/config nor ~/.aws/credentials has this"),
+        ("unknown", "AWS_PROFILE is unknown, and neither ~/.aws/config nor ~/.aws/credentials has this"),
     ],
 )
 def test_profiles_that_are_refused(home: dict[str, str], profile: str, sentence: str) -> None:
