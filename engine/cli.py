@@ -144,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--json", dest="as_json", action="store_true", help="one JSON object")
 
     sql = add("sql", _sql, "changes as SQL statements that make them again, or undo them")
-    sql.add_argument("sources", nargs="*", type=Path, metavar="OUT|FILE")
+    sql.add_argument("sources", nargs="*", type=output_place, metavar="OUT|FILE")
     add_flags(sql, SqlSettings)
     add_flags(sql, ConnectionSettings)
     refuse_password(sql)
@@ -301,8 +301,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _sql(options: argparse.Namespace) -> int:
     settings = resolve(SqlSettings, vars(options), os.environ)
-    is_output = len(settings.sources) == 1 and settings.sources[0].is_dir()
-    if not is_output:
+    if settings.output is None:
         start_fork_server()
     from engine.commands.sql import sql_command
 

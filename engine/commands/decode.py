@@ -18,7 +18,7 @@ from engine.commands.run_log import RunLog
 from engine.config.settings import DecodeSettings
 from engine.errors import EngineError
 from engine.output.folder import claim_output, settled_output
-from engine.output.storage import wait_for_store
+from engine.output.storage import be_patient
 from engine.pipeline.observer import Observer
 from engine.pipeline.outcome import Outcome
 from engine.pipeline.process_settings import FileSource
@@ -41,7 +41,7 @@ def decode_files(settings: DecodeSettings, observer: Observer) -> Outcome:
     before = Outcome()
     while True:
         state = settled_output(settings.pipeline.out)
-        wait_for_store(partial(observer.warn, "store_away"))
+        be_patient(settings.pipeline.out, partial(observer.warn, "store_away"))
         state = claim_output(settings.pipeline.out, state)
         origin = replace(_remaining(files, state.position), skips=skips.events)
         plan = plan_run(settings.pipeline, origin, state, "", flavor)

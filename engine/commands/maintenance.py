@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from threading import Event, Lock, Thread
 
 from engine.config.output_place import OutputPlace
@@ -26,6 +25,7 @@ from engine.pipeline.stop_signals import signals_blocked
 
 CHECK_SECONDS = 30.0
 RETAIN_SECONDS = 600.0
+_LAST_SECONDS = 5.0
 _LOWEST_PRIORITY = 19
 _LONGEST_SENTENCE = 1 << 16
 """Bytes."""
@@ -50,8 +50,7 @@ class Maintenance:
 
     def __init__(self, out: OutputPlace, settings: MaintenanceSettings, warn: Callable[[str], None]) -> None:
         self._out = out
-        # Compaction needs a local folder.
-        self._compacts = settings.compact == "on" and isinstance(out, Path)
+        self._compacts = settings.compact == "on"
         self._retention = None if settings.retain is None else Retention.parse(settings.retain)
         self._warn = warn
         self._retain_due = 0.0
@@ -78,7 +77,9 @@ class Maintenance:
                 # What it leaves is undone or completed by the next one, as after a crash.
                 self._process.terminate()
         if self.is_active:
-            self._thread.join()
+            # Longer only where an object store does not answer, which the thread may wait for: it starts
+            # nothing any more.
+            self._thread.join(_LAST_SECONDS)
 
     def _check_often(self) -> None:
         while not self._ending.wait(CHECK_SECONDS):
@@ -87,14 +88,15 @@ class Maintenance:
                 if work is not None:
                     self._have_done(*work)
             except (EngineError, OSError) as error:
-                self._warn(f"old data is not taken care of at present: {error}")
+                if not self._ending.is_set():
+                    self._warn(f"old data is not taken care of at present: {error}")
 
     def _work(self) -> tuple[bool, Retention | None] | None:
         """Whether to compact, and what to retain; None if there is nothing to do."""
         # Here, because it is not needed when a run starts.
         from engine.output.compaction_progress import has_work
 
-        compacts = self._compacts and isinstance(self._out, Path) and has_work(self._out)
+        compacts = self._compacts and has_work(self._out)
         retention = None
         if self._retention is not None and time.monotonic() >= self._retain_due:
             self._retain_due = time.monotonic() + RETAIN_SECONDS

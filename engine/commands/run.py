@@ -31,7 +31,7 @@ from engine.net.client.start_position import refuse_taken_server_id, start_posit
 from engine.output.folder import OutputState, claim_output, settled_output
 from engine.output.schema_history import rewritten_tables
 from engine.output.snapshot_requests import has_requests, pattern_of, request_snapshot
-from engine.output.storage import wait_for_store
+from engine.output.storage import be_patient
 from engine.pipeline.decoder_pool import DecoderPool
 from engine.pipeline.end_request import EndRequest, SignalledEnd
 from engine.pipeline.observer import Observer
@@ -120,7 +120,7 @@ def follow_server(
     while True:
         state = settled_output(settings.pipeline.out)
         # The first answer shows that the place is right; later the store may be away for a time.
-        wait_for_store(partial(observer.warn, "store_away"))
+        be_patient(settings.pipeline.out, partial(observer.warn, "store_away"))
         if state.is_new and settings.stream.start == SNAPSHOT and not has_requests(settings.pipeline.out):
             request_snapshot(settings.pipeline.out, settings.pipeline.tables or ("*.*",))
         _request_changed(settings, state)

@@ -38,6 +38,7 @@ from engine.net.client.table_columns import describe_table
 from engine.output.commit_log import Commit, CommitLog
 from engine.output.files import opening
 from engine.output.folder import open_output
+from engine.output.storage import OutputPlace
 from engine.pipeline.outcome import Outcome
 from engine.schema.schema_file import read_schema_file
 from engine.schema.session import Flavor
@@ -74,7 +75,9 @@ def sql_command(settings: SqlSettings, connection: ConnectionSettings | None) ->
     return 0
 
 
-def write_script(out: Path, settings: SqlSettings, script: TextIO, elsewhere: Elsewhere = nowhere) -> None:
+def write_script(
+    out: OutputPlace, settings: SqlSettings, script: TextIO, elsewhere: Elsewhere = nowhere
+) -> None:
     """Write the script of an output's changes. Raises `EngineError`."""
     with opening(out):
         log = CommitLog(out)
@@ -103,7 +106,7 @@ def _flavor(commit: Commit) -> Flavor:
 
 
 @contextmanager
-def _definitions(settings: SqlSettings, server: _Server | None, out: Path) -> Iterator[Elsewhere]:
+def _definitions(settings: SqlSettings, server: _Server | None, out: OutputPlace) -> Iterator[Elsewhere]:
     """Where definitions come from that the output lacks: the server, else the schema file."""
     last = CommitLog(out).latest()
     if server is not None:
@@ -116,15 +119,12 @@ def _definitions(settings: SqlSettings, server: _Server | None, out: Path) -> It
 
 
 @contextmanager
-def _output(settings: SqlSettings, server: _Server | None) -> Iterator[Path]:
+def _output(settings: SqlSettings, server: _Server | None) -> Iterator[OutputPlace]:
     """The output to read: the user's, or a temporary one that is removed afterwards."""
-    sources = settings.sources
-    if server is None and len(sources) == 1 and sources[0].is_dir():
-        if open_output(sources[0]).commit < 0:
-            raise EngineError(
-                f"there is no output of binlog-engine in {sources[0]}: give one, or binlog files"
-            )
-        yield sources[0]
+    if server is None and (given := settings.output) is not None:
+        if open_output(given).commit < 0:
+            raise EngineError(f"there is no output of binlog-engine in {given}: give one, or binlog files")
+        yield given
         return
     # Refuses wrong values before anything is decoded.
     _selection(settings, "mariadb" if settings.gtids and ":" not in settings.gtids else "mysql")
@@ -155,7 +155,7 @@ def _decode(
     settings: SqlSettings, server: _Server | None, pipeline: PipelineSettings, display: Display
 ) -> Outcome:
     if server is None:
-        return decode_files(DecodeSettings(files=settings.sources, pipeline=pipeline), display)
+        return decode_files(DecodeSettings(files=settings.files, pipeline=pipeline), display)
     stream = StreamSettings(start=_start(settings), stop_at_end=True)
     run = RunSettings(connection=server.connection, pipeline=pipeline, stream=stream)
     return follow_server(run, server.login, display)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from engine.config.output_place import OutputPlace
+from engine.config.output_place import OutputPlace, StoreUrl
 from engine.config.setting import Setting
+from engine.errors import EngineError
 
 _DAY = 86_400
 
@@ -285,7 +286,7 @@ class SnapshotSettings:
 class SqlSettings:
     """Of `sql`."""
 
-    sources: tuple[Path, ...]
+    sources: tuple[OutputPlace, ...]
     """An output, or binlog files with the oldest first; empty for a server."""
     undo: Annotated[bool, Setting("inverse statements in reverse order")] = False
     tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
@@ -301,6 +302,22 @@ class SqlSettings:
         Path | None,
         Setting("file of CREATE TABLE statements (mysqldump --no-data), for tables without certain columns"),
     ] = None
+
+    @property
+    def output(self) -> OutputPlace | None:
+        """The output, if that is what is given."""
+        if len(self.sources) != 1:
+            return None
+        (source,) = self.sources
+        return source if isinstance(source, StoreUrl) or source.is_dir() else None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The binlog files, if these are given. Raises `EngineError` for a URL among several sources."""
+        for source in self.sources:
+            if isinstance(source, StoreUrl):
+                raise EngineError(f"{source} is not a binlog file: give one output, or files of this machine")
+        return tuple(source for source in self.sources if isinstance(source, Path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ under one label, so that the number of series stays bounded and every sum goes u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,11 +41,19 @@ class MetricRow:
 
     def family(self, figures: Figures) -> Metric:
         """Its samples now."""
+        return self._family((), {(): figures})
+
+    def family_of_sources(self, figures: Mapping[str, Figures]) -> Metric:
+        """Its samples of several sources by name, with the label `source`."""
+        return self._family(("source",), {(name,): of_source for name, of_source in figures.items()})
+
+    def _family(self, further: tuple[str, ...], figures: Mapping[tuple[str, ...], Figures]) -> Metric:
         make = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily}[self.kind]
-        family = make(PREFIX + self.name, self.help, labels=self.labels)
-        for labels, value in self.samples(figures):
-            if value is not None:
-                family.add_metric(labels, value)
+        family = make(PREFIX + self.name, self.help, labels=(*further, *self.labels))
+        for values, of_one in figures.items():
+            for labels, value in self.samples(of_one):
+                if value is not None:
+                    family.add_metric((*values, *labels), value)
         return family
 
 

@@ -27,25 +27,33 @@ def monitored(http: str, out: OutputPlace, run: str, listener: Observer) -> Iter
     not valid or cannot be used.
     """
     monitor = Monitor(out, run, listener)
-    with MonitoringServer(*parse_address(http), monitor) as server:
-        end = threading.Event()
-        threads = [
-            threading.Thread(target=server.serve_forever, name="http", daemon=True),
-            _repeating(monitor.sample, end, "sample"),
-            _repeating(monitor.source.ask, end, "ask"),
-        ]
+    with MonitoringServer(*parse_address(http), monitor) as server, gathered(monitor):
+        thread = threading.Thread(target=server.serve_forever, name="http", daemon=True)
         with signals_blocked():
-            for thread in threads:
-                thread.start()
+            thread.start()
         listener.inform("http", f"metrics and status page at {server.url}", url=server.url)
         try:
             yield monitor
         finally:
-            end.set()
             server.shutdown()
-            # A thread that waits for the server of the stream is left to itself.
-            for thread in threads:
-                thread.join(_END_SECONDS)
+            thread.join(_END_SECONDS)
+
+
+@contextmanager
+def gathered(monitor: Monitor) -> Iterator[None]:
+    """Have the monitor follow the commit log and ask the server, until the block ends."""
+    end = threading.Event()
+    threads = [_repeating(monitor.sample, end, "sample"), _repeating(monitor.source.ask, end, "ask")]
+    with signals_blocked():
+        for thread in threads:
+            thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        # A thread that waits for the server of the stream, or for an object store, is left to itself.
+        for thread in threads:
+            thread.join(_END_SECONDS)
 
 
 def _repeating(work: Callable[[], None], end: threading.Event, name: str) -> threading.Thread:

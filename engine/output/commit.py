@@ -139,6 +139,16 @@ class Commit:
             _check_path(file)
         return commit
 
+    def in_places_of(self, other: Self) -> Self:
+        """The commit with its files' paths and checksums as in `other`: compaction changes nothing else."""
+        if len(self.files) != len(other.files):
+            return self
+        files = tuple(
+            replace(file, path=theirs.path, checksum=theirs.checksum)
+            for file, theirs in zip(self.files, other.files, strict=True)
+        )
+        return replace(self, files=files)
+
     def committed_changes(self) -> list[CommittedChange]:
         """The schema changes with the commit's number and time."""
         return [CommittedChange(self.version, self.time_us, c.seq, c.change) for c in self.schema_changes]

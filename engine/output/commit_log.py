@@ -213,7 +213,7 @@ class CommitLog:
         """
         name, segment = _entry_name(commit.version), _segment_name(commit.version)
         if self._storage.exists(segment):
-            if self.read(commit.version) == commit:
+            if self.read(commit.version).in_places_of(commit) == commit:
                 # The commit was the last one before another writer came, and has been consolidated by it.
                 return
         elif not self._later_segments(commit.version):
@@ -288,15 +288,38 @@ class CommitLog:
         self.settle()
         return sorted(first for first, last in ranges if first != last and first not in singles)
 
+    def forget_content(self) -> None:
+        """Read segments again when they are next wanted: others may have changed them."""
+        self._segment_name = None
+
+    def segments(self) -> list[int]:
+        """The first commits of all segments, in order."""
+        return sorted(first for first, last in self._ranges() if first != last)
+
     def replace_segment(self, start: int, change: Callable[[Commit], Commit]) -> None:
         """Put changed commits in place of those of the segment that begins with `start`, in one step.
 
-        Readers find the old ones or the new ones, also after a power failure.
+        Readers find the old ones or the new ones, also after a power failure. Where no lock excludes that,
+        the segment may be changed or removed meanwhile; then `change` is called for its new commits, too.
         """
-        lines = self._segment(start)[:1]
-        lines += [change(commit).to_json() for commit in self.range(start, _segment_of(start)[1])]
-        self._storage.replace(_segment_name(start), b"\n".join(lines) + b"\n")
-        self._segment_name = None
+        name = _segment_name(start)
+        while True:
+            self._segment_name = None
+            try:
+                summary, *commits = self._segment(start)
+                old = b"\n".join([summary, *commits]) + b"\n"
+                changed = [
+                    change(_parsed_commit(line, number, self.out / name)).to_json()
+                    for number, line in enumerate(commits, start)
+                ]
+                self._segment_name = None
+                self._storage.exchange(name, old, b"\n".join([summary, *changed]) + b"\n")
+            except FileExistsError:
+                continue
+            except (MissingCommitError, FileNotFoundError):
+                if self._storage.has_lock:
+                    raise
+            return
 
     def removable_end(self, version: int) -> int | None:
         """The last commit of the segment that begins with `version`; None if that cannot be removed.

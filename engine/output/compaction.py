@@ -8,28 +8,32 @@ one schema become one file, in record batches of a size that is fast to read. No
 
 from __future__ import annotations
 
-import os
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
+from typing import BinaryIO
 
 import pyarrow as pa
 
+from engine.errors import EngineError
 from engine.output import commit_log
 from engine.output.change_schema import with_all_change_types
-from engine.output.checksum import checksum_of
+from engine.output.checksum import checksum_of_content
 from engine.output.commit import DataFile, SchemaKey, commits_in, compacted_path, is_compacted
 from engine.output.commit_log import CommitLog
 from engine.output.compaction_progress import GRACE_SECONDS, CompactionProgress
 from engine.output.data_files import open_data_file
-from engine.output.file_moves import MoveJournal, Moves
-from engine.output.files import FILE_MODE, OutputError, sync, writing
+from engine.output.file_moves import MoveJournal
+from engine.output.files import writing
 from engine.output.lock import maintenance_lock
-from engine.output.storage import OutputPlace, output_place
+from engine.output.storage import OutputPlace, Storage, storage_of
 
 LARGE_BYTES = 128 << 20
 """Larger files stay as they are; a new file has at least this size, and less than twice, where there is as
 much to move."""
+_LARGE_OBJECT_BYTES = 64 << 20
+"""The same in an object store: writers and readers have an object in memory as a whole."""
 
 _SEGMENTS_TOGETHER = (1, 10, 100)
 _BATCH_BYTES = 4 << 20
@@ -61,12 +65,8 @@ def compact(
 
     Engine and queries may run meanwhile. Raises `OutputError` and `CommitLogError`.
     """
-    out = output_place(out)
-    if not isinstance(out, Path):
-        raise OutputError(
-            f"the output {out} is not compacted: compaction needs an output in a local folder; "
-            "a longer --commit-interval makes fewer and larger files"
-        )
+    storage = storage_of(out)
+    out = storage.place
     done = Compacted()
     with maintenance_lock(out), writing(out):
         log = CommitLog(out)
@@ -76,7 +76,7 @@ def compact(
         progress = CompactionProgress(out)
         for together in _SEGMENTS_TOGETHER:
             for first, last in _groups(log, progress.through(together), together):
-                _compact_group(out, log, journal, first, last, done)
+                _compact_group(storage, log, journal, first, last, done)
                 progress.reach(together, last)
                 report(last)
         if not grace_seconds:
@@ -101,23 +101,34 @@ def _groups(log: CommitLog, through: int, together: int) -> Iterator[tuple[int, 
 
 
 def _compact_group(
-    out: Path, log: CommitLog, journal: MoveJournal, first: int, last: int, done: Compacted
+    storage: Storage, log: CommitLog, journal: MoveJournal, first: int, last: int, done: Compacted
 ) -> None:
-    runs = _runs(out, (entry for commit in log.range(first, last) for entry in commit.files))
+    number = secrets.randbelow(1 << 60) + 1
+    moves = journal.begin(first, last, number)
+    # Another machine may have compacted these commits since they were last read.
+    log.forget_content()
+    runs = _runs(storage, (entry for commit in log.range(first, last) for entry in commit.files))
     if not runs:
+        journal.forget(moves)
         return
-    paths = _new_paths(out, runs)
-    moves = Moves(
-        first, last, {entry.path: path for path, run in zip(paths, runs, strict=True) for entry in run}
+    paths = [
+        compacted_path(run[0], commits_in(run[0].path)[0], commits_in(run[-1].path)[1], number + index)
+        for index, run in enumerate(runs)
+    ]
+    moves = journal.plan(
+        moves, {entry.path: path for path, run in zip(paths, runs, strict=True) for entry in run}
     )
-    journal.plan(moves)
     schemas = log.schemas_at(last)
     checksums = {}
-    for path, run in zip(paths, runs, strict=True):
-        size, checksums[path] = _write(out, path, run, schemas[_key(run[0])])
-        done.bytes_after += size
-    for folder in {(out / path).parent for path in paths}:
-        sync(folder)
+    try:
+        for path, run in zip(paths, runs, strict=True):
+            size, checksums[path] = _write(storage, path, run, schemas[_key(run[0])])
+            done.bytes_after += size
+    except (EngineError, OSError):
+        journal.abandon(moves)
+        raise
+    for folder in {path.rpartition("/")[0] for path in paths}:
+        storage.settle(folder)
     journal.complete(moves, checksums)
     done.files_before += len(moves.paths)
     done.files_after += len(runs)
@@ -132,60 +143,50 @@ class _Table:
     """The size of the last run."""
     last_path: str = ""
 
-    def add(self, out: Path, entry: DataFile) -> None:
+    def add(self, storage: Storage, entry: DataFile) -> None:
         if entry.path == self.last_path:
             return
         self.last_path = entry.path
-        size = (out / entry.path).stat().st_size if is_compacted(entry.path) else entry.bytes
-        if size >= LARGE_BYTES or self.bytes >= LARGE_BYTES or not self.runs:
+        large = LARGE_BYTES if storage.has_lock else min(LARGE_BYTES, _LARGE_OBJECT_BYTES)
+        size = storage.size(entry.path) if is_compacted(entry.path) else entry.bytes
+        if size >= large or self.bytes >= large or not self.runs:
             self.runs.append([])
             self.bytes = 0
-        if size < LARGE_BYTES:
+        if size < large:
             self.runs[-1].append(entry)
             self.bytes += size
 
 
-def _runs(out: Path, entries: Iterable[DataFile]) -> list[list[DataFile]]:
+def _runs(storage: Storage, entries: Iterable[DataFile]) -> list[list[DataFile]]:
     """Small files that become one each: of one table and schema version, and with no large one in between.
 
     A file is represented by the first entry that is about it.
     """
     tables: dict[SchemaKey, _Table] = {}
     for entry in entries:
-        tables.setdefault(_key(entry), _Table()).add(out, entry)
+        tables.setdefault(_key(entry), _Table()).add(storage, entry)
     return [run for table in tables.values() for run in table.runs if len(run) > 1]
 
 
-def _new_paths(out: Path, runs: Sequence[Sequence[DataFile]]) -> list[str]:
-    """A path for each run that no file has."""
-    paths: dict[str, None] = {}
-    for run in runs:
-        first, last = commits_in(run[0].path)[0], commits_in(run[-1].path)[1]
-        number = 0
-        while (path := compacted_path(run[0], first, last, number)) in paths or (out / path).exists():
-            number += 1
-        paths[path] = None
-    return list(paths)
-
-
-def _write(out: Path, path: str, run: Sequence[DataFile], schema: pa.Schema) -> tuple[int, str]:
+def _write(storage: Storage, path: str, run: Sequence[DataFile], schema: pa.Schema) -> tuple[int, str]:
     """Write the rows of a run's files to a new file, durably but for its name; returns size and checksum."""
-    descriptor = os.open(out / path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
-    with os.fdopen(descriptor, "wb") as file:
+
+    def write(file: BinaryIO) -> None:
         with pa.ipc.new_file(file, schema) as writer:
-            for batch in _joined_batches(out, run):
+            for batch in _joined_batches(storage, run):
                 writer.write_batch(batch)
-        file.flush()
-        os.fsync(file.fileno())
-        return file.tell(), checksum_of(out / path).text()
+
+    with storage.create_with(path, write) as content:
+        return content.size(), checksum_of_content(content).text()
 
 
-def _joined_batches(out: Path, run: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
+def _joined_batches(storage: Storage, run: Iterable[DataFile]) -> Iterator[pa.RecordBatch]:
     """The rows of all files in record batches of about the same size."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
-    for entry in run:
-        with open_data_file(out, entry.path) as file:
+    files = storage.side_by_side(partial(open_data_file, storage.place), [entry.path for entry in run])
+    for opened in files:
+        with opened as file:
             for index in range(file.num_record_batches):
                 batch = with_all_change_types(file.get_batch(index))
                 waiting.append(batch)

@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from engine.output.commit_log import CommitLog
-from engine.output.file_moves import FOLDER
-from engine.output.files import FOLDER_MODE, replace_file
+from engine.output.file_moves import FOLDER, JOURNAL_NAME
 from engine.output.log_json import Malformed, from_line, to_line
+from engine.output.storage import OutputPlace, storage_of
 
+_NAME = f"{FOLDER}/progress.json"
 GRACE_SECONDS = 600.0
 """How long old files stay, by default."""
 
 
-def has_work(out: Path) -> bool:
+def has_work(out: OutputPlace) -> bool:
     """Whether `compact` would find new segments or, with the default grace, old files; it is a fast check."""
     sealed = CommitLog(out).sealed_segments()
     if sealed and sealed[-1] > CompactionProgress(out).through(1):
         return True
     due = time.time() - GRACE_SECONDS
-    return any(path.stat().st_mtime < due for path in (out / FOLDER).glob("*-*.json"))
+    times = storage_of(out).times(FOLDER)
+    return any(time < due for name, time in times.items() if JOURNAL_NAME.fullmatch(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,10 @@ class _Through:
 class CompactionProgress:
     """How far compaction has come; without it, segments are only looked at again."""
 
-    def __init__(self, out: Path) -> None:
-        self._path = out / FOLDER / "progress.json"
+    def __init__(self, out: OutputPlace) -> None:
+        self._storage = storage_of(out)
         try:
-            self._through = from_line(_Through, self._path.read_bytes()).through
+            self._through = from_line(_Through, self._storage.read(_NAME)).through
         except (FileNotFoundError, Malformed):
             self._through = {}
 
@@ -51,5 +52,4 @@ class CompactionProgress:
     def reach(self, together: int, last: int) -> None:
         """Note that one more is done."""
         self._through[str(together)] = last
-        self._path.parent.mkdir(mode=FOLDER_MODE, exist_ok=True)
-        replace_file(self._path, to_line(_Through(self._through)) + b"\n")
+        self._storage.replace(_NAME, to_line(_Through(self._through)) + b"\n")

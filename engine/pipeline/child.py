@@ -24,7 +24,7 @@ from typing import Any
 import zmq
 
 from engine.errors import EngineError
-from engine.output.storage import wait_for_store
+from engine.output.storage import be_patient
 from engine.pipeline.allocator import keep_freed_memory
 from engine.pipeline.messages import Ended, Failed, Failure, Frame, Progress, Report, ReportBody, Usage
 from engine.pipeline.parent_death import die_with_parent
@@ -195,7 +195,7 @@ def run_child(name: str, reports_endpoint: str | None, body: Callable[[Child], N
     die_with_parent()
     keep_freed_memory()
     # The sink says that it waits; the run goes on when the store is back.
-    wait_for_store()
+    be_patient()
 
     # Ctrl-C reaches the whole process group; only the supervisor reacts to it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

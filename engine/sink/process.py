@@ -26,7 +26,7 @@ from engine.output.folder import OutputState, clean_output, recover_output
 from engine.output.lock import output_lock
 from engine.output.schema_state import rewritten_names
 from engine.output.snapshot_requests import pattern_of, request_snapshot
-from engine.output.storage import output_place, wait_for_store
+from engine.output.storage import be_patient, output_place
 from engine.output.working_folder import clean_spool
 from engine.pipeline.child import Child, failure_of
 from engine.pipeline.messages import (
@@ -69,7 +69,7 @@ def run_sink(config: SinkConfig) -> None:
     with _WakeUp() as wake_up:
 
         def leave(*_: object) -> None:
-            wait_for_store(seconds=_LAST_SECONDS)
+            be_patient(seconds=_LAST_SECONDS)
             wake_up.stop()
 
         signal.signal(signal.SIGTERM, leave)
@@ -110,7 +110,7 @@ class _Sink:
         self._progress_due = 0.0
         self._noted_us = 0
         self._waits_because: str | None = None
-        wait_for_store(self._note_waiting)
+        be_patient(warn=self._note_waiting)
 
     def _note_waiting(self, reason: str) -> None:
         self._waits_because = reason
@@ -171,7 +171,7 @@ class _Sink:
         try:
             yield writer
         except BaseException as error:
-            wait_for_store(seconds=_LAST_SECONDS)
+            be_patient(seconds=_LAST_SECONDS)
             writer.close()
             if isinstance(error, OtherWriterError):
                 # What comes after the last commit belongs to that one now, except for files of this epoch.

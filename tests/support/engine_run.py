@@ -223,6 +223,14 @@ def follow(server: Server, out: Path, *arguments: str, **settings: Any) -> Engin
     return EngineRun(command_line(server, out, *arguments, **settings), out)
 
 
+def kill_all(engine: EngineRun) -> None:
+    """As when the machine fails."""
+    for pid in engine.session().values():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    engine.wait()
+
+
 def _session_members(session: int) -> Iterator[tuple[str, int]]:
     """Name and process id of every process of the session, but those that only wait for their parent."""
     for entry in Path("/proc").iterdir():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.output.commit_log import CommitLog
-from engine.output.storage import StoreUrl
+from engine.output.storage import StoreUrl, storage_of
 from tests.servers import ObjectServer, Server
 from tests.support import short_segments
 from tests.support.engine_run import Ended, EngineRun, command_line
@@ -50,10 +51,21 @@ class ObjectOutput:
         return {name for name in self.server.objects(self.url) if name.endswith(".arrow")}
 
     def orphans(self) -> set[str]:
-        """Those of them that no commit lists."""
+        """Those of them that no commit lists, and that no compaction is still to remove."""
+        return self.data_objects() - self.listed() - self.compacted()
+
+    def listed(self) -> set[str]:
+        """The data files that commits list."""
         log = CommitLog(self.url)
         commits = log.range(log.oldest_version(), log.latest_version())
-        return self.data_objects() - {file.path for commit in commits for file in commit.files}
+        return {file.path for commit in commits for file in commit.files}
+
+    def compacted(self) -> set[str]:
+        """The data files that journals of compactions name, old ones and new ones."""
+        storage = storage_of(self.url)
+        names = [f"_compaction/{name}" for name in storage.names("_compaction") if name != "progress.json"]
+        journals = [json.loads(content) for content in storage.read_all(names) if content is not None]
+        return {path for journal in journals for pair in journal["paths"].items() for path in pair}
 
     def assert_sound(self) -> None:
         """Nothing is there that should not be: objects without a commit, parts of uploads, spooled files."""

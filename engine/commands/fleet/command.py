@@ -41,7 +41,11 @@ def fleet_command(
     display = FleetDisplay(log=log)
     end = SignalledEnd()
     with StateFile(given.settings.root).locked(), end.noted(), _reload_signals(on_terminal) as reload:
-        fleet = Fleet(display, decoder_count(given.settings.decoders))
+        fleet = Fleet(
+            display,
+            decoder_count(given.settings.decoders),
+            has_monitors=given.settings.monitoring.http is not None,
+        )
         shown = _Shown(given, fleet, display)
         try:
             with served(given.settings.monitoring.http, shown.watch, display):
@@ -117,7 +121,7 @@ class _Shown:
         """Show how the sources are now."""
         self._state = replace(self._state, sources=self._fleet.states())
         self._write()
-        self.watch.show(self._state.sources)
+        self.watch.show(self._state.sources, self._fleet.monitors())
         self._display.show(self._state.sources)
 
     def _write(self) -> None:

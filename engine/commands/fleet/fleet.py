@@ -9,6 +9,7 @@ from engine.commands.fleet.changes import Changes, source_changes
 from engine.commands.fleet.follower import Follower
 from engine.commands.fleet.source_state import SourceState
 from engine.config.fleet_file import FleetSource
+from engine.monitoring.monitor import Monitor
 from engine.pipeline.decoder_pool import DecoderPool
 from engine.pipeline.observer import Observer
 
@@ -19,8 +20,12 @@ END_SECONDS = 40.0
 class Fleet:
     """The followers by the names of their sources. For the main thread."""
 
-    def __init__(self, listener: Observer, decoders: int) -> None:
-        """`decoders`: the number of decoder processes that the sources share."""
+    def __init__(self, listener: Observer, decoders: int, *, has_monitors: bool = False) -> None:
+        """`decoders`: the number of decoder processes that the sources share.
+
+        `has_monitors`: whether each source has a monitor.
+        """
+        self._has_monitors = has_monitors
         self._listener = listener
         self._decoder_pool = DecoderPool(decoders)
         self._followers: dict[str, Follower] = {}
@@ -43,7 +48,9 @@ class Fleet:
             before = self._followers.get(name)
             if before is not None:
                 before.end()
-            self._followers[name] = Follower(sources[name], self._listener, self._decoder_pool, before)
+            self._followers[name] = Follower(
+                sources[name], self._listener, self._decoder_pool, before, has_monitor=self._has_monitors
+            )
             self._followers[name].start()
         return changes
 
@@ -55,6 +62,11 @@ class Fleet:
     def states(self) -> tuple[SourceState, ...]:
         """How the sources are now, by name."""
         return tuple(follower.state for _, follower in sorted(self._followers.items()))
+
+    def monitors(self) -> dict[str, Monitor]:
+        """The monitors by the names of their sources; empty if there are none."""
+        followers = sorted(self._followers.items())
+        return {name: follower.monitor for name, follower in followers if follower.monitor is not None}
 
     def end(self) -> list[str]:
         """End all sources in an orderly way; returns the names of those that have not ended in time."""

@@ -10,6 +10,7 @@ import math
 import threading
 import traceback
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 from engine.commands.fleet.source_state import SourceState, StateKeeper
 from engine.commands.narrator import Narrator
@@ -17,6 +18,8 @@ from engine.commands.retries import Retries
 from engine.commands.run import follow_maintained, has_worked
 from engine.config.fleet_file import FleetSource
 from engine.errors import EngineError, os_error_sentence
+from engine.monitoring.monitor import Monitor
+from engine.monitoring.service import gathered
 from engine.pipeline.decoder_pool import DecoderPool
 from engine.pipeline.end_request import RequestedEnd
 from engine.pipeline.observer import Happening, Observer, Observers
@@ -35,13 +38,21 @@ class Follower:
         listener: Observer,
         decoder_pool: DecoderPool,
         before: Follower | None = None,
+        *,
+        has_monitor: bool = False,
     ) -> None:
-        """`listener` learns what happens; `before`: another one with the same output, which is ending."""
+        """`listener` learns what happens; `before`: another one with the same output, which is ending.
+
+        `has_monitor`: whether all that `run --http` shows is gathered.
+        """
         self.source = source
         self._decoder_pool = decoder_pool
         self._before = before
         self._keeper = StateKeeper(source.name, str(source.settings.pipeline.out))
-        self._listener = Observers(self._keeper, _Named(source.name, listener))
+        named = _Named(source.name, listener)
+        self.monitor = Monitor(source.settings.pipeline.out, source.name, named) if has_monitor else None
+        """What is known of the source beside its state."""
+        self._listener = Observers(self._keeper, *filter(None, [self.monitor]), named)
         self._end = RequestedEnd()
         self._woken = threading.Event()
         self._retries = Retries(math.inf, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
@@ -80,6 +91,11 @@ class Follower:
         if self._before is not None:
             self._before.join()
             self._before = None
+        with nullcontext() if self.monitor is None else gathered(self.monitor):
+            self._follow_until_asked()
+        self._keeper.ended()
+
+    def _follow_until_asked(self) -> None:
         while not self._end.is_asked():
             error, values = self._attempt()
             if error is None:
@@ -91,7 +107,6 @@ class Follower:
             self._listener.warn("source_failed", sentence, pause_seconds=pause, **values)
             if not self._end.is_asked():
                 self._woken.wait(pause)
-        self._keeper.ended()
 
     def _attempt(self) -> tuple[str | None, Mapping[str, object]]:
         """The error with which following the source ended, and values for the log."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
@@ -13,7 +13,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from engine.commands.fleet.source_state import SourceState
-from engine.monitoring.metrics import PREFIX
+from engine.monitoring.metrics import METRICS, PREFIX
+from engine.monitoring.monitor import Monitor
 from engine.monitoring.server import Answer, MonitoringServer, Paths, parse_address, probe_answer
 from engine.pipeline.observer import Observer
 from engine.pipeline.stop_signals import signals_blocked
@@ -28,11 +29,13 @@ class FleetWatch:
 
     def __init__(self) -> None:
         self.sources: tuple[SourceState, ...] = ()
+        self.monitors: Mapping[str, Monitor] = {}
         self._shown = time.monotonic()
 
-    def show(self, sources: tuple[SourceState, ...]) -> None:
+    def show(self, sources: tuple[SourceState, ...], monitors: Mapping[str, Monitor]) -> None:
         """Called by the main thread each time it comes round."""
         self.sources = sources
+        self.monitors = monitors
         self._shown = time.monotonic()
 
     def not_alive(self) -> list[str]:
@@ -81,14 +84,16 @@ _METRICS: tuple[tuple[str, Literal["gauge", "counter"], str, Callable[[SourceSta
     ("commits", "counter", "Commits of this command", lambda state: state.commits),
     ("processes", "gauge", "Processes of the source, shared decoders included", lambda s: len(s.processes)),
 )
-"""Name, kind, meaning and value; the names of `run` where the meaning is the same."""
+"""Name, kind, meaning and value of a source's state; the names of `run` where the meaning is the same."""
+_OWN_NAMES = frozenset(name for name, *_ in _METRICS)
 
 
 class _Collected(Collector):
     """What the library encodes."""
 
-    def __init__(self, sources: tuple[SourceState, ...]) -> None:
-        self._sources = sources
+    def __init__(self, watch: FleetWatch) -> None:
+        self._sources = watch.sources
+        self._monitors = watch.monitors
 
     def collect(self) -> Iterator[Metric]:
         for name, kind, text, value_of in _METRICS:
@@ -99,11 +104,13 @@ class _Collected(Collector):
                 if value is not None:
                     family.add_metric((source.name,), value)
             yield family
+        figures = {name: monitor.figures() for name, monitor in self._monitors.items()}
+        yield from (row.family_of_sources(figures) for row in METRICS if row.name not in _OWN_NAMES)
 
 
 def _metrics(watch: FleetWatch, accept: str) -> Answer:
     encode, media_type = choose_encoder(accept)
-    return Answer(encode(_Collected(watch.sources)), media_type)
+    return Answer(encode(_Collected(watch)), media_type)
 
 
 _PATHS: Paths = {

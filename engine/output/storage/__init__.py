@@ -5,14 +5,16 @@ Everything that writers and readers share goes through a `Storage`, by names tha
 
 from __future__ import annotations
 
-from functools import lru_cache
+import math
+from collections.abc import Callable
+from functools import cache
 
 from engine.config.output_place import OutputPlace, StoreUrl, output_place
 from engine.output.storage.interface import Storage
 from engine.output.storage.local_folder import LocalFolder
-from engine.output.storage.waiting import wait_for_store
+from engine.output.storage.waiting import Patience, set_process_patience
 
-__all__ = ["OutputPlace", "Storage", "StoreUrl", "output_place", "storage_of", "wait_for_store"]
+__all__ = ["OutputPlace", "Storage", "StoreUrl", "be_patient", "output_place", "storage_of"]
 
 
 def storage_of(out: str | OutputPlace) -> Storage:
@@ -21,7 +23,21 @@ def storage_of(out: str | OutputPlace) -> Storage:
     return _store_of(place) if isinstance(place, StoreUrl) else LocalFolder(place)
 
 
-@lru_cache(maxsize=16)
+def be_patient(
+    out: OutputPlace | None = None, warn: Callable[[str], None] = lambda _: None, seconds: float = math.inf
+) -> None:
+    """From now on, wait for an object store that does not answer: for that of `out`, or for all others.
+
+    `warn` is given a sentence now and then, in any thread. It concerns this process only.
+    """
+    patience = Patience(seconds, warn)
+    if out is None:
+        set_process_patience(patience)
+    else:
+        storage_of(out).patience = patience
+
+
+@cache
 def _store_of(url: StoreUrl) -> Storage:
     """One per URL and process, since it keeps connections open."""
     # Here, because obstore is loaded only where it is used.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.config.output_place import OutputPlace
+from engine.output.storage.waiting import Patience
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +28,8 @@ class Storage(ABC):
     """
 
     place: OutputPlace
+    patience: Patience | None = None
+    """How long requests wait for an answer; None: as long as this process waits for others."""
     has_lock: bool
     """Whether a lock keeps a second writer away, on whatever machine; otherwise the log itself has to."""
 
@@ -57,6 +60,10 @@ class Storage(ABC):
         """The files in a folder with their sizes in bytes."""
 
     @abstractmethod
+    def times(self, folder: str) -> dict[str, float]:
+        """The files in a folder with the time of their last change, seconds since the epoch."""
+
+    @abstractmethod
     def top_names(self) -> list[str]:
         """Files and folders that are directly in the output; none for an output that does not exist."""
 
@@ -85,8 +92,23 @@ class Storage(ABC):
         """
 
     @abstractmethod
+    def create_with(self, name: str, write: Callable[[Any], None]) -> pa.NativeFile:
+        """Create a file as `create`, but with what `write` writes to the binary file that it is given.
+
+        Returns the file for reading, as `open`. In a local folder it has its final name from the beginning,
+        so a crash leaves a part of it.
+        """
+
+    @abstractmethod
     def replace(self, name: str, content: bytes) -> None:
         """Create a file durably, or put it in place of another one in one step."""
+
+    @abstractmethod
+    def exchange(self, name: str, old: bytes, new: bytes) -> None:
+        """Put `new` in place of a file's content in one step, if that is still `old` (or `new` already).
+
+        Otherwise it raises `FileExistsError`, or `FileNotFoundError`, unless a lock excludes that.
+        """
 
     @abstractmethod
     def note(self, name: str, content: bytes) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.output.files import (
     FILE_MODE,
@@ -56,11 +56,17 @@ class LocalFolder(Storage):
         return []
 
     def sizes(self, folder: str) -> dict[str, int]:
+        return {name: found.st_size for name, found in self._found(folder).items()}
+
+    def times(self, folder: str) -> dict[str, float]:
+        return {name: found.st_mtime for name, found in self._found(folder).items()}
+
+    def _found(self, folder: str) -> dict[str, os.stat_result]:
         found = {}
         for name in self.names(folder):
             # Someone may remove it meanwhile.
             with suppress(FileNotFoundError):
-                found[name] = self.size(f"{folder}/{name}")
+                found[name] = (self.place / folder / name).stat()
         return found
 
     def top_names(self) -> list[str]:
@@ -70,6 +76,19 @@ class LocalFolder(Storage):
         path = self.place / name
         make_folder(path.parent)
         write_temporary(path, content).rename(path)
+
+    def create_with(self, name: str, write: Callable[[Any], None]) -> pa.NativeFile:
+        path = self.place / name
+        make_folder(path.parent)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        with os.fdopen(descriptor, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        return self.open(name)
+
+    def exchange(self, name: str, old: bytes, new: bytes) -> None:
+        self.replace(name, new)
 
     def replace(self, name: str, content: bytes) -> None:
         path = self.place / name

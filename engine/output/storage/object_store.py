@@ -8,9 +8,11 @@ three are.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -19,6 +21,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from engine.config.output_place import StoreUrl
+from engine.output.storage.aws_files import aws_file_options
 from engine.output.storage.interface import Storage
 from engine.output.storage.store_errors import StoreAwayError, store_error
 from engine.output.storage.waiting import Waiting
@@ -48,7 +51,7 @@ no content that would tell them apart."""
 
 
 class ObjectStore(Storage):
-    """The objects below the URL `place`; credentials and the endpoint come from the environment.
+    """The objects below the URL `place`; credentials come from the environment, or from files.
 
     Methods may be called from several threads.
     """
@@ -60,10 +63,15 @@ class ObjectStore(Storage):
         # Given options take the place of those in the environment, which is where this one belongs.
         allows_http = os.environ.get(_ALLOWS_HTTP[place.scheme], "").lower() in ("1", "true")
         client = {**_CLIENT, "allow_http": allows_http}
+        config = aws_file_options(os.environ) if place.scheme == "s3" else None
         try:
             self._store, self._for_large = (
                 _STORES[place.scheme](
-                    place.bucket, prefix=place.prefix or None, client_options=options, retry_config=_RETRIES
+                    place.bucket,
+                    prefix=place.prefix or None,
+                    config=config,
+                    client_options=options,
+                    retry_config=_RETRIES,
                 )
                 for options in ({**client, **_STALL}, client)
             )
@@ -80,7 +88,7 @@ class ObjectStore(Storage):
 
         Raises `FileNotFoundError`, `FileExistsError` and `StoreError`.
         """
-        waiting = Waiting()
+        waiting = Waiting(lambda: self.patience)
         while True:
             try:
                 return request()
@@ -119,19 +127,23 @@ class ObjectStore(Storage):
         return int(self._ask("reading", lambda: obstore.head(self._store, name))["size"])
 
     def names(self, folder: str, after: str = "") -> list[str]:
-        return sorted(name for name, _ in self._listed(folder, after))
+        # Azure's store begins a list in its own way, and may begin earlier.
+        return sorted(name for name in self._listed(folder, after) if name > after)
 
     def sizes(self, folder: str) -> dict[str, int]:
-        return dict(self._listed(folder, ""))
+        return {name: int(found["size"]) for name, found in self._listed(folder).items()}
 
-    def _listed(self, folder: str, after: str) -> list[tuple[str, int]]:
-        """Name in the folder and size of each object in it."""
+    def times(self, folder: str) -> dict[str, float]:
+        return {name: found["last_modified"].timestamp() for name, found in self._listed(folder).items()}
+
+    def _listed(self, folder: str, after: str = "") -> dict[str, Any]:
+        """What the store says about each object in the folder, by its name there."""
         offset = f"{folder}/{after}" if after else None
 
-        def request() -> list[tuple[str, int]]:
+        def request() -> dict[str, Any]:
             pages = obstore.list(self._store, folder, offset=offset, chunk_size=_LISTED_AT_ONCE)
             start = len(folder) + 1
-            return [(entry["path"][start:], int(entry["size"])) for page in pages for entry in page]
+            return {entry["path"][start:]: entry for page in pages for entry in page}
 
         return self._ask("listing", request)
 
@@ -144,6 +156,29 @@ class ObjectStore(Storage):
 
     def create(self, name: str, content: bytes) -> None:
         self._ask("writing", lambda: self._put(name, content, "create"))
+
+    def create_with(self, name: str, write: Callable[[Any], None]) -> pa.NativeFile:
+        import pyarrow as pa
+
+        written = io.BytesIO()
+        write(written)
+        content = written.getvalue()
+        self.create(name, content)
+        return pa.BufferReader(content)
+
+    def exchange(self, name: str, old: bytes, new: bytes) -> None:
+        while True:
+            found = self._ask("reading", lambda: obstore.get(self._store, name))
+            content = bytes(self._ask("reading", found.bytes))
+            # If it is the new content, the answer to an earlier attempt was lost.
+            if content == new:
+                return
+            if content != old:
+                raise FileExistsError(str(self.place / name))
+            unchanged = {key: tag for key in ("e_tag", "version") if (tag := found.meta.get(key))}
+            with suppress(FileExistsError):
+                self._ask("writing", lambda unchanged=unchanged: self._put(name, new, unchanged))  # type: ignore[misc]
+                return
 
     def replace(self, name: str, content: bytes) -> None:
         self._ask("writing", lambda: self._put(name, content, "overwrite"))
@@ -159,7 +194,18 @@ class ObjectStore(Storage):
         removed = list(names)
         for first in range(0, len(removed), _LISTED_AT_ONCE):
             some = removed[first : first + _LISTED_AT_ONCE]
-            self._ask("removing from", lambda some=some: obstore.delete(self._store, some))  # type: ignore[misc]
+            self._ask("removing from", lambda some=some: self._remove(some))  # type: ignore[misc]
+
+    def _remove(self, names: list[str]) -> None:
+        try:
+            obstore.delete(self._store, names)
+        except FileNotFoundError:
+            # S3 does not mind; with the other stores, those after the missing one may still be there.
+            list(self.side_by_side(self._remove_one, names))
+
+    def _remove_one(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            obstore.delete(self._store, name)
 
     def move(self, name: str, new_name: str) -> None:
         self._ask("writing", lambda: obstore.copy(self._store, name, new_name))

@@ -1,8 +1,9 @@
-"""How long this process waits for an object store that does not answer, and to whom it says so.
+"""How long to wait for an object store that does not answer, and to whom to say so.
 
 A command gives up soon, so that a wrong address is noticed. A run that has begun waits for as long as it
-takes: meanwhile the server keeps the binlog. The pauses grow, and are different each time, so that many
-engines do not come back at the same moment.
+takes: meanwhile the server keeps the binlog. A process has a patience for all stores, and each store may have
+one of its own, since a fleet follows many servers in one process. The pauses grow, and are different each
+time, so that many engines do not come back at the same moment.
 """
 
 from __future__ import annotations
@@ -20,27 +21,30 @@ _FIRST_WARNING = 5.0
 COMMAND_SECONDS = 20.0
 
 
-@dataclass(slots=True)
-class _Policy:
-    seconds: float = COMMAND_SECONDS
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long requests wait."""
+
+    seconds: float = math.inf
     warn: Callable[[str], None] = lambda _: None
+    """Is given a sentence now and then, in any thread."""
 
 
-_policy = _Policy()
+_of_process = Patience(COMMAND_SECONDS)
 
 
-def wait_for_store(warn: Callable[[str], None] = lambda _: None, seconds: float = math.inf) -> None:
-    """From now on, this process waits for so many seconds, and gives `warn` a sentence now and then.
-
-    `warn` may be called in any thread.
-    """
-    _policy.seconds, _policy.warn = seconds, warn
+def set_process_patience(patience: Patience) -> None:
+    """From now on, this process waits like that for stores without a patience of their own."""
+    global _of_process
+    _of_process = patience
 
 
 class Waiting:
     """The time that one operation has waited so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, of_store: Callable[[], Patience | None]) -> None:
+        """`of_store`: the store's own patience at present, if it has one."""
+        self._of_store = of_store
         self._begun = time.monotonic()
         self._pause = _FIRST_PAUSE
         self._warn_after = _FIRST_WARNING
@@ -50,13 +54,14 @@ class Waiting:
 
         `sentence`: what failed, for the warning.
         """
+        patience = self._of_store() or _of_process
         waited = time.monotonic() - self._begun
-        if waited >= _policy.seconds:
+        if waited >= patience.seconds:
             return False
         if waited >= self._warn_after:
             self._warn_after = 2 * waited
-            _policy.warn(f"{sentence}; waiting for it since {waited:.0f} s")
+            patience.warn(f"{sentence}; waiting for it since {waited:.0f} s")
         # Never longer than what is left, so that a shorter time that is set meanwhile counts soon.
-        time.sleep(min(self._pause * random.uniform(0.5, 1.0), max(0.05, _policy.seconds - waited)))
+        time.sleep(min(self._pause * random.uniform(0.5, 1.0), max(0.05, patience.seconds - waited)))
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import urllib.request
 from pathlib import Path
@@ -57,6 +58,39 @@ def wait_for_rows(engine: EngineRun, fleet: Fleet, count: int) -> None:
             f"{count} rows of {name}",
             check=engine.must_run,
         )
+
+
+def metrics_of(engine: EngineRun) -> dict[str, float]:
+    """The metrics with the label of a source alone, by name and source."""
+    happenings = [json.loads(line) for line in engine.stderr.splitlines() if line.startswith("{")]
+    (url,) = [happening["url"] for happening in happenings if happening["event"] == "http"]
+    with urllib.request.urlopen(f"{url}metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    found = (re.fullmatch(r'binlog_engine_(\w+)\{source="(\w+)"\} (\S+)', line) for line in lines)
+    return {f"{sample[1]} {sample[2]}": float(sample[3]) for sample in found if sample}
+
+
+def test_the_metrics_of_every_source(fleet: Fleet, mysql97: Server, mariadb118: Server) -> None:
+    with fleet.run() as engine:
+        wait_for_rows(engine, fleet, 1)
+
+        def are_known() -> bool:
+            metrics = metrics_of(engine)
+            return all(
+                metrics.get(f"{name} {source}", -1) >= least
+                for source in NAMES
+                for name, least in {
+                    "ready": 1,
+                    "rows_total": 1,
+                    "received_bytes_total": 1,
+                    "last_commit": 0,
+                    "behind_bytes": 0,
+                    "disk_free_bytes": 1,
+                }.items()
+            )
+
+        wait_until(are_known, "metrics of both sources", check=engine.must_run)
+        assert engine.stop().status == 0
 
 
 def test_every_source_continues(fleet: Fleet, mysql97: Server, mariadb118: Server) -> None:

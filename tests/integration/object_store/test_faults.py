@@ -21,6 +21,8 @@ from tests.support.seeds import chosen_seed
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 SECONDS = float(os.environ.get("BINLOG_ENGINE_OBJECT_STORE_FAULT_SECONDS", "5"))
+AWAY_SECONDS = float(os.environ.get("BINLOG_ENGINE_OBJECT_STORE_AWAY_SECONDS", "0"))
+"""How long the store is away, at least: else until the first warning."""
 TROUBLE = Faults(split=0.02, delay=0.02, stall=0.0005, cut=0.01)
 SLOW_DOWN = (
     b"HTTP/1.1 503 Slow Down\r\nContent-Length: 45\r\nConnection: close\r\n\r\n"
@@ -96,18 +98,23 @@ def test_a_store_that_fails_stalls_and_throttles_at_random(mysql97: Server, outp
     assert_arrived(mysql97, output, "faulty")
 
 
+@pytest.mark.timeout(180 + 2 * AWAY_SECONDS)
 def test_a_store_that_is_away_is_waited_for(mysql97: Server, output: ObjectOutput) -> None:
     start = start_of(mysql97)
     create_table(mysql97, "away")
     with (
         Proxy(("127.0.0.1", output.server.port)) as proxy,
-        Load(mysql97, "away") as writing,
+        Load(mysql97, "away", pause=0.02 if AWAY_SECONDS else 0.002) as writing,
         through(output, proxy).follow(mysql97, start=start) as engine,
     ):
         engine.wait_for_commits(3)
         proxy.shut()
+        begun = time.monotonic()
         wait_until(lambda: "waiting for it since" in engine.stderr, "warning", check=engine.must_run)
         writing.wait_for(50)
+        while time.monotonic() - begun < AWAY_SECONDS:
+            engine.must_run()
+            time.sleep(1.0)
         proxy.open()
         engine.catch_up(mysql97)
         # A run that is stopped while the store is away does not wait for long.

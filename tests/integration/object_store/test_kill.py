@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import time
-from contextlib import suppress
 
 import pytest
 
@@ -16,7 +14,7 @@ from engine.output.removal import remove_old_commits
 from engine.output.storage import storage_of
 from engine.output.verification import verify
 from tests.servers import Server
-from tests.support.engine_run import EngineRun, end_of_binlog
+from tests.support.engine_run import end_of_binlog, kill_all
 from tests.support.load import Load, create_table, replayed, selected
 from tests.support.object_output import ObjectOutput
 from tests.support.seeds import chosen_seed
@@ -26,14 +24,6 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 KILLS = int(os.environ.get("BINLOG_ENGINE_OBJECT_STORE_KILLS", "3"))
 LONGEST_LIFE = 0.4
 """Seconds from the first commit of a run to its end."""
-
-
-def kill_all(engine: EngineRun) -> None:
-    """As when the machine fails."""
-    for pid in engine.session().values():
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    engine.wait()
 
 
 @pytest.mark.timeout(60 + 30 * KILLS)

@@ -14,7 +14,6 @@ from engine.cli import main
 from engine.commands.status import status
 from engine.output.commit_log import CommitLog
 from engine.output.consumers import consumers
-from engine.output.folder import claim_output, open_output
 from engine.output.reader import Changes
 from engine.output.verification import verify
 from tests.servers import ObjectServer, Server
@@ -72,6 +71,41 @@ def test_a_run_into_a_bucket_is_read_by_every_reader(
     changes = Changes(output.url).read("objects", "accounts").select(copied.column_names)
     assert copied.to_pylist() == changes.to_pylist()
     assert [consumer.name for consumer in consumers(log.out)] == ["copy"]
+
+
+def test_statements_are_made_of_an_output_in_a_bucket(
+    output: ObjectOutput, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripts = []
+    for place in (output.url, str(tmp_path / "changes")):
+        ended = run_command("decode", SAMPLE, "--out", place, "--temporal", "text")
+        assert ended.status == 0, ended.stderr
+        capsys.readouterr()
+        assert main(["sql", place]) == 0
+        scripts.append(capsys.readouterr().out)
+    assert scripts[0] == scripts[1]
+    assert "INSERT INTO" in scripts[0]
+    assert main(["sql", output.url, SAMPLE]) == 1
+    assert f"{output.url} is not a binlog file: give one output, or files" in capsys.readouterr().err
+
+
+def test_credentials_of_a_profile(
+    output: ObjectOutput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = output.server
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.delenv(name)
+    (tmp_path / "credentials").write_text(
+        f"[lake]\naws_access_key_id = {server.access_key}\naws_secret_access_key = {server.secret_key}\n"
+    )
+    (tmp_path / "config").write_text("[profile lake]\nregion = us-east-1\n")
+    monkeypatch.setenv("AWS_PROFILE", "lake")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    ended = run_command("decode", SAMPLE, "--out", output.url)
+    assert ended.status == 0, ended.stderr
+    assert main(["status", output.url]) == 0
+    assert server.secret_key not in ended.stderr + capsys.readouterr().out
 
 
 def test_a_snapshot_that_is_asked_for_through_the_bucket_is_taken(
@@ -148,12 +182,3 @@ def test_a_run_into_a_bucket_that_is_not_there_ends_at_once(output: ObjectOutput
     assert ended.status == 1
     assert ended.sentence.startswith("listing s3://not-there/changes failed: there is no bucket `not-there`")
     assert_one_sentence(ended)
-
-
-def test_compaction_is_refused(output: ObjectOutput, capsys: pytest.CaptureFixture[str]) -> None:
-    place = CommitLog(output.url).out
-    claim_output(place, open_output(place))
-    assert main(["compact", output.url]) == 1
-    said = capsys.readouterr().err
-    assert f"the output {output.url} is not compacted: compaction needs an output in a local folder" in said
-    assert said.count("\n") == 1

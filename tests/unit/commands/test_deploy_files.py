@@ -15,6 +15,7 @@ from engine.cli import main
 
 DEPLOY = Path(__file__).parents[3] / "docs" / "deploy"
 UNIT = DEPLOY / "binlog-engine@.service"
+FLEET_UNIT = DEPLOY / "binlog-engine-fleet.service"
 
 
 @pytest.fixture
@@ -44,6 +45,18 @@ def test_the_unit_starts_the_engine(tmp_path, closed_port, capfd):
     assert f"127.0.0.1:{closed_port}" in capfd.readouterr().err
 
 
+def test_the_unit_of_a_fleet_reads_its_file(tmp_path, capfd):
+    """The lines that the unit tells one to write are a fleet's; here the password is missing."""
+    text = FLEET_UNIT.read_text()
+    root, password = re.findall(r"^#     (\w+ = .*)$", text, re.M)
+    root = root.replace("/var/lib", str(tmp_path))
+    (tmp_path / "fleet.toml").write_text(f'{root}\n[source.shop]\nhost = "db1"\nuser = "repl"\n{password}\n')
+    (line,) = re.findall(r"^ExecStart=(.*)$", text, re.M)
+    _, *arguments = shlex.split(line.replace("/etc/binlog-engine", str(tmp_path)))
+    assert main(arguments) == 1
+    assert "/run/credentials/binlog-engine-fleet.service/passwords_shop" in capfd.readouterr().err
+
+
 def test_the_stateful_set_starts_the_engine(tmp_path, closed_port, capfd):
     text = (DEPLOY / "kubernetes.yaml").read_text()
     (block,) = re.findall(r"engine\.toml: \|\n((?: {4}.*\n)+)", text)
@@ -58,10 +71,11 @@ def test_the_stateful_set_starts_the_engine(tmp_path, closed_port, capfd):
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="this machine has no systemd-analyze")
-def test_the_unit_is_confined():
+@pytest.mark.parametrize("unit", [UNIT, FLEET_UNIT])
+def test_the_unit_is_confined(unit):
     """`systemd-analyze security` gives exposures from 0 to 10; the option takes tenths."""
     checked = subprocess.run(
-        ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(UNIT)],
+        ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(unit)],
         capture_output=True,
         text=True,
         check=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from engine.commands.fleet import watch as watch_module
 from engine.commands.fleet.source_state import SourceState
 from engine.commands.fleet.watch import FleetWatch, served
 from engine.errors import EngineError
+from engine.monitoring.monitor import Monitor
 from engine.pipeline.observer import Happening, Observer
 
 
@@ -30,14 +32,17 @@ def ask(url: str) -> tuple[int, str]:
         return refused.code, refused.read().decode()
 
 
-def test_probes_metrics_and_states(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probes_metrics_and_states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watch, listener = FleetWatch(), Listener()
     good = SourceState("shop", "/out", "running", rows=5, commits=2, processes={"sink": 1})
     with served("127.0.0.1:0", watch, listener):
         assert ask(f"{listener.url}readyz") == (503, "the fleet is starting\n")
-        watch.show((good,))
+        watch.show((good,), {})
         assert ask(f"{listener.url}readyz") == (200, "ok\n")
-        watch.show((good, SourceState("crm", "/o", "waiting", error="access denied")))
+        monitor = Monitor(tmp_path, "shop", listener)
+        monitor.sample()
+        waiting = SourceState("crm", "/o", "waiting", error="access denied")
+        watch.show((good, waiting), {"shop": monitor})
         assert ask(f"{listener.url}readyz") == (503, "crm is waiting: access denied\n")
         assert ask(f"{listener.url}livez") == (200, "ok\n")
         status, metrics = ask(f"{listener.url}metrics")
@@ -47,8 +52,13 @@ def test_probes_metrics_and_states(monkeypatch: pytest.MonkeyPatch) -> None:
             'binlog_engine_ready{source="crm"} 0.0',
             'binlog_engine_rows_total{source="shop"} 5.0',
             'binlog_engine_processes{source="shop"} 1.0',
+            'binlog_engine_reconnects_total{source="shop"} 0.0',
+            'binlog_engine_warnings_total{level="error",source="shop"} 0.0',
         ):
             assert line in metrics.splitlines()
+        # Each metric is there once.
+        types = [line.split()[2] for line in metrics.splitlines() if line.startswith("# TYPE")]
+        assert sorted(types) == sorted(set(types))
         # It is not known yet.
         assert "lag_seconds{" not in metrics
         states = json.loads(ask(f"{listener.url}status.json")[1])["sources"]
