@@ -128,7 +128,7 @@ def server_with_files(workload: Workload, place: Callable[[Path], Sequence[str]]
 
     The workload's tables exist and are empty.
     """
-    server = get_server(FLAVOR, _OPTIONS)
+    server = get_server(FLAVOR, {**_OPTIONS, **workload.server_options})
     server.init()
     names = place(server.data_directory)
     (server.data_directory / "binlog.index").write_text("".join(f"./{name}\n" for name in names))

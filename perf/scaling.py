@@ -31,6 +31,8 @@ from perf.workloads import BULK, ONE_TRANSACTION
 WORKERS = (1, 2, 4, 8)
 GIGABYTES = (0.1, 1.0, 5.0)
 SHARDS = ("", "1/2", "1/4")
+_WITHOUT_GTIDS = {"gtid_mode": "OFF"}
+"""No server has a GTID in two of its files, and the engine ends where one comes again."""
 _PART_SCALE = 0.6
 """The scale at which the bulk load writes a tenth of a gigabyte."""
 _PART_GIGABYTES = 0.1
@@ -161,11 +163,12 @@ class LongBinlog:
 
 def _long_binlog(gigabytes: float, scale: float) -> LongBinlog:
     """The longest binlog has a transaction of a gigabyte in its middle."""
-    part = binlog_of(BULK, _PART_SCALE * scale)
+    part = binlog_of(replace(BULK, server_options=_WITHOUT_GTIDS), _PART_SCALE * scale)
     if gigabytes < max(GIGABYTES):
         return LongBinlog((part,) * round(gigabytes / _PART_GIGABYTES))
     half = (part,) * round((gigabytes - 1) / _PART_GIGABYTES / 2)
-    return LongBinlog((*half, binlog_of(ONE_TRANSACTION, scale), *half))
+    middle = binlog_of(replace(ONE_TRANSACTION, server_options=_WITHOUT_GTIDS), scale)
+    return LongBinlog((*half, middle, *half))
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def run(arguments: list[str], checked: bool) -> subprocess.CompletedProcess[str]
 def test_damaged_binlogs(tmp_path: Path, checked: bool):
     state = tmp_path / "case"
     # With checks, kernels take several times as long.
-    cases = "200" if checked else "400"
+    cases = "100" if checked else "400"
     ended = run(["-m", "tests.fuzz.hostile", "--cases", cases, "--state", str(state)], checked)
     if ended.returncode:
         case = f"{load(state).description}, saved as {state}" if state.exists() else "before the first case"

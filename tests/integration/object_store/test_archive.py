@@ -14,7 +14,7 @@ from tests.support.binlog_builder import MAGIC, Part, binlog
 from tests.support.made_events import SIGNED_INT, gtid, image, integer, query, rows, table_map, xid
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(600)]
-ROWS, TRANSACTIONS = 1000, 900
+ROWS, TRANSACTIONS = 1000, 400
 CREATED: list[Part] = [gtid(1), query("CREATE TABLE t (a INT)")]
 
 

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.server
 
 COMMITS = 13
 """In segments of three, of which four are complete, and compacted alone and by two."""
-REQUESTS = range(0, 200, 1 if "BINLOG_ENGINE_OBJECT_STORE_KILLS" in os.environ else 17)
+REQUESTS = range(0, 200, 1 if "BINLOG_ENGINE_OBJECT_STORE_KILLS" in os.environ else 29)
 """Those at which something happens: all of them take minutes."""
 CHANGES = frozenset({"writing", "removing from"})
 

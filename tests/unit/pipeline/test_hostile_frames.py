@@ -110,13 +110,16 @@ def test_a_pickle_in_place_of_a_batch(trap: bytes):
 @contextmanager
 def child(tmp_path: Path) -> Iterator[Child]:
     child = Child("network", None)
-    yield child
-    child.close()
+    try:
+        yield child
+    finally:
+        # A socket that stays open would keep the process from ending.
+        child.close()
 
 
 def test_acknowledgements(tmp_path: Path, trap: bytes):
     with child(tmp_path) as own:
-        sender = BatchSender(own, f"ipc://{tmp_path}/batches", f"ipc://{tmp_path}/acks", 1)
+        sender = BatchSender(own, f"ipc://{tmp_path}/batches", f"ipc://{tmp_path}/acks")
         for frame in (trap, b"", Report("sink", JOINING).pack()):
             with own.context.socket(zmq.PUSH) as stranger:
                 stranger.connect(f"ipc://{tmp_path}/acks")
