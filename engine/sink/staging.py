@@ -1,6 +1,6 @@
 """The data files of the next commit: one open file per table, replaced by a new one when it is large.
 
-Decoded record batches are written immediately, so memory does not grow with a transaction or a commit.
+Record batches go to their file as they come, so memory does not grow with a transaction or a commit.
 `keep` marks a transaction boundary after everything written so far; `drop` removes what follows the last one.
 """
 
@@ -19,6 +19,7 @@ from engine.output.files import table_folder
 from engine.pipeline.messages import Frame, StatementFacts, TableResult
 from engine.schema.changes import TableName
 from engine.sink.ipc_file import Template
+from engine.sink.open_files import OpenFiles
 from engine.sink.table_file import Extent, TableFile
 from engine.sink.truncate_row import truncate_row
 
@@ -27,8 +28,6 @@ Rows: TypeAlias = Frame | pa.RecordBatch
 
 ROLL_BYTES = 256 << 20
 """Size from which on a data file is closed and the next one begun."""
-MOST_OPEN_FILES = 256
-"""At this limit the least recently used file is closed; well below the usual limit of file descriptors."""
 
 
 class SchemaBook:
@@ -101,6 +100,7 @@ class Staging:
         self._roll_bytes = roll_bytes
         self._files: list[TableFile] = []
         self._open: dict[TableKey, TableFile] = {}
+        self._open_files = OpenFiles()
         self._created: dict[TableKey, int] = {}
         self._written_since_kept: set[TableFile] = set()
         self._kept = (0, 0)
@@ -177,6 +177,8 @@ class Staging:
         """Remove everything written since the last `keep`; returns its number of rows."""
         dropped = self.rows - self._kept[0]
         empty = {file for file in self._written_since_kept if not file.drop_open()}
+        for file in self._written_since_kept:
+            self._open_files.closed(file.content)
         self._open = {key: file for key, file in self._open.items() if file not in self._written_since_kept}
         self._files = [file for file in self._files if file not in empty]
         self._closed.clear()
@@ -202,25 +204,24 @@ class Staging:
         file = self._file(version)
         before = file.bytes
         file.write(messages, extent)
+        self._open_files.written(file.content)
         self._written_since_kept.add(file)
         self.rows += extent.rows
         self.bytes += file.bytes - before
 
     def _file(self, version: SchemaVersion) -> TableFile:
         key = version.database, version.table
-        file = self._open.pop(key, None)
+        file = self._open.get(key)
         if file and (file.version is not version or file.bytes >= self._roll_bytes):
             self._close(file)
             file = None
         if not file:
-            if len(self._open) >= MOST_OPEN_FILES:
-                self._close(self._open.pop(next(iter(self._open))))
-            file = self._create(key, version)
-        self._open[key] = file
+            file = self._open[key] = self._create(key, version)
         return file
 
     def _close(self, file: TableFile) -> None:
         file.close()
+        self._open_files.closed(file.content)
         if file in self._written_since_kept:
             self._closed.append(file)
         else:

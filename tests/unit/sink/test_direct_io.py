@@ -16,7 +16,7 @@ from engine.decode.arrow.record_message import MessageTemplate, write_batch
 from engine.output.commit import SchemaVersion
 from engine.output.direct_io import DIRECT_BYTES, DIRECT_PAGE
 from engine.output.files import OutputError
-from engine.sink import table_file
+from engine.sink import growing_file
 from engine.sink.direct_writer import DirectWriter
 from engine.sink.ipc_file import Template
 from engine.sink.table_file import Extent, TableFile
@@ -90,7 +90,7 @@ class Spy(DirectWriter):
 
 @pytest.fixture(autouse=True)
 def spied(monkeypatch):
-    monkeypatch.setattr(table_file, "DirectWriter", Spy)
+    monkeypatch.setattr(growing_file, "DirectWriter", Spy)
     Spy.total = 0
 
 

@@ -20,7 +20,7 @@ from engine.output.folder import clean_output, open_output
 from engine.output.reader import Changes
 from engine.output.snapshot_progress import SnapshotChange, TableSnapshot
 from engine.pipeline.messages import Failure
-from engine.sink import staging
+from engine.sink import open_files
 from engine.sink.writer import POSITION_INTERVAL, Writer
 from tests.support.results import COLUMNS, WIDER_COLUMNS, Rows, end_of_stream, orders, result
 
@@ -41,7 +41,7 @@ def rows_of(out: Path, database: str = "shop", table: str = "orders") -> list[tu
     return list(zip(read["_seq"].to_pylist(), read["id"].to_pylist(), strict=True))
 
 
-def open_files() -> int:
+def open_descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
@@ -320,18 +320,31 @@ def test_a_schema_that_changes_keeps_the_order_of_rows(tmp_path):
     assert rows_of(tmp_path) == [(n + 1, n) for n in range(6)]
 
 
-def test_files_roll_over_and_few_are_open(tmp_path, monkeypatch):
-    monkeypatch.setattr(staging, "MOST_OPEN_FILES", 3)
+def test_files_roll_over(tmp_path):
     writer = open_writer(tmp_path, roll_bytes=3000)
+    for sequence in range(20):
+        writer.take(*result(sequence, [orders([sequence])]), now=0.0)
+    writer.finish()
+    assert len(data_files(tmp_path)) > 2
+    assert rows_of(tmp_path) == [(sequence + 1, sequence) for sequence in range(20)]
+    assert data_files(tmp_path) == listed_files(tmp_path)
+
+
+@pytest.mark.parametrize("waiting_bytes", [0, 3000, 1 << 20])
+def test_many_tables_have_one_file_each_and_few_are_open(tmp_path, monkeypatch, waiting_bytes):
+    monkeypatch.setattr(open_files, "MOST_DESCRIPTORS", 3)
+    monkeypatch.setattr(open_files, "MOST_WAITING_BYTES", waiting_bytes)
+    writer = open_writer(tmp_path)
     tables = [f"t{n}" for n in range(5)]
     for sequence in range(20):
         rows = [Rows("shop", table, [sequence], [n + 1]) for n, table in enumerate(tables)]
         writer.take(*result(sequence, rows), now=0.0)
-    before = open_files()
+    before = open_descriptors()
     writer.finish()
-    assert before - open_files() == 3
+    assert before - open_descriptors() == (3 if waiting_bytes < 1 << 20 else 0)
     for n, table in enumerate(tables):
         assert rows_of(tmp_path, table=table) == [(5 * s + n + 1, s) for s in range(20)]
+    assert len(data_files(tmp_path)) == 5
     assert data_files(tmp_path) == listed_files(tmp_path)
 
 

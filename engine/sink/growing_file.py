@@ -1,0 +1,173 @@
+"""A new file that grows at its end, and whose small content waits in memory until there is more of it.
+
+With many tables most files of a commit are small. Such a file is created and written at once, when it is finished,
+and has no descriptor before. Large content is written as it comes, with direct I/O if possible.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from engine.output.checksum import Checksum, checksum_of
+from engine.output.files import FILE_MODE, FOLDER_MODE, start_writeback, writing
+from engine.pipeline.messages import Frame
+from engine.sink.direct_writer import DirectWriter
+
+WAITING_BYTES = 256 << 10
+"""The most that waits in memory for one file."""
+_WRITEBACK_BYTES = 16 << 20
+"""After each so many bytes, the kernel is requested to start writing them to disk."""
+
+
+class GrowingFile:
+    """The file at `path`; methods raise `OutputError`.
+
+    A missing folder is created, but not durably: the committer does that.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+        self._direct: DirectWriter | None = None
+        self._waiting = bytearray()
+        self._written = 0
+        """Bytes in the file system; what waits comes after them."""
+        self._is_created = False
+        self._cached = 0
+        """Bytes written to the page cache since the last `start_writeback`."""
+        self._checksum: Checksum | None = Checksum()
+        """Of what was written; None after content that `append_large` wrote."""
+
+    @property
+    def size(self) -> int:
+        """The size in bytes, with what waits in memory."""
+        return self._written + len(self._waiting)
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that wait in memory."""
+        return len(self._waiting)
+
+    @property
+    def has_descriptor(self) -> bool:
+        """Whether the file is open in the file system."""
+        return self._descriptor is not None
+
+    @property
+    def checksum(self) -> str | None:
+        """Of the finished file; None for one with large content: reading it again would cost too much."""
+        return None if self._checksum is None else self._checksum.text()
+
+    def append(self, *parts: Frame) -> None:
+        """Append the parts, which are copied or written."""
+        if self.waiting + sum(map(len, parts)) < WAITING_BYTES:
+            for part in parts:
+                self._waiting += part
+        else:
+            self._write(self._waiting, *parts)
+            self._waiting = bytearray()
+
+    def append_large(self, content: Frame) -> None:
+        """Append content with direct I/O if possible, which needs whole pages on a page of the file."""
+        self.write_out()
+        self._checksum = None
+        if self._direct is None:
+            self._open()
+            with writing(self._path):
+                self._direct = DirectWriter(self._path)
+        with writing(self._path):
+            written = self._direct.write(content, self._written)
+        self._written += written
+        if written < len(content):
+            self._write(content[written:])
+
+    def write_out(self) -> None:
+        """Write what waits in memory."""
+        if self._waiting:
+            self._write(self._waiting)
+            self._waiting = bytearray()
+
+    def release(self) -> None:
+        """Write what waits, and close the descriptors; the file can be appended to all the same."""
+        self.write_out()
+        if self._direct is not None:
+            self._direct.close()
+            self._direct = None
+        if self._descriptor is not None:
+            # The kernel starts to write now, so that the flush before the commit has less to wait for.
+            start_writeback(self._descriptor)
+            self._cached = 0
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes between two offsets."""
+        if start >= self._written:
+            return bytes(self._waiting[start - self._written : end - self._written])
+        self.write_out()
+        descriptor = self._open()
+        content = bytearray()
+        with writing(self._path):
+            while len(content) < end - start:
+                part = os.pread(descriptor, end - start - len(content), start + len(content))
+                if not part:
+                    raise OSError(f"the file ends before byte {end}")
+                content += part
+        return bytes(content)
+
+    def truncate(self, size: int) -> None:
+        """Remove everything after the first `size` bytes."""
+        del self._waiting[max(0, size - self._written) :]
+        if size < self._written:
+            with writing(self._path):
+                os.ftruncate(self._open(), size)
+                if self._checksum is not None:
+                    self._checksum = checksum_of(self._path)
+            self._written = size
+
+    def remove(self) -> None:
+        """Remove the file."""
+        self._waiting.clear()
+        self.release()
+        if self._is_created:
+            with writing(self._path):
+                self._path.unlink()
+
+    def _write(self, *parts: Frame) -> None:
+        descriptor = self._open()
+        rest = [memoryview(part) for part in parts if part]
+        if self._checksum is not None:
+            for part in rest:
+                self._checksum.add(part)
+        with writing(self._path):
+            while rest:
+                written = os.pwritev(descriptor, rest, self._written)
+                self._written += written
+                self._cached += written
+                while rest and written >= len(rest[0]):
+                    written -= len(rest.pop(0))
+                if rest:
+                    rest[0] = rest[0][written:]
+            if self._cached >= _WRITEBACK_BYTES:
+                self._cached = 0
+                start_writeback(descriptor)
+
+    def _open(self) -> int:
+        if self._descriptor is None:
+            with writing(self._path):
+                if self._is_created:
+                    self._descriptor = os.open(self._path, os.O_RDWR)
+                else:
+                    self._descriptor = _create(self._path)
+                    self._is_created = True
+        return self._descriptor
+
+
+def _create(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+    try:
+        return os.open(path, flags, FILE_MODE)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        return os.open(path, flags, FILE_MODE)

@@ -1,0 +1,50 @@
+"""Bounds what the files that are being written take: memory for content that waits, and descriptors.
+
+A limit applies to all files together, since their number is that of the tables with changes.
+"""
+
+from __future__ import annotations
+
+from engine.sink.growing_file import GrowingFile
+
+MOST_WAITING_BYTES = 32 << 20
+"""In memory; beyond it all waiting content is written."""
+MOST_DESCRIPTORS = 256
+"""Beyond it the file that was not written to for the longest time is closed until it is written to again; well
+below the usual limit of descriptors."""
+
+
+class OpenFiles:
+    """The files to which more may be written."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[GrowingFile, int] = {}
+        """The bytes that wait for each."""
+        self._waiting_bytes = 0
+        self._with_descriptor: dict[GrowingFile, None] = {}
+        """The one that was written to last comes last."""
+
+    def written(self, file: GrowingFile) -> None:
+        """More was written to a file. Raises `OutputError`."""
+        self._waiting_bytes += file.waiting - self._waiting.get(file, 0)
+        self._waiting[file] = file.waiting
+        self._bound_descriptors(file)
+        if self._waiting_bytes > MOST_WAITING_BYTES:
+            waiting, self._waiting, self._waiting_bytes = self._waiting, {}, 0
+            for other in waiting:
+                other.write_out()
+                self._bound_descriptors(other)
+
+    def closed(self, file: GrowingFile) -> None:
+        """Nothing more will be written to a file."""
+        self._waiting_bytes -= self._waiting.pop(file, 0)
+        self._with_descriptor.pop(file, None)
+
+    def _bound_descriptors(self, latest: GrowingFile) -> None:
+        if latest.has_descriptor:
+            self._with_descriptor.pop(latest, None)
+            self._with_descriptor[latest] = None
+            if len(self._with_descriptor) > MOST_DESCRIPTORS:
+                oldest = next(iter(self._with_descriptor))
+                oldest.release()
+                self.closed(oldest)
