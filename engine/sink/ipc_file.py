@@ -1,31 +1,40 @@
 """Builds Arrow IPC files of finished record batch messages, each of which is written unchanged in one call.
 
-Arrow's own writer would split every batch and write it buffer by buffer. The other parts of a file come from
-a template that Arrow creates once per schema, a file with one empty batch: its head (schema, dictionaries) is
-used unchanged, its footer with another list of record batches.
+Arrow's own writer would split every batch and write it buffer by buffer. The other parts of a file are put together
+from the schema's message, which is at the file's beginning and, because the references of a flatbuffer are relative,
+may be part of the footer as it is; and from the message of the one dictionary, which all schemas have in common.
+Format: Arrow's `File.fbs` and `Message.fbs`.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from engine.output.change_schema import empty_file_batch
+from engine.output.change_schema import METADATA_FIELDS, empty_file_batch
 from engine.output.direct_io import to_whole_pages
-from engine.output.flatbuffer import field, follow, vector
+from engine.output.flatbuffer import field, follow
 from engine.pipeline.messages import Frame
 
-_TAIL = 10
-"""Bytes after a footer: its length and a magic string."""
+_MAGIC = b"ARROW1"
+_START = _MAGIC + bytes(2)
 _PREFIX = 8
 """Bytes before a message's metadata: a marker and the metadata's length."""
 _END_OF_MESSAGES = b"\xff\xff\xff\xff\0\0\0\0"
-_RECORD_BATCHES = 3
-"""Number of the field `recordBatches` in the footer's table."""
+_SCHEMA = 2
+"""Number of the field `header` in a schema's message."""
 _BLOCK = struct.Struct("<qi4xq")
+_FOOTER = struct.Struct("<I HHHHHH iIIIh2x I")
+"""The reference to the root table; its vtable; the table; the length of the list of dictionaries, whose entries
+follow."""
+_VTABLE_AT, _TABLE_AT, _DICTIONARIES_AT = 4, 16, 36
+_SCHEMA_FIELD, _DICTIONARIES_FIELD, _BATCHES_FIELD, _VERSION_FIELD = 4, 8, 12, 16
+"""Offsets in the table."""
+_VERSION_5 = 4
 
 
 class Block(NamedTuple):
@@ -57,29 +66,62 @@ class Block(NamedTuple):
 
 
 class Template:
-    """The parts that all files of one schema have in common."""
+    """The parts that all files of one schema have in common. `arrow`: the schema's message."""
 
-    def __init__(self, schema: pa.Schema) -> None:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, schema) as writer:
-            writer.write_batch(empty_file_batch(schema))
-        content = sink.getvalue().to_pybytes()
-        self._tail = content[-_TAIL + 4 :]
-        (size,) = struct.unpack_from("<i", content, len(content) - _TAIL)
-        self._footer = content[-_TAIL - size : -_TAIL]
-        self._list_field = field(self._footer, follow(self._footer, 0), _RECORD_BATCHES)
-        blocks, _ = vector(self._footer, self._list_field)
-        offset, _, _ = _BLOCK.unpack_from(self._footer, blocks)
-        self.head = content[:offset]
+    def __init__(self, arrow: bytes) -> None:
+        dictionary = _dictionary_message() if _has_dictionary(arrow) else b""
+        self.head = _START + arrow + dictionary
         """The bytes before the first record batch."""
+        self._footer = _footer(arrow, [Block.of(dictionary, len(_START + arrow))] if dictionary else [])
 
     def end(self, blocks: Sequence[Block]) -> bytes:
         """The bytes after the last record batch."""
         footer = bytearray(self._footer)
+        _refer(footer, _TABLE_AT + _BATCHES_FIELD, len(footer))
         # The list's entries, which follow its length, are aligned to eight bytes.
-        footer += bytes(-(len(footer) + 4) % 8)
-        struct.pack_into("<I", footer, self._list_field, len(footer) - self._list_field)
         footer += struct.pack("<I", len(blocks))
         for block in blocks:
             footer += _BLOCK.pack(*block)
-        return _END_OF_MESSAGES + footer + struct.pack("<i", len(footer)) + self._tail
+        return _END_OF_MESSAGES + footer + struct.pack("<i", len(footer)) + _MAGIC
+
+
+def _footer(arrow: bytes, dictionaries: Sequence[Block]) -> bytes:
+    """A footer up to the length of its list of record batches, and without the reference to that list."""
+    fields = _VERSION_FIELD, _SCHEMA_FIELD, _DICTIONARIES_FIELD, _BATCHES_FIELD
+    vtable = _TABLE_AT - _VTABLE_AT, _DICTIONARIES_AT - _TABLE_AT, *fields
+    table = _TABLE_AT - _VTABLE_AT, 0, 0, 0, _VERSION_5
+    footer = bytearray(_FOOTER.pack(_TABLE_AT, *vtable, *table, len(dictionaries)))
+    _refer(footer, _TABLE_AT + _DICTIONARIES_FIELD, _DICTIONARIES_AT)
+    for block in dictionaries:
+        footer += _BLOCK.pack(*block)
+    schema = arrow[_PREFIX:]
+    _refer(footer, _TABLE_AT + _SCHEMA_FIELD, len(footer) + _header(schema))
+    return bytes(footer + schema + bytes((4 - len(footer) - len(schema)) % 8))
+
+
+def _refer(content: bytearray, place: int, to: int) -> None:
+    struct.pack_into("<I", content, place, to - place)
+
+
+def _header(message: bytes) -> int:
+    """The offset of the table that a message is about."""
+    return follow(message, field(message, follow(message, 0), _SCHEMA))
+
+
+def _has_dictionary(arrow: bytes) -> bool:
+    return any(map(pa.types.is_dictionary, pa.ipc.read_schema(pa.py_buffer(arrow)).types))
+
+
+@cache
+def _dictionary_message() -> bytes:
+    """The message with the values of `_change_type`, the only column with a dictionary."""
+    schema = pa.schema([METADATA_FIELDS[0]])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(empty_file_batch(schema))
+        writer.close()
+    content = sink.getvalue().to_pybytes()
+    start = len(schema.serialize())
+    metadata = _PREFIX + int.from_bytes(content[start + 4 : start + _PREFIX], "little")
+    body = pa.ipc.read_message(pa.py_buffer(content[start:])).body
+    return content[start : start + metadata + len(body)]

@@ -65,7 +65,7 @@ class SchemaBook:
     def template(self, arrow: bytes) -> Template:
         """The template for files with that schema."""
         if arrow not in self._templates:
-            self._templates[arrow] = Template(pa.ipc.read_schema(pa.py_buffer(arrow)))
+            self._templates[arrow] = Template(arrow)
         return self._templates[arrow]
 
     def log(self, versions: Iterable[SchemaVersion]) -> tuple[SchemaVersion, ...]:

@@ -8,8 +8,7 @@ array is described by numbers: its rows, its nulls, and the offsets and sizes of
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,8 +28,7 @@ class ArenaFull(Exception):
         self.size = size
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayParts:
+class ArrayParts(NamedTuple):
     """An Arrow array in an arena, depth first as in its schema: parents before their children."""
 
     nodes: tuple[int, ...]

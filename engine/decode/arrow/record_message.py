@@ -2,8 +2,8 @@
 
 Arrow would collect finished arrays into a batch and copy them into a message, which for a small batch takes
 longer than decoding it. Here the arrays are built in the message's body, which follows metadata from a
-template: Arrow generates it once per schema, and only its numbers differ from batch to batch (rows, nulls,
-offsets and sizes of buffers).
+template: Arrow generates it once for each number of arrays and buffers, and only its numbers differ from batch to
+batch (rows, nulls, offsets and sizes of buffers).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +43,55 @@ class RecordMessage:
     """Its offset in the arena's memory."""
 
 
+class _Shape(NamedTuple):
+    """The numbers of a record batch's arrays (children included) and of their buffers."""
+
+    nodes: int
+    buffers: int
+
+
+class _Layout(NamedTuple):
+    """The metadata of a message, and the offsets of its numbers."""
+
+    metadata: bytes
+    rows: int
+    body_length: int
+    nodes: int
+    buffers: int
+
+
+_LAYOUTS: dict[_Shape, _Layout] = {}
+"""By shape: the metadata of a record batch does not depend on anything else in its schema."""
+
+
+def _layout(shape: _Shape, schema: pa.Schema) -> _Layout:
+    """The layout of record batches of that shape, which those of `schema` have."""
+    if shape not in _LAYOUTS:
+        _LAYOUTS[shape] = _layout_of(schema)[1]
+    return _LAYOUTS[shape]
+
+
+@lru_cache(512)
+def _shape(kind: pa.DataType) -> _Shape:
+    """The shape of a record batch with one column of that type."""
+    return _layout_of(pa.schema([pa.field("", kind)]))[0]
+
+
+def _layout_of(schema: pa.Schema) -> tuple[_Shape, _Layout]:
+    # With one row, so that no number has its default value, which flatbuffers omit.
+    row = pa.RecordBatch.from_arrays([nulls(kind, 1) for kind in schema.types], schema=schema)
+    message = row.serialize().to_pybytes()
+    size = _PREFIX + int.from_bytes(message[4:_PREFIX], "little")
+    metadata = message[_PREFIX:size]
+    table = follow(metadata, 0)
+    batch = follow(metadata, field(metadata, table, _HEADER))
+    nodes, node_count = vector(metadata, field(metadata, batch, _NODES))
+    buffers, buffer_count = vector(metadata, field(metadata, batch, _BUFFERS))
+    rows, body_length = field(metadata, batch, _LENGTH), field(metadata, table, _BODY_LENGTH)
+    places = (_PREFIX + place for place in (rows, body_length, nodes, buffers))
+    return _Shape(node_count, buffer_count), _Layout(message[:size], *places)
+
+
 @kernel
 def _clear_gaps(memory: Bytes, base: int, numbers: int, count: int) -> None:
     """Clear the bytes after each buffer up to the next multiple of `ALIGNMENT`, which hold old content.
@@ -57,22 +108,15 @@ class MessageTemplate:
     """The metadata that the messages of all record batches of one schema have in common."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        # With one row, so that no number has its default value, which flatbuffers omit.
-        row = pa.RecordBatch.from_arrays([nulls(kind, 1) for kind in schema.types], schema=schema)
-        message = row.serialize().to_pybytes()
-        size = _PREFIX + int.from_bytes(message[4:_PREFIX], "little")
-        metadata = message[_PREFIX:size]
-        table = follow(metadata, 0)
-        batch = follow(metadata, field(metadata, table, _HEADER))
-        self._metadata = bytearray(message[:size])
-        self._rows = _PREFIX + field(metadata, batch, _LENGTH)
-        self._body_length = _PREFIX + field(metadata, table, _BODY_LENGTH)
-        nodes, node_count = vector(metadata, field(metadata, batch, _NODES))
-        buffers, buffer_count = vector(metadata, field(metadata, batch, _BUFFERS))
-        self._nodes, self._buffers = _PREFIX + nodes, _PREFIX + buffers
+        shapes = [_shape(kind) for kind in schema.types]
+        shape = _Shape(sum(of.nodes for of in shapes), sum(of.buffers for of in shapes))
+        layout = _layout(shape, schema)
+        self._metadata = bytearray(layout.metadata)
+        self._rows, self._body_length = layout.rows, layout.body_length
+        self._nodes, self._buffers = layout.nodes, layout.buffers
         # A node and a buffer are two numbers each.
-        self._node_numbers = struct.Struct(f"<{2 * node_count}q")
-        self._buffer_numbers = struct.Struct(f"<{2 * buffer_count}q")
+        self._node_numbers = struct.Struct(f"<{2 * shape.nodes}q")
+        self._buffer_numbers = struct.Struct(f"<{2 * shape.buffers}q")
 
     @property
     def body(self) -> int:

@@ -18,6 +18,7 @@ from engine.decode.arrow.buffers import texts
 from engine.decode.rows.walk import Rows
 from engine.decode.tables.gtid_texts import GtidTexts
 from engine.kernels.kernel import Bytes, Int32s, Int64s, inlined, kernel, read_u32
+from engine.kernels.memory import PADDING, address_of, copy_padded
 
 _MICROSECONDS = 1_000_000
 (
@@ -41,8 +42,8 @@ _MICROSECONDS = 1_000_000
 """The buffers whose offset and size `_build` returns, and their number."""
 _ROWS, _EVENTS, _TIME_RUNS, _GTID_RUNS, _GTID_NULLS, _FIRST_TIME, _LAST_TIME, _NUMBERS = range(8)
 """The numbers that `_build` returns, and how many they are."""
-_SHORT_BUFFERS = 256
-"""Bytes that suffice for the buffers whose size does not depend on the rows, alignment included."""
+_SHORT_BUFFERS = 256 + PADDING
+"""Bytes that suffice for the buffers whose size does not depend on the rows, alignment and padding included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,7 @@ def _build(
     if at + needed + _SHORT_BUFFERS > limit:
         return int(~(needed + _SHORT_BUFFERS))
 
+    buffers, texts_of = address_of(memory), address_of(gtids)
     words = memory.view(np.int64)
     halves = memory.view(np.int32)
     types_at = at
@@ -199,8 +201,7 @@ def _build(
                     memory[gtid_valid + (gtid_run >> 3)] |= 1 << (gtid_run & 7)
                 else:
                     gtid_nulls += 1
-                for k in range(size):
-                    memory[gtid + k] = gtids[text + k]
+                copy_padded(buffers, gtid, texts_of, text, size, gtids.size)
                 gtid += int(size)
                 halves[gtid_offset + gtid_run + 1] = gtid - at
             halves[gtid_end + gtid_run] = row

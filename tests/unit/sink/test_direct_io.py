@@ -45,7 +45,7 @@ def aligned(offset: int = 0) -> np.ndarray:
 
 def written_file(folder: Path, messages: list[memoryview]) -> Path:
     version = SchemaVersion("shop", "orders", 1, SCHEMA.serialize().to_pybytes())
-    file = TableFile(folder, "orders/1.arrow", version, Template(SCHEMA))
+    file = TableFile(folder, "orders/1.arrow", version, Template(SCHEMA.serialize().to_pybytes()))
     for number, message in enumerate(messages):
         file.write([message], Extent(1, BATCHES[number].num_rows, number, number, 0, 0))
         file.keep()
@@ -148,14 +148,14 @@ def test_what_is_cut_off_or_moved_leaves_a_whole_file(tmp_path):
     """The rows of a transaction that is still open when a commit is due go into a file of the next one."""
     messages = messages_in(aligned())
     version = SchemaVersion("shop", "orders", 1, SCHEMA.serialize().to_pybytes())
-    first = TableFile(tmp_path, "orders/1.arrow", version, Template(SCHEMA))
+    first = TableFile(tmp_path, "orders/1.arrow", version, Template(SCHEMA.serialize().to_pybytes()))
     extents = [Extent(1, batch.num_rows, number, number, 0, 0) for number, batch in enumerate(BATCHES)]
     for message, extent in zip(messages[:2], extents[:2], strict=True):
         first.write([message], extent)
     first.keep()
     for message, extent in zip(messages[2:], extents[2:], strict=True):
         first.write([message], extent)
-    later = TableFile(tmp_path, "orders/2.arrow", version, Template(SCHEMA))
+    later = TableFile(tmp_path, "orders/2.arrow", version, Template(SCHEMA.serialize().to_pybytes()))
     later.write(*first.take_open())
     later.keep()
     later.close()

@@ -26,7 +26,7 @@ def sent(sequence: int, rows: Rows) -> tuple[TableResult, bytes]:
 def test_arrow_reads_back_what_was_put_together(rows: Rows, count: int):
     messages = [sent(number, rows) for number in range(count)]
     schema = pa.ipc.read_schema(pa.py_buffer(sent(0, rows)[0].schema))
-    template = Template(schema)
+    template = Template(schema.serialize().to_pybytes())
     file = bytearray(template.head)
     blocks, expected = [], []
     for base, (table, frame) in enumerate(messages):
