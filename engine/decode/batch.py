@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -64,8 +65,7 @@ _SIZE_AT = 9
 _STATE_EVENTS = (types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT)
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedTable:
+class PlacedTable(NamedTuple):
     """A table's message, and its offset and length in the arena; None if the arena was too small for it."""
 
     table: TableMessage

@@ -1,7 +1,7 @@
 """A new file that grows at its end, and whose small content waits in memory until there is more of it.
 
-With many tables most files of a commit are small. Such a file is created and written at once, when it is finished,
-and has no descriptor before. Large content is written as it comes, with direct I/O if possible.
+With many tables most files of a commit are small. Such a file is created and written at once, when it is
+finished, and has no descriptor before. Large content is written as it comes, with direct I/O if possible.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from engine.sink.direct_writer import DirectWriter
 
 WAITING_BYTES = 256 << 10
 """The most that waits in memory for one file."""
+_MOST_PARTS = 1024
+"""That one call writes."""
 _WRITEBACK_BYTES = 16 << 20
 """After each so many bytes, the kernel is requested to start writing them to disk."""
 
@@ -30,7 +32,8 @@ class GrowingFile:
         self._path = path
         self._descriptor: int | None = None
         self._direct: DirectWriter | None = None
-        self._waiting = bytearray()
+        self._parts: list[bytes] = []
+        self._waiting = 0
         self._written = 0
         """Bytes in the file system; what waits comes after them."""
         self._is_created = False
@@ -42,12 +45,12 @@ class GrowingFile:
     @property
     def size(self) -> int:
         """The size in bytes, with what waits in memory."""
-        return self._written + len(self._waiting)
+        return self._written + self._waiting
 
     @property
     def waiting(self) -> int:
         """Bytes that wait in memory."""
-        return len(self._waiting)
+        return self._waiting
 
     @property
     def has_descriptor(self) -> bool:
@@ -61,12 +64,12 @@ class GrowingFile:
 
     def append(self, *parts: Frame) -> None:
         """Append the parts, which are copied or written."""
-        if self.waiting + sum(map(len, parts)) < WAITING_BYTES:
-            for part in parts:
-                self._waiting += part
+        size = sum(map(len, parts))
+        if self._waiting + size < WAITING_BYTES:
+            self._parts += map(bytes, parts)
+            self._waiting += size
         else:
-            self._write(self._waiting, *parts)
-            self._waiting = bytearray()
+            self._write(*self._take_waiting(), *parts)
 
     def append_large(self, content: Frame) -> None:
         """Append content with direct I/O if possible, which needs whole pages on a page of the file."""
@@ -85,8 +88,7 @@ class GrowingFile:
     def write_out(self) -> None:
         """Write what waits in memory."""
         if self._waiting:
-            self._write(self._waiting)
-            self._waiting = bytearray()
+            self._write(*self._take_waiting())
 
     def release(self) -> None:
         """Write what waits, and close the descriptors; the file can be appended to all the same."""
@@ -104,7 +106,7 @@ class GrowingFile:
     def read(self, start: int, end: int) -> bytes:
         """The bytes between two offsets."""
         if start >= self._written:
-            return bytes(self._waiting[start - self._written : end - self._written])
+            return b"".join(self._parts)[start - self._written : end - self._written]
         self.write_out()
         descriptor = self._open()
         content = bytearray()
@@ -118,7 +120,8 @@ class GrowingFile:
 
     def truncate(self, size: int) -> None:
         """Remove everything after the first `size` bytes."""
-        del self._waiting[max(0, size - self._written) :]
+        content = b"".join(self._take_waiting())[: max(0, size - self._written)]
+        self._parts, self._waiting = [content], len(content)
         if size < self._written:
             with writing(self._path):
                 os.ftruncate(self._open(), size)
@@ -128,11 +131,15 @@ class GrowingFile:
 
     def remove(self) -> None:
         """Remove the file."""
-        self._waiting.clear()
+        self._take_waiting()
         self.release()
         if self._is_created:
             with writing(self._path):
                 self._path.unlink()
+
+    def _take_waiting(self) -> list[bytes]:
+        parts, self._parts, self._waiting = self._parts, [], 0
+        return parts
 
     def _write(self, *parts: Frame) -> None:
         descriptor = self._open()
@@ -142,7 +149,7 @@ class GrowingFile:
                 self._checksum.add(part)
         with writing(self._path):
             while rest:
-                written = os.pwritev(descriptor, rest, self._written)
+                written = os.pwritev(descriptor, rest[:_MOST_PARTS], self._written)
                 self._written += written
                 self._cached += written
                 while rest and written >= len(rest[0]):

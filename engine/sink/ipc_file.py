@@ -1,9 +1,9 @@
 """Builds Arrow IPC files of finished record batch messages, each of which is written unchanged in one call.
 
-Arrow's own writer would split every batch and write it buffer by buffer. The other parts of a file are put together
-from the schema's message, which is at the file's beginning and, because the references of a flatbuffer are relative,
-may be part of the footer as it is; and from the message of the one dictionary, which all schemas have in common.
-Format: Arrow's `File.fbs` and `Message.fbs`.
+Arrow's own writer would split every batch and write it buffer by buffer, and takes long to begin a file. The
+other parts of a file are put together from the schema's message, which comes first in the file and is
+part of the footer, unchanged because a flatbuffer's references are relative; and from the message of the
+one dictionary, which all schemas have in common. Format: Arrow's `File.fbs` and `Message.fbs`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _SCHEMA = 2
 """Number of the field `header` in a schema's message."""
 _BLOCK = struct.Struct("<qi4xq")
 _FOOTER = struct.Struct("<I HHHHHH iIIIh2x I")
-"""The reference to the root table; its vtable; the table; the length of the list of dictionaries, whose entries
-follow."""
+"""The reference to the root table; its vtable; the table; the length of the list of dictionaries, whose
+entries follow."""
 _VTABLE_AT, _TABLE_AT, _DICTIONARIES_AT = 4, 16, 36
 _SCHEMA_FIELD, _DICTIONARIES_FIELD, _BATCHES_FIELD, _VERSION_FIELD = 4, 8, 12, 16
 """Offsets in the table."""

@@ -10,8 +10,8 @@ from engine.sink.growing_file import GrowingFile
 MOST_WAITING_BYTES = 32 << 20
 """In memory; beyond it all waiting content is written."""
 MOST_DESCRIPTORS = 256
-"""Beyond it the file that was not written to for the longest time is closed until it is written to again; well
-below the usual limit of descriptors."""
+"""Beyond it the file that was not written to for the longest time is closed until it is written to again;
+well below the usual limit of descriptors."""
 
 
 class OpenFiles:

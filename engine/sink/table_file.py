@@ -127,4 +127,3 @@ def _joined(first: Extent | None, then: Extent) -> Extent:
         min(first.min_timestamp_us, then.min_timestamp_us),
         max(first.max_timestamp_us, then.max_timestamp_us),
     )
-

@@ -2,15 +2,14 @@
 
 Arrow would collect finished arrays into a batch and copy them into a message, which for a small batch takes
 longer than decoding it. Here the arrays are built in the message's body, which follows metadata from a
-template: Arrow generates it once for each number of arrays and buffers, and only its numbers differ from batch to
-batch (rows, nulls, offsets and sizes of buffers).
+template: Arrow generates it once for each number of arrays and buffers, and only its numbers differ from
+batch to batch (rows, nulls, offsets and sizes of buffers).
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -33,8 +32,7 @@ _LENGTH, _NODES, _BUFFERS = range(3)
 _SMALL_ARENA = 1 << 12
 
 
-@dataclass(frozen=True, slots=True)
-class RecordMessage:
+class RecordMessage(NamedTuple):
     """A record batch in an arena."""
 
     content: Bytes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine.binlog.event_table import EventTable
 from engine.decode.arrow.arena import Arena, ArrayParts
@@ -16,8 +16,7 @@ from engine.errors import EngineError
 from engine.kernels.kernel import Bytes, Int64s
 
 
-@dataclass(frozen=True, slots=True)
-class TableMessage:
+class TableMessage(NamedTuple):
     """A record batch in transit shape (`engine.output.change_schema`), with what the sink needs."""
 
     database: str

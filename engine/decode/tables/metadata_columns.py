@@ -8,6 +8,7 @@ rows of each table, so Python does little work per table.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ _MICROSECONDS = 1_000_000
 _ROWS, _EVENTS, _TIME_RUNS, _GTID_RUNS, _GTID_NULLS, _FIRST_TIME, _LAST_TIME, _NUMBERS = range(8)
 """The numbers that `_build` returns, and how many they are."""
 _SHORT_BUFFERS = 256 + PADDING
-"""Bytes that suffice for the buffers whose size does not depend on the rows, alignment and padding included."""
+"""Bytes that suffice for the buffers whose size does not depend on the rows, with alignment and padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,7 @@ class TableRows:
     """Per rows event the number of its transaction in the batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataColumns:
+class MetadataColumns(NamedTuple):
     """All metadata columns of a table's rows, in order."""
 
     parts: ArrayParts

@@ -1,4 +1,4 @@
-"""A growing file has what was appended, whatever waited in memory, was written past the cache, or was cut off."""
+"""A growing file has what was appended, whether it waited, went past the page cache, or came after a cut."""
 
 from __future__ import annotations
 
@@ -67,6 +67,15 @@ def test_content(tmp_path_factory, steps):
     assert not file.has_descriptor
     assert path.read_bytes() == expected + b"end"
     assert file.checksum == (None if has_large else checksum_of(path).text())
+
+
+def test_many_small_parts(tmp_path: Path):
+    file = GrowingFile(tmp_path / "1.arrow")
+    parts = [bytes([number % 251]) * (number % 7) for number in range(5000)]
+    for part in parts:
+        file.append(part)
+    file.release()
+    assert (tmp_path / "1.arrow").read_bytes() == b"".join(parts)
 
 
 def test_small_content_waits_for_the_end(tmp_path: Path):
