@@ -60,12 +60,16 @@ def wait_for_rows(engine: EngineRun, fleet: Fleet, count: int) -> None:
         )
 
 
-def metrics_of(engine: EngineRun) -> dict[str, float]:
-    """The metrics with the label of a source alone, by name and source."""
+def answer_of(engine: EngineRun, path: str) -> str:
     happenings = [json.loads(line) for line in engine.stderr.splitlines() if line.startswith("{")]
     (url,) = [happening["url"] for happening in happenings if happening["event"] == "http"]
-    with urllib.request.urlopen(f"{url}metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
+    with urllib.request.urlopen(f"{url}{path}", timeout=10) as answer:
+        return answer.read().decode()
+
+
+def metrics_of(engine: EngineRun) -> dict[str, float]:
+    """The metrics with the label of a source alone, by name and source."""
+    lines = answer_of(engine, "metrics").splitlines()
     found = (re.fullmatch(r'binlog_engine_(\w+)\{source="(\w+)"\} (\S+)', line) for line in lines)
     return {f"{sample[1]} {sample[2]}": float(sample[3]) for sample in found if sample}
 
@@ -90,6 +94,16 @@ def test_the_metrics_of_every_source(fleet: Fleet, mysql97: Server, mariadb118: 
             )
 
         wait_until(are_known, "metrics of both sources", check=engine.must_run)
+        overview = json.loads(answer_of(engine, "status.json"))
+        assert overview["live"] and overview["ready"] and overview["problems"] == []
+        for source, server in zip(overview["sources"], (mysql97, mariadb118), strict=True):
+            assert (source["stage"], source["rows"]) == ("running", 1)
+            assert source["commit"] >= 0 and source["lag_seconds"] is not None
+            figures = json.loads(answer_of(engine, f"{source['page']}status.json"))["figures"]
+            assert figures["source"] == f"{server.host}:{server.port}"
+            assert [table["name"] for table in figures["output"]["tables"]] == ["crashes.t"]
+            assert answer_of(engine, f"{source['page']}readyz") == "ok\n"
+            assert '<table id="tables">' in answer_of(engine, source["page"])
         assert engine.stop().status == 0
 
 
