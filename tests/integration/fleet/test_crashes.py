@@ -8,6 +8,7 @@ import re
 import signal
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,9 +100,13 @@ def test_the_metrics_of_every_source(fleet: Fleet, mysql97: Server, mariadb118: 
         for source, server in zip(overview["sources"], (mysql97, mariadb118), strict=True):
             assert (source["stage"], source["rows"]) == ("running", 1)
             assert source["commit"] >= 0 and source["lag_seconds"] is not None
-            figures = json.loads(answer_of(engine, f"{source['page']}status.json"))["figures"]
-            assert figures["source"] == f"{server.host}:{server.port}"
-            assert [table["name"] for table in figures["output"]["tables"]] == ["crashes.t"]
+
+            def figures(page: str = source["page"]) -> dict[str, Any]:
+                return json.loads(answer_of(engine, f"{page}status.json"))["figures"]
+
+            assert figures()["source"] == f"{server.host}:{server.port}"
+            wait_until(lambda figures=figures: figures()["output"]["tables"], "the commit with the row")
+            assert [table["name"] for table in figures()["output"]["tables"]] == ["crashes.t"]
             assert answer_of(engine, f"{source['page']}readyz") == "ok\n"
             assert '<table id="tables">' in answer_of(engine, source["page"])
         assert engine.stop().status == 0
