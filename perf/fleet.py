@@ -6,6 +6,7 @@ All sources follow one server, which has nothing more for them once they are up 
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -34,7 +35,7 @@ def fleet_case(settings: Settings) -> Case[Server]:
         group="fleet",
         material=no_material,
         offer=_quiet_server,
-        peers=[AsFleet(settings), AsCommands(settings)],
+        peers=[AsFleet(settings), AsServedFleet(settings), AsCommands(settings)],
         measures="seconds until all have committed",
         compares=False,
     )
@@ -55,6 +56,7 @@ class AsFleet(Peer[Server]):
     """All sources in a fleet."""
 
     name = "binlog-engine fleet"
+    _first_lines: Sequence[str] = ()
 
     def __init__(self, settings: Settings) -> None:
         self._work = settings.work
@@ -80,11 +82,19 @@ class AsFleet(Peer[Server]):
 
     def _start(self, server: Server, root: Path, running: ExitStack) -> list[EngineRun]:
         file = root.parent / "fleet.toml"
-        lines = [f"root = {json.dumps(str(root))}", f"decoders = {self._workers}", "[defaults]"]
+        lines = [f"root = {json.dumps(str(root))}", f"decoders = {self._workers}"]
+        lines += [*self._first_lines, "[defaults]"]
         lines += [f"{name} = {json.dumps(value)}" for name, value in _settings(server).items()]
         lines += [f"[source.{_name(number)}]" for number in range(SOURCES)]
         file.write_text("\n".join(lines))
         return [running.enter_context(EngineRun(["fleet", str(file)], root))]
+
+
+class AsServedFleet(AsFleet):
+    """The same with what `http` gathers, while no one asks for it."""
+
+    name = "binlog-engine fleet --http"
+    _first_lines = ('http = "0"',)
 
 
 class AsCommands(AsFleet):
@@ -123,9 +133,14 @@ def _quiet(engines: Sequence[EngineRun]) -> dict[str, float]:
     return {
         "processes": float(len(usages)),
         PROPORTIONAL: sum(usage.proportional_memory or 0 for usage in usages) / 1e6,
+        "threads": float(sum(len(os.listdir(f"/proc/{pid}/task")) for pid in _processes(engines))),  # noqa: PTH208
         "% of a core": 100 * used / _QUIET_SECONDS,
     }
 
 
 def _processor_seconds(engines: Sequence[EngineRun]) -> float:
-    return sum(processor_seconds(pid) for engine in engines for pid in engine.session().values())
+    return sum(map(processor_seconds, _processes(engines)))
+
+
+def _processes(engines: Sequence[EngineRun]) -> list[int]:
+    return [pid for engine in engines for pid in engine.session().values()]

@@ -65,14 +65,17 @@ class History:
         samples = [asdict(sample) for sample in self._samples.copy()]
         return {field.name: [sample[field.name] for sample in samples] for field in fields(Sample)}
 
-    def rate(self, name: str) -> float | None:
-        """By how much a value grows in a second at present; None if it was not known for long enough."""
+    def rate(self, name: str, seconds: float = RATE_SECONDS) -> float | None:
+        """By how much a value grows in a second at present, over the last `seconds`, at least 30.
+
+        None if it was not known for long enough.
+        """
         known = [
             (sample.time, value)
             for sample in self._samples.copy()
             if (value := getattr(sample, name)) is not None
         ]
-        recent = [entry for entry in known if entry[0] >= known[-1][0] - RATE_SECONDS]
+        recent = [entry for entry in known if entry[0] >= known[-1][0] - seconds]
         if not recent or recent[-1][0] - recent[0][0] < _SHORTEST_RATE_SECONDS:
             return None
         (begun, first), (ended, last) = recent[0], recent[-1]

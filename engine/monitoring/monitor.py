@@ -1,7 +1,7 @@
 """Gathers the figures: from what the supervisor says of runs, the commit log, the server and the system.
 
-The supervisor's calls only store what they are given. Everything else is done by the threads of the service
-and of requests; a lock protects what both use.
+The supervisor's calls only store what they are given. Everything else is done by the threads that gather
+and by those of requests; a lock protects what both use.
 """
 
 from __future__ import annotations
@@ -110,6 +110,8 @@ class Monitor(Observer):
         self.tail = OutputTail(out)
         self.source = SourceWatch(Observers(self, listener))
         self._sample_due = 0.0
+        self._read_at: int | None = None
+        """The sink's last commit when the log was last read."""
 
     # What the supervisor says
 
@@ -162,12 +164,20 @@ class Monitor(Observer):
                 self._notice_counts[happening.level] += 1
                 self._notices.append(notice)
 
-    # What the service's thread does
+    # What the threads that gather do
 
     def sample(self) -> None:
-        """Read the commit log, and keep the figures of this moment if the last sample is old enough."""
-        self.tail.read()
-        if time.monotonic() >= self._sample_due:
+        """Keep the figures of this moment if the last sample is old enough; read the commit log before.
+
+        Read it at once if the sink has committed: to look costs five requests in an object store.
+        """
+        with self._lock:
+            commit = None if self._run.sink is None else self._run.sink.commit
+        is_due = time.monotonic() >= self._sample_due
+        if is_due or commit != self._read_at:
+            self._read_at = commit
+            self.tail.read()
+        if is_due:
             self._sample_due = time.monotonic() + SAMPLE_SECONDS
             self.history.add(Sample.of(self.figures()))
 

@@ -1,4 +1,4 @@
-"""The HTTP server: a path is a function of what is watched, such as the monitor; all of them only read.
+"""The HTTP server: it asks one function for the answer to each path; what there is to say is `answers.py`'s.
 
 It is the standard library's, with a thread for each connection. No request changes anything, so there is no
 token: the address that it listens on decides who may read.
@@ -9,36 +9,39 @@ from __future__ import annotations
 import re
 import socket
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
-from typing import Any
 
 from engine.config.server_address import split_address
 from engine.errors import EngineError
-from engine.monitoring.figures import Figures
-from engine.monitoring.health import not_alive, not_ready
-from engine.monitoring.monitor import Monitor
-from engine.monitoring.openmetrics import exposition
-from engine.monitoring.status_page import status_json, status_page
+from engine.pipeline.observer import Observer
+from engine.pipeline.stop_signals import signals_blocked
 
 _LOOPBACK = "127.0.0.1"
 _IDLE_SECONDS = 10.0
 """After so long without a request a connection is closed."""
-_TEXT = "text/plain; charset=utf-8"
+_END_SECONDS = 2.0
+TEXT = "text/plain; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a request."""
+    """The answer to a request; the policy says what a document may load."""
 
     content: bytes
     media_type: str
     status: HTTPStatus = HTTPStatus.OK
     policy: str = "default-src 'none'; frame-ancestors 'none'"
+
+
+Answers = Callable[[str, str], Answer]
+"""The answer to a path (as it was sent, without the query) and an `Accept` header."""
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -49,23 +52,33 @@ def parse_address(text: str) -> tuple[str, int]:
     return host or _LOOPBACK, port
 
 
-Paths = Mapping[str, Callable[[Any, str], Answer]]
-"""Path → its answer, given what is watched and the `Accept` header of the request."""
+@contextmanager
+def served(http: str, answers: Answers, listener: Observer, what: str) -> Iterator[None]:
+    """Answer at the address `http` until the block ends; `listener` is told the URL, and `what` is there.
+
+    Raises `EngineError` if the address is not valid or cannot be used.
+    """
+    with MonitoringServer(*parse_address(http), answers) as server:
+        thread = threading.Thread(target=server.serve_forever, name="http", daemon=True)
+        with signals_blocked():
+            thread.start()
+        listener.inform("http", f"{what} at {server.url}", url=server.url)
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join(_END_SECONDS)
 
 
 class MonitoringServer(ThreadingHTTPServer):
-    """Serves what is known of `watched`: a monitor, or anything else with other `paths`.
-
-    Raises `EngineError` if the address cannot be used.
-    """
+    """Serves these answers. Raises `EngineError` if the address cannot be used."""
 
     daemon_threads = True
     # A restarted engine takes the same port again at once.
     allow_reuse_address = True
 
-    def __init__(self, host: str, port: int, watched: Any, paths: Paths | None = None) -> None:
-        self.watched = watched
-        self.paths = paths or _PATHS
+    def __init__(self, host: str, port: int, answers: Answers) -> None:
+        self.answers = answers
         try:
             self.address_family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
             super().__init__((str(address[0]), port), _Handler)
@@ -114,13 +127,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> Answer:
         if self.server.is_loopback and not self._names_loopback():
             # A web page from elsewhere, under a name that leads to this address, is not to read the answers.
-            return Answer(b"use the address of the server\n", _TEXT, HTTPStatus.MISDIRECTED_REQUEST)
-        path = self.path.partition("?")[0]
-        answer = self.server.paths.get(path)
-        if answer is None:
-            paths = " ".join(self.server.paths)
-            return Answer(f"there are: {paths}\n".encode(), _TEXT, HTTPStatus.NOT_FOUND)
-        return answer(self.server.watched, self.headers.get("Accept", ""))
+            return Answer(b"use the address of the server\n", TEXT, HTTPStatus.MISDIRECTED_REQUEST)
+        return self.server.answers(self.path.partition("?")[0], self.headers.get("Accept", ""))
 
     def _names_loopback(self) -> bool:
         host = re.sub(r":\d+$", "", self.headers.get("Host", "")).lower().strip("[]")
@@ -144,37 +152,3 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _probe(problems: Callable[[Figures], list[str]]) -> Callable[[Monitor, str], Answer]:
-    return lambda monitor, accept: probe_answer(problems(monitor.figures()))
-
-
-def probe_answer(problems: Sequence[str]) -> Answer:
-    """200 without problems, else 503 with a line for each."""
-    lines = "".join(f"{line}\n" for line in problems or ["ok"])
-    status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
-    return Answer(lines.encode(), _TEXT, status)
-
-
-def _metrics(monitor: Monitor, accept: str) -> Answer:
-    return Answer(*exposition(monitor.figures(), accept))
-
-
-def _status(monitor: Monitor, accept: str) -> Answer:
-    return Answer(status_json(monitor.figures(), monitor.history.columns()), "application/json")
-
-
-def _page(monitor: Monitor, accept: str) -> Answer:
-    page = status_page()
-    return Answer(page.content, "text/html; charset=utf-8", policy=page.policy)
-
-
-_PATHS: Paths = {
-    "/": _page,
-    "/metrics": _metrics,
-    "/livez": _probe(not_alive),
-    "/readyz": _probe(not_ready),
-    "/status.json": _status,
-}
-"""Of a monitor."""

@@ -23,11 +23,13 @@ _ASK_SECONDS = 5.0
 
 
 class SourceWatch:
-    """What the server of the current run says; `ask` is called by one thread, the rest by any."""
+    """What the server of the current run says; its methods may be called by any thread."""
 
     def __init__(self, listener: Observer) -> None:
         self._listener = listener
         self._lock = threading.Lock()
+        self._asking = threading.Lock()
+        """For the connection, and for what is asked over it."""
         self._address: ServerAddress | None = None
         self._side: SideConnection | None = None
         self._side_of: ServerAddress | None = None
@@ -48,6 +50,15 @@ class SourceWatch:
 
     def ask(self) -> None:
         """Ask the current server, if there is one and it is time to."""
+        with self._asking:
+            self._ask()
+
+    def close(self) -> None:
+        """Ask no server any more, and close the connection."""
+        self.follow(None)
+        self.ask()
+
+    def _ask(self) -> None:
         with self._lock:
             address, is_due = self._address, time.monotonic() >= self._due
             if is_due:

@@ -403,6 +403,9 @@ class CommitLog:
             return
         for begin in range(first, last + 1, _READ_AT_ONCE):
             versions = range(begin, min(begin + _READ_AT_ONCE, last + 1))
+            # Otherwise each entry that has gone into the segment would be asked for.
+            if len(versions) > 1 and self._storage.exists(_segment_name(first)):
+                return
             contents = self._storage.read_all([_entry_name(version) for version in versions])
             # Asked after the entries were read: beside their segment, they may be a suspended writer's.
             if self._storage.exists(_segment_name(first)):

@@ -12,16 +12,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from types import FrameType
 
+from engine.commands.fleet.answers import fleet_answer
 from engine.commands.fleet.changes import Changes, require_same_fleet
 from engine.commands.fleet.display import FleetDisplay
 from engine.commands.fleet.fleet import Fleet
 from engine.commands.fleet.state_file import FleetState, StateFile
-from engine.commands.fleet.watch import FleetWatch, served
+from engine.commands.fleet.watch import FleetWatch
 from engine.commands.run_log import RunLog
 from engine.config.fleet_file import FleetFile
 from engine.errors import EngineError
+from engine.monitoring.gathering import Gatherer
+from engine.monitoring.server import served
 from engine.pipeline.end_request import SignalledEnd
 from engine.pipeline.plan import decoder_count
 
@@ -40,15 +44,13 @@ def fleet_command(
     sources = given.with_logins(os.environ)
     display = FleetDisplay(log=log)
     end = SignalledEnd()
+    http = given.settings.monitoring.http
+    gatherer, watch = None if http is None else Gatherer(), FleetWatch()
     with StateFile(given.settings.root).locked(), end.noted(), _reload_signals(on_terminal) as reload:
-        fleet = Fleet(
-            display,
-            decoder_count(given.settings.decoders),
-            has_monitors=given.settings.monitoring.http is not None,
-        )
-        shown = _Shown(given, fleet, display)
+        fleet = Fleet(display, decoder_count(given.settings.decoders), gatherer)
+        shown = _Shown(given, fleet, display, watch)
         try:
-            with served(given.settings.monitoring.http, shown.watch, display):
+            with _monitored(http, gatherer, watch, display):
                 fleet.take(sources)
                 while not (end.is_asked() or fleet.has_ended):
                     if reload.is_asked:
@@ -64,6 +66,18 @@ def fleet_command(
             "their last commit when the fleet is started again"
         )
     return 0
+
+
+@contextmanager
+def _monitored(
+    http: str | None, gatherer: Gatherer | None, watch: FleetWatch, display: FleetDisplay
+) -> Iterator[None]:
+    """Gather figures and serve what is watched, if there is an address. Raises `EngineError`."""
+    if http is None or gatherer is None:
+        yield
+        return
+    with served(http, partial(fleet_answer, watch), display, "metrics and status pages"), gatherer:
+        yield
 
 
 @dataclass(slots=True)
@@ -90,8 +104,8 @@ def _reload_signals(on_terminal: bool) -> Iterator[_Reload]:
 class _Shown:
     """What is shown of a fleet: in its state file, over HTTP and on standard error; and its reloads."""
 
-    def __init__(self, given: FleetFile, fleet: Fleet, display: FleetDisplay) -> None:
-        self.watch = FleetWatch()
+    def __init__(self, given: FleetFile, fleet: Fleet, display: FleetDisplay, watch: FleetWatch) -> None:
+        self._watch = watch
         self._given = given
         self._fleet = fleet
         self._display = display
@@ -121,7 +135,7 @@ class _Shown:
         """Show how the sources are now."""
         self._state = replace(self._state, sources=self._fleet.states())
         self._write()
-        self.watch.show(self._state.sources, self._fleet.monitors())
+        self._watch.show(self._state.sources, self._fleet.monitors())
         self._display.show(self._state.sources)
 
     def _write(self) -> None:

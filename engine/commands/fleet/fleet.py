@@ -9,6 +9,7 @@ from engine.commands.fleet.changes import Changes, source_changes
 from engine.commands.fleet.follower import Follower
 from engine.commands.fleet.source_state import SourceState
 from engine.config.fleet_file import FleetSource
+from engine.monitoring.gathering import Gatherer
 from engine.monitoring.monitor import Monitor
 from engine.pipeline.decoder_pool import DecoderPool
 from engine.pipeline.observer import Observer
@@ -20,12 +21,12 @@ END_SECONDS = 40.0
 class Fleet:
     """The followers by the names of their sources. For the main thread."""
 
-    def __init__(self, listener: Observer, decoders: int, *, has_monitors: bool = False) -> None:
+    def __init__(self, listener: Observer, decoders: int, gatherer: Gatherer | None = None) -> None:
         """`decoders`: the number of decoder processes that the sources share.
 
-        `has_monitors`: whether each source has a monitor.
+        `gatherer`: each source has a monitor, which gathers there; without one none has.
         """
-        self._has_monitors = has_monitors
+        self._gatherer = gatherer
         self._listener = listener
         self._decoder_pool = DecoderPool(decoders)
         self._followers: dict[str, Follower] = {}
@@ -40,6 +41,7 @@ class Fleet:
         changes = source_changes(present, sources)
         for follower in self._followers.values():
             follower.retry_now()
+        self._removed = [follower for follower in self._removed if not follower.has_ended]
         for name in changes.removed:
             follower = self._followers.pop(name)
             follower.end()
@@ -49,7 +51,7 @@ class Fleet:
             if before is not None:
                 before.end()
             self._followers[name] = Follower(
-                sources[name], self._listener, self._decoder_pool, before, has_monitor=self._has_monitors
+                sources[name], self._listener, self._decoder_pool, before, gatherer=self._gatherer
             )
             self._followers[name].start()
         return changes

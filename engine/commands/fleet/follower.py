@@ -10,7 +10,7 @@ import math
 import threading
 import traceback
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 from engine.commands.fleet.source_state import SourceState, StateKeeper
 from engine.commands.narrator import Narrator
@@ -18,8 +18,8 @@ from engine.commands.retries import Retries
 from engine.commands.run import follow_maintained, has_worked
 from engine.config.fleet_file import FleetSource
 from engine.errors import EngineError, os_error_sentence
+from engine.monitoring.gathering import Gatherer
 from engine.monitoring.monitor import Monitor
-from engine.monitoring.service import gathered
 from engine.pipeline.decoder_pool import DecoderPool
 from engine.pipeline.end_request import RequestedEnd
 from engine.pipeline.observer import Happening, Observer, Observers
@@ -39,18 +39,19 @@ class Follower:
         decoder_pool: DecoderPool,
         before: Follower | None = None,
         *,
-        has_monitor: bool = False,
+        gatherer: Gatherer | None = None,
     ) -> None:
         """`listener` learns what happens; `before`: another one with the same output, which is ending.
 
-        `has_monitor`: whether all that `run --http` shows is gathered.
+        `gatherer`: gathers all that `run --http` shows; None if nothing does.
         """
         self.source = source
         self._decoder_pool = decoder_pool
         self._before = before
         self._keeper = StateKeeper(source.name, str(source.settings.pipeline.out))
         named = _Named(source.name, listener)
-        self.monitor = Monitor(source.settings.pipeline.out, source.name, named) if has_monitor else None
+        self._gatherer = gatherer
+        self.monitor = None if gatherer is None else Monitor(source.settings.pipeline.out, source.name, named)
         """What is known of the source beside its state."""
         self._listener = Observers(self._keeper, *filter(None, [self.monitor]), named)
         self._end = RequestedEnd()
@@ -91,9 +92,14 @@ class Follower:
         if self._before is not None:
             self._before.join()
             self._before = None
-        with nullcontext() if self.monitor is None else gathered(self.monitor):
+        with self._gathering():
             self._follow_until_asked()
         self._keeper.ended()
+
+    def _gathering(self) -> AbstractContextManager[None]:
+        if self._gatherer is None or self.monitor is None:
+            return nullcontext()
+        return self._gatherer.gathering(self.monitor)
 
     def _follow_until_asked(self) -> None:
         while not self._end.is_asked():

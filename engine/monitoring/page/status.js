@@ -1,36 +1,9 @@
 
-"use strict";
-// Asks for status.json every few seconds and shows it. Text from the engine only ever becomes text nodes.
+// The page of one source.
 
-const REFRESH_MS = 5000;
 const HOUR = 3600;
 const SHORTEST_SPAN = 300;
 const SVG = "http://www.w3.org/2000/svg";
-const UNKNOWN = "not known";
-
-const count = (value) => (value === null ? UNKNOWN : Math.round(value).toLocaleString("en-US"));
-
-function size(value) {
-  if (value === null) return UNKNOWN;
-  const units = ["B", "KB", "MB", "GB", "TB"];
-  let unit = 0;
-  while (Math.abs(value) >= 1000 && unit < units.length - 1) { value /= 1000; unit += 1; }
-  return `${unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
-}
-
-function duration(value) {
-  if (value === null) return UNKNOWN;
-  if (value < 10) return `${value.toFixed(1)} s`;
-  for (const [unit, length] of [["days", 86400], ["h", 3600], ["min", 60]]) {
-    if (value >= 2 * length) return `${(value / length).toFixed(1)} ${unit}`;
-  }
-  return `${Math.round(value)} s`;
-}
-
-const perSecond = (value) => (value === null ? UNKNOWN : `${value >= 10 ? count(value) : value.toFixed(1)}/s`);
-const bytesPerSecond = (value) => (value === null ? UNKNOWN : `${size(value)}/s`);
-const percent = (value) => (value === null ? UNKNOWN : `${(100 * value).toFixed(0)} %`);
-const clock = (seconds) => new Date(1000 * seconds).toISOString().slice(0, 19).replace("T", " ") + " UTC";
 
 // Plots: the name of a history column, whether to show its growth per second, and how to write a value.
 const PLOTS = [
@@ -44,13 +17,6 @@ const PLOTS = [
   ["Retention headroom", "headroom_seconds", false, duration],
   ["Memory of all processes", "resident_bytes", false, size],
 ];
-
-function element(name, text, className) {
-  const made = document.createElement(name);
-  if (text !== undefined) made.textContent = text;
-  if (className) made.className = className;
-  return made;
-}
 
 function drawn(name, attributes, text) {
   const made = document.createElementNS(SVG, name);
@@ -105,29 +71,6 @@ function plot(title, times, values, now, write) {
   return figure;
 }
 
-function table(id, head, rows, empty) {
-  const target = document.getElementById(id);
-  if (!rows.length) {
-    const row = element("tr");
-    row.append(element("td", empty));
-    target.replaceChildren(row);
-    return;
-  }
-  const header = element("thead"), body = element("tbody"), titles = element("tr");
-  for (const [title, isNumber] of head) {
-    const cell = element("th", title, isNumber ? "number" : "");
-    cell.scope = "col";
-    titles.append(cell);
-  }
-  header.append(titles);
-  for (const values of rows) {
-    const row = element("tr");
-    values.forEach((value, at) => row.append(element("td", value, head[at][1] ? "number" : "")));
-    body.append(row);
-  }
-  target.replaceChildren(header, body);
-}
-
 function facts(figures) {
   const { server, output, totals } = figures;
   const place = (position) => (position === null ? UNKNOWN : `${position.file}:${position.position}`);
@@ -171,21 +114,12 @@ function headroom(server) {
   return `${duration(server.headroom_seconds)}, ${size(server.headroom_bytes)}${course}`;
 }
 
-function judge(text, isGood, title) {
-  const verdict = document.getElementById("verdict");
-  // Screen readers say each change, so what is the same is left alone.
-  if (verdict.textContent !== text) verdict.textContent = text;
-  verdict.className = `verdict ${isGood ? "good" : "bad"}`;
-  document.title = `${title} · binlog-engine`;
-}
-
 function show(status) {
   const { figures, history } = status;
   if (status.ready) judge("Ready: the stream makes progress", true, "ready");
   else judge(status.live ? "Not ready" : "Not alive: a process does not answer", false, "NOT READY");
-  document.getElementById("problems").replaceChildren(...status.problems.map((line) => element("li", line)));
-  document.getElementById("route").textContent =
-    `${figures.source || "no server yet"} → ${figures.out} · version ${figures.version} · run ${figures.run}`;
+  const route = `${figures.source || "no server yet"} → ${figures.out}`;
+  frame(status, `${route} · version ${figures.version} · run ${figures.run}`, figures.now);
   facts(figures);
   const times = history.time;
   document.getElementById("plots").replaceChildren(...PLOTS.map(([title, name, grows, write]) =>
@@ -204,18 +138,8 @@ function show(status) {
     "nothing committed yet");
   table("notices", [["time"], ["level"], ["message"]],
     [...figures.notices].reverse().map((each) => [clock(each.time), each.level, each.message]), "none");
-  document.getElementById("updated").textContent = `as of ${clock(figures.now)}`;
 }
 
-async function refresh() {
-  try {
-    const answer = await fetch("status.json", { cache: "no-store" });
-    if (!answer.ok) throw new Error(`the answer is ${answer.status}`);
-    show(await answer.json());
-  } catch (error) {
-    judge(`The engine does not answer (${error.message}); what is below is older`, false, "NO ANSWER");
-  }
-  setTimeout(refresh, REFRESH_MS);
-}
-
-refresh();
+// A source of a fleet has its page below that of all.
+document.getElementById("fleet").hidden = !/\/source\/[^/]+\/$/.test(location.pathname);
+follow(show);

@@ -115,6 +115,23 @@ def test_commits_keep_their_rows(old: ObjectOutput) -> None:
     assert pa.Table.from_batches([*begun, *batches]) == before[0]
 
 
+def test_a_file_is_read_once_and_no_commit_by_itself(
+    old: ObjectOutput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests are what a store charges for."""
+    read: list[str] = []
+    content = ObjectStore._content
+    monkeypatch.setattr(
+        ObjectStore, "_content", lambda store, name: (read.append(name), content(store, name))[1]
+    )
+    files = old.listed()
+    read.clear()
+    compact(old.url, grace_seconds=3600)
+    sealed = [f"_log/{number:020d}.json" for number in range(COMMITS // 3 * 3)]
+    assert not set(read) & set(sealed)
+    assert sorted(name for name in read if name in files) == sorted(files - old.listed())
+
+
 def test_a_commit_whose_rows_were_moved_is_still_ones_own(old: ObjectOutput) -> None:
     """Its writer was suspended before it saw that the commit is there; what it uploaded must stay."""
     before = CommitLog(old.url).read(4)

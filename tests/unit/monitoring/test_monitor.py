@@ -14,7 +14,7 @@ from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
 from engine.monitoring import source_watch
 from engine.monitoring.figures import BinlogFiles
-from engine.monitoring.history import Sample
+from engine.monitoring.history import SAMPLE_SECONDS, Sample
 from engine.monitoring.monitor import Monitor
 from engine.pipeline.durations import NO_DURATIONS
 from engine.pipeline.messages import (
@@ -229,3 +229,23 @@ def test_warnings_are_kept_and_counted(monitor):
     figures = monitor.figures()
     assert figures.notice_counts == {"warning": 60, "error": 0}
     assert [notice.message for notice in figures.notices] == [f"warning {n}" for n in range(10, 60)]
+
+
+def test_the_log_is_read_when_the_sink_has_committed(monitor, monkeypatch):
+    """Or with a sample, every ten seconds: in an object store, to look costs requests."""
+    reads = []
+    monkeypatch.setattr(monitor.tail, "read", lambda: reads.append(1))
+    monitor.sample()
+    monitor.sample()
+    assert len(reads) == 1
+    for commit in (0, 0, 1, 1):
+        sink(monitor, commit=commit)
+        monitor.sample()
+        monitor.sample()
+    assert len(reads) == 3
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + SAMPLE_SECONDS)
+    monitor.sample()
+    monitor.sample()
+    assert len(reads) == 4
+    assert len(monitor.history.columns()["time"]) == 2

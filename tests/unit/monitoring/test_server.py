@@ -8,11 +8,13 @@ import re
 import signal
 import socket
 import threading
+from functools import partial
 
 import pytest
 
 from engine.errors import EngineError
 from engine.monitoring import monitor as monitor_module
+from engine.monitoring.answers import monitor_answer
 from engine.monitoring.monitor import Monitor
 from engine.monitoring.server import MonitoringServer, parse_address
 from engine.monitoring.service import monitored
@@ -32,7 +34,7 @@ def monitor(tmp_path, monkeypatch):
 
 @pytest.fixture
 def server(monitor):
-    with MonitoringServer("127.0.0.1", 0, monitor) as server:
+    with MonitoringServer("127.0.0.1", 0, partial(monitor_answer, monitor)) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
@@ -78,9 +80,9 @@ def test_a_port_that_is_taken_is_one_sentence(monitor):
         with pytest.raises(
             EngineError, match=rf"^--http cannot listen on 127\.0\.0\.1:{port}: Address already"
         ):
-            MonitoringServer("127.0.0.1", port, monitor)
+            MonitoringServer("127.0.0.1", port, partial(monitor_answer, monitor))
     with pytest.raises(EngineError, match=r"cannot listen on host\.invalid:1: "):
-        MonitoringServer("host.invalid", 1, monitor)
+        MonitoringServer("host.invalid", 1, partial(monitor_answer, monitor))
 
 
 def test_the_probes(server, monkeypatch):
@@ -189,4 +191,4 @@ def test_the_service_leaves_signals_to_the_main_thread(tmp_path, monkeypatch):
         connection.close()
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
     assert masks and all(set(STOP_SIGNALS) <= mask for mask in masks)
-    assert not [thread for thread in threading.enumerate() if thread.name in ("http", "sample", "ask")]
+    assert not [thread for thread in threading.enumerate() if thread.name in ("http", "gather")]
