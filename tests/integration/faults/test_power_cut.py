@@ -36,7 +36,7 @@ from engine.output.folder import clean_output, open_output, recover_output, sett
 from engine.output.lock import output_lock
 from engine.output.reader import Changes
 from engine.output.verification import verify
-from engine.sink import table_file
+from engine.sink import growing_file, table_file
 from engine.sink.writer import Writer
 from engine.spark.options import Options
 from engine.spark.selection import Selection
@@ -71,6 +71,8 @@ LARGE_COMMIT = 5
 def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", SEGMENT)
     monkeypatch.setattr(table_file, "DIRECT_BYTES", 1 << 14)
+    # Some files are written once, when they are complete, and some in several steps.
+    monkeypatch.setattr(growing_file, "WAITING_BYTES", 1 << 12)
 
 
 def transaction(number: int) -> list[Rows]:
@@ -191,7 +193,7 @@ class PowerCuts:
         with pytest.MonkeyPatch.context() as patched:
             # For speed, since nothing of it has to be durable.
             patched.setattr(os, "fsync", lambda _: None)
-            patched.setattr(table_file, "start_writeback", lambda _: None)
+            patched.setattr(growing_file, "start_writeback", lambda _: None)
             patched.setattr(table_file, "DIRECT_BYTES", 1 << 30)
             for number, (state, seen) in enumerate(self.states.values()):
                 root = scratch / str(number)
