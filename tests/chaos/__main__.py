@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--server", nargs="*", default=SERVERS, choices=SERVERS)
     parser.add_argument("--faults", type=int, default=len(FAULTS), help="per server [each kind once]")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="per server: then no fault begins")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="[the time]")
     parser.add_argument("--rows", type=int, default=2000, help="the most rows of a transaction [2000]")
     parser.add_argument("--planted", nargs="*", metavar="NAME", help="faults in the engine: all, or these")
@@ -37,22 +39,23 @@ def main(arguments: Sequence[str]) -> int:
     if given.planted is not None:
         names = given.planted or PLANTED
         return sum(not _is_noticed(name, given.server[0], given.seed) for name in names)
-    return sum(not _holds(flavor, given.faults, given.seed, given.rows) for flavor in given.server)
+    return sum(not _holds(flavor, given) for flavor in given.server)
 
 
-def _holds(flavor: str, count: int, seed: int, most_rows: int) -> bool:
+def _holds(flavor: str, given: argparse.Namespace) -> bool:
     """One trial; whether everything held."""
     with own_disk() as (folder, has_disk), get_server(flavor, SAFE) as server:
         left_out = dict(_left_out(has_disk))
         names = [name for name in FAULTS if name not in left_out]
-        trial = Trial(server, folder / "out", seed=seed, names=names, most_rows=most_rows)
+        trial = Trial(server, folder / "out", seed=given.seed, names=names, most_rows=given.rows)
         try:
-            report = trial.run(count)
+            report = trial.run(given.faults, 60 * given.minutes)
         except Violation as violation:
             print(f"{flavor}, after {[each.fault for each in trial.report.happenings][-3:]}: {violation!r}")
             return False
     written = f"{report.transactions} transactions, {report.rows} rows"
-    print(f"{flavor}: {count} faults, {written}, {report.commits} commits, nothing lost or doubled")
+    faults = len(report.happenings)
+    print(f"{flavor}: {faults} faults, {written}, {report.commits} commits, nothing lost or doubled")
     print("\n".join(_table(report.happenings)))
     for name, reason in left_out.items():
         print(f"{name:36} not done: {reason}")

@@ -5,6 +5,7 @@ At the end every table of the replay is compared with a SELECT. A trial raises w
 
 from __future__ import annotations
 
+import math
 import random
 import signal
 import time
@@ -87,8 +88,9 @@ class Trial:
         self._calls: FailingCalls | None = None
         self.report = Report()
 
-    def run(self, count: int) -> Report:
-        """So many faults, one after the other. Raises `Violation`."""
+    def run(self, count: int, most_seconds: float = math.inf) -> Report:
+        """So many faults, one after the other; none begins after `most_seconds`. Raises `Violation`."""
+        deadline = time.monotonic() + most_seconds
         server = self._server
         server.flush_binlog()
         file, position = end_of_binlog(server)
@@ -107,6 +109,8 @@ class Trial:
                     self._clients.append(load.enter_context(client))
                 self._flow()
                 for name in self._chosen(count):
+                    if time.monotonic() > deadline:
+                        break
                     time.sleep(self._random.random() * _MOST_QUIET_SECONDS)
                     self.report.happenings.append(self._suffer(name))
             self._flow()
