@@ -398,7 +398,7 @@ def test_what_fsync_refused_is_written_again(tmp_path: Path, monkeypatch: pytest
     real, refused = os.fsync, []
 
     def failing(descriptor: int) -> None:
-        if not refused and os.readlink(f"/proc/self/fd/{descriptor}").endswith(".json.tmp"):
+        if not refused and Path(f"/proc/self/fd/{descriptor}").readlink().name.endswith(".json.tmp"):
             refused.append(os.fstat(descriptor).st_ino)
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         real(descriptor)
