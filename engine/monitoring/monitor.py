@@ -20,6 +20,7 @@ from engine.monitoring.history import SAMPLE_SECONDS, History, Sample
 from engine.monitoring.output_tail import OutputTail
 from engine.monitoring.source_watch import SourceWatch
 from engine.monitoring.system import process_use
+from engine.output.caught_up import later
 from engine.pipeline.durations import NO_DURATIONS, Durations
 from engine.pipeline.messages import DumpStarted, Ended, NetworkProgress, Report, SinkProgress, Totals
 from engine.pipeline.observer import Happening, Observer, Observers
@@ -147,7 +148,7 @@ class Monitor(Observer):
                         run.advanced = now
                     run.sink = progress
                     until = max(float(progress.committed_timestamp), progress.caught_up_us / 1_000_000)
-                    self._complete_until = max(self._complete_until, until)
+                    self._complete_until = later(self._complete_until, until)
                 case Ended():
                     run.processes.pop(report.process, None)
 
@@ -201,7 +202,7 @@ class Monitor(Observer):
         run, output = known.run, self.tail.figures
         sink = run.sink
         sums = known.before.plus(run)
-        complete_until = max(known.complete_until, output.complete_until)
+        complete_until = later(output.complete_until, known.complete_until)
         caught_up = None if sink is None or not sink.caught_up_us else max(0.0, now - sink.caught_up_us / 1e6)
         lag = max(0.0, now - complete_until) if complete_until else None
         if run.is_running and _has_everything(run, caught_up):

@@ -12,7 +12,7 @@ from engine.config.output_place import OutputPlace
 from engine.errors import EngineError
 from engine.monitoring.figures import OutputFigures, SnapshotFigures, TableFigures
 from engine.monitoring.system import disk_space
-from engine.output.caught_up import read_caught_up
+from engine.output.caught_up import later, read_caught_up
 from engine.output.commit_log import Commit, CommitLog, Summary
 from engine.output.files import EVENTS_FOLDER
 from engine.output.snapshot_progress import SnapshotState
@@ -42,7 +42,7 @@ class OutputTail:
             return
         self.figures = replace(
             self.figures,
-            complete_until=max(self.figures.complete_until, moment),
+            complete_until=later(self.figures.complete_until, moment),
             disk_free_bytes=free,
             disk_bytes=size,
             error=None,
@@ -76,7 +76,7 @@ def _totals(figures: OutputFigures, commit: Commit, summary: Summary) -> OutputF
         commit=commit.version,
         commit_time=commit.time_us / 1_000_000,
         position=BinlogPosition(commit.position.file, commit.position.position),
-        complete_until=max(figures.complete_until, float(commit.source_timestamp)),
+        complete_until=later(figures.complete_until, float(commit.source_timestamp)),
         tables=tuple(
             TableFigures(_name(*key), totals.rows, totals.bytes, totals.files)
             for key, totals in summary.totals.items()

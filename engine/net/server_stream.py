@@ -67,7 +67,7 @@ def follow_server(
     file, position = ("", origin.position) if origin.by_gtid else (origin.file, origin.position)
     context = server_queries.context_of(connection, origin.file or None, origin.position, origin.server_id)
     _start(connection, facts, origin)
-    child.report(DumpStarted(time.time()))
+    child.report(DumpStarted(time.monotonic()))
     child.progress(NetworkProgress(0, file, position))
     dump = DumpStream(connection, context, lambda: BinlogPosition(batcher.file, batcher.position))
     with contextlib.closing(dump), contextlib.closing(SideConnection(open_connection)) as side:

@@ -7,12 +7,21 @@ hangs. The file may be missing or old after a crash; only the lag that `status` 
 from __future__ import annotations
 
 import json
+import time
 
 from engine.output.files import OutputError, writing
 from engine.output.storage import OutputPlace, storage_of
 
 CAUGHT_UP_FILE = "_caught_up.json"
 _KEY = "time_us"
+
+
+def later(before: float, until: float) -> float:
+    """The later of two times up to which an output has everything, in seconds since the epoch.
+
+    If `before` is still to come, this machine's clock was set back since, and `until` counts.
+    """
+    return until if before > time.time() else max(before, until)
 
 
 def write_caught_up(out: OutputPlace, moment_us: int) -> None:

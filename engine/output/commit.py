@@ -104,7 +104,7 @@ class Commit:
     version: int
     """0, 1, 2… without gaps."""
     time_us: int
-    """When it was committed, µs since the epoch, by this machine's clock."""
+    """When it was committed, µs since the epoch, by this machine's clock; not before the previous commit."""
     files: tuple[DataFile, ...]
     schemas: tuple[SchemaVersion, ...]
     """Only those that are new in this commit."""

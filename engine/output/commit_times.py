@@ -1,13 +1,22 @@
-"""Commits by the time at which they were written."""
+"""Commits by the time at which they were written, which never decreases from one commit to the next."""
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left, bisect_right
 from datetime import UTC, datetime, timedelta
 
 from engine.output.commit_log import CommitLog
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+def commit_time_us(previous: int) -> int:
+    """The time of a commit that is written now, in µs since the epoch, after a commit of the time `previous`.
+
+    A clock that was set back does not count until it is past that time again: commits are searched by time.
+    """
+    return max(previous, time.time_ns() // 1000)
 
 
 def parse_time_us(text: str) -> int:

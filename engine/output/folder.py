@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-import time
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from pathlib import Path
 from engine.binlog.position import SourcePosition
 from engine.output.commit import NOWHERE
 from engine.output.commit_log import LOG_FOLDER, Commit, CommitLog, OtherWriterError, SchemaVersion
+from engine.output.commit_times import commit_time_us
 from engine.output.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, opening, writing
 from engine.output.lock import output_lock
 from engine.output.snapshot_progress import NO_SNAPSHOTS, SnapshotState
@@ -48,6 +48,8 @@ class OutputState:
     """As in `Commit`."""
     epoch: int = 0
     """As in `Commit`."""
+    time_us: int = 0
+    """Time of the last commit, µs since the epoch; 0 before the first."""
 
     @property
     def is_new(self) -> bool:
@@ -85,6 +87,7 @@ def open_output(out: OutputPlace | str) -> OutputState:
         summary.snapshots,
         last.shard,
         last.epoch,
+        last.time_us,
     )
 
 
@@ -130,7 +133,7 @@ def claim_output(out: OutputPlace, state: OutputState) -> OutputState:
         state = open_output(out)
         claim = Commit(
             state.commit + 1,
-            time.time_ns() // 1000,
+            commit_time_us(state.time_us),
             files=(),
             schemas=(),
             position=state.position or NOWHERE,
@@ -144,7 +147,7 @@ def claim_output(out: OutputPlace, state: OutputState) -> OutputState:
         )
         with suppress(OtherWriterError), writing(out):
             CommitLog(out).append(claim)
-            return replace(state, commit=claim.version, epoch=claim.epoch)
+            return replace(state, commit=claim.version, epoch=claim.epoch, time_us=claim.time_us)
     raise OtherWriterError(out)
 
 

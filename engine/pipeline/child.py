@@ -211,8 +211,16 @@ def run_child(name: str, reports_endpoint: str | None, body: Callable[[Child], N
         child.report(Failed(failure_of(error, name), traceback.format_exc()))
         raise SystemExit(1) from None
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        ignore_termination()
         child.close()
+
+
+def ignore_termination() -> None:
+    """Let SIGTERM do nothing from now on, until the process exits.
+
+    SIG_IGN would have Python print a traceback for a signal that comes while it takes a handler's place.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: None)
 
 
 def failure_of(error: Exception, process: str) -> Failure:

@@ -278,7 +278,7 @@ class DumpStarted(Variant, frozen=True, tag="dumping"):
     """The server has been sent the dump command."""
 
     at: float
-    """Seconds since the epoch."""
+    """By the monotonic clock, which all processes of a machine have in common."""
 
 
 class NetworkProgress(Variant, frozen=True, tag="network"):

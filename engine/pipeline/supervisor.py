@@ -109,7 +109,7 @@ class Supervisor:
         self._place: BinlogPosition | None = None
         """After what the sink has taken, as far as it was reported."""
         self._slots: SlotFile | None = None
-        self._dumping_since = time.time() if isinstance(plan.origin, FileSource) else None
+        self._dumping_since = time.monotonic() if isinstance(plan.origin, FileSource) else None
 
     def run(self) -> Outcome:
         """Run until the source ends, something fails, or an orderly end is asked for.
@@ -299,7 +299,7 @@ class Supervisor:
 
     def _measure(self) -> None:
         if self._dumping_since is not None:
-            self._outcome.seconds = time.time() - self._dumping_since
+            self._outcome.seconds = time.monotonic() - self._dumping_since
 
     def _notice_deaths(self, reports: zmq.Socket[bytes], poller: zmq.Poller) -> None:
         for name, process in self._processes.items():

@@ -28,7 +28,7 @@ from engine.output.schema_state import rewritten_names
 from engine.output.snapshot_requests import pattern_of, request_snapshot
 from engine.output.storage import be_patient, output_place
 from engine.output.working_folder import clean_spool
-from engine.pipeline.child import Child, failure_of
+from engine.pipeline.child import Child, failure_of, ignore_termination
 from engine.pipeline.messages import (
     Ack,
     DamagedMessage,
@@ -83,7 +83,7 @@ def run_sink(config: SinkConfig) -> None:
             raise SystemExit(1) from None
         finally:
             # The supervisor answers a failure with SIGTERM, when the loop to wake up has ended.
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            ignore_termination()
             child.close()
 
 
@@ -306,8 +306,10 @@ class _Sink:
         if now >= self._progress_due:
             self._progress_due = now + _PROGRESS_SECONDS
             self._child.report(self._progress())
-            if self._writer.caught_up_us > self._noted_us:
-                self._noted_us = self._writer.caught_up_us
+            caught_up_us = self._writer.caught_up_us
+            # An earlier one, too: after the clock was set back, the old note would look new for long.
+            if caught_up_us not in (0, self._noted_us):
+                self._noted_us = caught_up_us
                 self._publication.note_caught_up(self._noted_us)
 
     def _progress(self, *, done: bool = False) -> SinkProgress:

@@ -15,6 +15,7 @@ from engine.binlog.gtid_set import GtidSet, MysqlGtidSet, parse_gtid_set
 from engine.binlog.position import BinlogPosition, SourcePosition
 from engine.errors import EngineError
 from engine.output.commit_log import Commit, CommitLog
+from engine.output.commit_times import commit_time_us
 from engine.output.folder import OutputState
 from engine.output.snapshot_progress import SnapshotChange
 from engine.pipeline.durations import Durations
@@ -64,6 +65,7 @@ class Writer:
         self._committer = Committer(log, self._publication, on_finished)
         self._schemas = SchemaBook(state.schemas)
         self._version = state.commit + 1
+        self._time_us = state.time_us
         self._staging = self._staging_of(self._version)
         # As of the last transaction end that was taken:
         position = state.position
@@ -373,9 +375,10 @@ class Writer:
         files, schemas = self._staging.seal()
         position = self.position
         assert position is not None
+        self._time_us = commit_time_us(self._time_us)
         commit = Commit(
             self._version,
-            time.time_ns() // 1000,
+            self._time_us,
             files,
             schemas,
             position,

@@ -1,7 +1,7 @@
 """What is done to an engine and around it: a table of faults by name.
 
-A fault is done and undone when its function returns. The engine may go on, or end with one sentence; then it
-is started again, as a service manager would.
+A fault is done and undone when its function returns, except clocks, and calls that fail while the engine
+starts. The engine may go on, or end with one sentence; then it is started again, as a service manager would.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from tests.chaos.failing_calls import Calls, FailingCalls, Harm
 from tests.chaos.violation import Violation
 from tests.servers import Server
 from tests.support.engine_run import EngineRun, command_line, wait_until
@@ -25,6 +26,11 @@ ROLES = ("binlog-engine", "binlog-network", "binlog-dec-0", "binlog-dec-1", "bin
 _DUMPS = "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%%'"
 _LONGEST_SECONDS = 1.5
 _OTHER_SERVER_ID = 77
+_MOST_PASSED = 40
+"""Calls that are left alone before one fails: some commits."""
+_MOST_PASSED_AT_START = 12
+_SHORT_WRITES = 200
+_HOUR, _DAY = 3600, 86400
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,13 @@ class Scene:
     random: Random
     command: Sequence[str]
     """How engines are started."""
+    calls: FailingCalls | None = None
+    """Of the engine; None if no fault needs them."""
+
+    @property
+    def failing_calls(self) -> FailingCalls:
+        assert self.calls is not None
+        return self.calls
 
     def pause(self) -> None:
         """Some part of the longest time."""
@@ -116,16 +129,63 @@ def _disk_full(scene: Scene) -> None:
 
 
 def _second_engine(scene: Scene) -> None:
-    """Another engine for the same output, which has to be refused."""
+    """Another engine for the same output: one of the two has to be refused."""
     # Its own server id, as the server would turn away another replica with the same one.
     arguments = command_line(scene.server, scene.out, port=scene.proxy.port, server_id=_OTHER_SERVER_ID)
     was_running = scene.engine.running
     with EngineRun(arguments, scene.out, command=scene.command) as other:
-        # It takes over if the first one has just ended.
+        # It takes over if the first one has just ended, or is about to connect again.
         wait_until(lambda: not (other.running and scene.engine.running), "refusal of a second engine")
+        goes_on = scene.engine.running
         ended = other.stop()
-    if was_running and not (scene.engine.running and "is in use" in ended.stderr):
-        raise Violation(f"a second engine was not refused: {ended.stderr}")
+    refusal = ended.stderr if goes_on else scene.engine.stderr
+    if was_running and "another binlog-engine" not in refusal:
+        raise Violation(f"neither of two engines was refused: {refusal}")
+
+
+def _failed_call(calls: Calls, most_passed: int = _MOST_PASSED) -> Fault:
+    """One such call fails with EIO."""
+
+    def fault(scene: Scene) -> None:
+        armed = scene.failing_calls
+        armed.arm(calls, Harm.ERROR, passed=scene.random.randrange(most_passed))
+        wait_until(lambda: not armed.left, "call that fails")
+        armed.disarm()
+
+    return fault
+
+
+def _start_fails(scene: Scene) -> None:
+    """One of the first calls of the next start fails with EIO."""
+    _all_killed(scene)
+    scene.engine.wait_until_gone()
+    passed = scene.random.randrange(_MOST_PASSED_AT_START)
+    scene.failing_calls.arm(~Calls(0), Harm.ERROR, passed=passed)
+
+
+def _short_writes(scene: Scene) -> None:
+    """Many writes write less than all, which must not end the engine."""
+    armed = scene.failing_calls
+    armed.arm(Calls.WRITE, Harm.SHORT, times=_SHORT_WRITES)
+    wait_until(lambda: not armed.left, "short writes", check=lambda: _must_run(scene))
+    armed.disarm()
+
+
+def _clock_stepped(seconds: int) -> Fault:
+    """The wall clock of the engine steps, and stays like that; that must not end the engine."""
+
+    def fault(scene: Scene) -> None:
+        scene.failing_calls.step_clock(seconds)
+        commits = scene.engine.log.latest_version()
+        moved = lambda: scene.engine.log.latest_version() > commits + 1  # noqa: E731
+        wait_until(moved, "commit after the step of the clock", check=lambda: _must_run(scene))
+
+    return fault
+
+
+def _must_run(scene: Scene) -> None:
+    if not scene.engine.running:
+        raise Violation(f"the engine has ended: {scene.engine.stderr[-1000:]}")
 
 
 FAULTS: Mapping[str, Fault] = {
@@ -142,5 +202,17 @@ FAULTS: Mapping[str, Fault] = {
     "network slow and in pieces": _network(Faults(split=0.5, delay=0.5)),
     "disk full": _disk_full,
     "second engine": _second_engine,
+    "EIO: write": _failed_call(Calls.WRITE),
+    "EIO: fsync of a file": _failed_call(Calls.SYNC_FILE),
+    "EIO: fsync of a folder": _failed_call(Calls.SYNC_FOLDER),
+    "EIO: rename": _failed_call(Calls.RENAME, most_passed=5),
+    "EIO: open": _failed_call(Calls.OPEN),
+    "EIO: while it starts": _start_fails,
+    "short writes": _short_writes,
+    "clock an hour back": _clock_stepped(-_HOUR),
+    "clock a day ahead": _clock_stepped(_DAY),
 }
-DISK_FULL = "disk full"
+OWN_DISK = frozenset({"disk full"})
+"""Those that need an output with a small file system of its own."""
+FAILING_CALLS = frozenset(name for name in FAULTS if name.startswith(("EIO", "short", "clock")))
+"""Those that need what `failing_calls` compiles."""

@@ -13,6 +13,9 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Self
 
+import pyarrow as pa
+
+from engine.errors import EngineError
 from engine.output.commit import Commit
 from engine.output.commit_log import CommitLog
 from engine.output.data_files import DataFiles, FileRows
@@ -82,9 +85,12 @@ class Follower(threading.Thread):
 
     def _read_new(self) -> None:
         last = self._log.latest_version()
-        for commit in self._log.range(self.commits, last):
-            self._apply(commit)
-            self._digests.append(_digest(commit))
+        try:
+            for commit in self._log.range(self.commits, last):
+                self._apply(commit)
+                self._digests.append(_digest(commit))
+        except (EngineError, OSError, pa.ArrowException) as error:
+            raise Violation(f"commit {self.commits} cannot be read: {error}") from error
 
     def _apply(self, commit: Commit) -> None:
         numbers: list[int] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -102,6 +103,46 @@ def _a_commit_lacks_a_file() -> None:
     CommitLog.append = appended  # type: ignore[method-assign]
 
 
+def _a_failed_fsync_is_ignored() -> None:
+    """What could not be made durable is committed."""
+    fsync = os.fsync
+
+    def ignored(descriptor: int) -> None:
+        with contextlib.suppress(OSError):
+            fsync(descriptor)
+
+    os.fsync = ignored  # type: ignore[assignment]
+
+
+def _a_failed_fsync_is_tried_again() -> None:
+    """The second fsync succeeds, without what the first one lost."""
+    fsync = os.fsync
+
+    def repeated(descriptor: int) -> None:
+        try:
+            fsync(descriptor)
+        except OSError:
+            fsync(descriptor)
+
+    os.fsync = repeated  # type: ignore[assignment]
+
+
+def _a_short_write_is_taken_for_a_whole_one() -> None:
+    """The rest of the content is not written."""
+    pwritev = os.pwritev
+
+    def written(descriptor: int, parts: Any, *arguments: int) -> int:
+        pwritev(descriptor, parts, *arguments)
+        return sum(len(part) for part in parts)
+
+    os.pwritev = written
+
+
+def _the_wall_clock_is_used_for_intervals() -> None:
+    """When a commit is due is decided by a clock that may step."""
+    time.monotonic = time.time
+
+
 PLANTED: Mapping[str, Callable[[], None]] = {
     "order is ignored": _order_is_ignored,
     "rows after a restart are lost": _rows_after_a_restart_are_lost,
@@ -110,6 +151,10 @@ PLANTED: Mapping[str, Callable[[], None]] = {
     "a transaction is divided": _a_transaction_is_divided,
     "acknowledged too early": _acknowledged_too_early,
     "a commit lacks a file": _a_commit_lacks_a_file,
+    "a failed fsync is ignored": _a_failed_fsync_is_ignored,
+    "a failed fsync is tried again": _a_failed_fsync_is_tried_again,
+    "a short write is taken for a whole one": _a_short_write_is_taken_for_a_whole_one,
+    "the wall clock is used for intervals": _the_wall_clock_is_used_for_intervals,
 }
 
 if __name__ in ("__main__", "__mp_main__"):

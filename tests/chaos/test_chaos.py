@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from engine.commands.status import status
+from engine.output.caught_up import read_caught_up
+from tests.chaos.failing_calls import MISSING_COMPILER, FailingCalls, can_compile
 from tests.chaos.faults import FAULTS
 from tests.chaos.planted import command
 from tests.chaos.trial import SAFE, Trial
 from tests.chaos.violation import Violation
 from tests.servers import Server
+from tests.support.engine_run import EngineRun, command_line, wait_until
 from tests.support.seeds import chosen_seed
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
+needs_compiler = pytest.mark.skipif(not can_compile(), reason=MISSING_COMPILER)
 NAMES = ("binlog-sink killed", "binlog-network asked to end", "server killed", "network cuts", "all killed")
+FAILING = ("EIO: fsync of a file", "short writes")
+HOUR = 3600
+BUSY_SECONDS = 0.7
+"""Processor time that an engine without work does not use in a second, all processes together."""
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +43,45 @@ def test_nothing_is_lost_and_nothing_comes_twice(server: Server, tmp_path: Path)
     assert report.transactions and report.commits
 
 
+@needs_compiler
+def test_calls_that_fail_lose_nothing(server: Server, tmp_path: Path) -> None:
+    trial = Trial(server, tmp_path / "out", seed=chosen_seed(7), names=FAILING)
+    outcomes = {each.fault: each.outcome for each in trial.run(len(FAILING)).happenings}
+    assert outcomes == dict(zip(FAILING, ("ended, was started again", "went on"), strict=True))
+
+
+@needs_compiler
+def test_without_work_a_clock_that_steps_changes_nothing(server: Server, tmp_path: Path) -> None:
+    """No process is busy, what comes is committed, and `status` knows that nothing is missing."""
+    out = tmp_path / "out"
+    server.execute("CREATE DATABASE IF NOT EXISTS quiet", "CREATE TABLE quiet.t (id INT AUTO_INCREMENT KEY)")
+    arguments = command_line(server, out, commit_interval=0.05, heartbeat_seconds=0.25)
+    with FailingCalls(out) as calls, EngineRun(arguments, out, environment=calls.environment) as engine:
+        engine.catch_up(server)
+        hours = 0
+        for step in (-1, 24, -1):
+            calls.step_clock(step * HOUR)
+            hours += step
+            now = time.time() + hours * HOUR
+            wait_until(lambda: abs((read_caught_up(out) or 0) / 1e6 - now) < HOUR / 2, "note of the new time")  # noqa: B023
+            before = processor_seconds(engine)
+            time.sleep(1.0)
+            assert processor_seconds(engine) - before < BUSY_SECONDS
+            server.execute("INSERT INTO quiet.t VALUES ()")
+            engine.catch_up(server)
+        assert engine.stop().status == 0
+    assert status(out).commit >= 3
+
+
+def processor_seconds(engine: EngineRun) -> float:
+    """What all processes of a run have used so far."""
+    ticks = 0
+    for pid in engine.session().values():
+        user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        ticks += int(user) + int(system)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def test_a_planted_fault_is_noticed(server: Server, tmp_path: Path) -> None:
     trial = Trial(
         server,
@@ -42,3 +92,11 @@ def test_a_planted_fault_is_noticed(server: Server, tmp_path: Path) -> None:
     )
     with pytest.raises(Violation, match="already"):
         trial.run(5)
+
+
+@needs_compiler
+def test_a_failed_fsync_that_is_ignored_is_noticed(server: Server, tmp_path: Path) -> None:
+    planted, name = command("a failed fsync is ignored"), "EIO: fsync of a file"
+    trial = Trial(server, tmp_path / "out", seed=chosen_seed(7), names=[name], command=planted)
+    with pytest.raises(Violation, match="cannot be read"):
+        trial.run(3)

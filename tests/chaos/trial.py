@@ -5,6 +5,7 @@ At the end every table of the replay is compared with a SELECT. A trial raises w
 
 from __future__ import annotations
 
+import math
 import random
 import signal
 import time
@@ -15,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.output.verification import verify
-from tests.chaos.faults import FAULTS, Scene
+from tests.chaos.failing_calls import FailingCalls
+from tests.chaos.faults import FAILING_CALLS, FAULTS, Scene
 from tests.chaos.follower import Follower
 from tests.chaos.violation import Violation
 from tests.chaos.workload import DATABASE, TABLES, Client, create_tables
@@ -75,7 +77,7 @@ class Trial:
         command: Sequence[str] = (COMMAND,),
     ) -> None:
         self._server = server
-        self._out = out
+        self._out = out.resolve()
         self._seed = seed
         self._names = names
         self._most_rows = most_rows
@@ -83,10 +85,12 @@ class Trial:
         self._random = random.Random(seed)
         self._starts = 0
         self._clients: list[Client] = []
+        self._calls: FailingCalls | None = None
         self.report = Report()
 
-    def run(self, count: int) -> Report:
-        """So many faults, one after the other. Raises `Violation`."""
+    def run(self, count: int, most_seconds: float = math.inf) -> Report:
+        """So many faults, one after the other; none begins after `most_seconds`. Raises `Violation`."""
+        deadline = time.monotonic() + most_seconds
         server = self._server
         server.flush_binlog()
         file, position = end_of_binlog(server)
@@ -94,6 +98,8 @@ class Trial:
         create_tables(server)
         with ExitStack() as stack:
             self._proxy = stack.enter_context(Proxy((server.host, server.port), self._seed))
+            if not FAILING_CALLS.isdisjoint(self._names):
+                self._calls = stack.enter_context(FailingCalls(self._out))
             self._engine = self._start()
             stack.callback(lambda: self._engine.__exit__(None, None, None))
             self._follower = stack.enter_context(Follower(self._out))
@@ -103,6 +109,8 @@ class Trial:
                     self._clients.append(load.enter_context(client))
                 self._flow()
                 for name in self._chosen(count):
+                    if time.monotonic() > deadline:
+                        break
                     time.sleep(self._random.random() * _MOST_QUIET_SECONDS)
                     self.report.happenings.append(self._suffer(name))
             self._flow()
@@ -121,14 +129,20 @@ class Trial:
 
     def _suffer(self, name: str) -> Happening:
         begun, starts = time.monotonic(), self._starts
-        scene = Scene(self._engine, self._server, self._proxy, self._out, self._random, self._command)
-        FAULTS[name](scene)
+        FAULTS[name](self._scene())
         self._proxy.faults = NONE
         goal = self._transactions() + _TRANSACTIONS_AFTER
         wait_until(lambda: self._transactions() >= goal, "transactions")
         self._flow()
+        if self._calls is not None:
+            self._calls.disarm()
         outcome = "went on" if self._starts == starts else "ended, was started again"
         return Happening(name, outcome, time.monotonic() - begun)
+
+    def _scene(self) -> Scene:
+        return Scene(
+            self._engine, self._server, self._proxy, self._out, self._random, self._command, self._calls
+        )
 
     def _transactions(self) -> int:
         return sum(client.transactions for client in self._clients)
@@ -164,7 +178,8 @@ class Trial:
             retry_seconds=60,
         )
         self._starts += 1
-        return EngineRun(arguments, self._out, command=self._command)
+        environment = {} if self._calls is None else self._calls.environment
+        return EngineRun(arguments, self._out, environment=environment, command=self._command)
 
     def _keep_running(self) -> None:
         """Start the engine again if it has ended: in order, by SIGKILL, or with a sentence."""

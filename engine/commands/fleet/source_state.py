@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from engine.commands.status import FRESH_SECONDS
+from engine.output.caught_up import later
 from engine.pipeline.messages import DumpStarted, Ended, Report, SinkProgress, Totals
 from engine.pipeline.observer import Happening, Observer
 from engine.pipeline.outcome import Outcome
@@ -78,7 +79,7 @@ class StateKeeper(Observer):
                 self._set(
                     commits=sums.commits,
                     rows=sums.rows,
-                    complete_until=max(self.state.complete_until, until),
+                    complete_until=later(self.state.complete_until, until),
                 )
             case Ended():
                 left = {name: pid for name, pid in self.state.processes.items() if name != report.process}

@@ -129,11 +129,11 @@ class LocalFolder(Storage):
         return temporary_name(self.place / name).read_bytes()
 
     def finish(self, name: str) -> None:
-        path = self.place / name
-        # A killed process may have left content that is complete but not durable.
-        sync(temporary_name(path))
-        sync(path.parent)
-        temporary_name(path).rename(path)
+        temporary = name + TEMPORARY_SUFFIX
+        # Written again: a killed process may have left content that is complete but not durable, and after an
+        # fsync that failed a second one would succeed without writing it.
+        self.replace(temporary, self.unfinished(name))
+        (self.place / temporary).rename(self.place / name)
 
     def remove_leftovers(self, folder: str) -> None:
         for leftover in (self.place / folder).glob(f"*{TEMPORARY_SUFFIX}"):

@@ -394,6 +394,30 @@ def test_a_commit_that_fails_is_there_or_not(
     cuts.check(tmp_path / "after", 5, ahead=call == "rename")
 
 
+def test_what_fsync_refused_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the entry could not be removed either: another fsync of the same file would prove nothing."""
+    write_until(tmp_path, 2)
+    real, refused = os.fsync, []
+
+    def failing(descriptor: int) -> None:
+        if not refused and Path(f"/proc/self/fd/{descriptor}").readlink().name.endswith(".json.tmp"):
+            refused.append(os.fstat(descriptor).st_ino)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(descriptor)
+
+    def stuck(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patched, pytest.raises(OutputError, match="Input/output error"):
+        patched.setattr(os, "fsync", failing)
+        patched.setattr(Path, "unlink", stuck)
+        write_until(tmp_path, 3)
+    assert settled_output(tmp_path).commit == 2
+    assert refused and (tmp_path / "_log" / f"{2:020d}.json").stat().st_ino not in refused
+    write_until(tmp_path, 4)
+    check_rows(tmp_path, 4)
+
+
 def take_back_last_name(out: Path) -> Path:
     """What a power cut does to the last entry; gives its temporary name."""
     entry = out / "_log" / f"{open_output(out).commit:020d}.json"

@@ -100,6 +100,13 @@ def test_lag_grows_from_the_last_event_or_the_last_word_of_the_server(monitor):
     assert 50 <= monitor.figures().lag_seconds < 51
 
 
+def test_a_clock_that_was_set_back_hides_no_lag(monitor):
+    sink(monitor, caught_up_us=just_now() + 3600_000_000)
+    sink(monitor, committed_timestamp=int(time.time()) - 100)
+    network(monitor)
+    assert 99 < monitor.figures().lag_seconds < 102
+
+
 def test_without_a_run_nobody_has_said_that_there_is_nothing(monitor):
     sink(monitor, caught_up_us=just_now())
     network(monitor)
@@ -126,7 +133,7 @@ def test_counters_go_on_over_runs(monitor, tmp_path):
 def test_a_process_is_silent_since_its_last_report(monitor):
     assert not any(process.has_reported for process in monitor.figures().processes[1:])
     monitor.reported(Report("decoder-0", DecoderProgress(1)))
-    monitor.reported(Report("network", DumpStarted(time.time())))
+    monitor.reported(Report("network", DumpStarted(time.monotonic())))
     figures = monitor.figures()
     reported = {process.name: process.has_reported for process in figures.processes}
     assert reported == {"supervisor": True, "sink": False, "decoder-0": True, "network": True}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 
 import pytest
 import zmq
 
 from engine.pipeline import child as child_module
-from engine.pipeline.child import Child, Stopped
+from engine.pipeline.child import Child, Stopped, ignore_termination
 from engine.pipeline.messages import DecoderProgress, Report
 
 
@@ -54,3 +56,14 @@ def test_before_its_first_progress_it_says_nothing(reports, tmp_path):
     assert Report.unpack(reports.recv()).body == DecoderProgress(1)
     assert not reports.poll(50)
     child.close()
+
+
+def test_a_signal_at_the_very_end_does_nothing():
+    """With SIG_IGN, now and then Python prints `Signal 15 ignored due to race condition` with a traceback."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        ignore_termination()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
+from engine.output import commit_times
 from engine.output.checksum import checksum_of
 from engine.output.commit_log import CommitLog
 from engine.output.files import OutputError
@@ -397,13 +398,34 @@ def test_files_and_folders_are_durable_before_the_log_names_them(tmp_path, monke
 
 
 def test_a_write_that_is_cut_short_goes_on(tmp_path, monkeypatch):
-    writev = os.writev
-    monkeypatch.setattr(os, "writev", lambda descriptor, parts: writev(descriptor, [parts[0][:1000]]))
+    pwritev, cut = os.pwritev, []
+
+    def written(descriptor, parts, offset):
+        cut.append(len(parts[0]) > 1000)
+        return pwritev(descriptor, [parts[0][:1000]], offset)
+
+    monkeypatch.setattr(os, "pwritev", written)
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders(range(500))]), now=0.0)
     writer.take(*result(1, [orders(range(500, 1000))]), now=0.0)
     writer.finish()
+    assert any(cut)
     assert [value for _, value in rows_of(tmp_path)] == list(range(1000))
+
+
+def test_the_time_of_commits_never_decreases(tmp_path, monkeypatch):
+    """Also where the clock is set back, before and after a restart; so they can be found by time."""
+    clock = iter([5_000_000, 1_000_000, 2_000_000, 6_000_000])
+    monkeypatch.setattr(commit_times.time, "time_ns", lambda: next(clock) * 1000)
+    for number in (0, 2):
+        writer = open_writer(tmp_path, commit_bytes=1)
+        for batch in range(2):
+            writer.take(*result(batch, [orders([number + batch])]), now=0.0)
+            writer.finish()
+        writer.close()
+    log = CommitLog(tmp_path)
+    assert [commit.time_us for commit in log.range(0, 3)] == [5_000_000, 5_000_000, 5_000_000, 6_000_000]
+    assert [commit_times.first_commit_from(log, moment) for moment in (4_000_000, 5_500_000)] == [0, 3]
 
 
 def test_only_what_a_crash_left_is_removed(tmp_path):
