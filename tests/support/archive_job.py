@@ -25,7 +25,7 @@ from tests.support.spark_session import DISCOVERY, SETTINGS
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 """Two executors with a core and 1 GB each."""
 CONNECT = "connect"
-_LONGEST_SECONDS = 600
+_LONGEST_SECONDS = 1500
 
 
 def run_archive_job(
