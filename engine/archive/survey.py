@@ -77,6 +77,7 @@ class _Scans:
         self._pool = ThreadPoolExecutor(SIDE_BY_SIDE, "scan")
         self._taken = 0
         self._ahead: deque[Future[FileScan]] = deque()
+        self._most = 1
         self._begin_from(model, ())
 
     def __enter__(self) -> Self:

@@ -115,7 +115,8 @@ def test_the_result_is_that_of_one_file_after_the_other(
         assert (one.entries_before, one.tables_with_rows) == (other.entries_before, other.tables_with_rows)
         assert unpacked_model(one.schema).has_definitions_of(unpacked_model(other.schema))
     rows_found = decoded(found)
-    assert rows_found == decoded(expected)
+    # A file that is not divided needs no count of its entries.
+    assert rows_found == decoded(planned(folder))
     assert {"a", "renamed"} <= {name for row in rows_found for name in row}
 
 
