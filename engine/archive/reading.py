@@ -7,7 +7,7 @@ file's bytes, with a follower of the schema model as it was where the part begin
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import zstandard
@@ -93,11 +93,13 @@ def unpacked_model(packed: bytes) -> SchemaModel:
     return model
 
 
-def part_batches(part: FilePart, model: SchemaModel, reading: Reading) -> Iterator[OutgoingBatch]:
+def part_batches(
+    part: FilePart, model: SchemaModel, reading: Reading, progress: Callable[[], None] = lambda: None
+) -> Iterator[OutgoingBatch]:
     """The batches of the part; `model` follows its statements, from the state at the part's start.
 
-    Raises `CorruptFileError` for damage that is not in `part.skips`, and `EngineError` for what cannot be
-    read.
+    `progress` is called after each piece that was read, and may raise. Raises `CorruptFileError` for damage
+    that is not in `part.skips`, and `EngineError` for what cannot be read.
     """
     name = part.file.name
     sources = Definitions(None, reading.given, numbers_unknown=reading.numbers_unknown)
@@ -119,7 +121,8 @@ def part_batches(part: FilePart, model: SchemaModel, reading: Reading) -> Iterat
                 if part.begin > MAGIC_LENGTH:
                     yield from _enter(batcher, opened, part.begin)
                 is_last = part.following is None and part.end is None
-                yield from file_batches(batcher, opened.stream, name, opened.size, is_last=is_last)
+                stream, size = opened.stream, opened.size
+                yield from file_batches(batcher, stream, name, size, is_last=is_last, progress=progress)
             except BinlogError as damage:
                 yield from batcher.abandon_file(damage, _size(opened), part.following)
             yield from batcher.finish()

@@ -1,43 +1,32 @@
 """The first pass over an archive: what each file's rows need, and the schemas of all rows.
 
-The files are read in order, and their events are grouped as for decoding, but no value is decoded. The model
-of all tables follows the statements, so that its state where a part begins is the one that a decoding of all
-before it would reach. Rows are counted only in files that are divided: a part's numbers depend on those
-before it.
+What a file's rows need depends on the statements in the files before it. But most files change no definition:
+several are scanned at the same time, all from the definitions before the first of them, and a file that
+changes them has the scans after it made again. So the result is that of scans one after the other.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from threading import Event
+from types import TracebackType
+from typing import Self
 
-import numpy as np
 import pyarrow as pa
 
-from engine.archive.entry_numbers import EntryNumbers
-from engine.archive.files import ArchiveFile, open_file
-from engine.archive.reading import (
-    CorruptFileError,
-    FilePart,
-    Reading,
-    TableKey,
-    packed_model,
-    part_batches,
-    unpacked_model,
-    with_skip,
-)
-from engine.binlog import event_types as types
-from engine.binlog.event_table import EventTableError, open_events
-from engine.binlog.format_description import FormatDescription
-from engine.config.decode_options import DecodeOptions
-from engine.decode.arrow.codec import Options
-from engine.decode.batch import BatchDecoder, corruption_at
-from engine.decode.rows.event_groups import feed_table, group_events
-from engine.decode.rows.expand import expand_compressed
-from engine.decode.tables.table_decoder import TableDecoder, TableDecoders
-from engine.errors import EngineError, EventError
-from engine.net.batching.outgoing_batch import OutgoingBatch
+from engine.archive.files import ArchiveFile
+from engine.archive.reading import FilePart, Reading, TableKey, packed_model
+from engine.archive.scan import FileScan, scan_file
 from engine.schema.model import SchemaModel
+
+SIDE_BY_SIDE = 8
+"""The most files that are scanned at the same time, each with some megabytes of memory, by threads.
+
+Decompression, kernels and file systems release Python's lock, and take nearly all of the time.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,158 +42,93 @@ class Survey:
 def survey(
     files: Sequence[ArchiveFile], model: SchemaModel, reading: Reading, part_bytes: int | None = None
 ) -> Survey:
-    """Read the files; `model` has the definitions at the start of the first one, and follows the statements.
+    """Read the files; `model` has the definitions at the start of the first one.
 
     A file that is not compressed is divided into parts of at least `part_bytes`, if that makes more than one;
     None divides no file. Raises `EngineError` for what cannot be read, with the place of damage.
     """
     found: dict[TableKey, dict[bytes, pa.Schema]] = {}
-    parts = []
-    for file, following in zip(files, [*files[1:], None], strict=True):
-        name = None if following is None else following.name
-        next_part: FilePart | None = FilePart(file, packed_model(model), tuple(found), name)
-        most_bytes = part_bytes if part_bytes is not None and _is_divided(file, part_bytes) else None
-        while next_part is not None:
-            part, tables, next_part = _survey_part(next_part, reading, most_bytes)
-            parts.append(part)
-            for decoder in tables.kept:
+    parts: list[FilePart] = []
+    with _Scans(files, model, reading, part_bytes) as scans:
+        for _ in files:
+            scan = scans.take(model, tuple(found))
+            parts += scan.parts
+            for decoder in scan.tables:
                 of_table = found.setdefault((decoder.database, decoder.table), {})
                 of_table.setdefault(decoder.schema_bytes, decoder.schema)
-            model = tables.model
+            model = scan.model
     return Survey(tuple(parts), {table: tuple(schemas.values()) for table, schemas in found.items()})
 
 
-def _is_divided(file: ArchiveFile, part_bytes: int) -> bool:
-    if file.size <= part_bytes:
-        return False
-    opened = open_file(file)
-    opened.stream.close()
-    return opened.size is not None
+class _Scans:
+    """The scans of the files in order, some of them made ahead.
 
-
-def _survey_part(
-    part: FilePart, reading: Reading, part_bytes: int | None
-) -> tuple[FilePart, _TablesOfPart, FilePart | None]:
-    """The part with its end, its tables, and what comes after it in the file; None for nothing."""
-    while True:
-        tables = _TablesOfPart(part, reading.decode, counts=part_bytes is not None)
-        try:
-            for batch in part_batches(part, tables.model, reading):
-                tables.take(batch)
-                end = batch.header.status.resume.position
-                if part_bytes is not None and end - part.begin >= part_bytes and tables.may_end(batch):
-                    return replace(part, end=end), tables, _following(part, tables, end)
-            return part, tables, None
-        except CorruptFileError as damage:
-            part = replace(part, skips=with_skip(part.skips, damage, reading))
-
-
-def _following(part: FilePart, tables: _TablesOfPart, end: int) -> FilePart | None:
-    if end >= part.file.size:
-        return None
-    return replace(
-        part,
-        schema=packed_model(tables.model),
-        tables_with_rows=tables.numbers.tables_with_rows,
-        begin=end,
-        entries_before=tables.numbers.kept_entries,
-    )
-
-
-class _TablesOfPart:
-    """The table definitions that rows of a part are of, without those of dropped transactions.
-
-    `counts`: its entries are counted, too.
+    How many doubles with each file, and is one again after a file that changes definitions: an archive with
+    such statements in every file is read once, not eight times.
     """
 
-    def __init__(self, part: FilePart, options: DecodeOptions, *, counts: bool) -> None:
-        self.model = unpacked_model(part.schema)
-        """Follows the part's statements."""
-        self.numbers = EntryNumbers(part)
-        self._file = part.file.name
-        self._counter = BatchDecoder(options) if counts else None
-        self._tables = TableDecoders(Options(options.temporal_text), options.tables, options.names_needed)
-        self._feed = feed_table(options.bookkeeping_events)
-        self._open: dict[int, TableDecoder] = {}
-        self._kept: dict[int, TableDecoder] = {}
+    def __init__(
+        self, files: Sequence[ArchiveFile], model: SchemaModel, reading: Reading, part_bytes: int | None
+    ) -> None:
+        following = [*(file.name for file in files[1:]), None]
+        self._files = list(zip(files, following, strict=True))
+        self._reading = reading
+        self._part_bytes = part_bytes
+        self._pool = ThreadPoolExecutor(SIDE_BY_SIDE, "scan")
+        self._taken = 0
+        self._ahead: deque[Future[FileScan]] = deque()
+        self._most = 1
+        self._begin_from(model, ())
 
-    @property
-    def kept(self) -> list[TableDecoder]:
-        """In the order of their first rows."""
-        return list(self._kept.values())
+    def __enter__(self) -> Self:
+        return self
 
-    def may_end(self, batch: OutgoingBatch) -> bool:
-        """Whether another part can begin after the batch, the last one that was taken.
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+        self._pool.shutdown()
 
-        The batcher is ahead of it: what it has read after the batch must not have changed the model. After
-        the record of dropped events it is behind: it takes their statements as lost only then.
+    def take(self, model: SchemaModel, tables_with_rows: tuple[TableKey, ...]) -> FileScan:
+        """The scan of the next file; `model` and `tables_with_rows` are as they are before it.
+
+        Raises as `scan_file` does.
         """
-        status, latest = batch.header.status, self.model.latest
-        return (
-            status.ends_transaction
-            and batch.header.dropped is None
-            and status.resume.file == self._file
-            and (latest is None or latest < status.resume)
-        )
+        if not model.has_definitions_of(self._model):
+            self._stop()
+            self._begin_from(model, tables_with_rows)
+        scan = self._first()
+        if scan.is_counted and self._tables_with_rows != tables_with_rows:
+            self._stop()
+            self._begin_from(model, tables_with_rows)
+            scan = self._first()
+        self._ahead.popleft()
+        self._taken += 1
+        self._most = min(2 * self._most, SIDE_BY_SIDE)
+        if scan.is_counted:
+            return scan
+        (part,) = scan.parts
+        return replace(scan, parts=(replace(part, tables_with_rows=tables_with_rows),))
 
-    def take(self, batch: OutgoingBatch) -> None:
-        """The tables of a batch. Raises `CorruptFileError` for a damaged event."""
-        status = batch.header.status
-        if status.aborts_transaction:
-            self._open.clear()
-            self.numbers.drop()
-        if self._counter is not None:
-            found = self._counted(self._counter, batch)
-        elif batch.header.context_events and batch.header.dropped is None:
-            found = self._found(batch)
-        else:
-            found = []
-        for decoder in found:
-            self._open.setdefault(id(decoder), decoder)
-        if status.ends_transaction:
-            self._kept |= {key: each for key, each in self._open.items() if key not in self._kept}
-            self._open.clear()
-            self.numbers.keep()
+    def _begin_from(self, model: SchemaModel, tables_with_rows: tuple[TableKey, ...]) -> None:
+        """The next scans begin with these."""
+        self._model = model
+        self._packed_model = packed_model(model)
+        self._tables_with_rows = tables_with_rows
+        self._most = 1
+        self._is_stopped = Event()
 
-    def _counted(self, counter: BatchDecoder, batch: OutgoingBatch) -> Sequence[TableDecoder]:
-        try:
-            entries = counter.entries(batch.header, batch.index, batch.data)
-        except EventTableError as broken:
-            raise _damage(broken, batch) from broken
-        self.numbers.add(entries.number, [(each.database, each.table) for each in entries.tables])
-        for _ in self.numbers.emptied(batch.header.status, entries.statement):
-            pass
-        return entries.tables
+    def _first(self) -> FileScan:
+        begun = self._taken + len(self._ahead)
+        for file, following in self._files[begun : self._taken + self._most]:
+            whole = FilePart(file, self._packed_model, self._tables_with_rows, following)
+            given = (whole, self._reading, self._part_bytes, self._is_stopped.is_set)
+            self._ahead.append(self._pool.submit(scan_file, *given))
+        return self._ahead[0].result()
 
-    def _found(self, batch: OutgoingBatch) -> list[TableDecoder]:
-        header, index, data = batch.header, batch.index, batch.data
-        start = int(index[0, 0])
-        size = int.from_bytes(data[start + 9 : start + 13].tobytes(), "little")
-        description = FormatDescription.parse(data[start : start + size].tobytes())
-        events, error = open_events(
-            header.file, data, index, header.context_events, header.position, description.checksum_length
-        )
-        if error is not None:
-            raise _damage(error, batch)
-        description = description.without_checksums()
-        try:
-            events = expand_compressed(events, description)
-            groups = group_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
-        except EventTableError as broken:
-            raise _damage(broken, batch) from broken
-        used = np.bincount(groups.rows_slots, minlength=len(groups.table_maps))
-        found = []
-        for event in groups.table_maps[used > 0]:
-            try:
-                decoder = self._tables.find(events.event(event).tobytes(), description, header.catalog)
-            except EngineError as failure:
-                reason = failure.reason if isinstance(failure, EventError) else str(failure)
-                raise _damage(events.error(int(event), reason, failure.corrupt), batch) from failure
-            if decoder is not None:
-                found.append(decoder)
-        return found
-
-
-def _damage(error: EventTableError, batch: OutgoingBatch) -> Exception:
-    corruption = corruption_at(error, batch.index, batch.data)
-    return error if corruption is None else CorruptFileError(corruption)
+    def _stop(self) -> None:
+        """Make no more use of what was begun."""
+        self._is_stopped.set()
+        for scan in self._ahead:
+            scan.cancel()
+        self._ahead.clear()

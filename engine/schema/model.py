@@ -68,6 +68,14 @@ class SchemaModel:
             if known.definition is not None and known.doubt is None:
                 yield known.definition
 
+    def has_definitions_of(self, other: SchemaModel) -> bool:
+        """Whether all that the models know is equal, wherever in the stream they learned it."""
+        return (
+            self._tables == other._tables
+            and self._databases == other._databases
+            and self._temporary == other._temporary
+        )
+
     def state(self) -> SchemaChange:
         """One record with all that `restore` needs."""
         return SchemaChange(

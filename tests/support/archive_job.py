@@ -1,7 +1,8 @@
 """A Spark job that reads an archive and writes its rows to an Arrow file.
 
 It runs in a process of its own, with a master of its own: several executors that share nothing with the
-driver (`local-cluster`), or a server that the session is connected to (`connect`).
+driver (`local-cluster`), or a server that the session is connected to (`connect`). The process and its
+executors may have another version of PySpark than the tests.
 """
 
 from __future__ import annotations
@@ -18,25 +19,34 @@ from pyspark.sql import SparkSession
 
 from engine.spark import register
 from tests import PROJECT
+from tests.support.lakehouse import pyspark_folder
 from tests.support.spark_session import DISCOVERY, SETTINGS
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 """Two executors with a core and 1 GB each."""
 CONNECT = "connect"
-_LONGEST_SECONDS = 600
+_LONGEST_SECONDS = 1500
 
 
-def run_archive_job(master: str, archive: str, tables: str, folder: Path, **options: str) -> pa.Table:
-    """The rows by `_seq` that the job reads with this master and other options of the source."""
+def run_archive_job(
+    master: str, archive: str, tables: str, folder: Path, *, version: str | None = None, **options: str
+) -> pa.Table:
+    """The rows by `_seq` that the job reads with this master and other options of the source.
+
+    `version`: of PySpark; None for that of the tests. Raises `UnavailableError` if it cannot be had.
+    """
     written = folder / "rows.arrow"
     given = {"archive": archive, "tables": tables, **options}
+    packages = Path(pyspark.__file__).parents[1] if version is None else pyspark_folder(version)
+    # Other versions come before the installed one, whose folder has more packages than PySpark.
+    found_first = [] if version is None else [str(packages)]
     environment = {
         **os.environ,
         # Executors are started from it.
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_HOME": str(packages / "pyspark"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join([str(PROJECT), str(DISCOVERY), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": os.pathsep.join([str(PROJECT), str(DISCOVERY), *found_first]),
     }
     ended = subprocess.run(
         [sys.executable, "-m", "tests.support.archive_job", master, str(written), json.dumps(given)],

@@ -1,6 +1,7 @@
 """An archive of many files of a mixed workload, read by executors that share nothing with the driver.
 
-The rows are compared with those of `binlog-engine decode`, value by value and in order.
+The rows are compared with those of `binlog-engine decode`, value by value and in order, on the newest PySpark
+and on older ones.
 BINLOG_ENGINE_ARCHIVE_FILES says how many files there are; without it the tests, which take long, are skipped.
 """
 
@@ -16,9 +17,11 @@ import pyarrow as pa
 import pytest
 
 from engine.output.reader import Changes
-from tests.servers import Server
+from tests.conftest import skip_or_fail
+from tests.servers import Server, UnavailableError
 from tests.support.archive_job import CONNECT, LOCAL_CLUSTER, run_archive_job
 from tests.support.engine_run import run_command
+from tests.support.lakehouse import VERSIONS
 from tests.support.seeds import chosen_seed
 
 FILES = int(os.environ.get("BINLOG_ENGINE_ARCHIVE_FILES", "0"))
@@ -97,9 +100,16 @@ def decoded(files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Chan
     return Changes(out)
 
 
-@pytest.mark.parametrize("master", [LOCAL_CLUSTER, CONNECT])
+@pytest.mark.parametrize(
+    ("master", "version"),
+    [
+        (LOCAL_CLUSTER, None),
+        (CONNECT, None),
+        *((LOCAL_CLUSTER, version) for version in VERSIONS.values()),
+    ],
+)
 def test_rows_are_those_that_decode_writes(
-    master: str, files: list[Path], decoded: Changes, tmp_path: Path
+    master: str, version: str | None, files: list[Path], decoded: Changes, tmp_path: Path
 ) -> None:
     if master == CONNECT and not all(map(importlib.util.find_spec, ("grpc", "grpc_status", "pandas"))):
         pytest.skip("Spark Connect needs grpcio, grpcio-status and pandas: pip install 'pyspark[connect]'")
@@ -107,7 +117,10 @@ def test_rows_are_those_that_decode_writes(
     archive.mkdir()
     for file in files:
         (archive / file.name).symlink_to(file)
-    rows = run_archive_job(master, f"{archive}/*", f"{DATABASE}.*", tmp_path)
+    try:
+        rows = run_archive_job(master, f"{archive}/*", f"{DATABASE}.*", tmp_path, version=version)
+    except UnavailableError as error:
+        skip_or_fail(error)
     numbers = rows["_seq"].to_pylist()
     assert numbers == sorted(set(numbers))
     expected = {table: decoded.read(DATABASE, table) for table in TABLES}
