@@ -39,6 +39,13 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
+MANY = 40_000
+INSERT_MANY = (
+    f"INSERT /*+ SET_VAR(cte_max_recursion_depth = {MANY}) */ INTO followed.t "
+    f"WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < {MANY}) SELECT id FROM n"
+)
+
+
 def ids(out: Path) -> list[int]:
     try:
         return Changes(out).read("followed", "t")["id"].to_pylist()
@@ -61,8 +68,8 @@ def test_a_row_shows_soon(server: Server, out: Path) -> None:
 def test_stopping_commits_what_is_finished(mysql97: Server, out: Path, how: signal.Signals) -> None:
     with followed(mysql97) as start:
         with follow(mysql97, out, start=start, commit_interval=3600) as engine:
-            mysql97.execute("INSERT INTO followed.t VALUES (1)", "INSERT INTO followed.t VALUES (2)")
-            # Rows go to a file as they come; without a commit no reader sees it.
+            mysql97.execute("INSERT INTO followed.t VALUES (0)", INSERT_MANY)
+            # Many rows go to a file as they come; without a commit no reader sees it.
             wait_until(lambda: list(out.glob("followed.t/*")), "data file")
             assert ids(out) == []
             began = time.monotonic()
@@ -72,11 +79,11 @@ def test_stopping_commits_what_is_finished(mysql97: Server, out: Path, how: sign
             assert time.monotonic() - began < STOP_SECONDS
             engine.wait_until_gone()
         assert ended.status == 0, ended.stderr
-        assert ids(out)[:1] == [1]
+        assert ids(out)[:1] == [0]
         assert_sound(out)
-        mysql97.execute("INSERT INTO followed.t VALUES (3)")
+        mysql97.execute(f"INSERT INTO followed.t VALUES ({MANY + 1})")
         drain(mysql97, out)
-        assert ids(out) == [1, 2, 3]
+        assert ids(out) == list(range(MANY + 2))
         assert_sound(out)
         drain(mysql97, out.with_name("undisturbed"), start=start)
         assert_same_changes(out, out.with_name("undisturbed"))
