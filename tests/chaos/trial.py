@@ -165,7 +165,20 @@ class Trial:
         except AssertionError as error:
             if isinstance(error, Violation):
                 raise
-            raise Stuck(f"{error}; {self._engine.stderr[-500:]}") from None
+            last = self._engine.log.latest()
+            raise Stuck(
+                f"{error}: committed up to {None if last is None else last.position}, of {goal}; "
+                f"processes {self._processes()}; {self._engine.stderr[-500:]}"
+            ) from None
+
+    def _processes(self) -> dict[str, str]:
+        """What each process of the engine is doing: its state, and where in the kernel it waits."""
+        found = {}
+        for role, pid in self._engine.session().items():
+            with suppress(OSError):
+                state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+                found[role] = f"{state} {Path(f'/proc/{pid}/wchan').read_text()}"
+        return found
 
     def _start(self) -> EngineRun:
         arguments = command_line(
