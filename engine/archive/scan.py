@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from engine.archive.entry_numbers import EntryNumbers
 from engine.archive.files import ArchiveFile, open_file
 from engine.archive.reading import (
@@ -23,16 +21,11 @@ from engine.archive.reading import (
     unpacked_model,
     with_skip,
 )
-from engine.binlog import event_types as types
-from engine.binlog.event_table import EventTableError, open_events
-from engine.binlog.format_description import FormatDescription
+from engine.binlog.event_table import EventTableError
 from engine.config.decode_options import DecodeOptions
-from engine.decode.arrow.codec import Options
-from engine.decode.batch import BatchDecoder, corruption_at
-from engine.decode.rows.event_groups import feed_table, group_events
-from engine.decode.rows.expand import expand_compressed
-from engine.decode.tables.table_decoder import TableDecoder, TableDecoders
-from engine.errors import EngineError, EventError
+from engine.decode.batch_entries import batch_entries
+from engine.decode.batch_walk import BatchWalk, corruption_at
+from engine.decode.tables.table_decoder import TableDecoder
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.schema.model import SchemaModel
 
@@ -128,9 +121,8 @@ class _TablesOfPart:
         """Follows the part's statements."""
         self.numbers = EntryNumbers(part)
         self._file = part.file.name
-        self._counter = BatchDecoder(options) if counts else None
-        self._tables = TableDecoders(Options(options.temporal_text), options.tables, options.names_needed)
-        self._feed = feed_table(options.bookkeeping_events)
+        self._counts = counts
+        self._walk = BatchWalk(options)
         self._open: dict[int, TableDecoder] = {}
         self._kept: dict[int, TableDecoder] = {}
 
@@ -159,12 +151,12 @@ class _TablesOfPart:
         if status.aborts_transaction:
             self._open.clear()
             self.numbers.drop()
-        if self._counter is not None:
-            found = self._counted(self._counter, batch)
+        if self._counts:
+            found = self._counted(batch)
         elif batch.header.context_events and batch.header.dropped is None:
             found = self._found(batch)
         else:
-            found = []
+            found = ()
         for decoder in found:
             self._open.setdefault(id(decoder), decoder)
         if status.ends_transaction:
@@ -172,9 +164,9 @@ class _TablesOfPart:
             self._open.clear()
             self.numbers.keep()
 
-    def _counted(self, counter: BatchDecoder, batch: OutgoingBatch) -> Sequence[TableDecoder]:
+    def _counted(self, batch: OutgoingBatch) -> Sequence[TableDecoder]:
         try:
-            entries = counter.entries(batch.header, batch.index, batch.data)
+            entries = batch_entries(self._walk, batch.header, batch.index, batch.data)
         except EventTableError as broken:
             raise _damage(broken, batch) from broken
         self.numbers.add(entries.number, [(each.database, each.table) for each in entries.tables])
@@ -182,33 +174,16 @@ class _TablesOfPart:
             pass
         return entries.tables
 
-    def _found(self, batch: OutgoingBatch) -> list[TableDecoder]:
-        header, index, data = batch.header, batch.index, batch.data
-        start = int(index[0, 0])
-        size = int.from_bytes(data[start + 9 : start + 13].tobytes(), "little")
-        description = FormatDescription.parse(data[start : start + size].tobytes())
-        events, error = open_events(
-            header.file, data, index, header.context_events, header.position, description.checksum_length
-        )
-        if error is not None:
-            raise _damage(error, batch)
-        description = description.without_checksums()
+    def _found(self, batch: OutgoingBatch) -> Sequence[TableDecoder]:
+        opened = self._walk.open(batch.header, batch.index, batch.data)
         try:
-            events = expand_compressed(events, description)
-            groups = group_events(events, description.post_header_length(types.QUERY_EVENT), self._feed)
+            if opened.error is not None:
+                raise opened.error
+            assert opened.description is not None
+            description = opened.description.without_checksums()
+            return self._walk.tables(opened.events, description, batch.header)
         except EventTableError as broken:
             raise _damage(broken, batch) from broken
-        used = np.bincount(groups.rows_slots, minlength=len(groups.table_maps))
-        found = []
-        for event in groups.table_maps[used > 0]:
-            try:
-                decoder = self._tables.find(events.event(event).tobytes(), description, header.catalog)
-            except EngineError as failure:
-                reason = failure.reason if isinstance(failure, EventError) else str(failure)
-                raise _damage(events.error(int(event), reason, failure.corrupt), batch) from failure
-            if decoder is not None:
-                found.append(decoder)
-        return found
 
 
 def _damage(error: EventTableError, batch: OutgoingBatch) -> Exception:
