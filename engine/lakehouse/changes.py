@@ -5,7 +5,7 @@ The files are read with the names of their era (`engine.spark.tasks`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -22,6 +22,8 @@ from engine.output.data_files import DataFiles, FileRows
 from engine.spark.replay import (
     PUTS_ROW,
     column,
+    copies_of,
+    equal_rows,
     has_partial_json,
     is_present,
     only_if,
@@ -44,8 +46,13 @@ class RangeFacts:
     """Whether row images lack columns (`binlog_row_image` MINIMAL or NOBLOB)."""
 
 
-def range_facts(out: OutputPlace, files: Sequence[DataFile], views: Views) -> RangeFacts:
-    """The facts of a range; two columns of its files are read, mapped into memory."""
+def range_facts(
+    out: OutputPlace, files: Sequence[DataFile], views: Views, unlogged: Collection[str]
+) -> RangeFacts:
+    """The facts of a range; two columns of its files are read, mapped into memory.
+
+    An image that lacks only `unlogged` columns (`TableRows.unlogged_names`) does not lack any.
+    """
     rows = 0
     partial = False
     data_files = DataFiles(out)
@@ -56,7 +63,9 @@ def range_facts(out: OutputPlace, files: Sequence[DataFile], views: Views) -> Ra
                 first, end = map(int, np.searchsorted(numbers, [view.after, view.until], side="right"))
                 rows += end - first
                 absent = pc.run_end_decode(batch.column("_absent_columns").slice(first, end - first))
-                partial = partial or absent.null_count < len(absent)
+                partial = partial or any(
+                    view.names.get(name) not in unlogged for name in absent.flatten().unique().to_pylist()
+                )
     return RangeFacts(rows, partial)
 
 
@@ -129,10 +138,7 @@ def newest_values(changes: DataFrame, keys: Sequence[str], columns: Sequence[str
     return state.select("_change_type", "_seq", "_absent_columns", *map(column, columns))
 
 
-def counted_rows(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
+def counted_rows(changes: DataFrame, columns: Sequence[str], unlogged: Collection[str]) -> DataFrame:
     """By how much the number of each row grew, as `_copies`; rows whose number stays are left out."""
-    step = F.when(F.col("_change_type").isin(*PUTS_ROW), 1).otherwise(-1)
-    counted = changes.groupBy(*map(column, columns)).agg(
-        F.sum(step).alias(COPIES), F.max("_seq").alias("_seq")
-    )
-    return counted.where(f"{COPIES} != 0")
+    numbers = {COPIES: copies_of(), "_seq": F.max("_seq")}
+    return equal_rows(changes, columns, unlogged, numbers).where(f"{COPIES} != 0")

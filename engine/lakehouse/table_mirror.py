@@ -29,6 +29,7 @@ from engine.lakehouse.table_task import Advance, Standing, TableTask
 from engine.lakehouse.target import TargetState
 from engine.lakehouse.writer import SOURCE, TargetWriter
 from engine.output.sql_text import quoted_name
+from engine.spark.replay import without_absent
 from engine.spark.table_rows import TableRows
 
 
@@ -76,7 +77,7 @@ class TableMirror:
         if is_foreign:
             self._writer.target.drop()
             state = None
-        facts = range_facts(self._view.out, *rows.files(0))
+        facts = range_facts(self._view.out, *rows.files(0), rows.unlogged_names)
         phases = [
             _Phase(tuple(rows.names[index] for index in key), after, until)
             for key, after, until in rows.eras.phases()
@@ -138,8 +139,9 @@ class TableMirror:
             changes = changes.where(f"{SEQ} > {phase.after} AND {SEQ} <= {phase.until}")
         table = self._writer.target.sql_name
         if not phase.keys:
-            statement = merge_counts(table, SOURCE, names)
-            return self._writer.merged(state, counted_rows(changes, names), statement, phase.until)
+            statement = merge_counts(table, SOURCE, names, unlogged=rows.unlogged_names)
+            counted = counted_rows(changes, names, rows.unlogged_names)
+            return self._writer.merged(state, counted, statement, phase.until)
         statement = merge_rows(
             table,
             SOURCE,
@@ -149,7 +151,11 @@ class TableMirror:
             variants={column.name for column in columns if column.kind == "variant"},
             partial=facts.partial,
         )
-        newest = (newest_values if facts.partial else newest_rows)(changes, phase.keys, names)
+        if facts.partial:
+            complete = without_absent(changes, rows.unlogged_names.difference(phase.keys))
+            newest = newest_values(complete, phase.keys, names)
+        else:
+            newest = newest_rows(changes, phase.keys, names)
         return self._writer.merged(state, newest, statement, phase.until)
 
     def _represented(self, state: TargetState, phase: _Phase, names: Sequence[str]) -> TargetState:

@@ -8,7 +8,7 @@ Rows from before the newest `truncate` do not count.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
@@ -22,7 +22,9 @@ from engine.output.change_schema import METADATA_NAMES, ORIGIN_NAMES
 PUTS_ROW = ("insert", "update_postimage", "snapshot")
 
 
-def replay(changes: DataFrame, keys: Sequence[str], *, partial_images: bool = False) -> DataFrame:
+def replay(
+    changes: DataFrame, keys: Sequence[str], *, partial_images: bool = False, generated: Collection[str] = ()
+) -> DataFrame:
     """The rows of a table after `changes`, which are all its change rows; without metadata columns.
 
     `changes` may be in any order. `keys` are the primary key's columns; without keys the table may contain
@@ -31,6 +33,10 @@ def replay(changes: DataFrame, keys: Sequence[str], *, partial_images: bool = Fa
     does not become NULLs. With it, a partial image that changes the key fails the query, and so does one with
     a partial JSON update. A column that an INSERT set to its default is missing in such an image and becomes
     NULL.
+
+    `generated` are generated columns of a MariaDB table: from 11.8.9 on, that server leaves them out of the
+    images of updates and deletes, whatever `binlog_row_image` is. Such an image counts as complete, and these
+    columns are NULL in a row whose newest image lacks them.
 
     The columns must have kept their names and meaning: `replay_table` follows ALTER and RENAME, too. Because
     of `truncate` rows `changes` is read twice. Raises `EngineError` if `changes` lacks a column.
@@ -42,11 +48,15 @@ def replay(changes: DataFrame, keys: Sequence[str], *, partial_images: bool = Fa
         raise EngineError(f"replay needs the column `{missing[0]}`, which the change rows lack: read it, too")
     if partial_images and not keys:
         raise EngineError("partial row images cannot be replayed without a key: give its columns in `keys`")
-    return rows_after(_since_truncate(changes), keys, partial_images=partial_images)
+    return rows_after(_since_truncate(changes), keys, partial_images=partial_images, generated=generated)
 
 
-def rows_after(changes: DataFrame, keys: Sequence[str], *, partial_images: bool) -> DataFrame:
+def rows_after(
+    changes: DataFrame, keys: Sequence[str], *, partial_images: bool, generated: Collection[str] = ()
+) -> DataFrame:
     """As `replay`, for changes that have all columns that it needs and no `truncate` rows."""
+    computed = set(generated).difference(keys)
+    changes = without_absent(changes, computed)
     columns = [name for name in changes.columns if name not in METADATA_NAMES and name not in ORIGIN_NAMES]
     if partial_images:
         complete = only_if(
@@ -62,7 +72,7 @@ def rows_after(changes: DataFrame, keys: Sequence[str], *, partial_images: bool)
         "there are partial row images (binlog_row_image is not FULL): "
         "replay them with a key and with partial_images=True",
     )
-    return _newest_rows(whole, keys, columns) if keys else _counted_rows(whole, columns)
+    return _newest_rows(whole, keys, columns) if keys else _counted_rows(whole, columns, computed)
 
 
 def _since_truncate(changes: DataFrame) -> DataFrame:
@@ -80,9 +90,8 @@ def _newest_rows(changes: DataFrame, keys: Sequence[str], columns: Sequence[str]
     return alive.select(*(F.col("row").getField(name).alias(name) for name in columns))
 
 
-def _counted_rows(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
-    step = F.when(F.col("_change_type").isin(*PUTS_ROW), 1).otherwise(-1)
-    counted = changes.groupBy(*map(column, columns)).agg(F.sum(step).alias("_copies")).where("_copies != 0")
+def _counted_rows(changes: DataFrame, columns: Sequence[str], computed: Collection[str]) -> DataFrame:
+    counted = equal_rows(changes, columns, computed, {"_copies": copies_of()}).where("_copies != 0")
     checked = only_if(
         counted,
         F.col("_copies") > 0,
@@ -90,6 +99,33 @@ def _counted_rows(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
     )
     copies = checked.withColumn("_copies", F.explode(F.sequence(F.lit(1), F.col("_copies"))))
     return copies.drop("_copies")
+
+
+def copies_of() -> Column:
+    """By how much the number of equal rows grew, as an aggregate of change rows."""
+    return F.sum(F.when(F.col("_change_type").isin(*PUTS_ROW), 1).otherwise(-1))
+
+
+def equal_rows(
+    changes: DataFrame, columns: Sequence[str], computed: Collection[str], numbers: Mapping[str, Column]
+) -> DataFrame:
+    """Equal rows as one, and `numbers`, which are aggregates of their changes.
+
+    Columns that are `computed` follow from the others, and some images lack them.
+    """
+    compared = [column(name) for name in columns if name not in computed]
+    found = [F.any_value(column(name), True).alias(name) for name in columns if name in computed]
+    counted = [number.alias(name) for name, number in numbers.items()]
+    grouped = changes.groupBy(*compared).agg(*counted, *found)
+    return grouped.select(*map(column, columns), *numbers)
+
+
+def without_absent(changes: DataFrame, computed: Collection[str]) -> DataFrame:
+    """The changes, in which an image that lacks only columns that are `computed` counts as complete."""
+    if not computed:
+        return changes
+    others = F.array_except("_absent_columns", F.array(*map(F.lit, sorted(computed))))
+    return changes.withColumn("_absent_columns", F.when(F.size(others) > 0, others))
 
 
 def with_keys_of_preimages(changes: DataFrame, keys: Sequence[str]) -> DataFrame:

@@ -60,7 +60,7 @@ def replay_table(
     rows.files(0)  # Checks that the columns of all rows are known, before Spark plans the query.
     reader = spark.read.format("binlog").option("tables", table).option("currentColumns", "true")
     changes = reader.option("endingCommit", str(last)).load(str(out))
-    state = _replayed(changes.where("_change_type != 'truncate'"), _phases(rows, keys), partial_images)
+    state = _replayed(changes.where("_change_type != 'truncate'"), rows, _phases(rows, keys), partial_images)
     return state.select(*map(column, rows.shown_names))
 
 
@@ -79,7 +79,9 @@ def _phases(rows: TableRows, keys: Sequence[str] | None) -> list[Phase]:
     return [Phase(keys, phases[0].after if phases else 0, phases[-1].until if phases else 0)]
 
 
-def _replayed(changes: DataFrame, phases: Sequence[Phase], partial_images: bool) -> DataFrame:
+def _replayed(
+    changes: DataFrame, rows: TableRows, phases: Sequence[Phase], partial_images: bool
+) -> DataFrame:
     state: DataFrame | None = None
     for phase in phases:
         begun = changes
@@ -87,7 +89,12 @@ def _replayed(changes: DataFrame, phases: Sequence[Phase], partial_images: bool)
             begun = changes.where(F.col("_seq").between(phase.after + 1, phase.until))
         if state is not None:
             begun = begun.unionByName(_snapshot(state, phase.after), allowMissingColumns=True)
-        state = rows_after(begun, phase.keys, partial_images=partial_images and bool(phase.keys))
+        state = rows_after(
+            begun,
+            phase.keys,
+            partial_images=partial_images and bool(phase.keys),
+            generated=rows.unlogged_names,
+        )
     return changes.limit(0) if state is None else state
 
 

@@ -70,6 +70,20 @@ class TableRows:
         columns = self.eras.definition.columns
         return [name for name, column in zip(self.names, columns, strict=True) if column.visible]
 
+    @cached_property
+    def unlogged_names(self) -> frozenset[str]:
+        """The names of columns that row images may lack although their values have changed.
+
+        MariaDB, from 11.8.9 on, leaves generated columns out of the images of updates and deletes, but not
+        those of a period.
+        """
+        if not self._view.is_mariadb():
+            return frozenset()
+        columns = zip(self.names, self.eras.definition.columns, strict=True)
+        return frozenset(
+            name for name, column in columns if column.generated is not None and not column.ends_period
+        )
+
     def schema(self, columns: Sequence[str] | None) -> pa.Schema:
         """The schema of the rows, or of `columns`. Raises `EngineError` like `files`."""
         fields = list(map(pa.field, self.names, self.types))

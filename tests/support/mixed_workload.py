@@ -32,6 +32,8 @@ class Checked:
     keys: Sequence[str] = ("id",)
     emptied_by: str | None = None
     """The statement that emptied it: only changes after it count."""
+    generated: Sequence[str] = ()
+    """Generated columns; a MariaDB server may leave them out of the images of updates."""
 
 
 Run = Callable[[str], Any]
@@ -68,10 +70,11 @@ class Workload:
 
     def checked(self) -> list[Checked]:
         """Every table to compare."""
-        generated = {**_ID, "a": same_rows.INTEGER, "total": same_rows.INTEGER, "label": same_rows.TEXT}
+        derived = {**_ID, "a": same_rows.INTEGER, "total": same_rows.INTEGER, "label": same_rows.TEXT}
+        names = ("total", "label") if self._server.flavor.startswith("mariadb") else ()
         return [
             *(Checked(name, mixed_columns.families(table)) for name, table in self._tables.items()),
-            *([Checked("derived", generated)] if self._server.flavor != "mysql-5.6" else []),
+            *([Checked("derived", derived, generated=names)] if self._server.flavor != "mysql-5.6" else []),
             Checked("orders", _ORDER),
             Checked("stock", {**_ID, "amount": same_rows.INTEGER}),
             Checked("no_key", {"a": same_rows.INTEGER, "b": same_rows.TEXT}, keys=()),

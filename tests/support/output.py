@@ -49,8 +49,9 @@ def update(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
 class Output:
     """An output folder that grows by calls of `commit`; commit `n` is one second after commit `n - 1`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, flavor: str = "mysql") -> None:
         self.path = path
+        self._flavor = flavor
         self.log = CommitLog(path)
         self.seq = 0
         self.snapshots = NO_CHANGE
@@ -101,7 +102,7 @@ class Output:
                 time_us=FIRST_COMMIT_US + number * SECOND_US,
                 files=tuple(files),
                 schemas=tuple(self._unlogged),
-                position=SourcePosition("binlog.000001", 4, None, "", "mysql"),
+                position=SourcePosition("binlog.000001", 4, None, "", self._flavor),
                 last_seq=self.seq,
                 source_timestamp=FIRST_COMMIT_US // SECOND_US,
                 counters=dict(counters or {}),

@@ -112,10 +112,22 @@ def change_rows(spark: SparkSession, out: Path, table: str) -> DataFrame:
 
 
 def replayed(
-    changes: DataFrame, keys: Sequence[str], columns: Columns, *, partial_images: bool = False
+    changes: DataFrame,
+    keys: Sequence[str],
+    columns: Columns,
+    *,
+    partial_images: bool = False,
+    generated: Sequence[str] = (),
 ) -> list[Row]:
     """The rows that the changes lead to, in comparable values."""
-    return comparable_rows(replay(changes, keys, partial_images=partial_images), columns)
+    rows = replay(changes, keys, partial_images=partial_images, generated=generated)
+    return comparable_rows(rows, columns)
+
+
+def with_unlogged(rows: list[Row], found: list[Row], key: str, generated: Sequence[str]) -> list[Row]:
+    """The rows of a server, but None in generated columns that are None in the row of that key in `found`."""
+    nones = {row[key]: [name for name in generated if row[name] is None] for row in found}
+    return [row | dict.fromkeys(nones.get(row[key], ())) for row in rows]
 
 
 def comparable_rows(frame: DataFrame, columns: Columns) -> list[Row]:

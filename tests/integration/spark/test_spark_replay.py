@@ -128,6 +128,61 @@ def test_a_partial_image_that_changes_the_key_is_refused(
         replay(loaded, KEYS, partial_images=True).collect()
 
 
+def without_generated(changes: list[Change]) -> list[Change]:
+    """What MariaDB logs if `vec` is generated."""
+    return [
+        change
+        if change.change_type == "insert"
+        else Change(
+            change.change_type,
+            {name: value for name, value in change.values.items() if name != "vec"},
+            [*(change.absent or ()), "vec"],
+        )
+        for change in changes
+    ]
+
+
+def generated(a: int, text: str | None) -> Row:
+    return {"a": a, "b.c": "x", "text": text, "vec": [float(a)]}
+
+
+def test_images_without_generated_columns_are_complete(
+    changes_of: Callable[[list[Change]], DataFrame],
+) -> None:
+    rows = [generated(a, "one") for a in range(3)]
+    changes = without_generated(
+        [*(insert(**row) for row in rows), *update(rows[1], generated(1, None)), delete(**rows[2])]
+    )
+    loaded = changes_of(changes)
+    left = expected([rows[0], generated(1, None) | {"vec": None}])
+    assert counted(replay(loaded, KEYS, generated=["vec"])) == left
+    assert counted(replay(loaded, KEYS, generated=["vec"], partial_images=True)) == left
+    with pytest.raises(SparkRuntimeException, match="partial row images"):
+        replay(loaded, KEYS).collect()
+
+
+def test_partial_images_without_generated_columns(
+    changes_of: Callable[[list[Change]], DataFrame],
+) -> None:
+    rows = [generated(a, "one") for a in range(2)]
+    changes = without_generated(
+        minimal([*(insert(**row) for row in rows), *update(rows[1], generated(1, None))])
+    )
+    found = replay(changes_of(changes), KEYS, generated=["vec"], partial_images=True)
+    assert counted(found) == expected([rows[0], generated(1, None) | {"vec": None}])
+
+
+def test_without_a_key_generated_columns_do_not_distinguish_rows(
+    changes_of: Callable[[list[Change]], DataFrame],
+) -> None:
+    rows = [generated(1, "one"), generated(1, "one"), generated(2, "one"), generated(3, None)]
+    changes = without_generated(
+        [*(insert(**row) for row in rows), delete(**rows[0]), *update(rows[2], generated(4, "two"))]
+    )
+    found = replay(changes_of(changes), [], generated=["vec"])
+    assert counted(found) == expected([rows[0], generated(4, "two") | {"vec": None}, rows[3]])
+
+
 def test_a_list_of_differences_is_not_taken_for_a_document(
     changes_of: Callable[[list[Change]], DataFrame],
 ) -> None:

@@ -24,11 +24,13 @@ def test_rows_and_partial_images(tmp_path: Path):
     table.commit()
     table.changes.append(Change("delete", {"id": 3}, ["name", "amount"]))
     table.commit()
-    everything = range_facts(tmp_path, *rows_after(tmp_path).files(0))
+    everything = range_facts(tmp_path, *rows_after(tmp_path).files(0), frozenset())
     assert (everything.rows, everything.partial) == (6, True)
     some = TableRows(LogView(table.output.log, 0), ORDERS, 3)
-    facts = range_facts(tmp_path, *some.files(0))
+    facts = range_facts(tmp_path, *some.files(0), frozenset())
     assert (facts.rows, facts.partial) == (2, False)
+    for unlogged, partial in (({"name"}, True), ({"name", "amount"}, False)):
+        assert range_facts(tmp_path, *rows_after(tmp_path).files(0), unlogged).partial is partial
 
 
 def test_rows_that_were_rewritten_do_not_count_once_the_table_is_empty(tmp_path: Path):
