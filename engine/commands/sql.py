@@ -35,7 +35,8 @@ from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
 from engine.net.client.connect import connect
 from engine.net.client.table_columns import describe_table
-from engine.output.commit_log import Commit, CommitLog
+from engine.output.commit import Commit
+from engine.output.commit_log import CommitLog
 from engine.output.files import opening
 from engine.output.folder import open_output
 from engine.output.storage import OutputPlace

@@ -18,15 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from engine.errors import EngineError
-from engine.output.commit import (
-    Commit,
-    DataFile,
-    SchemaKey,
-    SchemaVersion,
-    Summary,
-    TableKey,
-    TableTotals,
-)
+from engine.output.commit import Commit, SchemaKey, Summary
 from engine.output.files import TEMPORARY_SUFFIX, OutputError
 from engine.output.log_json import Malformed
 from engine.output.schema_state import CommittedChange, SchemaState
@@ -34,20 +26,6 @@ from engine.output.storage import OutputPlace, storage_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = [
-    "Commit",
-    "CommitLog",
-    "CommitLogError",
-    "DataFile",
-    "MissingCommitError",
-    "OtherWriterError",
-    "SchemaKey",
-    "SchemaVersion",
-    "Summary",
-    "TableKey",
-    "TableTotals",
-]
 
 COMMITS_PER_SEGMENT = 1000
 LOG_FOLDER = "_log"

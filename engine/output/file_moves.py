@@ -20,8 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from engine.output.commit import commits_in
-from engine.output.commit_log import Commit, CommitLog, DataFile
+from engine.output.commit import Commit, DataFile, commits_in
+from engine.output.commit_log import CommitLog
 from engine.output.files import OutputError
 from engine.output.log_json import Malformed, from_line, to_line
 from engine.output.storage import storage_of

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from engine.config.retention import Retention
-from engine.output.commit import commits_in
-from engine.output.commit_log import Commit, CommitLog
+from engine.output.commit import Commit, commits_in
+from engine.output.commit_log import CommitLog
 from engine.output.consumers import Consumer, consumers
 from engine.output.file_moves import MoveJournal
 from engine.output.files import EVENTS_FOLDER, writing

@@ -14,7 +14,8 @@ from dataclasses import replace
 from engine.binlog.gtid_set import GtidSet, MysqlGtidSet, parse_gtid_set
 from engine.binlog.position import BinlogPosition, SourcePosition
 from engine.errors import EngineError
-from engine.output.commit_log import Commit, CommitLog
+from engine.output.commit import Commit
+from engine.output.commit_log import CommitLog
 from engine.output.commit_times import commit_time_us
 from engine.output.folder import OutputState
 from engine.output.snapshot_progress import SnapshotChange

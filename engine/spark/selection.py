@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
-from engine.output.commit_log import CommitLog, DataFile, MissingCommitError, SchemaKey, TableKey
+from engine.output.commit import DataFile, SchemaKey, TableKey
+from engine.output.commit_log import CommitLog, MissingCommitError
 from engine.output.commit_times import first_commit_from, last_commit_until
 from engine.output.table_names import find_table
 from engine.spark.log_view import LogView

@@ -16,7 +16,8 @@ from engine.commands.vacuum import vacuum
 from engine.config.retention import Retention
 from engine.errors import EngineError
 from engine.output import commit_log
-from engine.output.commit_log import CommitLog, DataFile, MissingCommitError
+from engine.output.commit import DataFile
+from engine.output.commit_log import CommitLog, MissingCommitError
 from engine.output.consumers import consumers, note_progress
 from engine.output.reader import Changes
 from engine.spark.options import Options

@@ -10,7 +10,8 @@ from engine.monitoring.figures import SnapshotFigures, TableFigures
 from engine.monitoring.output_tail import OutputTail
 from engine.output import commit_log
 from engine.output.caught_up import write_caught_up
-from engine.output.commit_log import CommitLog, DataFile
+from engine.output.commit import DataFile
+from engine.output.commit_log import CommitLog
 from engine.output.snapshot_progress import SnapshotChange, TableSnapshot
 from tests.support.output import FIRST_COMMIT_US, SECOND_US, Output
 from tests.support.schema_changes import ITEMS, ORDERS, defined, statement

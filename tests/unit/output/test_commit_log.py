@@ -14,15 +14,8 @@ from hypothesis import strategies as st
 
 from engine.binlog.position import SourcePosition
 from engine.output import commit_log
-from engine.output.commit import Summary
-from engine.output.commit_log import (
-    Commit,
-    CommitLog,
-    CommitLogError,
-    DataFile,
-    MissingCommitError,
-    SchemaVersion,
-)
+from engine.output.commit import Commit, DataFile, SchemaVersion, Summary
+from engine.output.commit_log import CommitLog, CommitLogError, MissingCommitError
 from engine.output.files import table_folder
 from engine.output.log_json import Malformed
 from engine.output.schema_state import LoggedChange

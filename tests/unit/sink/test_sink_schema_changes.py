@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
 from engine.output.change_schema import CHANGE_TYPES, transit_schema
-from engine.output.commit_log import Commit, CommitLog
+from engine.output.commit import Commit
+from engine.output.commit_log import CommitLog
 from engine.output.folder import clean_output, open_output
 from engine.output.reader import Changes
 from engine.output.schema_history import stored_schema
