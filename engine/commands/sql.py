@@ -23,14 +23,8 @@ from engine.commands.run import addresses_of, follow_server
 from engine.commands.run_progress import Display
 from engine.config.credentials import read_login
 from engine.config.server_address import Login
-from engine.config.settings import (
-    ConnectionSettings,
-    DecodeSettings,
-    PipelineSettings,
-    RunSettings,
-    SqlSettings,
-    StreamSettings,
-)
+from engine.config.setting_groups import ConnectionSettings, PipelineSettings, StreamSettings
+from engine.config.settings import DecodeSettings, RunSettings, SqlSettings
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
 from engine.net.client.connect import connect

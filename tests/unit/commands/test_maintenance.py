@@ -15,7 +15,7 @@ import pytest
 
 from engine.commands import maintenance
 from engine.commands.maintenance import Maintenance
-from engine.config.settings import MaintenanceSettings
+from engine.config.setting_groups import MaintenanceSettings
 from engine.errors import EngineError
 from engine.output.commit import is_compacted
 from engine.output.commit_log import CommitLog
