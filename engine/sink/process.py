@@ -20,18 +20,8 @@ from engine.output.schema_state import rewritten_names
 from engine.output.snapshot_requests import pattern_of, request_snapshot
 from engine.output.storage import be_patient, output_place
 from engine.pipeline.child import Child, failure_of, ignore_termination
-from engine.pipeline.messages import (
-    Ack,
-    DamagedMessage,
-    Ended,
-    Failed,
-    Failure,
-    Frame,
-    Result,
-    SinkProgress,
-    SinkReady,
-    require_frames,
-)
+from engine.pipeline.message import DamagedMessage, Frame, require_frames
+from engine.pipeline.messages import Ack, Ended, Failed, Failure, Result, SinkProgress, SinkReady
 from engine.pipeline.process_settings import SinkConfig
 from engine.pipeline.shared_slots import Slots
 from engine.pipeline.snapshot_messages import Answer, PartTaken, SnapshotAnswer, SnapshotOrder

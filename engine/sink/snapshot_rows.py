@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from engine.output.snapshot_progress import KeyRange, SnapshotChange, SnapshotState, TableSnapshot
-from engine.pipeline.messages import Frame, Result, TableResult
+from engine.pipeline.message import Frame
+from engine.pipeline.messages import Result, TableResult
 from engine.pipeline.snapshot_messages import (
     Abandon,
     Answer,
