@@ -229,26 +229,26 @@ class _Sink:
         self._child.report(self._progress(done=done))
 
     def _acknowledge(self) -> None:
-        self._acks.send(Ack(self._writer.taken, self._writer.committed).pack())
+        self._acks.send(Ack(self._writer.taken, self._writer.safe.batch).pack())
 
     def _report_progress(self) -> None:
         now = time.monotonic()
         if now >= self._progress_due:
             self._progress_due = now + _PROGRESS_SECONDS
             self._child.report(self._progress())
-            caught_up_us = self._writer.caught_up_us
+            caught_up_us = self._writer.safe.caught_up_us
             # An earlier one, too: after the clock was set back, the old note would look new for long.
             if caught_up_us not in (0, self._noted_us):
                 self._noted_us = caught_up_us
                 self._publication.note_caught_up(self._noted_us)
 
     def _progress(self, *, done: bool = False) -> SinkProgress:
-        writer = self._writer
-        committed, timestamp = (None, 0) if writer.settled is None else writer.settled
-        since = writer.uncommitted_since
+        writer, safe = self._writer, self._writer.safe
+        committed, timestamp = (None, 0) if safe.settled is None else safe.settled
+        since = safe.rest_waits_since
         return SinkProgress(
             totals=writer.totals,
-            commit=writer.commit_version,
+            commit=safe.commit,
             position=writer.position,
             last_timestamp=writer.source_timestamp,
             waiting=len(self._reorder),
@@ -257,7 +257,7 @@ class _Sink:
             committed=None if committed is None else BinlogPosition(committed.file, committed.position),
             committed_timestamp=timestamp,
             uncommitted_seconds=0.0 if since is None else time.monotonic() - since,
-            caught_up_us=writer.caught_up_us,
+            caught_up_us=safe.caught_up_us,
             commit_seconds=writer.commit_seconds,
             waits_because=self._waits_because,
         )

@@ -25,6 +25,7 @@ from engine.schema.changes import SchemaChange, TableName
 from engine.sink.committer import Committer
 from engine.sink.publication import Publication, publication_of
 from engine.sink.resume_point import ResumePoint
+from engine.sink.safe_on_disk import SafeOnDisk
 from engine.sink.schema_changes import SchemaChanges, divided
 from engine.sink.snapshot_notes import SnapshotNotes
 from engine.sink.staging import Rows, SchemaBook, Staging
@@ -81,23 +82,10 @@ class Writer:
         self._last_seq = state.last_seq
         # Commits:
         self._due: float | None = None
-        self._committing_batch = -1
-        self._content_since: float | None = None
-        self._committing_since: float | None = None
-        self._caught_up = (0, 0)
+        settled = (self.reached, self._resume.timestamp) if self._resume.is_placed else None
+        self.safe = SafeOnDisk(state.commit, settled)
         self.taken = -1
         """Sequence number of the last batch taken."""
-        self.commit_lag = 0.0
-        """Seconds from the arrival of the oldest content of the last commit until it was safe on disk."""
-        self.committed = -1
-        """Sequence number of the last batch up to which everything to keep is safe on disk."""
-        self.commit_version = state.commit
-        """Number of the last commit that is safe on disk."""
-        self.settled: tuple[BinlogPosition, int] | None = None
-        """The position up to which nothing waits for a commit, and the server clock of the last event before
-        it; None before the first transaction end of this server."""
-        if self._resume.is_placed:
-            self.settled = self.reached, self._resume.timestamp
         self.totals = Totals()
 
     @property
@@ -129,17 +117,6 @@ class Writer:
     def place(self) -> Place:
         """The same with the GTIDs before it."""
         return Place(self.reached, self._resume.gtid_set)
-
-    @property
-    def caught_up_us(self) -> int:
-        """When the source last had nothing after what is safe on disk, µs since the epoch; 0 if not known."""
-        batch, moment = self._caught_up
-        return moment if batch <= self.committed else 0
-
-    @property
-    def uncommitted_since(self) -> float | None:
-        """When the oldest content came that is not safe on disk, by the caller's clock; None without any."""
-        return self._content_since if self._committing_since is None else self._committing_since
 
     @property
     def commit_seconds(self) -> Durations:
@@ -198,7 +175,7 @@ class Writer:
         The end of a request is committed as soon as possible, since a command may wait for it.
         """
         self._snapshots.add(change)
-        self._note_content(now)
+        self.safe.content_came(now)
         self._make_due(now if change.ended else now + self._commit_interval)
         return self._version
 
@@ -213,10 +190,7 @@ class Writer:
 
     def commit_if_due(self, now: float) -> bool:
         """Start a commit if one is due; true if one has become safe on disk since the last call."""
-        since = self._committing_since
-        finished = self._collect(self._committer.finished())
-        if finished and since is not None:
-            self.commit_lag = now - since
+        finished = self._collect(self._committer.finished(), now)
         if self.due_in(now) == 0.0:
             self._commit()
         return finished
@@ -247,7 +221,7 @@ class Writer:
         self._staging.keep()
         self._schema_changes.keep()
         self._kept_seq = self._last_seq
-        self._note_content(now)
+        self.safe.content_came(now)
         self._make_due(now + self._commit_interval)
 
     def _keep(self, result: Result, now: float) -> None:
@@ -268,21 +242,18 @@ class Writer:
             )
         self._open.clear()
         if result.status.caught_up_us:
-            self._caught_up = (result.sequence, result.status.caught_up_us)
-        if not self._has_content and not self._committer.busy:
-            # Batches without content need not wait for a commit: read again, they would have none either.
-            self.committed = self._kept_batch
-            self.settled = self.reached, self._resume.timestamp
+            self.safe.caught_up(result.sequence, result.status.caught_up_us)
         if self._has_content:
-            self._note_content(self._open_since)
+            self.safe.content_came(self._open_since)
+        elif not self._committer.busy:
+            self._nothing_waits()
         if self._has_content or before is None or before.file != self.reached.file:
             self._make_due(self._open_since + self._commit_interval)
         elif before != self.reached:
             self._make_due(now + POSITION_INTERVAL)
 
-    def _note_content(self, since: float) -> None:
-        if self._content_since is None:
-            self._content_since = since
+    def _nothing_waits(self) -> None:
+        self.safe.nothing_waits(self._kept_batch, self.reached, self._resume.timestamp)
 
     def _make_due(self, moment: float) -> None:
         self._due = moment if self._due is None else min(self._due, moment)
@@ -336,8 +307,7 @@ class Writer:
         self._staging = later
         self._counters = {}
         self._due = None
-        self._committing_batch = self._kept_batch
-        self._committing_since, self._content_since = self._content_since, None
+        self.safe.commit_begun(self._kept_batch)
         self._committer.start(commit)
 
     def _staging_of(self, commit: int) -> Staging:
@@ -346,17 +316,12 @@ class Writer:
             publication.folder, commit, self._schemas, self._roll_bytes, self._epoch, publication.written
         )
 
-    def _collect(self, commit: Commit | None) -> bool:
+    def _collect(self, commit: Commit | None, now: float | None = None) -> bool:
         if commit is None:
             return False
-        self._committing_since = None
-        if self._has_content:
-            self.committed = self._committing_batch
-            self.settled = commit.position, commit.source_timestamp
-        else:
-            self.committed = self._kept_batch
-            self.settled = self.reached, self._resume.timestamp
-        self.commit_version = commit.version
+        self.safe.commit_finished(commit, now)
+        if not self._has_content:
+            self._nothing_waits()
         self.totals = replace(
             self.totals,
             commits=self.totals.commits + 1,

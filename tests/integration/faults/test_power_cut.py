@@ -110,7 +110,7 @@ def sink(out: Path) -> Iterator[tuple[int, Callable[[int], None]]]:
             writer.commit_if_due(0.0)
             assert done.wait(60)
             writer.commit_if_due(0.0)
-            assert writer.commit_version == number
+            assert writer.safe.commit == number
 
         try:
             yield (state.position.position - 4) // 100 if state.position else 0, commit

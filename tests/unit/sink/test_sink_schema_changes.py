@@ -209,12 +209,12 @@ def test_changes_alone_are_due_like_rows(tmp_path):
     writer.finish()
     writer.take(*result(1, schema_changes=(ALTER,)), now=10.0)
     assert writer.due_in(10.5) == 1.5
-    assert writer.committed == 0
+    assert writer.safe.batch == 0
     writer.take(*result(2, [orders([1])], ends=False), now=11.0)
     assert writer.due_in(12.0) == 2.0
     writer.commit_if_due(14.0)
     writer.finish()
-    assert writer.committed == 1
+    assert writer.safe.batch == 1
     commit = latest(tmp_path)
     assert (commit.version, commit.files, commit.schema_changes) == (1, (), (LoggedChange(0, ALTER),))
 
