@@ -18,15 +18,14 @@ from typing import TYPE_CHECKING
 from engine.config.flags import add_flags, refuse_password
 from engine.config.output_place import output_place
 from engine.config.resolve import resolve
+from engine.config.setting_groups import ConnectionSettings, LogSettings
 from engine.config.settings import (
     CheckSettings,
     CompactSettings,
-    ConnectionSettings,
     ConsumersSettings,
     DecodeSettings,
     FileEventsSettings,
     FleetSettings,
-    LogSettings,
     MirrorSettings,
     RunSettings,
     ServerEventsSettings,

@@ -17,7 +17,8 @@ from engine.commands.run import follow_server
 from engine.commands.run_progress import Display
 from engine.config.secret import Secret
 from engine.config.server_address import Login
-from engine.config.settings import ConnectionSettings, PipelineSettings, RunSettings, StreamSettings
+from engine.config.setting_groups import ConnectionSettings, PipelineSettings, StreamSettings
+from engine.config.settings import RunSettings
 from engine.errors import EngineError
 from engine.net.archive_server.server import ReplicationSource
 from engine.pipeline.private_folder import private_folder

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from engine.commands.run_log import RunLog
-from engine.config.settings import LogSettings
+from engine.config.setting_groups import LogSettings
 from engine.errors import EngineError, os_error_sentence
 from engine.pipeline.observer import Happening
 from engine.pipeline.stop_signals import signals_blocked

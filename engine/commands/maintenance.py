@@ -17,7 +17,7 @@ from threading import Event, Lock, Thread
 
 from engine.config.output_place import OutputPlace
 from engine.config.retention import Retention
-from engine.config.settings import MaintenanceSettings
+from engine.config.setting_groups import MaintenanceSettings
 from engine.errors import EngineError
 from engine.pipeline.child import start_child
 from engine.pipeline.fork_server import ForkedProcess, start_process

@@ -17,7 +17,8 @@ from engine.commands.run_log import RunLog
 from engine.commands.run_progress import Display
 from engine.config.decode_options import DecodeOptions
 from engine.config.output_place import OutputPlace
-from engine.config.settings import DecodeSettings, PipelineSettings, RunSettings
+from engine.config.setting_groups import PipelineSettings
+from engine.config.settings import DecodeSettings, RunSettings
 from engine.config.shard import Shard
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError, printable

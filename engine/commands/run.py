@@ -23,7 +23,8 @@ from engine.commands.run_log import RunLog
 from engine.config.credentials import read_login
 from engine.config.rates import RateLimit
 from engine.config.server_address import Login, ServerAddress, split_address
-from engine.config.settings import ConnectionSettings, FollowSettings, RunSettings
+from engine.config.setting_groups import ConnectionSettings, FollowSettings
+from engine.config.settings import RunSettings
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connect import connect

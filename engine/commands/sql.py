@@ -23,19 +23,14 @@ from engine.commands.run import addresses_of, follow_server
 from engine.commands.run_progress import Display
 from engine.config.credentials import read_login
 from engine.config.server_address import Login
-from engine.config.settings import (
-    ConnectionSettings,
-    DecodeSettings,
-    PipelineSettings,
-    RunSettings,
-    SqlSettings,
-    StreamSettings,
-)
+from engine.config.setting_groups import ConnectionSettings, PipelineSettings, StreamSettings
+from engine.config.settings import DecodeSettings, RunSettings, SqlSettings
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
 from engine.net.client.connect import connect
 from engine.net.client.table_columns import describe_table
-from engine.output.commit_log import Commit, CommitLog
+from engine.output.commit import Commit
+from engine.output.commit_log import CommitLog
 from engine.output.files import opening
 from engine.output.folder import open_output
 from engine.output.storage import OutputPlace

@@ -17,10 +17,12 @@ from engine.config.amounts import shown_bytes, shown_seconds
 from engine.config.output_place import OutputPlace, output_place
 from engine.errors import EngineError, printable
 from engine.output.caught_up import read_caught_up
-from engine.output.commit_log import LOG_FOLDER, CommitLog, TableTotals
+from engine.output.commit import TableTotals
+from engine.output.commit_log import CommitLog
 from engine.output.files import opening
 from engine.output.folder import open_output
 from engine.output.lock import lock_holder
+from engine.output.log_files import LOG_FOLDER
 from engine.output.storage import storage_of
 
 EVENTS_FEED = "(events)"

@@ -15,7 +15,7 @@ from pathlib import Path
 from engine.config.option_file import read_option_file
 from engine.config.secret import Secret
 from engine.config.server_address import Login
-from engine.config.settings import ConnectionSettings
+from engine.config.setting_groups import ConnectionSettings
 from engine.config.tls import Tls, TlsMode
 from engine.errors import EngineError
 

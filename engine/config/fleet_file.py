@@ -15,7 +15,8 @@ from engine.config.credentials import read_login
 from engine.config.output_place import OutputPlace
 from engine.config.resolve import SettingsTable, read_toml, resolve_tables
 from engine.config.server_address import Login
-from engine.config.settings import FleetSettings, FollowSettings
+from engine.config.setting_groups import FollowSettings
+from engine.config.settings import FleetSettings
 from engine.errors import EngineError
 
 _DEFAULTS, _SOURCE = "defaults", "source"

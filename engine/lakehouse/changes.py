@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from engine.config.output_place import OutputPlace
 from engine.lakehouse.columns import COPIES
-from engine.output.commit_log import DataFile
+from engine.output.commit import DataFile
 from engine.output.data_files import DataFiles, FileRows
 from engine.spark.replay import (
     PUTS_ROW,

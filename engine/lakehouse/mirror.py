@@ -29,7 +29,8 @@ from engine.lakehouse.table_mirror import TableMirror
 from engine.lakehouse.table_task import Standing, TableTask
 from engine.lakehouse.target import Format, TargetState, TargetTemplate
 from engine.lakehouse.writer import QUIET_SECONDS, ConflictError
-from engine.output.commit_log import Commit, CommitLog
+from engine.output.commit import Commit
+from engine.output.commit_log import CommitLog
 from engine.output.table_names import known_tables
 from engine.schema.changes import TableName
 from engine.spark.log_view import LogView

@@ -13,7 +13,8 @@ from engine.errors import EngineError
 from engine.monitoring.figures import OutputFigures, SnapshotFigures, TableFigures
 from engine.monitoring.system import disk_space
 from engine.output.caught_up import later, read_caught_up
-from engine.output.commit_log import Commit, CommitLog, Summary
+from engine.output.commit import Commit, Summary
+from engine.output.commit_log import CommitLog
 from engine.output.files import EVENTS_FOLDER
 from engine.output.snapshot_progress import SnapshotState
 from engine.output.working_folder import working_folder

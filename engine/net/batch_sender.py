@@ -18,7 +18,8 @@ import zmq
 from engine.binlog.position import BinlogPosition
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.pipeline.child import Child, Stopped
-from engine.pipeline.messages import Ack, multipart
+from engine.pipeline.message import multipart
+from engine.pipeline.messages import Ack
 from engine.pipeline.shared_slots import SlotPool, Slots
 from engine.pipeline.slot_file import BATCH_ROOM, SlotFile
 

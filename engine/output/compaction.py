@@ -17,7 +17,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from engine.errors import EngineError
-from engine.output import commit_log
+from engine.output import log_files
 from engine.output.change_schema import with_all_change_types
 from engine.output.checksum import checksum_of_content
 from engine.output.commit import DataFile, SchemaKey, commits_in, compacted_path, is_compacted
@@ -27,6 +27,7 @@ from engine.output.data_files import open_data_file
 from engine.output.file_moves import MoveJournal
 from engine.output.files import writing
 from engine.output.lock import maintenance_lock
+from engine.output.log_segments import LogSegments
 from engine.output.storage import OutputPlace, Storage, storage_of
 
 LARGE_BYTES = 128 << 20
@@ -69,14 +70,14 @@ def compact(
     out = storage.place
     done = Compacted()
     with maintenance_lock(out), writing(out):
-        log = CommitLog(out)
-        journal = MoveJournal(log)
+        segments = LogSegments(out)
+        journal = MoveJournal(out)
         journal.recover()
         done.removed = journal.remove_old_files(grace_seconds)
         progress = CompactionProgress(out)
         for together in _SEGMENTS_TOGETHER:
-            for first, last in _groups(log, progress.through(together), together):
-                _compact_group(storage, log, journal, first, last, done)
+            for first, last in _groups(segments, progress.through(together), together):
+                _compact_group(storage, journal, first, last, done)
                 progress.reach(together, last)
                 report(last)
         if not grace_seconds:
@@ -84,12 +85,12 @@ def compact(
     return done
 
 
-def _groups(log: CommitLog, through: int, together: int) -> Iterator[tuple[int, int]]:
+def _groups(segments: LogSegments, through: int, together: int) -> Iterator[tuple[int, int]]:
     """First and last commit of each run of so many sealed segments after the commit `through`."""
-    sealed = log.sealed_segments()
+    sealed = segments.sealed()
     if not sealed:
         return
-    length = commit_log.COMMITS_PER_SEGMENT
+    length = log_files.COMMITS_PER_SEGMENT
     size = together * length
     for group in range(sealed[0] // size * size, sealed[-1] + 1, size):
         # `vacuum` may have removed the first segments of a group.
@@ -100,13 +101,11 @@ def _groups(log: CommitLog, through: int, together: int) -> Iterator[tuple[int, 
             yield starts[0], group + size - 1
 
 
-def _compact_group(
-    storage: Storage, log: CommitLog, journal: MoveJournal, first: int, last: int, done: Compacted
-) -> None:
+def _compact_group(storage: Storage, journal: MoveJournal, first: int, last: int, done: Compacted) -> None:
     number = secrets.randbelow(1 << 60) + 1
     moves = journal.begin(first, last, number)
-    # Another machine may have compacted these commits since they were last read.
-    log.forget_content()
+    # A new one, since another machine may have compacted these commits before they were claimed.
+    log = CommitLog(storage.place)
     runs = _runs(storage, (entry for commit in log.range(first, last) for entry in commit.files))
     if not runs:
         journal.forget(moves)

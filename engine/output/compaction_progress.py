@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from engine.output.commit_log import CommitLog
 from engine.output.file_moves import FOLDER, JOURNAL_NAME
 from engine.output.log_json import Malformed, from_line, to_line
+from engine.output.log_segments import LogSegments
 from engine.output.storage import OutputPlace, storage_of
 
 _NAME = f"{FOLDER}/progress.json"
@@ -20,7 +20,7 @@ GRACE_SECONDS = 600.0
 
 def has_work(out: OutputPlace) -> bool:
     """Whether `compact` would find new segments or, with the default grace, old files; it is a fast check."""
-    sealed = CommitLog(out).sealed_segments()
+    sealed = LogSegments(out).sealed()
     if sealed and sealed[-1] > CompactionProgress(out).through(1):
         return True
     due = time.time() - GRACE_SECONDS

@@ -20,11 +20,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from engine.output.commit import commits_in
-from engine.output.commit_log import Commit, CommitLog, DataFile
+from engine.output.commit import Commit, DataFile, commits_in
+from engine.output.commit_log import CommitLog
 from engine.output.files import OutputError
 from engine.output.log_json import Malformed, from_line, to_line
-from engine.output.storage import storage_of
+from engine.output.log_segments import LogSegments
+from engine.output.storage import OutputPlace, storage_of
 from engine.output.working_folder import working_folder
 
 FOLDER = "_compaction"
@@ -75,10 +76,11 @@ class Moves:
 class MoveJournal:
     """The moves in an output, for the holder of the maintenance lock. Raises `OutputError` and `OSError`."""
 
-    def __init__(self, log: CommitLog) -> None:
-        self._log = log
-        self._storage = storage_of(log.out)
-        self._writer = f"{socket.gethostname()}:{working_folder(log.out)}"
+    def __init__(self, out: OutputPlace) -> None:
+        self._out = out
+        self._storage = storage_of(out)
+        self._segments = LogSegments(out)
+        self._writer = f"{socket.gethostname()}:{working_folder(out)}"
 
     def begin(self, first: int, last: int, number: int) -> Moves:
         """Claim the segments of these commits; only then it is certain what their commits list.
@@ -92,7 +94,7 @@ class MoveJournal:
             if overlaps and other.number != number and other.state in ("planned", "written"):
                 self.forget(moves)
                 raise OutputError(
-                    f"the output {self._log.out} is being compacted by {other.writer.partition(':')[0]} "
+                    f"the output {self._out} is being compacted by {other.writer.partition(':')[0]} "
                     f"(commits {other.first_commit} to {other.last_commit}): try again when that has ended"
                 )
         return moves
@@ -172,16 +174,16 @@ class MoveJournal:
             return moved
 
         # All segments: another writer may have left an entry beside one meanwhile.
-        for start in self._log.segments():
+        for start in self._segments.all():
             if moves.first_commit <= start <= moves.last_commit:
-                self._log.replace_segment(start, of_commit)
+                self._segments.replace(start, of_commit)
         # `vacuum` may have removed segments meanwhile, on another machine.
         self._storage.remove(moves.new_paths - listed)
         self._reach(moves, replace(moves, state="replaced"))
 
     def _removed_with_commits(self, moves: Moves) -> set[str]:
         """New files whose commits have been removed, on another machine perhaps by their old files' names."""
-        oldest = self._log.oldest_version()
+        oldest = CommitLog(self._out).oldest_version()
         return {path for path in moves.new_paths if commits_in(path)[1] < oldest}
 
     def _reach(self, moves: Moves, reached: Moves) -> Moves:
@@ -194,7 +196,7 @@ class MoveJournal:
             self._storage.exchange(_name(moves), content, to_line(reached) + b"\n")
         except (FileExistsError, FileNotFoundError):
             raise _PassedError(
-                f"another machine has undone or completed this compaction of {self._log.out}, commits "
+                f"another machine has undone or completed this compaction of {self._out}, commits "
                 f"{moves.first_commit} to {moves.last_commit}: nothing is lost, and the next one goes on"
             ) from None
         return reached
@@ -210,10 +212,9 @@ class MoveJournal:
             try:
                 yield from_line(Moves, content)
             except Malformed as error:
-                out = self._log.out
                 raise OutputError(
-                    f"{out / path} is damaged: {error}; `binlog-engine verify {out}` shows whether files "
-                    "that commits list are missing: if none are, remove it"
+                    f"{self._out / path} is damaged: {error}; `binlog-engine verify {self._out}` shows "
+                    "whether files that commits list are missing: if none are, remove it"
                 ) from error
 
 

@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.binlog.position import SourcePosition
-from engine.output.commit import NOWHERE
-from engine.output.commit_log import LOG_FOLDER, Commit, CommitLog, OtherWriterError, SchemaVersion
+from engine.output.commit import NOWHERE, Commit, SchemaVersion
+from engine.output.commit_log import CommitLog, OtherWriterError
 from engine.output.commit_times import commit_time_us
 from engine.output.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, opening, writing
 from engine.output.lock import output_lock
+from engine.output.log_files import LOG_FOLDER
 from engine.output.snapshot_progress import NO_SNAPSHOTS, SnapshotState
 from engine.output.snapshot_requests import REQUESTS_FOLDER
 from engine.output.storage import OutputPlace, output_place, storage_of

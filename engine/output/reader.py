@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from engine.output.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS
 from engine.output.column_types import common_type, plain_type
-from engine.output.commit import joined
-from engine.output.commit_log import CommitLog, DataFile
+from engine.output.commit import DataFile, joined
+from engine.output.commit_log import CommitLog
 from engine.output.data_files import DataFiles, FileRows, ReaderError
 from engine.output.storage import OutputPlace
 

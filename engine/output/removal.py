@@ -13,12 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from engine.config.retention import Retention
-from engine.output.commit import commits_in
-from engine.output.commit_log import Commit, CommitLog
+from engine.output.commit import Commit, commits_in
+from engine.output.commit_log import CommitLog
 from engine.output.consumers import Consumer, consumers
 from engine.output.file_moves import MoveJournal
 from engine.output.files import EVENTS_FOLDER, writing
 from engine.output.lock import maintenance_lock
+from engine.output.log_segments import LogSegments
 from engine.output.storage import OutputPlace, storage_of
 
 
@@ -46,17 +47,19 @@ def remove_old_commits(out: OutputPlace, retention: Retention, *, dry_run: bool 
         if dry_run:
             return _Removal(out, retention).remove(dry_run=True)
         with maintenance_lock(out):
-            log = CommitLog(out)
-            MoveJournal(log).recover()
-            for segment in log.detached_segments():
-                _finish(log, segment)
+            MoveJournal(out).recover()
+            segments = LogSegments(out)
+            for segment in segments.detached():
+                _finish(out, segments, segment)
             return _Removal(out, retention).remove(dry_run=False)
 
 
 class _Removal:
     def __init__(self, out: OutputPlace, retention: Retention) -> None:
+        self._out = out
         self._log = CommitLog(out)
-        self._sizes = _Sizes(self._log)
+        self._segments = LogSegments(out)
+        self._sizes = _Sizes(out)
         seconds = retention.seconds
         self._before_us = None if seconds is None else int((time.time() - seconds) * 1_000_000)
         self._most_bytes = retention.bytes
@@ -64,18 +67,17 @@ class _Removal:
         self._slowest = min(consumers(out), key=lambda consumer: consumer.commit, default=None)
 
     def remove(self, *, dry_run: bool) -> Removed:
-        log = self._log
         commits = files = size = 0
         kept_for = None
-        oldest = log.oldest_version()
-        while (last := log.removable_end(oldest)) is not None and self._may_go(last):
+        oldest = self._log.oldest_version()
+        while (last := self._segments.removable_end(oldest)) is not None and self._may_go(last):
             if self._slowest is not None and self._slowest.commit < last:
                 kept_for = self._slowest
                 break
-            paths = _files_that_end(log.range(oldest, last), last)
+            paths = _files_that_end(self._log.range(oldest, last), last)
             segment_bytes = sum(map(self._sizes.of, paths))
             if not dry_run:
-                _finish(log, log.detach_segment(oldest))
+                _finish(self._out, self._segments, self._segments.detach(oldest))
             self._bytes -= segment_bytes
             commits, files, size = commits + last + 1 - oldest, files + len(paths), size + segment_bytes
             oldest = last + 1
@@ -88,15 +90,15 @@ class _Removal:
         return self._most_bytes is None or self._bytes > self._most_bytes
 
 
-def _finish(log: CommitLog, segment: str) -> None:
+def _finish(out: OutputPlace, segments: LogSegments, segment: str) -> None:
     try:
-        commits = list(log.detached_commits(segment))
+        commits = list(segments.detached_commits(segment))
     except FileNotFoundError:
         # Where no lock excludes that, another removal has finished it.
         return
     # Only the segment still names the files, so it is removed after they are durably removed.
-    storage_of(log.out).remove(_files_that_end(commits, commits[-1].version))
-    log.forget_segment(segment)
+    storage_of(out).remove(_files_that_end(commits, commits[-1].version))
+    segments.forget(segment)
 
 
 def _files_that_end(commits: Iterable[Commit], last: int) -> set[str]:
@@ -108,9 +110,9 @@ def _files_that_end(commits: Iterable[Commit], last: int) -> set[str]:
 class _Sizes:
     """The sizes of data files; in an object store, a folder is listed when one of them is first wanted."""
 
-    def __init__(self, log: CommitLog) -> None:
-        self._log = log
-        self._storage = storage_of(log.out)
+    def __init__(self, out: OutputPlace) -> None:
+        self._out = out
+        self._storage = storage_of(out)
         self._folders: dict[str, dict[str, int]] = {}
 
     def of(self, path: str) -> int:
@@ -127,7 +129,7 @@ class _Sizes:
 
     def total(self) -> int:
         """Size of all data files, without those that compaction has replaced and not removed yet."""
-        old = MoveJournal(self._log).old_files()
+        old = MoveJournal(self._out).old_files()
         folders = [name for name in self._storage.top_names() if name == EVENTS_FOLDER or "." in name]
         for folder, sizes in zip(
             folders, self._storage.side_by_side(self._storage.sizes, folders), strict=True

@@ -26,7 +26,8 @@ import zmq
 from engine.errors import EngineError
 from engine.output.storage import be_patient
 from engine.pipeline.allocator import keep_freed_memory
-from engine.pipeline.messages import Ended, Failed, Failure, Frame, Progress, Report, ReportBody, Usage
+from engine.pipeline.message import Frame
+from engine.pipeline.messages import Ended, Failed, Failure, Progress, Report, ReportBody, Usage
 from engine.pipeline.parent_death import die_with_parent
 
 _REPORT_SECONDS = 1.0

@@ -10,7 +10,7 @@ import os
 import socket
 from dataclasses import dataclass
 
-from engine.pipeline.messages import DamagedMessage, Message
+from engine.pipeline.message import DamagedMessage, Message
 from engine.pipeline.process_settings import DecoderConfig
 from engine.records import Variant
 

@@ -2,51 +2,23 @@
 
 Batches of raw events go from the network process to a decoder, results from there to the sink. Two small
 messages go back: acknowledgements (sink to network process) and reports (every process to the supervisor).
-Each is a frozen dataclass that travels as one msgpack frame, a map of field names to values; `unpack` checks
-every value against its declared type (`engine.records`). What a report says is one of several `Variant`s.
+Each is a `Message`, which is checked when it is received; what a report says is one of several `Variant`s.
 Bulk bytes are in a slot of shared memory that the message names, or follow as frames of their own if they are
 few, or too many for a slot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
-from typing import Self
 
 from engine.binlog.position import BinlogPosition, SourcePosition
-from engine.errors import EngineError
 from engine.pipeline.durations import NO_DURATIONS, Durations
-from engine.records import Misfit, Variant, pack, unpack
+from engine.pipeline.message import Message
+from engine.records import Variant
 from engine.schema.changes import SchemaChange
 
-Frame = bytes | bytearray | memoryview
 GtidRange = tuple[str, int, int, int]
 """A range of transactions: (`uuid` or `uuid:tag`, first, last, 0); MariaDB (`domain-server`, …, 1)."""
-
-
-class DamagedMessage(EngineError):
-    """A frame that is not a message of the expected class."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A message that packs to one msgpack frame."""
-
-    def pack(self) -> bytes:
-        """The message as one frame."""
-        return pack(self)
-
-    @classmethod
-    def unpack(cls, frame: Frame) -> Self:
-        """The message of a frame that `pack` made. Raises `DamagedMessage`."""
-        try:
-            return unpack(cls, frame)
-        except Misfit as error:
-            raise DamagedMessage(
-                f"a message between the engine's processes is not a valid {cls.__name__} ({error}): "
-                "this is a bug, please report it"
-            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,17 +370,3 @@ class Report(Message):
     body: ReportBody
     usage: Usage | None = None
     """What the process has used, in reports of progress and of its end; else None."""
-
-
-def multipart(header: Message, *payload: Frame) -> Sequence[Frame]:
-    """The frames of one ZeroMQ message."""
-    return [header.pack(), *payload]
-
-
-def require_frames(header: Message, payload: Sequence[Frame], expected: int) -> None:
-    """Raise `DamagedMessage` unless so many frames came with the header."""
-    if len(payload) != expected:
-        raise DamagedMessage(
-            f"a message between the engine's processes, {type(header).__name__}, has {len(payload)} frames "
-            f"and not {expected}: this is a bug, please report it"
-        )

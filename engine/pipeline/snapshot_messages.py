@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from engine.binlog.position import BinlogPosition
 from engine.output.snapshot_progress import Key, KeyRange, SnapshotChange, TableSnapshot
-from engine.pipeline.messages import Message
+from engine.pipeline.message import Message
 from engine.records import Variant
 from engine.schema.changes import TableName
 

@@ -41,29 +41,16 @@ from engine.pipeline.observer import Observer
 from engine.pipeline.outcome import Outcome
 from engine.pipeline.plan import RunPlan
 from engine.pipeline.private_folder import private_folder
-from engine.pipeline.process_settings import (
-    DecoderConfig,
-    FileSource,
-    NetworkConfig,
-    ServerSource,
-    SinkConfig,
-    SnapshotConfig,
-)
+from engine.pipeline.process_settings import DecoderConfig, FileSource, SnapshotConfig
 from engine.pipeline.request_watch import FOLDER_SECONDS, RequestWatch
 from engine.pipeline.slot_file import SlotFile
+from engine.pipeline.wiring import reports_endpoint, slot_count, wiring_of
 from engine.records import values_of
 
 _SINK = "engine.sink.process:run_sink"
 _DECODER = "engine.decode.process:run_decoder"
 _NETWORK = "engine.net.process:run_network"
 _SNAPSHOT = "engine.snapshot.process:run_snapshot"
-_SLOTS = 4
-_SLOTS_PER_DECODER = 2
-"""Slots of shared memory: per decoder one that is decoded and one that waits; the others are received into,
-written, or wait for either.
-
-With more slots, a process that is ahead fills them all, and they are not in the processor's cache when used.
-"""
 _POLL_MILLISECONDS = 200
 _STOP_SECONDS = 20.0
 _LAST_REPORT_SECONDS = 2.0
@@ -129,7 +116,7 @@ class Supervisor:
         context = zmq.Context()
         reports = context.socket(zmq.PULL)
         try:
-            reports.bind(f"ipc://{folder}/reports")
+            reports.bind(reports_endpoint(folder))
             self._start(folder)
             self._watch(reports)
         finally:
@@ -143,74 +130,13 @@ class Supervisor:
             self._observer.run_ended(self._outcome)
 
     def _start(self, folder: Path) -> None:
-        plan = self._plan
-        batches, results, acks, reports, rows, orders, answers = (
-            f"ipc://{folder}/{name}"
-            for name in ("batches", "results", "acks", "reports", "rows", "orders", "answers")
-        )
-        for_stream = _SLOTS + _SLOTS_PER_DECODER * plan.workers
-        for_snapshot = 0
-        if isinstance(plan.origin, ServerSource):
-            for_snapshot = plan.snapshot.workers + plan.workers + 1
-        self._slots = slots = SlotFile.create(for_stream + for_snapshot)
-        sink = SinkConfig(
-            out=str(plan.out),
-            expected_commit=plan.expected_commit,
-            results_endpoint=results,
-            acks_endpoint=acks,
-            reports_endpoint=reports,
-            orders_endpoint=orders,
-            answers_endpoint=answers,
-            snapshot_when_changed=plan.snapshot.when_changed,
-            commit_interval=plan.commit_interval,
-            commit_bytes=plan.commit_bytes,
-            server_uuid=plan.server_uuid,
-            flavor=plan.flavor,
-            shard=str(plan.decode.tables.shard or ""),
-            slots=slots,
-        )
-        self._spawn("sink", _SINK, sink)
-        for number in range(plan.workers):
-            self._start_decoder(
-                number,
-                DecoderConfig(
-                    name=f"decoder-{number}",
-                    batches_endpoints=(batches, rows),
-                    results_endpoint=results,
-                    reports_endpoint=reports,
-                    options=plan.decode,
-                    slots=slots,
-                    ready_slots=for_stream,
-                ),
-            )
-        network = NetworkConfig(
-            origin=plan.origin,
-            batches_endpoint=batches,
-            acks_endpoint=acks,
-            reports_endpoint=reports,
-            decode=plan.decode,
-            flavor=plan.flavor,
-            schema=plan.schema,
-            decoders=plan.workers,
-            slots=slots,
-            slot_count=for_stream,
-        )
-        self._spawn("network", _NETWORK, network)
-        if isinstance(plan.origin, ServerSource):
-            self._snapshot = SnapshotConfig(
-                address=plan.origin.address,
-                server_uuid=plan.origin.server_uuid,
-                out=str(plan.out),
-                tables=plan.decode.tables,
-                batches_endpoint=rows,
-                orders_endpoint=orders,
-                answers_endpoint=answers,
-                reports_endpoint=reports,
-                options=plan.snapshot,
-                commit_interval=plan.commit_interval,
-                slots=slots,
-                first_slot=for_stream,
-            )
+        self._slots = SlotFile.create(slot_count(self._plan))
+        wiring = wiring_of(self._plan, folder, self._slots)
+        self._spawn("sink", _SINK, wiring.sink)
+        for number, config in enumerate(wiring.decoders):
+            self._start_decoder(number, config)
+        self._spawn("network", _NETWORK, wiring.network)
+        self._snapshot = wiring.snapshot
 
     def _start_decoder(self, number: int, config: DecoderConfig) -> None:
         if self._decoder_pool is None:

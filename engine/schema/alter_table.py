@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from engine.schema.column_clauses import read_column
-from engine.schema.create_table import read_key, read_period, starts_key
-from engine.schema.default_values import read_default
-from engine.schema.statements import (
+from engine.schema.alter_actions import (
     Action,
     AddColumn,
     AddKey,
     AddPeriod,
-    AlterTable,
     ChangeColumn,
     ConvertCharset,
     DropColumn,
@@ -33,6 +29,10 @@ from engine.schema.statements import (
     SetVisibility,
     TableToPartition,
 )
+from engine.schema.column_clauses import read_column
+from engine.schema.create_table import read_key, read_period, starts_key
+from engine.schema.default_values import read_default
+from engine.schema.statements import AlterTable
 from engine.schema.table_options import OptionFields, read_option, skip_partitions
 from engine.schema.token_reader import TokenReader, UnexpectedTokenError
 

@@ -9,23 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from engine.binlog.table_definition import ColumnDefinition
-from engine.schema.altered_column import AlteredColumn, place_of
-from engine.schema.altered_keys import AlteredKeys, engine_after
-from engine.schema.charset_change import CharsetChange
-from engine.schema.column_types import UncertainError
-from engine.schema.columns import define_column, takes_current_time, with_current_time
-from engine.schema.constants import constant_text, implicit_text
-from engine.schema.conversions import keeps_values
-from engine.schema.hidden_columns import split_hidden
-from engine.schema.session import StatementSession
-from engine.schema.statements import (
+from engine.schema.alter_actions import (
     AddColumn,
     AddKey,
-    AlterTable,
     ChangeColumn,
-    ColumnClause,
     ConvertCharset,
-    Default,
     DropColumn,
     LoseRows,
     RenameColumn,
@@ -33,6 +21,17 @@ from engine.schema.statements import (
     SetVersioning,
     SetVisibility,
 )
+from engine.schema.altered_column import AlteredColumn, place_of
+from engine.schema.altered_keys import AlteredKeys, engine_after
+from engine.schema.charset_change import CharsetChange
+from engine.schema.column_types import UncertainError
+from engine.schema.columns import define_column, takes_current_time, with_current_time
+from engine.schema.constants import constant_text, implicit_text
+from engine.schema.conversions import keeps_values
+from engine.schema.declarations import ColumnClause, Default
+from engine.schema.hidden_columns import split_hidden
+from engine.schema.session import StatementSession
+from engine.schema.statements import AlterTable
 from engine.schema.table_state import TableState, is_generated_key
 
 _COUNTING = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double"})

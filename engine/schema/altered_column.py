@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.binlog.table_definition import ColumnDefinition
 from engine.schema.column_types import UncertainError
-from engine.schema.statements import ColumnClause
+from engine.schema.declarations import ColumnClause
 
 
 @dataclass(slots=True)

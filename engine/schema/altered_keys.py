@@ -10,9 +10,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from engine.binlog.table_definition import ColumnDefinition
+from engine.schema.alter_actions import (
+    Action,
+    AddKey,
+    AddPeriod,
+    DropKey,
+    DropPeriod,
+    RenameKey,
+    RenameTo,
+    SetOptions,
+    SetVersioning,
+)
 from engine.schema.altered_column import AlteredColumn, place_of
 from engine.schema.changes import UniqueKey
 from engine.schema.column_types import UncertainError
+from engine.schema.declarations import ColumnClause
 from engine.schema.hidden_columns import (
     LONG,
     column_keys,
@@ -23,18 +35,6 @@ from engine.schema.hidden_columns import (
     version_columns,
 )
 from engine.schema.session import StatementSession
-from engine.schema.statements import (
-    Action,
-    AddKey,
-    AddPeriod,
-    ColumnClause,
-    DropKey,
-    DropPeriod,
-    RenameKey,
-    RenameTo,
-    SetOptions,
-    SetVersioning,
-)
 from engine.schema.table_state import (
     TableState,
     may_be_row_end,

@@ -10,30 +10,32 @@ from __future__ import annotations
 import re
 
 from engine.binlog.events.statements import Query
+from engine.schema.alter_actions import (
+    Action,
+    AddKey,
+    DropKey,
+    DropPeriod,
+    ExchangePartition,
+    LoseRows,
+    PartitionToTable,
+    RenameKey,
+    RenameTo,
+    SetDefault,
+    SetOptions,
+    TableToPartition,
+)
 from engine.schema.changes import TableName
 from engine.schema.parser import not_decoded, parse
 from engine.schema.session import session_of
 from engine.schema.statements import (
-    Action,
-    AddKey,
     AlterTable,
     CreateTable,
     DefineDatabase,
     DropDatabase,
-    DropKey,
-    DropPeriod,
     DropTables,
-    ExchangePartition,
-    LoseRows,
     NotUnderstood,
-    PartitionToTable,
-    RenameKey,
     RenameTables,
-    RenameTo,
-    SetDefault,
-    SetOptions,
     Statement,
-    TableToPartition,
 )
 
 Name = tuple[str | None, str | None]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
+from engine.schema.alter_actions import Action, ConvertCharset, SetOptions
 from engine.schema.altered_column import AlteredColumn
 from engine.schema.collations import BINARY, WIDTH, canonical, charset_of_collation
 from engine.schema.column_types import (
@@ -18,10 +19,10 @@ from engine.schema.column_types import (
     to_binary,
 )
 from engine.schema.columns import with_collation
+from engine.schema.declarations import ColumnClause, TableOptions
 from engine.schema.hidden_columns import LONG
 from engine.schema.member_texts import MemberError, converted_members
 from engine.schema.session import StatementSession
-from engine.schema.statements import Action, ColumnClause, ConvertCharset, SetOptions, TableOptions
 
 _CONVERT_COUNTS_SINCE = (5, 7, 0)
 """Before, MySQL may leave the table's default as it is if CONVERT TO changes no column."""

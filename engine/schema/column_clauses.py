@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.schema.collations import BINARY
+from engine.schema.declarations import ColumnClause, TypeClause
 from engine.schema.default_values import read_default
-from engine.schema.statements import ColumnClause, TypeClause
 from engine.schema.token_reader import TokenReader
 from engine.schema.tokens import QUOTED, WORD
 from engine.schema.type_clauses import Fields, read_type

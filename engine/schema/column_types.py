@@ -19,9 +19,9 @@ from engine.schema.collations import (
     charset_of_collation,
     default_collation,
 )
+from engine.schema.declarations import TypeClause
 from engine.schema.member_texts import WIDE, MemberError, stored_members
 from engine.schema.session import StatementSession
-from engine.schema.statements import TypeClause
 from engine.schema.type_numbers import numbers
 
 TEXT_TYPES = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})

@@ -8,8 +8,8 @@ from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.schema.collations import charset_of_collation, shown_charset, shown_collation
 from engine.schema.column_types import resolve_type
 from engine.schema.constants import constant_text
+from engine.schema.declarations import ColumnClause, Default
 from engine.schema.session import StatementSession
-from engine.schema.statements import ColumnClause, Default
 
 _ZERO_TIME = Default("string", "0000-00-00 00:00:00")
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 from engine.binlog.table_definition import ColumnDefinition, parse_members
+from engine.schema.declarations import Default
 from engine.schema.session import StatementSession
-from engine.schema.statements import Default
 from engine.schema.temporal_constants import date_text, datetime_text, time_text, year_text
 from engine.schema.type_numbers import numbers
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from engine.schema.column_clauses import read_column, skip_reference
-from engine.schema.statements import ColumnClause, CreateTable, Key, KeyPart, Period
+from engine.schema.declarations import ColumnClause, Key, KeyPart, Period
+from engine.schema.statements import CreateTable
 from engine.schema.table_options import OptionFields, query_follows, read_option, skip_partitions
 from engine.schema.token_reader import TokenReader
 from engine.schema.tokens import WORD

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.schema.statements import Default
+from engine.schema.declarations import Default
 from engine.schema.token_reader import TokenReader, UnexpectedTokenError
 from engine.schema.tokens import BITS, NUMBER, QUOTED, STRING, WORD
 

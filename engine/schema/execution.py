@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from engine.schema.alter_actions import ExchangePartition, PartitionToTable, RenameTo, TableToPartition
 from engine.schema.alteration import alter_table, fills_rows, loses_rows
 from engine.schema.changes import DatabaseChange, TableChange, TableName
 from engine.schema.column_types import UncertainError, resolve_collation
@@ -20,14 +21,10 @@ from engine.schema.statements import (
     DefineDatabase,
     DropDatabase,
     DropTables,
-    ExchangePartition,
     Harmless,
     NotUnderstood,
-    PartitionToTable,
     RenameTables,
-    RenameTo,
     Statement,
-    TableToPartition,
     Truncate,
     named_tables,
 )

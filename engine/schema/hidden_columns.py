@@ -13,8 +13,8 @@ from engine.binlog.table_definition import ColumnDefinition
 from engine.schema.changes import UniqueKey
 from engine.schema.collations import WIDTH, canonical
 from engine.schema.column_types import UncertainError
+from engine.schema.declarations import ColumnClause, Key, KeyPart
 from engine.schema.session import StatementSession
-from engine.schema.statements import ColumnClause, Key, KeyPart
 from engine.schema.table_state import may_be_row_end
 from engine.schema.type_numbers import numbers
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from engine.schema.alter_actions import Action, AddKey, DropKey
 from engine.schema.create_table import read_key_algorithm, read_key_columns
-from engine.schema.statements import Action, AddKey, AlterTable, DropKey
+from engine.schema.statements import AlterTable
 from engine.schema.token_reader import TokenReader
 
 _EXECUTION = frozenset({"ALGORITHM", "LOCK"})

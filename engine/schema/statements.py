@@ -1,107 +1,21 @@
-"""The statements that define tables, as plain values: what was written, before any default applies."""
+"""The statements that define tables, as plain values: what was written, before any default applies.
+
+What they declare is in `declarations`, the clauses of ALTER TABLE are in `alter_actions`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
 
+from engine.schema.alter_actions import (
+    Action,
+    ExchangePartition,
+    PartitionToTable,
+    RenameTo,
+    TableToPartition,
+)
 from engine.schema.changes import TableName
-
-
-@dataclass(frozen=True, slots=True)
-class Default:
-    """The value after DEFAULT."""
-
-    kind: Literal["null", "string", "number", "bits", "computed"]
-    text: str = ""
-    """Content of a string, or a number or literal as written; empty for the other kinds."""
-
-
-@dataclass(frozen=True, slots=True)
-class TypeClause:
-    """A column's type as written, with synonyms replaced by the type's own name."""
-
-    name: str
-    """In lower case: `int`, `varchar`, `geometrycollection`."""
-    lengths: tuple[int, ...] = ()
-    """The numbers in parentheses."""
-    members: tuple[str, ...] = ()
-    """Of ENUM and SET."""
-    members_as_bytes: bool = False
-    """Some members are hexadecimal literals, whose bytes are in the column's character set."""
-    unsigned: bool = False
-    zerofill: bool = False
-    charset: str | None = None
-    """Canonical name (`engine.schema.collations`), or its `DEFAULT`, as everywhere in this module."""
-    short_charset: bool = False
-    """The character set is written as ASCII or UNICODE."""
-    collation: str | None = None
-    binary: bool = False
-    """The attribute BINARY: the binary collation of the column's character set."""
-    compressed: bool = False
-    number: bool = False
-    """Written as NUMBER, which without lengths is DOUBLE in MariaDB's Oracle mode."""
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnClause:
-    """A column as CREATE TABLE and ALTER TABLE declare it."""
-
-    name: str
-    type: TypeClause
-    nullable: bool | None = None
-    """None if neither NULL nor NOT NULL is written."""
-    default: Default | None = None
-    on_update: bool = False
-    auto_increment: bool = False
-    primary: bool = False
-    unique: bool = False
-    visible: bool = True
-    generated: Literal["virtual", "stored"] | None = None
-    row_version: Literal["start", "end"] | None = None
-    """GENERATED ALWAYS AS ROW START or ROW END."""
-    versioned: bool = False
-    """WITH SYSTEM VERSIONING."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPart:
-    """A column of a key; `length`: of its prefix, in characters for text; None for the whole column."""
-
-    column: str
-    length: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A primary or unique key. Others do not change any definition."""
-
-    primary: bool
-    parts: tuple[KeyPart, ...]
-    hashed: bool = False
-    """USING HASH."""
-    if_not_exists: bool = False
-    name: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Period:
-    """PERIOD FOR: the columns of its start and end."""
-
-    of_system: bool
-    """PERIOD FOR SYSTEM_TIME."""
-    start: str
-    end: str
-
-
-@dataclass(frozen=True, slots=True)
-class TableOptions:
-    """The options of a table that its definition depends on."""
-
-    charset: str | None = None
-    collation: str | None = None
-    engine: str | None = None
-    """In lower case."""
+from engine.schema.declarations import ColumnClause, Key, Period, TableOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +25,7 @@ class CreateTable:
     table: TableName
     columns: tuple[ColumnClause, ...] = ()
     keys: tuple[Key, ...] = ()
-    options: TableOptions = TableOptions()
+    options: TableOptions = field(default_factory=TableOptions)
     periods: tuple[Period, ...] = ()
     like: TableName | None = None
     versioned: bool = False
@@ -123,177 +37,6 @@ class CreateTable:
     if_not_exists: bool = False
     replace: bool = False
     temporary: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AddColumn:
-    """ADD COLUMN. `after`: the column before it, "" for FIRST, None for the last place."""
-
-    column: ColumnClause
-    after: str | None = None
-    if_not_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeColumn:
-    """CHANGE and MODIFY COLUMN. `after` as in `AddColumn`, but None keeps the place."""
-
-    name: str
-    column: ColumnClause
-    after: str | None = None
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RenameColumn:
-    """RENAME COLUMN."""
-
-    name: str
-    new_name: str
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DropColumn:
-    """DROP COLUMN."""
-
-    name: str
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SetDefault:
-    """ALTER COLUMN … SET DEFAULT, or DROP DEFAULT if there is no default."""
-
-    name: str
-    default: Default | None
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SetVisibility:
-    """ALTER COLUMN … SET VISIBLE or INVISIBLE."""
-
-    name: str
-    visible: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AddKey:
-    """ADD PRIMARY KEY and ADD UNIQUE."""
-
-    key: Key
-
-
-@dataclass(frozen=True, slots=True)
-class DropKey:
-    """DROP PRIMARY KEY if there is no name, otherwise DROP INDEX or CONSTRAINT."""
-
-    name: str | None
-    if_exists: bool = False
-
-    @property
-    def of_primary(self) -> bool:
-        """Whether it is the primary key, whose name is PRIMARY."""
-        return self.name is None or self.name.upper() == "PRIMARY"
-
-
-@dataclass(frozen=True, slots=True)
-class RenameKey:
-    """RENAME INDEX."""
-
-    name: str
-    new_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConvertCharset:
-    """CONVERT TO CHARACTER SET."""
-
-    charset: str
-    collation: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SetOptions:
-    """Table options."""
-
-    options: TableOptions
-
-
-@dataclass(frozen=True, slots=True)
-class RenameTo:
-    """RENAME TO."""
-
-    table: TableName
-
-
-@dataclass(frozen=True, slots=True)
-class AddPeriod:
-    """ADD PERIOD FOR."""
-
-    period: Period
-
-
-@dataclass(frozen=True, slots=True)
-class DropPeriod:
-    """DROP PERIOD FOR, except of the system time."""
-
-
-@dataclass(frozen=True, slots=True)
-class SetVersioning:
-    """ADD or DROP SYSTEM VERSIONING."""
-
-    versioned: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LoseRows:
-    """A clause that changes or removes rows: DROP PARTITION, TRUNCATE PARTITION, IMPORT TABLESPACE."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExchangePartition:
-    """EXCHANGE PARTITION … WITH TABLE."""
-
-    table: TableName
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionToTable:
-    """CONVERT PARTITION … TO TABLE."""
-
-    table: TableName
-
-
-@dataclass(frozen=True, slots=True)
-class TableToPartition:
-    """CONVERT TABLE … TO PARTITION."""
-
-    table: TableName
-
-
-Action = (
-    AddColumn
-    | ChangeColumn
-    | RenameColumn
-    | DropColumn
-    | SetDefault
-    | SetVisibility
-    | AddKey
-    | DropKey
-    | RenameKey
-    | ConvertCharset
-    | SetOptions
-    | RenameTo
-    | AddPeriod
-    | DropPeriod
-    | SetVersioning
-    | LoseRows
-    | ExchangePartition
-    | PartitionToTable
-    | TableToPartition
-)
 
 
 @dataclass(frozen=True, slots=True)

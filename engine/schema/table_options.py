@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.schema.statements import TableOptions
+from engine.schema.declarations import TableOptions
 from engine.schema.token_reader import TokenReader
 from engine.schema.tokens import QUOTED, WORD
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from engine.binlog.table_definition import ColumnDefinition
 from engine.schema.changes import UniqueKey
 from engine.schema.constants import implicit_text
+from engine.schema.declarations import ColumnClause
 from engine.schema.session import StatementSession
-from engine.schema.statements import ColumnClause
 
 _KEY_WITHOUT_DEFAULT_SINCE = (5, 7, 0)
 """Before, columns that a primary key makes NOT NULL get an implicit default."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from engine.schema.changes import UniqueKey
-from engine.schema.statements import Key
+from engine.schema.declarations import Key
 
 Keys = tuple[UniqueKey, ...]
 

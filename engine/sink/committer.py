@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from engine.output.commit_log import Commit, CommitLog
+from engine.output.commit import Commit
+from engine.output.commit_log import CommitLog
 from engine.output.files import writing
 from engine.pipeline.durations import NO_DURATIONS
 from engine.sink.publication import Publication

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from engine.output.direct_io import DIRECT_PAGE
-from engine.pipeline.messages import Frame
+from engine.pipeline.message import Frame
 
 
 class DirectWriter:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine.output.checksum import Checksum, checksum_of
 from engine.output.files import FILE_MODE, FOLDER_MODE, start_writeback, writing
-from engine.pipeline.messages import Frame
+from engine.pipeline.message import Frame
 from engine.sink.direct_writer import DirectWriter
 
 WAITING_BYTES = 256 << 10

@@ -18,7 +18,7 @@ import pyarrow as pa
 from engine.output.change_schema import METADATA_FIELDS, empty_file_batch
 from engine.output.direct_io import to_whole_pages
 from engine.output.flatbuffer import field, follow
-from engine.pipeline.messages import Frame
+from engine.pipeline.message import Frame
 
 _MAGIC = b"ARROW1"
 _START = _MAGIC + bytes(2)

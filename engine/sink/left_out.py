@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.binlog.position import BinlogPosition
-from engine.pipeline.messages import Frame, Result, TableResult
+from engine.pipeline.message import Frame
+from engine.pipeline.messages import Result, TableResult
 from engine.schema.changes import TableName
 from engine.sink.staging import Rows
 from engine.sink.transit_rows import opened

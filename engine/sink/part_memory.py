@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.output.direct_io import DIRECT_PAGE
-from engine.pipeline.messages import Frame
+from engine.pipeline.message import Frame
 
 _UNIT = 1 << 20
 """The sizes of blocks are multiples of this."""

@@ -7,55 +7,34 @@ committed before the process ends.
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 
 import zmq
 
 from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
-from engine.output.commit_log import CommitLog, OtherWriterError
-from engine.output.files import OutputError, writing
-from engine.output.folder import OutputState, clean_output, recover_output
-from engine.output.lock import output_lock
 from engine.output.schema_state import rewritten_names
 from engine.output.snapshot_requests import pattern_of, request_snapshot
 from engine.output.storage import be_patient, output_place
-from engine.output.working_folder import clean_spool
 from engine.pipeline.child import Child, failure_of, ignore_termination
-from engine.pipeline.messages import (
-    Ack,
-    DamagedMessage,
-    Ended,
-    Failed,
-    Failure,
-    Frame,
-    Result,
-    SinkProgress,
-    SinkReady,
-    require_frames,
-)
+from engine.pipeline.message import DamagedMessage, Frame, require_frames
+from engine.pipeline.messages import Ack, Ended, Failed, Failure, Result, SinkProgress, SinkReady
 from engine.pipeline.process_settings import SinkConfig
 from engine.pipeline.shared_slots import Slots
 from engine.pipeline.snapshot_messages import Answer, PartTaken, SnapshotAnswer, SnapshotOrder
-from engine.sink.publication import publication_of
+from engine.sink.locked_output import LAST_SECONDS, locked_output
 from engine.sink.reorder import Reorder
 from engine.sink.snapshot_rows import SnapshotRows
-from engine.sink.writer import Writer
+from engine.sink.wake_up import WakeUp
 
 PROCESS = "sink"
 """The process's name in reports."""
 _PROGRESS_SECONDS = 1.0
 _RESULTS_AT_ONCE = 64
 """Results taken before the loop checks its other events again."""
-_LAST_SECONDS = 10.0
-"""How long a process that is to end waits for an object store; the supervisor does not wait much longer."""
 
 
 def run_sink(config: SinkConfig) -> None:
@@ -66,10 +45,10 @@ def run_sink(config: SinkConfig) -> None:
     """
     # Ctrl-C reaches the whole process group; only the supervisor reacts to it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with _WakeUp() as wake_up:
+    with WakeUp() as wake_up:
 
         def leave(*_: object) -> None:
-            be_patient(seconds=_LAST_SECONDS)
+            be_patient(seconds=LAST_SECONDS)
             wake_up.stop()
 
         signal.signal(signal.SIGTERM, leave)
@@ -98,11 +77,10 @@ class _StreamError(EngineError):
 class _Sink:
     """The state of the loop."""
 
-    def __init__(self, config: SinkConfig, child: Child, wake_up: _WakeUp) -> None:
+    def __init__(self, config: SinkConfig, child: Child, wake_up: WakeUp) -> None:
         self._config = config
         self._child = child
         self._wake_up = wake_up
-        self._out = output_place(config.out)
         self._slots = Slots(config.slots)
         self._reorder: Reorder[tuple[Result, list[Frame]]] = Reorder()
         self._ordered: deque[tuple[Result, list[Frame]]] = deque()
@@ -116,9 +94,8 @@ class _Sink:
         self._waits_because = reason
 
     def run(self) -> None:
-        with output_lock(self._out), ExitStack() as stack:
-            state = self._prepare_output()
-            self._writer = stack.enter_context(self._open_writer(state))
+        with locked_output(self._config, self._wake_up.nudge) as output:
+            state, self._writer, self._publication = output.state, output.writer, output.publication
             results = self._child.context.socket(zmq.PULL)
             results.bind(self._config.results_endpoint)
             self._acks = self._child.context.socket(zmq.PUSH)
@@ -134,53 +111,6 @@ class _Sink:
             self._snapshot = SnapshotRows(self._writer, state.snapshots, self._answer)
             self._child.report(SinkReady(state.commit, state.last_seq, state.position))
             self._loop(results, orders)
-
-    def _prepare_output(self) -> OutputState:
-        state = recover_output(self._out)
-        expected = self._config.expected_commit
-        if state.commit != expected and state.epoch:
-            raise OtherWriterError(self._out)
-        if state.commit != expected:
-            raise OutputError(
-                f"the output folder {self._out} advanced from commit {expected} to {state.commit} just now, "
-                "because another binlog-engine was still writing there: start again"
-            )
-        clean_spool(self._out)
-        # A claim lists no files: those with its number are of a writer that has not committed them.
-        clean_output(self._out, state.commit - 1 if state.epoch else state.commit)
-        with writing(self._out):
-            CommitLog(self._out).consolidate()
-        return state
-
-    @contextmanager
-    def _open_writer(self, state: OutputState) -> Iterator[Writer]:
-        """A writer whose uncommitted files are removed after a failure."""
-        config = self._config
-        self._publication = publication_of(self._out)
-        writer = Writer(
-            CommitLog(self._out),
-            state,
-            server_uuid=config.server_uuid,
-            flavor=config.flavor,
-            shard=config.shard,
-            commit_interval=config.commit_interval,
-            commit_bytes=config.commit_bytes,
-            publication=self._publication,
-            on_finished=self._wake_up.nudge,
-        )
-        try:
-            yield writer
-        except BaseException as error:
-            be_patient(seconds=_LAST_SECONDS)
-            writer.close()
-            if isinstance(error, OtherWriterError):
-                # What comes after the last commit belongs to that one now, except for files of this epoch.
-                self._publication.withdraw()
-            elif isinstance(self._out, Path):
-                with suppress(EngineError):
-                    clean_output(self._out, recover_output(self._out).commit)
-            raise
-        writer.close()
 
     def _loop(self, results: zmq.Socket[bytes], orders: zmq.Socket[bytes]) -> None:
         poller = zmq.Poller()
@@ -255,7 +185,7 @@ class _Sink:
         """Of tables whose rows were changed without row events."""
         names = [name for change in result.status.schema_changes for name in rewritten_names(change)]
         if names:
-            request_snapshot(self._out, tuple(map(pattern_of, names)))
+            request_snapshot(output_place(self._config.out), tuple(map(pattern_of, names)))
 
     def _take_part(self, result: Result, payload: list[Frame]) -> None:
         """Take a part of a snapshot's chunk."""
@@ -299,26 +229,26 @@ class _Sink:
         self._child.report(self._progress(done=done))
 
     def _acknowledge(self) -> None:
-        self._acks.send(Ack(self._writer.taken, self._writer.committed).pack())
+        self._acks.send(Ack(self._writer.taken, self._writer.safe.batch).pack())
 
     def _report_progress(self) -> None:
         now = time.monotonic()
         if now >= self._progress_due:
             self._progress_due = now + _PROGRESS_SECONDS
             self._child.report(self._progress())
-            caught_up_us = self._writer.caught_up_us
+            caught_up_us = self._writer.safe.caught_up_us
             # An earlier one, too: after the clock was set back, the old note would look new for long.
             if caught_up_us not in (0, self._noted_us):
                 self._noted_us = caught_up_us
                 self._publication.note_caught_up(self._noted_us)
 
     def _progress(self, *, done: bool = False) -> SinkProgress:
-        writer = self._writer
-        committed, timestamp = (None, 0) if writer.settled is None else writer.settled
-        since = writer.uncommitted_since
+        writer, safe = self._writer, self._writer.safe
+        committed, timestamp = (None, 0) if safe.settled is None else safe.settled
+        since = safe.rest_waits_since
         return SinkProgress(
             totals=writer.totals,
-            commit=writer.commit_version,
+            commit=safe.commit,
             position=writer.position,
             last_timestamp=writer.source_timestamp,
             waiting=len(self._reorder),
@@ -327,40 +257,7 @@ class _Sink:
             committed=None if committed is None else BinlogPosition(committed.file, committed.position),
             committed_timestamp=timestamp,
             uncommitted_seconds=0.0 if since is None else time.monotonic() - since,
-            caught_up_us=writer.caught_up_us,
+            caught_up_us=safe.caught_up_us,
             commit_seconds=writer.commit_seconds,
             waits_because=self._waits_because,
         )
-
-
-class _WakeUp:
-    """A pipe that ends a poll from a signal handler or another thread."""
-
-    def __init__(self) -> None:
-        self.descriptor, self._writing_end = os.pipe()
-        os.set_blocking(self.descriptor, False)
-        self.is_stopped = False
-        """Whether the loop was asked to leave."""
-
-    def __enter__(self) -> _WakeUp:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.descriptor)
-        os.close(self._writing_end)
-
-    def nudge(self) -> None:
-        """End the current poll, or the next one."""
-        os.write(self._writing_end, b"\0")
-
-    def stop(self) -> None:
-        """Ask the loop to leave."""
-        self.is_stopped = True
-        self.nudge()
-
-    def drain(self) -> bool:
-        """Empty the pipe for the next poll; true if the loop is to leave."""
-        with suppress(BlockingIOError):
-            while os.read(self.descriptor, 4096):
-                pass
-        return self.is_stopped

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from engine.output.snapshot_progress import KeyRange, SnapshotChange, SnapshotState, TableSnapshot
-from engine.pipeline.messages import Frame, Result, TableResult
+from engine.pipeline.message import Frame
+from engine.pipeline.messages import Result, TableResult
 from engine.pipeline.snapshot_messages import (
     Abandon,
     Answer,
@@ -84,7 +85,7 @@ class SnapshotRows:
         self._left_out = LeftOut()
         self._recorded: deque[tuple[int, int]] = deque()
         """Numbers of records, and the commits that they are in."""
-        self._last_commit = writer.commit_version
+        self._last_commit = writer.safe.commit
         """The last one of which the lag was answered."""
 
     @property
@@ -134,10 +135,10 @@ class SnapshotRows:
         has_work = self._recorded or self._orders or self._chunks or self._left_out
         if not (has_work or self._keys.has_changes):
             return
-        if self._last_commit != self._writer.commit_version:
-            self._last_commit = self._writer.commit_version
-            self._answer(Lag(self._writer.commit_lag))
-        while self._recorded and self._recorded[0][1] <= self._writer.commit_version:
+        if self._last_commit != self._writer.safe.commit:
+            self._last_commit = self._writer.safe.commit
+            self._answer(Lag(self._writer.safe.lag))
+        while self._recorded and self._recorded[0][1] <= self._writer.safe.commit:
             self._answer(Saved(self._recorded.popleft()[0]))
         if not self._writer.between_transactions:
             return

@@ -16,7 +16,8 @@ from engine.binlog.position import BinlogPosition
 from engine.output.change_schema import file_message, to_file_message
 from engine.output.commit import DataFile, SchemaVersion, TableKey, data_file_name
 from engine.output.files import table_folder
-from engine.pipeline.messages import Frame, StatementFacts, TableResult
+from engine.pipeline.message import Frame
+from engine.pipeline.messages import StatementFacts, TableResult
 from engine.schema.changes import TableName
 from engine.sink.ipc_file import Template
 from engine.sink.open_files import OpenFiles

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from engine.output.snapshot_progress import TableSnapshot
-from engine.pipeline.messages import Frame, TableResult
+from engine.pipeline.message import Frame
+from engine.pipeline.messages import TableResult
 from engine.pipeline.snapshot_messages import Open
 from engine.schema.changes import TableName
 from engine.sink.moved_keys import MovedKeys

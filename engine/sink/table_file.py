@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from engine.output.commit import DataFile, SchemaVersion
 from engine.output.direct_io import DIRECT_BYTES
-from engine.pipeline.messages import Frame
+from engine.pipeline.message import Frame
 from engine.sink.growing_file import GrowingFile
 from engine.sink.ipc_file import Block, Template
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.output.change_schema import METADATA_NAMES, transit_schema
-from engine.pipeline.messages import Frame
+from engine.pipeline.message import Frame
 from engine.sink.repeated import repeated
 
 

@@ -1,8 +1,8 @@
 """Turns results, in order, into commits: rows go to files at once, a commit ends at a transaction boundary.
 
-Everything that a commit contains besides its files (position, GTID set, counters, last `_seq`) advances only
-when a transaction ends; the results of an open transaction are kept apart, and dropped with it if it is
-aborted. The writer uses no sockets, and is given the time by its caller.
+Everything that a commit contains besides its files (the point where a run resumes, counters, last `_seq`)
+advances only when a transaction ends; the results of an open transaction are kept apart, and dropped with it
+if it is aborted. The writer uses no sockets, and is given the time by its caller.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from engine.binlog.gtid_set import GtidSet, MysqlGtidSet, parse_gtid_set
 from engine.binlog.position import BinlogPosition, SourcePosition
 from engine.errors import EngineError
-from engine.output.commit_log import Commit, CommitLog
+from engine.output.commit import Commit
+from engine.output.commit_log import CommitLog
 from engine.output.commit_times import commit_time_us
 from engine.output.folder import OutputState
 from engine.output.snapshot_progress import SnapshotChange
@@ -24,6 +24,8 @@ from engine.pipeline.snapshot_messages import Place
 from engine.schema.changes import SchemaChange, TableName
 from engine.sink.committer import Committer
 from engine.sink.publication import Publication, publication_of
+from engine.sink.resume_point import ResumePoint
+from engine.sink.safe_on_disk import SafeOnDisk
 from engine.sink.schema_changes import SchemaChanges, divided
 from engine.sink.snapshot_notes import SnapshotNotes
 from engine.sink.staging import Rows, SchemaBook, Staging
@@ -56,9 +58,7 @@ class Writer:
     ) -> None:
         self._publication = publication or publication_of(log.out)
         self._epoch = state.epoch
-        self._server_uuid = server_uuid
         self._shard = shard
-        self._flavor = flavor
         self._commit_interval = commit_interval
         self._commit_bytes = commit_bytes
         self._roll_bytes = roll_bytes or self._publication.roll_bytes
@@ -68,17 +68,9 @@ class Writer:
         self._time_us = state.time_us
         self._staging = self._staging_of(self._version)
         # As of the last transaction end that was taken:
-        position = state.position
-        self._resume = BinlogPosition(position.file, position.position) if position else None
-        gtid_set = position.gtid_set if position else None
-        self._set_before_gap: GtidSet | None = None
-        self._gtid_set: GtidSet | None = None if gtid_set is None else parse_gtid_set(gtid_set, flavor)
-        # Another server's file of the same name was created at another time.
-        same_server = position is not None and position.server_uuid == server_uuid
-        self._file_created = position.file_created if position and same_server else 0
-        # A position of another server says nothing of this one's binlog.
-        self._is_placed = same_server and bool(server_uuid)
-        self._source_timestamp = state.source_timestamp
+        self._resume = ResumePoint(
+            state.position, state.source_timestamp, server_uuid=server_uuid, flavor=flavor
+        )
         self._kept_seq = state.last_seq
         self._kept_batch = -1
         self._counters: dict[str, int] = {}
@@ -90,39 +82,16 @@ class Writer:
         self._last_seq = state.last_seq
         # Commits:
         self._due: float | None = None
-        self._committing_batch = -1
-        self._content_since: float | None = None
-        self._committing_since: float | None = None
-        self._caught_up = (0, 0)
+        settled = (self.reached, self._resume.timestamp) if self._resume.is_placed else None
+        self.safe = SafeOnDisk(state.commit, settled)
         self.taken = -1
         """Sequence number of the last batch taken."""
-        self.commit_lag = 0.0
-        """Seconds from the arrival of the oldest content of the last commit until it was safe on disk."""
-        self.committed = -1
-        """Sequence number of the last batch up to which everything to keep is safe on disk."""
-        self.commit_version = state.commit
-        """Number of the last commit that is safe on disk."""
-        self.settled: tuple[BinlogPosition, int] | None = None
-        """The position up to which nothing waits for a commit, and the server clock of the last event before
-        it; None before the first transaction end of this server."""
-        if self._is_placed and self._resume is not None:
-            self.settled = self._resume, self._source_timestamp
         self.totals = Totals()
 
     @property
     def position(self) -> SourcePosition | None:
         """After the last transaction end that was taken; None before the first."""
-        if self._resume is None:
-            return None
-        gtid_set = None if self._gtid_set is None else str(self._gtid_set)
-        return SourcePosition(
-            self._resume.file,
-            self._resume.position,
-            gtid_set,
-            self._server_uuid,
-            self._flavor,
-            self._file_created,
-        )
+        return self._resume.position
 
     @property
     def must_wait(self) -> bool:
@@ -136,29 +105,18 @@ class Writer:
     @property
     def between_transactions(self) -> bool:
         """Whether everything taken so far ends with a transaction, at a known position."""
-        return self._is_placed and not self._open
+        return self._resume.is_placed and not self._open
 
     @property
     def reached(self) -> BinlogPosition:
         """After the last transaction end that was taken; only after the first."""
-        assert self._resume is not None
-        return self._resume
+        assert self._resume.reached is not None
+        return self._resume.reached
 
     @property
     def place(self) -> Place:
         """The same with the GTIDs before it."""
-        return Place(self.reached, None if self._gtid_set is None else str(self._gtid_set))
-
-    @property
-    def caught_up_us(self) -> int:
-        """When the source last had nothing after what is safe on disk, µs since the epoch; 0 if not known."""
-        batch, moment = self._caught_up
-        return moment if batch <= self.committed else 0
-
-    @property
-    def uncommitted_since(self) -> float | None:
-        """When the oldest content came that is not safe on disk, by the caller's clock; None without any."""
-        return self._content_since if self._committing_since is None else self._committing_since
+        return Place(self.reached, self._resume.gtid_set)
 
     @property
     def commit_seconds(self) -> Durations:
@@ -168,7 +126,7 @@ class Writer:
     @property
     def source_timestamp(self) -> int:
         """Server clock of the last event before `position`, seconds since the epoch; 0 if not known."""
-        return self._source_timestamp
+        return self._resume.timestamp
 
     def take(self, result: Result, frames: Sequence[Rows], now: float) -> None:
         """Take the next result in order, with its record batches; `now`: a monotonic clock in seconds."""
@@ -217,7 +175,7 @@ class Writer:
         The end of a request is committed as soon as possible, since a command may wait for it.
         """
         self._snapshots.add(change)
-        self._note_content(now)
+        self.safe.content_came(now)
         self._make_due(now if change.ended else now + self._commit_interval)
         return self._version
 
@@ -232,10 +190,7 @@ class Writer:
 
     def commit_if_due(self, now: float) -> bool:
         """Start a commit if one is due; true if one has become safe on disk since the last call."""
-        since = self._committing_since
-        finished = self._collect(self._committer.finished())
-        if finished and since is not None:
-            self.commit_lag = now - since
+        finished = self._collect(self._committer.finished(), now)
         if self.due_in(now) == 0.0:
             self._commit()
         return finished
@@ -266,7 +221,7 @@ class Writer:
         self._staging.keep()
         self._schema_changes.keep()
         self._kept_seq = self._last_seq
-        self._note_content(now)
+        self.safe.content_came(now)
         self._make_due(now + self._commit_interval)
 
     def _keep(self, result: Result, now: float) -> None:
@@ -275,9 +230,9 @@ class Writer:
         self._schema_changes.keep()
         self._kept_seq = self._last_seq
         self._kept_batch = result.sequence
+        before = self._resume.reached
+        self._resume.advance(self._open)
         for taken in self._open:
-            self._advance_gtid_set(taken)
-            self._source_timestamp = taken.last_timestamp or self._source_timestamp
             for name, amount in taken.counters.items():
                 self._count(name, amount)
             self.totals = replace(
@@ -286,64 +241,22 @@ class Writer:
                 skipped_corrupt_events=self.totals.skipped_corrupt_events + taken.counters.get(SKIPPED, 0),
             )
         self._open.clear()
-        before, self._resume = self._resume, result.status.resume
-        self._is_placed = True
-        enters_file = before is None or before.file != self._resume.file
-        if result.file_created or enters_file:
-            self._file_created = result.file_created
         if result.status.caught_up_us:
-            self._caught_up = (result.sequence, result.status.caught_up_us)
-        if not self._has_content and not self._committer.busy:
-            # Batches without content need not wait for a commit: read again, they would have none either.
-            self.committed = self._kept_batch
-            self.settled = self._resume, self._source_timestamp
+            self.safe.caught_up(result.sequence, result.status.caught_up_us)
         if self._has_content:
-            self._note_content(self._open_since)
-        if self._has_content or enters_file:
+            self.safe.content_came(self._open_since)
+        elif not self._committer.busy:
+            self._nothing_waits()
+        if self._has_content or before is None or before.file != self.reached.file:
             self._make_due(self._open_since + self._commit_interval)
-        elif before != self._resume:
+        elif before != self.reached:
             self._make_due(now + POSITION_INTERVAL)
 
-    def _note_content(self, since: float) -> None:
-        if self._content_since is None:
-            self._content_since = since
+    def _nothing_waits(self) -> None:
+        self.safe.nothing_waits(self._kept_batch, self.reached, self._resume.timestamp)
 
     def _make_due(self, moment: float) -> None:
         self._due = moment if self._due is None else min(self._due, moment)
-
-    def _advance_gtid_set(self, result: Result) -> None:
-        """Ranges count only from a set that is known to be complete."""
-        if result.gtid_set_lost or not all(self._follows(*entry) for entry in result.doubtful_gtids):
-            self._gtid_set, self._set_before_gap = None, self._gtid_set or self._set_before_gap
-        stated = result.gtid_set if result.status.gtid_set is None else result.status.gtid_set
-        # Once the set is known, ranges keep it complete; on resume, the set at a file's beginning is older.
-        if stated is not None and self._gtid_set is None:
-            # The stated set lacks at most transactions that were never in a binlog of the server.
-            before = "" if self._set_before_gap is None else f"{self._set_before_gap},"
-            self._gtid_set = parse_gtid_set(before + stated, self._flavor)
-        if self._gtid_set is not None:
-            for source, first, last, _ in (*result.gtids, *result.doubtful_gtids):
-                self._require_new(source, first, last)
-                self._gtid_set.add(source, first, last)
-
-    def _require_new(self, source: str, first: int, last: int) -> None:
-        """A server never sends a transaction twice: MySQL's GTIDs are unique. MariaDB's may repeat.
-
-        Archived files may overlap; a server is known by its UUID.
-        """
-        known = self._gtid_set
-        if self._server_uuid and isinstance(known, MysqlGtidSet) and known.overlaps(source, first, last):
-            raise EngineError(
-                f"the server sent transactions {source}:{first}-{last} again, of which the output has some "
-                "or all: check that it is the server of the output, and that its binlogs were not reset"
-            )
-
-    def _follows(self, source: str, first: int, last: int, _: int) -> bool:
-        """Whether the range continues the executed set: then a doubtful GTID is almost certainly right."""
-        known = self._gtid_set
-        if not isinstance(known, MysqlGtidSet):
-            return False
-        return known.contains(source, first - 1) and not known.contains(source, first)
 
     def _abort(self) -> None:
         """Drop the open transaction, which the server never finished or rolled back."""
@@ -383,7 +296,7 @@ class Writer:
             schemas,
             position,
             self._kept_seq,
-            self._source_timestamp,
+            self._resume.timestamp,
             self._counters,
             self._schema_changes.seal(),
             self._snapshots.seal(),
@@ -394,8 +307,7 @@ class Writer:
         self._staging = later
         self._counters = {}
         self._due = None
-        self._committing_batch = self._kept_batch
-        self._committing_since, self._content_since = self._content_since, None
+        self.safe.commit_begun(self._kept_batch)
         self._committer.start(commit)
 
     def _staging_of(self, commit: int) -> Staging:
@@ -404,17 +316,12 @@ class Writer:
             publication.folder, commit, self._schemas, self._roll_bytes, self._epoch, publication.written
         )
 
-    def _collect(self, commit: Commit | None) -> bool:
+    def _collect(self, commit: Commit | None, now: float | None = None) -> bool:
         if commit is None:
             return False
-        self._committing_since = None
-        if self._has_content:
-            self.committed = self._committing_batch
-            self.settled = commit.position, commit.source_timestamp
-        else:
-            self.committed = self._kept_batch
-            self.settled = self.reached, self._source_timestamp
-        self.commit_version = commit.version
+        self.safe.commit_finished(commit, now)
+        if not self._has_content:
+            self._nothing_waits()
         self.totals = replace(
             self.totals,
             commits=self.totals.commits + 1,

@@ -16,7 +16,8 @@ from engine.binlog.position import BinlogPosition
 from engine.net.client.connection import Connection
 from engine.net.client.server_queries import end_of_binlog
 from engine.output.snapshot_progress import EVERYTHING, KeyRange
-from engine.pipeline.messages import ChunkPart, multipart
+from engine.pipeline.message import multipart
+from engine.pipeline.messages import ChunkPart
 from engine.pipeline.slot_file import BATCH_ROOM
 from engine.pipeline.snapshot_messages import Close, Open, Place
 from engine.snapshot.rate import Rate

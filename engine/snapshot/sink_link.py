@@ -17,7 +17,7 @@ import zmq
 from engine.binlog.position import BinlogPosition
 from engine.output.snapshot_progress import KeyRange, SnapshotChange, TableSnapshot
 from engine.pipeline.child import Child, Stopped
-from engine.pipeline.messages import Frame
+from engine.pipeline.message import Frame
 from engine.pipeline.shared_slots import Bytes, SlotPool
 from engine.pipeline.snapshot_messages import (
     Abandon,

@@ -17,7 +17,7 @@ from engine.archive.plan import Plan, plan, rows_inside
 from engine.archive.reading import FilePart, Reading
 from engine.errors import EngineError
 from engine.output.change_schema import EVENT_FEED_SCHEMA
-from engine.output.commit_log import SchemaKey
+from engine.output.commit import SchemaKey
 from engine.output.reader import decode_batch
 from engine.pipeline.allocator import keep_freed_memory
 from engine.spark.archive_options import ArchiveOptions

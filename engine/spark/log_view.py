@@ -15,7 +15,8 @@ from threading import RLock
 import pyarrow as pa
 
 from engine.config.output_place import OutputPlace
-from engine.output.commit_log import Commit, CommitLog, DataFile, SchemaKey, SchemaVersion, TableKey
+from engine.output.commit import Commit, DataFile, SchemaKey, SchemaVersion, TableKey
+from engine.output.commit_log import CommitLog
 from engine.output.schema_history import table_history
 from engine.output.schema_state import CommittedChange
 from engine.schema.changes import TableName

@@ -16,7 +16,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from engine.errors import EngineError
 from engine.output.change_schema import METADATA_NAMES, ORIGIN_NAMES
 from engine.output.column_types import common_type, plain_type
-from engine.output.commit_log import SchemaKey, TableKey
+from engine.output.commit import SchemaKey, TableKey
 from engine.output.reader import merged_schema
 
 EVENTS: TableKey = ("", "")

@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
-from engine.output.commit_log import CommitLog, DataFile, MissingCommitError, SchemaKey, TableKey
+from engine.output.commit import DataFile, SchemaKey, TableKey
+from engine.output.commit_log import CommitLog
 from engine.output.commit_times import first_commit_from, last_commit_until
+from engine.output.log_files import MissingCommitError
 from engine.output.table_names import find_table
 from engine.spark.log_view import LogView
 from engine.spark.options import EARLIEST, LATEST, Options

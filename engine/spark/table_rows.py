@@ -18,8 +18,7 @@ import pyarrow as pa
 from engine.errors import EngineError
 from engine.output.change_schema import METADATA_FIELDS, own_name
 from engine.output.column_types import plain_type
-from engine.output.commit import joined
-from engine.output.commit_log import DataFile
+from engine.output.commit import DataFile, joined
 from engine.output.data_files import DataFiles, FileRows
 from engine.schema.changes import TableName
 from engine.spark.definition_types import arrow_type, value_of

@@ -20,8 +20,7 @@ from pyspark.sql.datasource import InputPartition
 
 from engine.config.output_place import OutputPlace
 from engine.output.change_schema import METADATA_NAMES
-from engine.output.commit import joined
-from engine.output.commit_log import DataFile
+from engine.output.commit import DataFile, joined
 from engine.output.data_files import DataFiles, FileRows
 from engine.output.reader import decode_batch
 from engine.spark.schema import SOURCE_NAME

@@ -17,7 +17,8 @@ import pyarrow as pa
 from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
 from engine.output.change_schema import METADATA_NAMES
-from engine.output.commit_log import Commit, CommitLog, DataFile
+from engine.output.commit import Commit, DataFile
+from engine.output.commit_log import CommitLog
 from engine.output.data_files import DataFiles, FileRows
 from engine.output.reader import decode_batch, merged_schema
 from engine.schema.changes import TableName

@@ -46,7 +46,7 @@ def _rows_after_a_restart_are_lost() -> None:
     continued: set[int] = set()
 
     def taken(self: Writer, result: Any, frames: Any, now: float) -> None:
-        is_first = self.commit_version >= 0 and self.taken < 0
+        is_first = self.safe.commit >= 0 and self.taken < 0
         if is_first:
             continued.add(id(self))
         if result.tables and id(self) in continued:

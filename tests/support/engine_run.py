@@ -22,7 +22,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from engine.config.output_place import OutputPlace
-from engine.output.commit_log import Commit, CommitLog
+from engine.output.commit import Commit
+from engine.output.commit_log import CommitLog
 from tests.servers import Server
 
 COMMAND = str(Path(sys.executable).with_name("binlog-engine"))

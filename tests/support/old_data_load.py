@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.config.retention import Retention
-from engine.output import commit_log
+from engine.output import log_files
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
 from engine.output.files import make_folder
@@ -110,7 +110,7 @@ def stop(process: int) -> None:
 
 
 if __name__ == "__main__":
-    commit_log.COMMITS_PER_SEGMENT = SEGMENT
+    log_files.COMMITS_PER_SEGMENT = SEGMENT
     # Nothing needs to survive a power failure.
     os.fsync = lambda _: None  # type: ignore[assignment]
     make_folder(Path(sys.argv[1]))

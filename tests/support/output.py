@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from engine.binlog.position import SourcePosition
 from engine.output.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS
-from engine.output.commit_log import Commit, CommitLog, DataFile, SchemaVersion
+from engine.output.commit import Commit, DataFile, SchemaVersion
+from engine.output.commit_log import CommitLog
 from engine.output.files import table_folder
 from engine.output.schema_state import LoggedChange
 from engine.output.snapshot_progress import NO_CHANGE

@@ -10,14 +10,14 @@ import sys
 
 from engine.__main__ import main
 from engine.commands import maintenance
-from engine.output import commit_log
+from engine.output import log_files
 
 COMMITS_PER_SEGMENT = 10
 COMMAND = (sys.executable, "-P", __file__)
 """For `EngineRun`."""
 
 if __name__ in ("__main__", "__mp_main__"):
-    commit_log.COMMITS_PER_SEGMENT = COMMITS_PER_SEGMENT
+    log_files.COMMITS_PER_SEGMENT = COMMITS_PER_SEGMENT
     maintenance.CHECK_SECONDS = 0.5
     maintenance.RETAIN_SECONDS = 2.0
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from engine.config.retention import Retention
-from engine.output import commit_log
+from engine.output import log_files
 from engine.output.commit import is_compacted
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
@@ -38,7 +38,7 @@ class Followed:
 
 
 def test_streams_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", SEGMENT)
+    monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", SEGMENT)
     out = tmp_path / "out"
     command = [sys.executable, "-m", "tests.support.old_data_load", str(out), str(SECONDS)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as load:

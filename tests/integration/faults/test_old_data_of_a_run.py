@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from engine.output import commit_log
+from engine.output import log_files
 from engine.output.commit import is_compacted
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
@@ -169,7 +169,7 @@ class Disturbed:
 def test_streams_have_what_the_server_has(
     mysql97: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", short_segments.COMMITS_PER_SEGMENT)
+    monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", short_segments.COMMITS_PER_SEGMENT)
     out = tmp_path / "out"
     for database in DATABASES:
         create_table(mysql97, database)

@@ -25,7 +25,7 @@ from engine.binlog.samples import sample_binlogs
 from engine.commands.status import status
 from engine.commands.vacuum import vacuum
 from engine.config.retention import Retention
-from engine.output import commit_log, compaction
+from engine.output import compaction, log_files
 from engine.output.checksum import checksum_of
 from engine.output.commit import commits_in, is_compacted
 from engine.output.commit_log import CommitLog
@@ -34,6 +34,7 @@ from engine.output.data_files import DataFiles, FileRows
 from engine.output.files import OutputError
 from engine.output.folder import clean_output, open_output, recover_output, settled_output
 from engine.output.lock import output_lock
+from engine.output.log_segments import LogSegments
 from engine.output.reader import Changes
 from engine.output.verification import verify
 from engine.sink import growing_file, table_file
@@ -69,7 +70,7 @@ LARGE_COMMIT = 5
 
 @pytest.fixture(autouse=True)
 def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", SEGMENT)
+    monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", SEGMENT)
     monkeypatch.setattr(table_file, "DIRECT_BYTES", 1 << 14)
     # Some files are written once, when they are complete, and some in several steps.
     monkeypatch.setattr(growing_file, "WAITING_BYTES", 1 << 12)
@@ -109,7 +110,7 @@ def sink(out: Path) -> Iterator[tuple[int, Callable[[int], None]]]:
             writer.commit_if_due(0.0)
             assert done.wait(60)
             writer.commit_if_due(0.0)
-            assert writer.commit_version == number
+            assert writer.safe.commit == number
 
         try:
             yield (state.position.position - 4) // 100 if state.position else 0, commit
@@ -215,7 +216,7 @@ def check(out: Path, seen: Seen, end: int) -> None:
     for version, (entry, files) in seen.commits.items():
         assert log.read(version).to_json() == entry
         assert {path: (out / path).read_bytes() for path in files} == files
-    if log.oldest_version() or log.detached_segments():
+    if log.oldest_version() or LogSegments(out).detached():
         vacuum(out, Retention(seconds=0))
     check_rows(out, end)
 
@@ -309,7 +310,7 @@ def test_a_vacuum_takes_nothing_that_is_needed(tmp_path: Path, meanwhile: bool) 
 
     def vacuum_once() -> None:
         nonlocal vacuumed
-        if not vacuumed and CommitLog(out).removable_end(0) is not None:
+        if not vacuumed and LogSegments(out).removable_end(0) is not None:
             vacuumed = True
             vacuum(out, Retention(seconds=0))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.output import commit_log
+from engine.output import log_files
 from tests.servers import ObjectServer
 from tests.support import short_segments
 from tests.support.object_output import ObjectOutput
@@ -24,6 +24,6 @@ def output(
     for name, value in object_server.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("BINLOG_ENGINE_SPOOL", str(tmp_path / "spool"))
-    monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", short_segments.COMMITS_PER_SEGMENT)
+    monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", short_segments.COMMITS_PER_SEGMENT)
     bucket = object_server.create_bucket(f"bucket-{next(_numbers)}")
     yield ObjectOutput(object_server, f"{bucket}/shop/changes", tmp_path / "spool")

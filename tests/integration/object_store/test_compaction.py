@@ -16,7 +16,7 @@ import pytest
 from engine.cli import main
 from engine.config.retention import Retention
 from engine.errors import EngineError
-from engine.output import commit_log, compaction, file_moves
+from engine.output import compaction, file_moves, log_files
 from engine.output.commit import is_compacted
 from engine.output.commit_log import CommitLog, OtherWriterError
 from engine.output.compaction import compact
@@ -24,7 +24,7 @@ from engine.output.file_moves import MoveJournal
 from engine.output.files import OutputError
 from engine.output.reader import Changes
 from engine.output.removal import remove_old_commits
-from engine.output.storage import storage_of
+from engine.output.storage import output_place, storage_of
 from engine.output.storage.object_store import ObjectStore
 from engine.output.verification import verify
 from tests.servers import Server
@@ -46,7 +46,7 @@ CHANGES = frozenset({"writing", "removing from"})
 @pytest.fixture
 def old(output: ObjectOutput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ObjectOutput:
     """An output with many small files in its old commits."""
-    monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", 3)
+    monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 3)
     monkeypatch.setattr(compaction, "_SEGMENTS_TOGETHER", (1, 2))
     made = Output(tmp_path / "made")
     for name in ("shop.orders", "shop.items"):
@@ -244,7 +244,7 @@ def test_of_two_machines_at_once_the_second_one_is_refused(
     expected = rows(old)
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("BINLOG_ENGINE_SPOOL", str(tmp_path / "elsewhere"))
-        MoveJournal(CommitLog(old.url)).begin(3, 5, number=7)
+        MoveJournal(output_place(old.url)).begin(3, 5, number=7)
     objects = old.data_objects()
     for _ in range(2):
         with pytest.raises(OutputError, match=r"is being compacted by .* \(commits 3 to 5\): try again when"):

@@ -15,6 +15,7 @@ from engine.output.commit_log import CommitLog, OtherWriterError
 from engine.output.files import OutputError
 from engine.output.folder import OutputState, claim_output, clean_output, open_output
 from engine.output.lock import lock_holder, output_lock
+from engine.output.log_segments import LogSegments
 from engine.output.removal import remove_old_commits
 from engine.output.storage import Storage, storage_of
 from tests.support.object_output import ObjectOutput
@@ -204,6 +205,6 @@ def test_an_interrupted_vacuum_is_completed(output: ObjectOutput) -> None:
     storage.create(f"{segment}.removed", storage.read(segment))
     remove_old_commits(log.out, Retention(seconds=1e9))
     assert not storage.exists(segment)
-    assert log.detached_segments() == []
+    assert LogSegments(output.url).detached() == []
     assert CommitLog(output.url).oldest_version() == 10
     assert commit(10, 1) == CommitLog(output.url).read(10)

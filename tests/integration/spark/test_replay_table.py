@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import ColumnDefinition
 from engine.errors import EngineError
-from engine.output import commit_log
+from engine.output import log_files
+from engine.output.log_segments import LogSegments
 from engine.schema.changes import SchemaChange, TableChange
 from engine.spark import replay_table
 from engine.spark.definition_types import arrow_type
@@ -253,13 +254,13 @@ def test_a_table_whose_first_rows_were_removed_is_refused(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the check, because Spark's processes have segments of another length."""
-    monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", 2)
+    monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 2)
     log = table.output.log
     for number in range(5):
         table.insert(id=number)
         table.commit()
     log.consolidate()
-    log.detach_segment(0)
+    LogSegments(log.out).detach(0)
     with pytest.raises(EngineError, match=r"change rows of shop.orders after `_seq` 0 were removed"):
         TableRows.since_emptied(LogView(log, log.latest_version()), ORDERS).check_complete(
             allow_rewritten=True

@@ -15,9 +15,11 @@ from engine.commands.status import status
 from engine.commands.vacuum import vacuum
 from engine.config.retention import Retention
 from engine.errors import EngineError
-from engine.output import commit_log
-from engine.output.commit_log import CommitLog, DataFile, MissingCommitError
+from engine.output import log_files
+from engine.output.commit import DataFile
+from engine.output.commit_log import CommitLog
 from engine.output.consumers import consumers, note_progress
+from engine.output.log_files import MissingCommitError
 from engine.output.reader import Changes
 from engine.spark.options import Options
 from engine.spark.selection import Selection
@@ -32,7 +34,7 @@ NOW = Retention(seconds=0)
 @pytest.fixture
 def output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Output:
     """Commits 0 to 17, one row and one second each, in segments of five; another schema from 3 on."""
-    monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", 5)
+    monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
     output = Output(tmp_path / "changes")
     output.table(TABLE, pa.schema([("id", pa.int32())]))
     for number in range(LAST + 1):

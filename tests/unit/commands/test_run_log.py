@@ -17,7 +17,8 @@ from engine.commands.narrator import Narrator
 from engine.commands.pipeline_run import show_run
 from engine.commands.run_log import RunLog
 from engine.commands.run_progress import Display
-from engine.config.settings import DecodeSettings, LogSettings, PipelineSettings
+from engine.config.setting_groups import LogSettings, PipelineSettings
+from engine.config.settings import DecodeSettings
 from engine.errors import EngineError
 from engine.pipeline.messages import (
     DumpStarted,

@@ -10,7 +10,7 @@ import pytest
 
 from engine.commands.status import print_status, status
 from engine.errors import EngineError
-from engine.output import commit_log
+from engine.output import log_files
 from engine.output.commit_log import CommitLog
 from engine.output.folder import open_output
 from engine.output.lock import output_lock
@@ -21,7 +21,7 @@ from tests.support.results import WIDER_COLUMNS, Rows, orders, result
 @pytest.fixture
 def out(tmp_path, monkeypatch):
     """Twelve commits in segments of five: 24 rows of orders, a table with a strange name, events."""
-    monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", 5)
+    monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
     (tmp_path / "_lock").touch()
     writer = Writer(
         CommitLog(tmp_path),

@@ -10,7 +10,7 @@ import pytest
 from engine.cli import main
 from engine.config.credentials import read_login
 from engine.config.resolve import resolve
-from engine.config.settings import ConnectionSettings
+from engine.config.setting_groups import ConnectionSettings
 from engine.config.tls import Tls, TlsMode
 from engine.errors import EngineError
 from engine.net.client.connect import read_public_key

@@ -8,9 +8,11 @@ import pytest
 
 from engine.monitoring.figures import SnapshotFigures, TableFigures
 from engine.monitoring.output_tail import OutputTail
-from engine.output import commit_log
+from engine.output import log_files
 from engine.output.caught_up import write_caught_up
-from engine.output.commit_log import CommitLog, DataFile
+from engine.output.commit import DataFile
+from engine.output.commit_log import CommitLog
+from engine.output.log_segments import LogSegments
 from engine.output.snapshot_progress import SnapshotChange, TableSnapshot
 from tests.support.output import FIRST_COMMIT_US, SECOND_US, Output
 from tests.support.schema_changes import ITEMS, ORDERS, defined, statement
@@ -18,7 +20,7 @@ from tests.support.schema_changes import ITEMS, ORDERS, defined, statement
 
 @pytest.fixture(autouse=True)
 def short_segments(monkeypatch):
-    monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", 5)
+    monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
 
 
 def commit(output: Output, table: str = "orders", rows: int = 10) -> None:
@@ -69,7 +71,7 @@ def test_removed_commits_stay_counted(tmp_path, monkeypatch):
     for _ in range(11):
         commit(output)
     output.log.consolidate()
-    output.log.detach_segment(0)
+    LogSegments(output.path).detach(0)
     monkeypatch.setattr(CommitLog, "latest_version", lambda self: 11)
     tail.read()
     assert "no commit 1 " in tail.figures.error

@@ -13,18 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.binlog.position import SourcePosition
-from engine.output import commit_log
-from engine.output.commit import Summary
-from engine.output.commit_log import (
-    Commit,
-    CommitLog,
-    CommitLogError,
-    DataFile,
-    MissingCommitError,
-    SchemaVersion,
-)
+from engine.output import log_files
+from engine.output.commit import Commit, DataFile, SchemaVersion, Summary
+from engine.output.commit_log import CommitLog
 from engine.output.files import table_folder
+from engine.output.log_files import CommitLogError, MissingCommitError
 from engine.output.log_json import Malformed
+from engine.output.log_segments import LogSegments
 from engine.output.schema_state import LoggedChange
 from tests.support.schema_changes import ORDERS, defined, learned
 
@@ -33,7 +28,7 @@ SCHEMAS = [pa.schema([(f"column{n}", pa.int32())]) for n in range(1, 4)]
 
 @pytest.fixture(autouse=True)
 def short_segments(monkeypatch):
-    monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", 5)
+    monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
 
 
 def commit(version: int) -> Commit:
@@ -70,7 +65,7 @@ def commit(version: int) -> Commit:
 def fill(log: CommitLog, last: int) -> None:
     for version in range(log.latest_version() + 1, last + 1):
         log.append(commit(version))
-        if (version + 1) % commit_log.COMMITS_PER_SEGMENT == 0:
+        if (version + 1) % log_files.COMMITS_PER_SEGMENT == 0:
             log.consolidate()
 
 
@@ -159,7 +154,7 @@ def test_a_reader_that_pauses_until_what_follows_is_removed_finds_the_end(tmp_pa
     fill(log, 16)
     log.consolidate()
     for start in (0, 5):
-        log.detach_segment(start)
+        LogSegments(tmp_path).detach(start)
     assert reader.latest_version() == 16
     with pytest.raises(MissingCommitError, match="no commit 3"):
         list(reader.range(3, 16))

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from engine.cli import main
-from engine.output import commit_log, compaction
+from engine.output import compaction, log_files
 from engine.output.commit import Commit, is_compacted
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
@@ -49,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Segments of five commits; tables that change their columns, skip commits or have large ones; events."""
     path = tmp_path_factory.mktemp("compaction") / "changes"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(commit_log, "COMMITS_PER_SEGMENT", 5)
+        patched.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
         patched.setattr(os, "fsync", lambda _: None)
         output = Output(path)
         output.table("shop.orders", pa.schema([("id", pa.int32()), ("name", pa.string())]))
@@ -72,7 +72,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def out(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", 5)
+    monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
     monkeypatch.setattr(compaction, "_SEGMENTS_TOGETHER", (1, 2))
     monkeypatch.setattr(compaction, "LARGE_BYTES", LARGE_BYTES)
     monkeypatch.setattr(os, "fsync", lambda _: None)

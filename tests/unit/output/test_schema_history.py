@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from engine.binlog.position import SourcePosition
 from engine.commands.vacuum import vacuum
 from engine.config.retention import Retention
-from engine.output import commit_log, schema_state
+from engine.output import log_files, schema_state
 from engine.output.commit import Commit, Summary
-from engine.output.commit_log import CommitLog, CommitLogError
+from engine.output.commit_log import CommitLog
+from engine.output.log_files import CommitLogError
 from engine.output.log_json import Malformed
 from engine.output.schema_history import rewritten_tables, schema_history, stored_schema
 from engine.output.schema_state import LoggedChange
@@ -36,7 +37,7 @@ from tests.support.schema_changes import (
 
 @pytest.fixture(autouse=True)
 def short_segments(monkeypatch):
-    monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", 5)
+    monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
 
 
 def commit(version: int, *changes: SchemaChange) -> Commit:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from engine.cli import main
-from engine.output import commit_log
+from engine.output import log_files
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
 from engine.output.data_files import open_data_file
@@ -32,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Segments of five commits, of which all but the last one are compacted."""
     path = tmp_path_factory.mktemp("verification") / "changes"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(commit_log, "COMMITS_PER_SEGMENT", 5)
+        patched.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
         patched.setattr(os, "fsync", lambda _: None)
         output = Output(path)
         output.table("shop.orders", pa.schema([("id", pa.int32()), ("name", pa.string())]))
@@ -47,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def out(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(commit_log, "COMMITS_PER_SEGMENT", 5)
+    monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
     monkeypatch.setattr(os, "fsync", lambda _: None)
     return Path(shutil.copytree(made, tmp_path / "changes"))
 

@@ -23,7 +23,8 @@ from engine.errors import EngineError
 from engine.net.batch_sender import BatchSender
 from engine.pipeline.child import Child
 from engine.pipeline.decoder_orders import Joining, Leaving, receive_order, send_order
-from engine.pipeline.messages import Ack, DamagedMessage, Report, Result, multipart
+from engine.pipeline.message import DamagedMessage, multipart
+from engine.pipeline.messages import Ack, Report, Result
 from engine.pipeline.process_settings import DecoderConfig
 from engine.pipeline.shared_slots import SlotPool, Slots
 from engine.snapshot.sink_link import SinkLink

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from engine.binlog.position import BinlogPosition
 from engine.errors import BinlogError, ConnectionFailed
 from engine.net.batching.batcher import Batcher
-from engine.pipeline.messages import Ack, Batch, DamagedMessage, Ended, Message, Report, Result, StreamStatus
+from engine.pipeline.message import DamagedMessage, Message
+from engine.pipeline.messages import Ack, Batch, Ended, Report, Result, StreamStatus
 
 MESSAGES = (Batch, Result, Ack, Report)
 REPORT_BODIES = get_args(get_type_hints(Report)["body"])

@@ -6,7 +6,7 @@ import pytest
 
 from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.schema.column_types import converted_type, resolve_type
-from engine.schema.statements import TypeClause
+from engine.schema.declarations import TypeClause
 from tests.support.ddl import MARIADB_11, MYSQL_9, MYSQL_56, REFUSED, Followed, session, table_of
 
 VERSIONS = (MYSQL_9, MYSQL_56, MARIADB_11)

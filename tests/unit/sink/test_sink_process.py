@@ -24,6 +24,7 @@ from engine.output.folder import open_output, settled_output
 from engine.output.lock import output_lock
 from engine.output.reader import Changes
 from engine.output.schema_state import LoggedChange
+from engine.pipeline.message import multipart
 from engine.pipeline.messages import (
     Ack,
     Corruption,
@@ -36,7 +37,6 @@ from engine.pipeline.messages import (
     SinkReady,
     StatementFacts,
     Usage,
-    multipart,
 )
 from engine.pipeline.process_settings import SinkConfig
 from engine.pipeline.shared_slots import Slots

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
 from engine.output.change_schema import CHANGE_TYPES, transit_schema
-from engine.output.commit_log import Commit, CommitLog
+from engine.output.commit import Commit
+from engine.output.commit_log import CommitLog
 from engine.output.folder import clean_output, open_output
 from engine.output.reader import Changes
 from engine.output.schema_history import stored_schema
@@ -208,12 +209,12 @@ def test_changes_alone_are_due_like_rows(tmp_path):
     writer.finish()
     writer.take(*result(1, schema_changes=(ALTER,)), now=10.0)
     assert writer.due_in(10.5) == 1.5
-    assert writer.committed == 0
+    assert writer.safe.batch == 0
     writer.take(*result(2, [orders([1])], ends=False), now=11.0)
     assert writer.due_in(12.0) == 2.0
     writer.commit_if_due(14.0)
     writer.finish()
-    assert writer.committed == 1
+    assert writer.safe.batch == 1
     commit = latest(tmp_path)
     assert (commit.version, commit.files, commit.schema_changes) == (1, (), (LoggedChange(0, ALTER),))
 

@@ -68,35 +68,35 @@ def test_rows_are_committed_with_their_position(tmp_path):
     assert (first.rows, first.first_seq, first.last_seq) == (3, 1, 3)
     assert first.max_timestamp_us - first.min_timestamp_us == 1_000_000
     assert first.bytes == (tmp_path / first.path).stat().st_size
-    assert writer.committed == 1
+    assert writer.safe.batch == 1
     assert (writer.totals.rows, writer.totals.commits, writer.totals.transactions) == (5, 1, 2)
 
 
 def test_what_waits_for_a_commit_is_known(tmp_path):
     """The age of what is not on disk, and the position and time up to which everything is."""
     writer = open_writer(tmp_path)
-    assert (writer.settled, writer.uncommitted_since) == (None, None)
+    assert (writer.safe.settled, writer.safe.rest_waits_since) == (None, None)
     writer.take(*result(0), now=0.0)
-    before = writer.settled
-    assert before[0] == BinlogPosition("binlog.000001", 104) and writer.uncommitted_since is None
+    before = writer.safe.settled
+    assert before[0] == BinlogPosition("binlog.000001", 104) and writer.safe.rest_waits_since is None
     writer.take(*result(1, [orders([10])]), now=5.0)
     writer.take(*result(2, [orders([11])]), now=5.5)
-    assert (writer.settled, writer.uncommitted_since) == (before, 5.0)
+    assert (writer.safe.settled, writer.safe.rest_waits_since) == (before, 5.0)
     writer.commit_if_due(6.0)
-    assert writer.settled == before or writer.commit_version == 0
+    assert writer.safe.settled == before or writer.safe.commit == 0
     writer.take(*result(3, [orders([12])]), now=6.1)
     writer.finish()
-    position, timestamp = writer.settled
+    position, timestamp = writer.safe.settled
     assert (position.file, position.position) == ("binlog.000001", 404)
     assert timestamp > before[1]
-    assert writer.uncommitted_since is None
+    assert writer.safe.rest_waits_since is None
     assert sum(writer.commit_seconds.counts) == 2
     writer.close()
     again = open_writer(tmp_path)
-    assert again.settled[0].position == 404
+    assert again.safe.settled[0].position == 404
     again.close()
     elsewhere = open_writer(tmp_path, server_uuid="another")
-    assert elsewhere.settled is None
+    assert elsewhere.safe.settled is None
     elsewhere.close()
 
 
@@ -179,7 +179,7 @@ def test_an_open_transaction_is_never_committed(tmp_path):
     assert rows_of(tmp_path) == [(1, 1), (2, 2)]
     assert data_files(tmp_path) == listed_files(tmp_path)
     assert writer.totals.dropped_rows == 1
-    assert writer.committed == 1
+    assert writer.safe.batch == 1
 
 
 def test_what_came_before_a_long_transaction_does_not_wait_for_it(tmp_path):

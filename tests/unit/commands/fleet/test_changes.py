@@ -10,14 +10,14 @@ from engine.commands.fleet.changes import Changes, require_same_fleet, source_ch
 from engine.config.fleet_file import FleetSource
 from engine.config.secret import Secret
 from engine.config.server_address import Login
-from engine.config.settings import (
+from engine.config.setting_groups import (
     ConnectionSettings,
-    FleetSettings,
     FollowSettings,
     LogSettings,
     PipelineSettings,
     StreamSettings,
 )
+from engine.config.settings import FleetSettings
 from engine.errors import EngineError
 
 

@@ -12,7 +12,7 @@ from engine.commands.fleet import follower
 from engine.commands.fleet.follower import Follower
 from engine.config.fleet_file import FleetSource
 from engine.config.server_address import Login
-from engine.config.settings import ConnectionSettings, FollowSettings, PipelineSettings, StreamSettings
+from engine.config.setting_groups import ConnectionSettings, FollowSettings, PipelineSettings, StreamSettings
 from engine.errors import EngineError
 from engine.pipeline.decoder_pool import DecoderPool
 from engine.pipeline.end_request import EndRequest
