@@ -161,7 +161,7 @@ class SnapshotReadingSettings:
         float | None,
         Setting(
             "seconds of lag of the stream, or of a replica of --snapshot-watch, at which snapshots slow down "
-            "[1.5 commit intervals]",
+            "[about 1.5 commit intervals]",
             least=0.001,
             most=_DAY,
         ),
