@@ -15,6 +15,8 @@ from engine.config.setting import Setting
 from engine.errors import EngineError
 
 _DAY = 86_400
+_WANTED = "tables wanted, as database.table patterns with * and ?, separated by commas"
+_EXCLUDED = "tables not wanted, in the same way"
 
 TlsChoice = Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"]
 TlsVersion = Literal["1.0", "1.1", "1.2", "1.3"]
@@ -79,8 +81,8 @@ class PipelineSettings:
     workers: Annotated[
         int, Setting("decoder processes [one less than there are cores]", least=0, most=256)
     ] = 0
-    tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
-    exclude_tables: Annotated[tuple[str, ...], Setting("tables not wanted, as such patterns")] = ()
+    tables: Annotated[tuple[str, ...], Setting(_WANTED)] = ()
+    exclude_tables: Annotated[tuple[str, ...], Setting(_EXCLUDED)] = ()
     shard: Annotated[
         str | None, Setting("only the tables of one shard, such as 2/4, if several engines share a server")
     ] = None
@@ -155,7 +157,8 @@ class SnapshotReadingSettings:
         str | None, Setting("what snapshots read in a second, at most: rows (50000) or bytes (20MB)")
     ] = None
     snapshot_watch: Annotated[
-        tuple[str, ...], Setting("replicas, as HOST or HOST:PORT: while one lags, snapshots begin no chunk")
+        tuple[str, ...],
+        Setting("replicas, as HOST:PORT with commas: while one lags, snapshots begin no chunk"),
     ] = ()
     snapshot_max_lag: Annotated[
         float | None,
@@ -281,8 +284,11 @@ class SnapshotSettings:
     """Of `snapshot`."""
 
     out: OutputPlace
-    tables: Annotated[tuple[str, ...], Setting("tables to read, as database.table patterns with * and ?")]
-    exclude_tables: Annotated[tuple[str, ...], Setting("tables not to read, as such patterns")] = ()
+    tables: Annotated[
+        tuple[str, ...],
+        Setting("tables to read, as database.table patterns with * and ?, separated by commas"),
+    ]
+    exclude_tables: Annotated[tuple[str, ...], Setting("tables not to read, in the same way")] = ()
     where: Annotated[str | None, Setting("SQL condition that limits the rows")] = None
     cancel: Annotated[bool, Setting("end the snapshots of these tables instead")] = False
 
@@ -294,8 +300,8 @@ class SqlSettings:
     sources: tuple[OutputPlace, ...]
     """An output, or binlog files with the oldest first; empty for a server."""
     undo: Annotated[bool, Setting("inverse statements in reverse order")] = False
-    tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
-    exclude_tables: Annotated[tuple[str, ...], Setting("tables not wanted, as such patterns")] = ()
+    tables: Annotated[tuple[str, ...], Setting(_WANTED)] = ()
+    exclude_tables: Annotated[tuple[str, ...], Setting(_EXCLUDED)] = ()
     since: Annotated[
         str | None, Setting("first change wanted: a time such as 2026-11-20T08:00:00Z, or FILE:POSITION")
     ] = None
@@ -331,8 +337,8 @@ class CheckSettings:
 
     connection: ConnectionSettings
     out: Annotated[OutputPlace | None, Setting("output to check, too")] = None
-    tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
-    exclude_tables: Annotated[tuple[str, ...], Setting("tables not wanted, as such patterns")] = ()
+    tables: Annotated[tuple[str, ...], Setting(_WANTED)] = ()
+    exclude_tables: Annotated[tuple[str, ...], Setting(_EXCLUDED)] = ()
     spark: Annotated[bool, Setting("check Java and PySpark, too")] = False
     as_json: bool = False
 
@@ -380,8 +386,8 @@ class MirrorSettings:
     into: Annotated[
         str, Setting("path of the tables, or their name in a catalogue, with {database} and {table} in it")
     ]
-    tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
-    exclude_tables: Annotated[tuple[str, ...], Setting("tables not wanted, as such patterns")] = ()
+    tables: Annotated[tuple[str, ...], Setting(_WANTED)] = ()
+    exclude_tables: Annotated[tuple[str, ...], Setting(_EXCLUDED)] = ()
     once: Annotated[bool, Setting("bring the tables up to the last commit, then exit")] = False
     every: Annotated[str, Setting("time from one round to the next, such as 10s or 5m")] = "10s"
     until: Annotated[int | None, Setting("bring the tables up to this commit, then exit", least=0)] = None
