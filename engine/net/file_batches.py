@@ -23,8 +23,9 @@ def file_batches(
 ) -> Iterator[OutgoingBatch]:
     """The batches of the rest of the file `name`.
 
-    `size`: its bytes; None if only its end shows how many. `is_last`: the server may still be writing the file. `progress` is called after each piece that was read.
-    Raises `BinlogError` for damage after which the start of the next event is unknown.
+    `size`: its bytes; None if only its end shows how many. `is_last`: the server may still be writing the
+    file. `progress` is called after each piece that was read. Raises `BinlogError` for damage after which the
+    start of the next event is unknown.
     """
     while taken := file.readinto(batcher.space()):
         if size is not None:
