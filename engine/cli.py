@@ -193,7 +193,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--port", type=int, default=0, help="port to listen on [any free one]")
     serve.add_argument("--address", default="127.0.0.1", help="address to listen on [127.0.0.1]")
     serve.add_argument("--user", default="repl", help="user that clients log in as [repl]")
-    serve.add_argument("--password-env", help="environment variable that holds the user's password")
+    serve.add_argument("--password-env", help="environment variable that holds the password [empty password]")
     serve.add_argument("--tls-cert", type=Path, help="server certificate; by default one made for this run")
     serve.add_argument("--tls-key", type=Path, help="file of its key; by default it is in the same file")
 
