@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 Command = Callable[[argparse.Namespace], int]
 
+_OUTPUT = "output folder, or its URL"
+_FILES = "binlog files, the oldest first"
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
@@ -97,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     refuse_password(run)
 
     decode = add("decode", _decode, "decode local binlog files into an output folder", lasting=True)
-    decode.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    decode.add_argument("files", nargs="+", type=Path, metavar="FILE", help=_FILES)
     add_flags(decode, DecodeSettings)
 
     for command in (run, decode):
@@ -105,51 +108,61 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--report", type=Path, help="file for how the run ended, as JSON")
 
     fleet = add("fleet", _fleet, "follow many servers, as a file lists them", lasting=True)
+    fleet.usage = "%(prog)s [status|reload] FILE [options]"
     fleet.add_argument(
         "words",
         nargs="+",
         metavar="[status|reload] FILE",
-        help="TOML file of the fleet: to follow its servers, show how they are, or have the file read again",
+        help="TOML file of the fleet: follow its servers; or show their status, or have the running fleet "
+        "read the file again",
     )
     add_flags(fleet, FleetSettings)
     fleet.add_argument("--json", dest="as_json", action="store_true", help="status: one JSON object")
 
     events = add("events", _events, "show what is in binlog files, or on a server (--host), event by event")
-    events.add_argument("files", nargs="*", type=Path, metavar="FILE")
+    events.add_argument("files", nargs="*", type=Path, metavar="FILE", help=_FILES)
     add_flags(events, ConnectionSettings)
     refuse_password(events)
     events.add_argument(
-        "--start", default="earliest", help="where on the server: FILE:POSITION, or a time [earliest]"
+        "--start",
+        default="earliest",
+        help="first event of the server: FILE:POSITION, gtid:SET, or a time [earliest]",
     )
     events.add_argument("--json", dest="as_json", action="store_true", help="one JSON object per event")
 
-    status = add("status", _status, "what an output folder contains, and how far it lags its source")
-    status.add_argument("out", type=output_place, metavar="OUT")
+    status = add("status", _status, "what an output contains, and its lag")
+    status.add_argument("out", type=output_place, metavar="OUT", help=_OUTPUT)
     status.add_argument("--json", dest="as_json", action="store_true", help="one JSON object")
 
     schema = add("schema", _schema, "the table definitions of an output, and the statements that led to them")
-    schema.add_argument("out", type=output_place, metavar="OUT")
+    schema.add_argument("out", type=output_place, metavar="OUT", help=_OUTPUT)
     schema.add_argument("table", nargs="?", metavar="TABLE", help="database.table, for its history")
-    schema.add_argument("--at", metavar="COMMIT|TIME", help="what was in force there instead [last commit]")
+    schema.add_argument(
+        "--at",
+        metavar="COMMIT|TIME",
+        help="definitions at this commit or time, not at the last commit, nor a table's history",
+    )
     schema.add_argument("--json", dest="as_json", action="store_true", help="one JSON object")
 
     snapshot = add("snapshot", _snapshot, "have the engine read the rows that tables have now")
-    snapshot.add_argument("out", type=output_place, metavar="OUT")
+    snapshot.add_argument("out", type=output_place, metavar="OUT", help=_OUTPUT)
     add_flags(snapshot, SnapshotSettings)
 
-    check = add("check", _check, "what a server, an output folder and Spark need before a run, and lack")
+    check = add("check", _check, "what a server, an output and Spark lack before a run")
     add_flags(check, CheckSettings)
     refuse_password(check)
     check.add_argument("--json", dest="as_json", action="store_true", help="one JSON object")
 
     sql = add("sql", _sql, "changes as SQL statements that make them again, or undo them")
-    sql.add_argument("sources", nargs="*", type=output_place, metavar="OUT|FILE")
+    sql.add_argument(
+        "sources", nargs="*", type=output_place, metavar="OUT|FILE", help=f"{_OUTPUT}; or {_FILES}"
+    )
     add_flags(sql, SqlSettings)
     add_flags(sql, ConnectionSettings)
     refuse_password(sql)
 
-    vacuum = add("vacuum", _vacuum, "remove old commits from an output folder, with their data files")
-    vacuum.add_argument("out", type=output_place, metavar="OUT")
+    vacuum = add("vacuum", _vacuum, "remove old commits from an output, with their data files")
+    vacuum.add_argument("out", type=output_place, metavar="OUT", help=_OUTPUT)
     vacuum.add_argument(
         "--retain",
         "--older-than",
@@ -159,27 +172,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     vacuum.add_argument("--dry-run", action="store_true", help="only print what would be removed")
 
-    consumers = add("consumers", _consumers, "who reads an output folder, and how far each is")
-    consumers.add_argument("out", type=output_place, metavar="OUT")
-    consumers.add_argument("--remove", metavar="NAME", help="keep no commits for this one any more")
+    consumers = add("consumers", _consumers, "the consumers of an output, and how far each has read")
+    consumers.add_argument("out", type=output_place, metavar="OUT", help=_OUTPUT)
+    consumers.add_argument("--remove", metavar="NAME", help="remove a consumer: no commit is kept for it")
 
-    compact = add("compact", _compact, "have the small files of old commits become large ones")
-    compact.add_argument("out", type=output_place, metavar="OUT")
+    compact = add("compact", _compact, "merge the small files of old commits into large ones")
+    compact.add_argument("out", type=output_place, metavar="OUT", help=_OUTPUT)
     add_flags(compact, CompactSettings)
 
-    verify = add("verify", _verify, "read every file of an output folder, and compare it with the commit log")
-    verify.add_argument("out", type=output_place, metavar="OUT")
+    verify = add("verify", _verify, "compare every file of an output with its commit log")
+    verify.add_argument("out", type=output_place, metavar="OUT", help=_OUTPUT)
 
     mirror = add("mirror", _mirror, "keep the tables of an output as Delta or Iceberg tables", lasting=True)
-    mirror.add_argument("out", type=output_place, metavar="OUT")
+    mirror.add_argument("out", type=output_place, metavar="OUT", help=_OUTPUT)
     add_flags(mirror, MirrorSettings)
 
     serve = add("serve", _serve, "serve binlog files to any replication client", lasting=True)
-    serve.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    serve.add_argument("--port", type=int, default=0, help="port on the address; by default any free one")
+    serve.add_argument("files", nargs="+", type=Path, metavar="FILE", help=_FILES)
+    serve.add_argument("--port", type=int, default=0, help="port to listen on [any free one]")
     serve.add_argument("--address", default="127.0.0.1", help="address to listen on [127.0.0.1]")
     serve.add_argument("--user", default="repl", help="user that clients log in as [repl]")
-    serve.add_argument("--password-env", help="environment variable that holds the user's password")
+    serve.add_argument("--password-env", help="environment variable that holds the password [empty password]")
     serve.add_argument("--tls-cert", type=Path, help="server certificate; by default one made for this run")
     serve.add_argument("--tls-key", type=Path, help="file of its key; by default it is in the same file")
 

@@ -48,7 +48,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A part of a file with what its rows need that is not in it; any process can decode it alone.
+    """A part of a file, with all that decoding its rows needs besides; any process can decode it alone.
 
     It begins and ends between two transactions, or where the file does.
     """

@@ -1,4 +1,4 @@
-"""The `compact` command: has the small files of old commits become large ones."""
+"""The `compact` command: merges the small files of old commits into large ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `consumers` command: who reads an output, how far each is, and removing one that does not come back."""
+"""The `consumers` command: shows the consumers of an output and how far each has read, or removes one."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ from typing import Any, TextIO
 from engine.binlog.event_types import EVENT_NAMES, TABLE_MAP_EVENT
 from engine.binlog.files import read_events
 from engine.binlog.table_definition import ColumnDefinition
+from engine.commands.run import addresses_of
 from engine.config.credentials import read_login
-from engine.config.server_address import ServerAddress
 from engine.config.settings import FileEventsSettings, ServerEventsSettings
 from engine.decode.inspect.event_stream import PlacedEvent, decode_all
-from engine.errors import printable
+from engine.errors import EngineError, printable
 from engine.net.client import server_queries
 from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
@@ -46,7 +46,11 @@ def server_events_command(settings: ServerEventsSettings) -> int:
     """Print the events of a server's binlog; returns the exit code. Raises `EngineError`."""
     connection = settings.connection
     login = read_login(connection, os.environ, interactive=sys.stdin.isatty())
-    address = ServerAddress(connection.host, connection.port, login, connection.unix_socket)
+    address, *others = addresses_of(connection, login)
+    if others:
+        raise EngineError(
+            f"--host {connection.host} names several servers, but events are those of one: name one"
+        )
     show_server_events(
         partial(connect, address),
         server_id=connection.server_id,
@@ -75,7 +79,7 @@ def show_server_events(
 ) -> None:
     """Print all events that a server has now, from `start` on (see `engine.net.client.start_position`).
 
-    `connect` returns logged-in connections; `server_id` is our id as a replica, 0 for a random one. Columns
+    `connect` returns logged-in connections; `server_id`: as a replica, 0 for a random one. Columns
     that the binlog does not name get their names from the server's catalog if its definition matches. Raises
     `EngineError` as `show_events` does, and for requests that the server refuses.
     """

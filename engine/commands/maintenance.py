@@ -1,4 +1,4 @@
-"""What `run` does about old data: a thread has it compacted and removed, now and then, by another process.
+"""What `run` does about old data: a thread has another process compact and remove it, from time to time.
 
 The process exists only while there is something to do, at a low priority, so it takes nothing from a stream.
 Its errors are warnings: the run goes on, and the next attempt comes with the next check.

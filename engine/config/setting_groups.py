@@ -14,6 +14,8 @@ from engine.config.output_place import OutputPlace
 from engine.config.setting import Setting
 
 _DAY = 86_400
+WANTED_TABLES = "tables wanted, as database.table patterns with * and ?, separated by commas"
+EXCLUDED_TABLES = "tables not wanted, in the same way"
 
 TlsChoice = Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"]
 TlsVersion = Literal["1.0", "1.1", "1.2", "1.3"]
@@ -25,15 +27,15 @@ class ConnectionSettings:
     """How to reach a server and log in to it."""
 
     host: Annotated[str, Setting("server to read from; several with commas, tried in turn")] = "127.0.0.1"
-    port: Annotated[int, Setting("its port", least=1, most=65535)] = 3306
-    socket: Annotated[Path | None, Setting("its unix socket, instead of host and port")] = None
-    user: Annotated[str, Setting("user with REPLICATION SLAVE (and best REPLICATION CLIENT, and SELECT)")]
+    port: Annotated[int, Setting("port of the server", least=1, most=65535)] = 3306
+    socket: Annotated[Path | None, Setting("unix socket of the server, instead of host and port")] = None
+    user: Annotated[str, Setting("user with the privileges REPLICATION SLAVE, REPLICATION CLIENT and SELECT")]
     password_env: Annotated[
         str | None, Setting("environment variable that holds the password [MYSQL_PWD]")
     ] = None
     password_file: Annotated[Path | None, Setting("file that holds the password")] = None
     password2_env: Annotated[
-        str | None, Setting("variable with the second password, of an account with several")
+        str | None, Setting("variable with the second password, of an account with several factors")
     ] = None
     password2_file: Annotated[Path | None, Setting("file with the second password")] = None
     password3_env: Annotated[str | None, Setting("variable with the third password")] = None
@@ -43,15 +45,17 @@ class ConnectionSettings:
     ] = None
     tls: Annotated[
         TlsChoice | None,
-        Setting("how much to ask of the connection's encryption [preferred; verify-ca with --tls-ca]"),
+        Setting("encryption of the connection, and verification [preferred; verify-ca with --tls-ca]"),
     ] = None
     tls_ca: Annotated[
-        Path | None, Setting("file of authorities to trust; by default those that this machine trusts")
+        Path | None, Setting("file of authorities to trust [those that this machine trusts]")
     ] = None
     tls_cert: Annotated[
         Path | None, Setting("file of the client certificate, if the server asks for one")
     ] = None
-    tls_key: Annotated[Path | None, Setting("file of its key; by default it is in the same file")] = None
+    tls_key: Annotated[
+        Path | None, Setting("file of the client certificate's key [the file of --tls-cert]")
+    ] = None
     tls_min_version: Annotated[TlsVersion, Setting("oldest TLS version to accept")] = "1.2"
     compression: Annotated[Compression, Setting("compression of the connection")] = "none"
     server_public_key: Annotated[
@@ -59,9 +63,7 @@ class ConnectionSettings:
     ] = None
     server_id: Annotated[
         int,
-        Setting(
-            "our id as a replica; by default one derived from the output folder", least=0, most=(1 << 32) - 1
-        ),
+        Setting("server id of the engine as a replica [chosen by the engine]", least=0, most=(1 << 32) - 1),
     ] = 0
 
     @property
@@ -76,25 +78,26 @@ class PipelineSettings:
 
     out: Annotated[OutputPlace, Setting("output folder, or s3://BUCKET/PREFIX (gs://, az://)")]
     workers: Annotated[
-        int, Setting("decoder processes; by default one per core but one", least=0, most=256)
+        int, Setting("decoder processes [one less than there are cores]", least=0, most=256)
     ] = 0
-    tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
-    exclude_tables: Annotated[tuple[str, ...], Setting("tables not wanted, as such patterns")] = ()
+    tables: Annotated[tuple[str, ...], Setting(WANTED_TABLES)] = ()
+    exclude_tables: Annotated[tuple[str, ...], Setting(EXCLUDED_TABLES)] = ()
     shard: Annotated[
-        str | None,
-        Setting("only the tables of one part of all, such as 2/4, where several engines share them"),
+        str | None, Setting("only the tables of one shard, such as 2/4, if several engines share a server")
     ] = None
     commit_interval: Annotated[
         float | None,
         Setting("seconds from the first row to its commit [1, 0 with semi-sync]", least=0, most=_DAY),
     ] = None
-    commit_bytes: Annotated[int, Setting("bytes that a commit holds, about, at most", least=1)] = 256 << 20
+    commit_bytes: Annotated[
+        int, Setting("bytes after which a commit is made before its interval is over", least=1)
+    ] = 256 << 20
     temporal: Annotated[Literal["arrow", "text"], Setting("temporal columns as Arrow types or as text")] = (
         "arrow"
     )
-    bookkeeping_events: Annotated[bool, Setting("GTIDs, BEGINs and table maps in the events feed, too")] = (
-        False
-    )
+    bookkeeping_events: Annotated[
+        bool, Setting("also GTIDs, BEGIN, COMMIT, XID and table maps in the events feed")
+    ] = False
     on_corrupt: Annotated[
         Literal["stop", "skip"],
         Setting("at a corrupt event: stop, or skip its whole transaction and record that in the events feed"),
@@ -129,9 +132,9 @@ class StreamSettings:
     heartbeat_seconds: Annotated[
         float, Setting("seconds between the heartbeats of an idle server", least=0.001, most=_DAY)
     ] = 5.0
-    semi_sync: Annotated[bool, Setting("have the server's commits wait until their rows are on our disk")] = (
-        False
-    )
+    semi_sync: Annotated[
+        bool, Setting("have the server's commits wait until the engine has committed their rows")
+    ] = False
     stop_at_end: Annotated[bool, Setting("drain what the server has, then exit")] = False
 
 
@@ -150,15 +153,16 @@ class SnapshotReadingSettings:
     ] = False
     snapshot_chunk_rows: Annotated[int, Setting("rows that one statement reads, at most", least=1)] = 200_000
     snapshot_rate: Annotated[
-        str | None, Setting("limit of what they read in a second: rows (50000) or bytes (20MB)")
+        str | None, Setting("what snapshots read in a second, at most: rows (50000) or bytes (20MB)")
     ] = None
     snapshot_watch: Annotated[
-        tuple[str, ...], Setting("replicas while whose lag nothing is read, as HOST or HOST:PORT")
+        tuple[str, ...],
+        Setting("replicas, as HOST:PORT with commas: while one lags, snapshots begin no chunk"),
     ] = ()
     snapshot_max_lag: Annotated[
         float | None,
         Setting(
-            "seconds of lag of the stream, or of such a replica, at which reading slows down "
+            "seconds of lag of the stream, or of a replica of --snapshot-watch, at which snapshots slow down "
             "[about 1.5 commit intervals]",
             least=0.001,
             most=_DAY,
@@ -173,7 +177,8 @@ class LogSettings:
     log_format: Annotated[
         Literal["text", "json"] | None,
         Setting(
-            "log lines with time, level and run id, for people or as JSON objects [only warnings, plain]"
+            "log lines with time, level and run id, for people or as JSON objects [no log: warnings and "
+            "progress as plain text]"
         ),
     ] = None
     log_level: Annotated[
@@ -187,7 +192,9 @@ class MonitoringSettings:
 
     http: Annotated[
         str | None,
-        Setting("HOST:PORT, or PORT on this machine only, of metrics, probes and a status page [none]"),
+        Setting(
+            "address of metrics, probes and a status page: HOST:PORT, or PORT on this machine only [none]"
+        ),
     ] = None
 
 
@@ -196,10 +203,11 @@ class MaintenanceSettings:
     """What a run does about old data."""
 
     compact: Annotated[
-        Literal["on", "off"], Setting("have the small files of old commits become large ones")
+        Literal["on", "off"], Setting("merge the small files of old commits into large ones")
     ] = "on"
     retain: Annotated[
-        str | None, Setting("remove older commits, or more data, that all consumers have read: 30d, or 500GB")
+        str | None,
+        Setting("how much to keep, such as 30d or 500GB; what a consumer has not read is kept, too [all]"),
     ] = None
 
 

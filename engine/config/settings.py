@@ -14,6 +14,8 @@ from typing import Annotated, Literal
 from engine.config.output_place import OutputPlace, StoreUrl
 from engine.config.setting import Setting
 from engine.config.setting_groups import (
+    EXCLUDED_TABLES,
+    WANTED_TABLES,
     ConnectionSettings,
     FollowSettings,
     LogSettings,
@@ -42,7 +44,7 @@ class FleetSettings:
     decoders: Annotated[
         int,
         Setting(
-            "decoder processes that all sources share; by default one per core but one", least=0, most=256
+            "decoder processes that all sources share [one less than there are cores]", least=0, most=256
         ),
     ] = 0
     log: LogSettings = field(default_factory=LogSettings)
@@ -84,8 +86,11 @@ class SnapshotSettings:
     """Of `snapshot`."""
 
     out: OutputPlace
-    tables: Annotated[tuple[str, ...], Setting("tables to read, as database.table patterns with * and ?")]
-    exclude_tables: Annotated[tuple[str, ...], Setting("tables not to read, as such patterns")] = ()
+    tables: Annotated[
+        tuple[str, ...],
+        Setting("tables to read, as database.table patterns with * and ?, separated by commas"),
+    ]
+    exclude_tables: Annotated[tuple[str, ...], Setting("tables not to read, in the same way")] = ()
     where: Annotated[str | None, Setting("SQL condition that limits the rows")] = None
     cancel: Annotated[bool, Setting("end the snapshots of these tables instead")] = False
 
@@ -97,8 +102,8 @@ class SqlSettings:
     sources: tuple[OutputPlace, ...]
     """An output, or binlog files with the oldest first; empty for a server."""
     undo: Annotated[bool, Setting("inverse statements in reverse order")] = False
-    tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
-    exclude_tables: Annotated[tuple[str, ...], Setting("tables not wanted, as such patterns")] = ()
+    tables: Annotated[tuple[str, ...], Setting(WANTED_TABLES)] = ()
+    exclude_tables: Annotated[tuple[str, ...], Setting(EXCLUDED_TABLES)] = ()
     since: Annotated[
         str | None, Setting("first change wanted: a time such as 2026-11-20T08:00:00Z, or FILE:POSITION")
     ] = None
@@ -134,8 +139,8 @@ class CheckSettings:
 
     connection: ConnectionSettings
     out: Annotated[OutputPlace | None, Setting("output to check, too")] = None
-    tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
-    exclude_tables: Annotated[tuple[str, ...], Setting("tables not wanted, as such patterns")] = ()
+    tables: Annotated[tuple[str, ...], Setting(WANTED_TABLES)] = ()
+    exclude_tables: Annotated[tuple[str, ...], Setting(EXCLUDED_TABLES)] = ()
     spark: Annotated[bool, Setting("check Java and PySpark, too")] = False
     as_json: bool = False
 
@@ -181,10 +186,10 @@ class MirrorSettings:
     out: OutputPlace
     to: Annotated[Literal["delta", "iceberg"], Setting("format of the tables")]
     into: Annotated[
-        str, Setting("where they are kept: a path or a catalogue's name with {database} and {table} in it")
+        str, Setting("path of the tables, or their name in a catalogue, with {database} and {table} in it")
     ]
-    tables: Annotated[tuple[str, ...], Setting("tables wanted, as database.table patterns with * and ?")] = ()
-    exclude_tables: Annotated[tuple[str, ...], Setting("tables not wanted, as such patterns")] = ()
+    tables: Annotated[tuple[str, ...], Setting(WANTED_TABLES)] = ()
+    exclude_tables: Annotated[tuple[str, ...], Setting(EXCLUDED_TABLES)] = ()
     once: Annotated[bool, Setting("bring the tables up to the last commit, then exit")] = False
     every: Annotated[str, Setting("time from one round to the next, such as 10s or 5m")] = "10s"
     until: Annotated[int | None, Setting("bring the tables up to this commit, then exit", least=0)] = None

@@ -1,6 +1,4 @@
-"""The connection: whether the server answers, whether the login succeeds, how it is encrypted, whose clock is
-wrong.
-"""
+"""The connection: whether the server answers, the login, the encryption, and how far the clocks differ."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from engine.doctor.finding import Finding, Level
 from engine.errors import EngineError
 
-_OLDEST = (4, 1)
+_OLDEST = (4, 0)
 _STREAMS_SINCE = (4, 2)
 
 
@@ -17,11 +17,11 @@ def check_spark() -> Iterator[Finding]:
     try:
         installed = version("pyspark")
     except PackageNotFoundError:
-        yield _pyspark("not installed", "required", "4.1 or later", "Spark queries and the mirror need it")
+        yield _pyspark("not installed", "required", "4.0 or later", "Spark queries and the mirror need it")
         return
     release = tuple(map(int, installed.split(".")[:2]))
     if release < _OLDEST:
-        yield _pyspark(installed, "required", "4.1 or later", "older ones have no such data sources")
+        yield _pyspark(installed, "required", "4.0 or later", "older ones have no such data sources")
         return
     if release < _STREAMS_SINCE:
         yield _pyspark(installed, "advice", "4.2 or later", "older ones read the output in batches only")

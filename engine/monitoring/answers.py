@@ -1,4 +1,4 @@
-"""What is answered over HTTP: a table of paths is a function of what is watched, such as a monitor.
+"""The answers over HTTP: a table of paths, each with a function of what is watched, such as a monitor.
 
 The table of a monitor is that of `run`, and in a fleet that of each source, below a path of its own.
 """

@@ -178,7 +178,7 @@ METRICS = (
     MetricRow(
         "back_pressure_seconds",
         "counter",
-        "Time in which nothing was received because decoders or sink were behind",
+        "Time in which nothing was received because decoders or sink were slower",
         _one(lambda f: f.waited_seconds),
     ),
     MetricRow(
@@ -285,7 +285,7 @@ METRICS = (
     MetricRow(
         "process_peak_bytes",
         "gauge",
-        "The same at its peak",
+        "Resident memory of a process at its peak; shared memory counts in each",
         _of_processes(lambda process: process.peak_bytes),
         labels=("process",),
     ),

@@ -1,4 +1,4 @@
-"""The HTTP server: it asks one function for the answer to each path; what there is to say is `answers.py`'s.
+"""The HTTP server: one function, which it is given, has the answer to each path (`answers.py`).
 
 It is the standard library's, with a thread for each connection. No request changes anything, so there is no
 token: the address that it listens on decides who may read.

@@ -1,4 +1,4 @@
-"""The batches of one opened binlog file, and what it means that the file ends where it does."""
+"""The batches of one opened binlog file, and the error if it ends inside an event or a transaction."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ def file_batches(
     is_last: bool,
     progress: Callable[[], None] = lambda: None,
 ) -> Iterator[OutgoingBatch]:
-    """The batches of the rest of the file `name` of `size` bytes; None if only its end shows how many.
+    """The batches of the rest of the file `name`.
 
-    `is_last`: the server may still be writing the file. `progress` is called after each piece that was read.
-    Raises `BinlogError` for damage after which the start of the next event is unknown.
+    `size`: its bytes; None if only its end shows how many. `is_last`: the server may still be writing the
+    file. `progress` is called after each piece that was read. Raises `BinlogError` for damage after which the
+    start of the next event is unknown.
     """
     while taken := file.readinto(batcher.space()):
         if size is not None:

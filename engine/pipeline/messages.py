@@ -264,7 +264,7 @@ class NetworkProgress(Variant, frozen=True, tag="network"):
     total: int | None = None
     """Size of a local file in bytes; None for a server."""
     waited_seconds: float = 0.0
-    """How long it has neither sent nor received, because decoders or sink were behind."""
+    """How long it has neither sent nor received, because decoders or sink were slower."""
 
 
 class DecoderProgress(Variant, frozen=True, tag="decoder"):

@@ -1,4 +1,4 @@
-"""What a command says of its work as it goes on: to a display, a log, a monitor.
+"""How a display, a log and a monitor learn what a command does.
 
 The supervisor calls an `Observer` for each run, process and report, the command for everything else that a
 person may want to know. The methods are called in the command's main thread, except `happened`.

@@ -130,7 +130,7 @@ class SnapshotOptions:
     read_from: ServerAddress | None = None
     """Another server of the topology to read the rows from; None for the stream's."""
     watched: tuple[ServerAddress, ...] = ()
-    """Replicas while whose lag nothing is read."""
+    """Replicas: while one of them lags, no chunk is begun."""
     max_lag: float | None = None
     """Seconds that the stream, or such a replica, may lag; None for what suits the commit interval."""
 

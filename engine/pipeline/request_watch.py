@@ -1,7 +1,7 @@
 """Whether an output has requests for snapshots, asked often by a loop that must not wait.
 
-In a folder that is one look. An object store may not answer for long, and a listing has a price: a thread
-asks it now and then.
+In a folder that is one look. An object store may take long to answer, and a listing has a price: a thread
+asks it at intervals.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from engine.output.snapshot_requests import has_requests
 from engine.output.storage import OutputPlace
 
 STORE_SECONDS = 10.0
-"""How often an object store is asked for requests."""
+"""Between two questions to an object store."""
 FOLDER_SECONDS = 0.5
-"""How often a folder is."""
+"""Between two looks into a folder."""
 
 
 def request_interval(out: OutputPlace) -> float:

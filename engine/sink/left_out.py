@@ -1,4 +1,4 @@
-"""Change rows of tables without a key from before the place of their snapshot's view, which contains them."""
+"""Leaves out change rows of tables without a key that the view of their snapshot contains already."""
 
 from __future__ import annotations
 

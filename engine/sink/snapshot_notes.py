@@ -1,4 +1,4 @@
-"""What is new of snapshots in the next commit, collected like its rows."""
+"""What the next commit says of snapshots, collected like its rows."""
 
 from __future__ import annotations
 

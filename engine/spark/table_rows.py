@@ -2,7 +2,7 @@
 
 The schema history gives the table's eras (`eras`). Each file of an era is read with its own columns, and a
 view names them as the table's definition does at the last commit; rows from before a column was added get its
-default. So only rows of files, never the schema versions, have to agree in anything.
+default. So schema versions can be read together whose types have nothing in common.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Tasks that were planned here, as a data frame: a data source whose partitions come with its options.
+"""A data frame of tasks that the driver has planned: a data source whose partitions come with its options.
 
-Spark plans a source in another process; here the driver has planned already, for many tables at once.
+Spark would plan a source in another process; the driver has planned many tables at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The progress of a fleet on standard error: a table of its sources on a terminal, elsewhere a line at times.
+"""The progress of a fleet on standard error: a table of its sources on a terminal, elsewhere a line of sums.
 
 Warnings are plain text, or lines of the log if one is wanted; they appear above the table.
 """

@@ -1,4 +1,4 @@
-"""What a running fleet says of itself: a file in `ROOT/_fleet`, which `fleet status` and `fleet reload` read.
+"""The state of a running fleet: a file in `ROOT/_fleet`, which `fleet status` and `fleet reload` read.
 
 A lock beside it shows whether the fleet runs, and its process id. The folder and its files are private to the
 user. The lock is released by the operating system's kernel when the process ends.

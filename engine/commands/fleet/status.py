@@ -1,4 +1,4 @@
-"""The `fleet status` command: every source of a fleet, from its output and from what the fleet says of it.
+"""The `fleet status` command: every source of a fleet, from its output and from the fleet's state file.
 
 It also works while no fleet runs. A source that is only in the file, or only in the running fleet, waits for
 a reload.

@@ -1,4 +1,4 @@
-"""What is known of a fleet at one moment, for who asks over HTTP: its sources, and what is wrong."""
+"""What is known of a fleet at one moment, for requests over HTTP: its sources, and what is wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.records import json_text
 SOURCES = "/source/"
 """Below this path each source has a folder of its name, with the paths of `run`."""
 _SILENCE_SECONDS = 10.0
-"""How long the main thread of the fleet may not come round."""
+"""The longest time between two turns of the fleet's main thread."""
 _RATE_SECONDS = 60.0
 
 
@@ -27,7 +27,7 @@ class FleetWatch:
         self._shown = time.monotonic()
 
     def show(self, sources: tuple[SourceState, ...], monitors: Mapping[str, Monitor]) -> None:
-        """Called by the main thread each time it comes round."""
+        """Called by the main thread in each of its turns."""
         self.sources = sources
         self.monitors = monitors
         self._shown = time.monotonic()

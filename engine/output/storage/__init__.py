@@ -1,4 +1,4 @@
-"""Where an output is stored, behind one interface: a local folder, or an object store.
+"""Where an output is stored: a local folder or an object store, with one interface for both.
 
 Everything that writers and readers share goes through a `Storage`, by names that are relative to the output.
 """
@@ -28,7 +28,7 @@ def be_patient(
 ) -> None:
     """From now on, wait for an object store that does not answer: for that of `out`, or for all others.
 
-    `warn` is given a sentence now and then, in any thread. It concerns this process only.
+    `warn` is given a sentence from time to time, in any thread. It concerns this process only.
     """
     patience = Patience(seconds, warn)
     if out is None:

@@ -31,7 +31,7 @@ class Storage(ABC):
     patience: Patience | None = None
     """How long requests wait for an answer; None: as long as this process waits for others."""
     has_lock: bool
-    """Whether a lock keeps a second writer away, on whatever machine; otherwise the log itself has to."""
+    """Whether a lock excludes a second writer on every machine; otherwise the log itself has to."""
 
     # Reading
 

@@ -23,7 +23,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from engine.config.output_place import StoreUrl
 from engine.output.storage.aws_files import aws_file_options
 from engine.output.storage.interface import Storage
-from engine.output.storage.store_errors import StoreAwayError, store_error
+from engine.output.storage.store_errors import ALLOWS_HTTP, StoreAwayError, store_error
 from engine.output.storage.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
 
 _STORES: dict[str, Callable[..., Any]] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
-_ALLOWS_HTTP = {"s3": "AWS_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP"}
 _CLIENT = {"connect_timeout": "5s", "timeout": "300s"}
 """`timeout` is that of a whole request, in which a data file of 64 MB has to be sent."""
 _STALL = {"read_timeout": "10s"}
@@ -61,7 +60,7 @@ class ObjectStore(Storage):
     def __init__(self, place: StoreUrl) -> None:
         self.place: StoreUrl = place
         # Given options take the place of those in the environment, which is where this one belongs.
-        allows_http = os.environ.get(_ALLOWS_HTTP[place.scheme], "").lower() in ("1", "true")
+        allows_http = os.environ.get(ALLOWS_HTTP[place.scheme], "").lower() in ("1", "true")
         client = {**_CLIENT, "allow_http": allows_http}
         config = aws_file_options(os.environ) if place.scheme == "s3" else None
         try:

@@ -18,6 +18,8 @@ _TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 _TRANSIENT_CODES = frozenset({"RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable"})
 _MACHINE_CREDENTIALS = "169.254."
 """The address at which a machine of a cloud gets credentials; asked last, if the environment has none."""
+ALLOWS_HTTP = {"s3": "AWS_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP"}
+"""Scheme of a URL → the variable that permits an endpoint without TLS."""
 _CREDENTIALS = "set the store's credentials in the environment, as docs/operations.md says"
 _REASONS = {
     "NoSuchBucket": ("there is no bucket `{bucket}`", "create it, or correct the URL"),
@@ -58,7 +60,7 @@ def store_error(error: Exception, url: StoreUrl, doing: str) -> StoreError:
     if "BadScheme" in text:
         return StoreError(
             f"{doing} {url} failed: its endpoint is an http:// address; give an https:// one, or set "
-            "AWS_ALLOW_HTTP=true in the environment"
+            f"{ALLOWS_HTTP[url.scheme]}=true in the environment"
         )
     if status is None:
         if "HTTP error" in text or isinstance(error, TimeoutError):

@@ -1,4 +1,4 @@
-"""How long to wait for an object store that does not answer, and to whom to say so.
+"""How long to wait for an object store that does not answer, and whom to warn meanwhile.
 
 A command gives up soon, so that a wrong address is noticed. A run that has begun waits for as long as it
 takes: meanwhile the server keeps the binlog. A process has a patience for all stores, and each store may have
@@ -27,7 +27,7 @@ class Patience:
 
     seconds: float = math.inf
     warn: Callable[[str], None] = lambda _: None
-    """Is given a sentence now and then, in any thread."""
+    """Is given a sentence from time to time, in any thread."""
 
 
 _of_process = Patience(COMMAND_SECONDS)

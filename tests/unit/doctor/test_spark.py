@@ -11,7 +11,7 @@ from engine.doctor import spark
 
 @pytest.mark.parametrize(
     ("installed", "level"),
-    [(None, "required"), ("4.0.1", "required"), ("4.1.1", "advice"), ("4.2.0", "ok"), ("4.3.0.dev1", "ok")],
+    [(None, "required"), ("3.5.6", "required"), ("4.0.5", "advice"), ("4.2.0", "ok"), ("4.3.0.dev1", "ok")],
 )
 def test_the_version_of_pyspark(installed: str | None, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def version(name: str) -> str:

@@ -58,6 +58,15 @@ def test_what_does_not_pass_is_a_sentence(error: Exception, reason: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("url", "variable"),
+    [("s3://lake", "AWS_ALLOW_HTTP"), ("gs://lake", "GOOGLE_ALLOW_HTTP"), ("az://lake", "AZURE_ALLOW_HTTP")],
+)
+def test_the_variable_that_permits_http_is_that_of_the_store(url: str, variable: str) -> None:
+    error = Exception("HTTP error: builder error\n source: BadScheme")
+    assert f"set {variable}=true" in str(store_error(error, StoreUrl.parse(url), "reading"))
+
+
+@pytest.mark.parametrize(
     ("given", "bucket", "prefix"),
     [("s3://lake", "lake", ""), ("gs://lake/", "lake", ""), ("az://lake/a/b/", "lake", "a/b")],
 )
