@@ -118,7 +118,7 @@ def follow_server(
 
 def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> None:
     """Register as a replica and start the dump."""
-    if facts.lacks_names:
+    if facts.lacks_names or facts.flavor == "mariadb":
         server_queries.set_write_timeout(connection, _READ_AHEAD_SECONDS)
     most = _PROMPT_SECONDS if origin.prompt_heartbeats else origin.heartbeat_seconds
     server_queries.prepare_dump(

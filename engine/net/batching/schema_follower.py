@@ -3,13 +3,14 @@
 DDL statements change the model as the stream passes them. A table map that lacks names is compared with the
 model's definition; if that is missing, doubtful or does not fit, it is replaced by the first of these that is
 certain: a proof from the server, the user's schema file. Else the table's columns are numbered, or the stream
-stops. Table maps with full metadata are learned, so that later statements have a definition to change.
+stops. Table maps with full metadata are learned, so that later statements have a definition to change; of
+MariaDB's tables with generated columns, which they do not show, the server's definition is learned.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +39,9 @@ class Proofs(Protocol):
     def databases(self) -> Mapping[str, str]:
         """Database → its default collation, for those whose default is proven. Raises `EngineError`."""
 
+    def with_generated_columns(self) -> Collection[TableName]:
+        """The tables of a MariaDB server that have generated columns now. Raises `EngineError`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
@@ -65,6 +69,8 @@ class SchemaFollower:
         self.numbered: set[str] = set()
         """`database.table` of the tables whose columns are numbered; a statement may make them certain."""
         self._asks_databases = sources.proofs is not None and sources.charsets_are_missing
+        self._generating: Collection[TableName] | None = None
+        """The answer of `Proofs.with_generated_columns`, once it was needed."""
 
     def execute(self, query: Query, server_version: str, position: BinlogPosition) -> SchemaChange | None:
         """Change the model by a statement; returns what it changed, for `note`, None without a change."""
@@ -100,7 +106,11 @@ class SchemaFollower:
         if known is not None and misfit is None:
             return pack(known.columns) if self._needs_definition(table_map) else None
         if not self._needs_definition(table_map):
-            self.note(self._model.learn("table map", self._here(), definition_of(table_map)))
+            generating = self._with_generated_columns(table_map)
+            if generating is not None:
+                self._learned("server", generating)
+            else:
+                self.note(self._model.learn("table map", self._here(), definition_of(table_map)))
             return None
         doubt = misfit or self._model.doubt(table_map.database, table_map.table)
         return self._settle(table_map, doubt)
@@ -161,6 +171,24 @@ class SchemaFollower:
             self.numbered.add(str(name))
             return None
         raise EngineError(_sentence(table_map, reason))
+
+    def _with_generated_columns(self, table_map: TableMap) -> TableDefinition | None:
+        """The proven definition of a MariaDB table that has some; no table map says so.
+
+        Its row images may lack these columns (`engine.spark.table_rows.TableRows.unlogged_names`).
+        """
+        proofs = self._sources.proofs
+        if self._flavor != "mariadb" or proofs is None:
+            return None
+        # Without an answer, the table map has what rows need.
+        with contextlib.suppress(EngineError):
+            if self._generating is None:
+                self._generating = ()
+                self._generating = proofs.with_generated_columns()
+            if TableName(table_map.database, table_map.table) in self._generating:
+                proven = proofs.prove(table_map)
+                return proven if isinstance(proven, TableDefinition) else None
+        return None
 
     def _learned(self, source: Source, definition: TableDefinition) -> bytes:
         self.note(self._model.learn(source, self._here(), definition))

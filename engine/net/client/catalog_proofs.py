@@ -31,9 +31,11 @@ from engine.net.client.table_columns import (
     database_collations,
     describe_table,
     describe_tables,
+    tables_with_generated_columns,
     user_tables,
 )
 from engine.pipeline.process_settings import ServerSource
+from engine.schema.changes import TableName
 
 _TABLES_PER_QUERY = 500
 
@@ -130,6 +132,10 @@ class CatalogProofs:
         found = self._side.ask(database_collations)
         self._ahead.read(here, self._end())
         return {name: each for name, each in found.items() if self._change(name, "", here) is None}
+
+    def with_generated_columns(self) -> set[TableName]:
+        """The tables of a MariaDB server that have generated columns now. Raises `EngineError`."""
+        return self._side.ask(tables_with_generated_columns)
 
     def _tables(self, database: str, tables: Collection[str]) -> dict[str, TableDefinition]:
         """The definitions by table name, for the tables that the server shows."""

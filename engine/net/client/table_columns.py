@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition, unquoted
 from engine.net.client.connection import Connection
 from engine.net.client.server_queries import explained
+from engine.schema.changes import TableName
 from engine.schema.collations import canonical
 
 _THE_TABLE = "TABLE_SCHEMA = {database} AND TABLE_NAME = {table}"
@@ -37,6 +38,10 @@ ARE_TABLES = "TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')"
 _USER_TABLES = (
     "SELECT TABLE_SCHEMA, TABLE_NAME "
     f"FROM information_schema.TABLES WHERE {ARE_TABLES} AND {IN_USER_DATABASES}"
+)
+_MARIADB_GENERATING = (
+    "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME "
+    f"FROM information_schema.COLUMNS WHERE IS_GENERATED = 'ALWAYS' AND {IN_USER_DATABASES}"
 )
 _SHOW_GENERATED_PRIMARY_KEY = "SET SESSION show_gipk_in_create_table_and_information_schema = ON"
 _GENERATED_PRIMARY_KEY_SINCE = (8, 0, 30)
@@ -73,6 +78,13 @@ def user_tables(connection: Connection) -> dict[str, list[str]]:
         for database, table in connection.query(_USER_TABLES):
             tables[database or ""].append(table or "")
     return tables
+
+
+def tables_with_generated_columns(connection: Connection) -> set[TableName]:
+    """Those of a MariaDB server (10.2 or later) that the user sees. Raises `Refusal`."""
+    with explained(connection):
+        rows = connection.query(_MARIADB_GENERATING)
+        return {TableName(database or "", table or "") for database, table in rows}
 
 
 def database_collations(connection: Connection) -> dict[str, str]:

@@ -44,6 +44,9 @@ class Server:
     def databases(self) -> Mapping[str, str]:
         return {"shop": "utf8mb4_0900_ai_ci"}
 
+    def with_generated_columns(self) -> set[TableName]:
+        return set()
+
 
 def of(table: str, *names: str) -> TableDefinition:
     columns = tuple(ColumnDefinition(name, "int") for name in names)
