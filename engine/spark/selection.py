@@ -48,6 +48,13 @@ class Selection:
         """Whether the output still contains that commit, which the query has read."""
         return self._log.reaches(commit)
 
+    def time_of(self, commit: int) -> int | None:
+        """When the commit was written, in µs; None if there is no such commit, or it was removed."""
+        try:
+            return None if commit < 0 else self._log.read(commit).time_us
+        except MissingCommitError:
+            return None
+
     def first(self) -> int:
         """The commit to start with; it may be the one after the last commit."""
         latest, oldest = self.latest(), self._log.oldest_version()

@@ -1,4 +1,4 @@
-"""The streaming reader of several outputs: an offset is the last commit that was read of each source.
+"""The streaming reader of several outputs: an offset has one for each source, as `engine.spark.stream`.
 
 A source that appears while the query runs, or while it does not, begins at its first commit. That commit is
 put into an offset before any of its rows are read, so that a micro-batch that is repeated begins there, too.
@@ -17,9 +17,11 @@ from engine.output.commit_log import CommitLog
 from engine.spark.options import Options
 from engine.spark.several import of_source, outputs
 from engine.spark.stream import BinlogStreamReader, read_limit
+from engine.spark.stream import Offset as CommitOffset
 from engine.spark.tasks import ReadTask, read_task
 
-Offset = dict[str, int]
+Offset = dict[str, CommitOffset | int]
+"""By source; earlier versions wrote only the number of the commit."""
 
 
 class SeveralStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -34,7 +36,7 @@ class SeveralStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Offset:
         """The start offset of a query without a checkpoint."""
-        return {name: self._reader(name).initialOffset()["commit"] for name in self._present()}
+        return {name: self._reader(name).initialOffset() for name in self._present()}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The options' limit per micro-batch, of which each source with commits has an equal part."""
@@ -48,7 +50,7 @@ class SeveralStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> Offset:
         """The current last commits, for the query's progress report."""
-        return {name: self._reader(name).reportLatestOffset()["commit"] for name in self._present()}
+        return {name: self._reader(name).reportLatestOffset() for name in self._present()}
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """The end of the next micro-batch."""
@@ -56,17 +58,20 @@ class SeveralStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = dict(start)
         known = [name for name in present if name in start]
         for name in known:
-            end[name] = self._reader(name).latestOffset({"commit": start[name]}, limit, len(known))["commit"]
+            begin = _of_source(start[name])
+            reached = self._reader(name).latestOffset(begin, limit, len(known))
+            if reached != begin:
+                end[name] = reached
         for name in present:
             if name not in start:
-                end[name] = CommitLog(of_source(self._options, name).path).oldest_version() - 1
+                end[name] = {"commit": CommitLog(of_source(self._options, name).path).oldest_version() - 1}
         return end
 
     def commit(self, end: Offset) -> None:
         """The micro-batch that ends there is in Spark's log as done."""
         for name in self._present():
             if name in end:
-                self._reader(name).commit({"commit": end[name]})
+                self._reader(name).commit(_of_source(end[name]))
 
     def partitions(self, start: Offset, end: Offset) -> list[ReadTask]:
         """The tasks of a micro-batch. Raises `EngineError` if commits between are not there any more."""
@@ -74,7 +79,7 @@ class SeveralStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             task
             for name, last in end.items()
             if start.get(name, last) != last
-            for task in self._reader(name).partitions({"commit": start[name]}, {"commit": last})
+            for task in self._reader(name).partitions(_of_source(start[name]), _of_source(last))
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -92,3 +97,7 @@ class SeveralStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             one = of_source(self._options, name)
             reader = self._readers[name] = BinlogStreamReader(one, self._schema, source=name)
         return reader
+
+
+def _of_source(offset: CommitOffset | int) -> CommitOffset:
+    return {"commit": offset} if isinstance(offset, int) else offset

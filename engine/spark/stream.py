@@ -1,6 +1,7 @@
-"""The streaming reader of the `binlog` source: an offset is the last commit that was read.
+"""The streaming reader of the `binlog` source: an offset is the last commit that was read, and its time.
 
-A commit ends at a transaction boundary and is never split, so a micro-batch contains complete transactions
+By the time a query notices that another commit has the number now, as after an output was restored. A commit
+ends at a transaction boundary and is never split, so a micro-batch contains complete transactions
 with every `maxFilesPerTrigger` and `maxBytesPerTrigger`. Needs PySpark 4.2, the first version that passes a
 Python source the start offset and the read limit of a micro-batch.
 """
@@ -29,7 +30,10 @@ QUIET_COMMITS = 1000
 """After this many commits without selected files a micro-batch is started, so that the checkpoint advances;
 otherwise it would stay at commits that may be removed."""
 
+_TIMES_KEPT = 16
+
 Offset = dict[str, int]
+"""`commit`, and `time` in µs (not before the first commit, nor in checkpoints of earlier versions)."""
 
 
 def read_limit(options: Options) -> ReadLimit:
@@ -53,10 +57,12 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
         self._quiet = range(0)
         self._noted: int | None = None
+        self._times: dict[int, int | None] = {}
+        """Of commits; Spark passes an offset several times."""
 
     def initialOffset(self) -> Offset:
         """The start offset of a query without a checkpoint."""
-        return {"commit": self._selection.first() - 1}
+        return self._offset(self._selection.first() - 1)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The options' limit per micro-batch; if both limits are set, `latestOffset` applies both."""
@@ -68,7 +74,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> Offset:
         """The current last commit, for the query's progress report."""
-        return {"commit": self._selection.latest()}
+        return self._offset(self._selection.latest())
 
     def latestOffset(self, start: Offset, limit: ReadLimit, sharing: int = 1) -> Offset:
         """The end of the next micro-batch: as many complete commits as `limit` allows, and at least one.
@@ -77,7 +83,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         `sharing`: the number of outputs that have equal parts of the limit.
         """
         begin = start["commit"]
-        last = self._available(begin)
+        last = self._available(start)
         self._note_read(begin)
         end = self._quiet[-1] if begin in self._quiet else begin
         taken_files = taken_bytes = 0
@@ -85,12 +91,12 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             more_files = taken_files + len(files)
             more_bytes = taken_bytes + sum(file.bytes for file in files)
             if taken_files and files and not self._allows(limit, more_files * sharing, more_bytes * sharing):
-                return {"commit": end}
+                return self._offset(end)
             taken_files, taken_bytes, end = more_files, more_bytes, commit
         if taken_files:
-            return {"commit": end}
+            return self._offset(end)
         self._quiet = range(begin, end + 1)
-        return {"commit": end if end - begin >= QUIET_COMMITS else begin}
+        return self._offset(end) if end - begin >= QUIET_COMMITS else start
 
     def commit(self, end: Offset) -> None:
         """The micro-batch that ends there is in Spark's log as done."""
@@ -98,6 +104,8 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> list[ReadTask]:
         """The tasks of a micro-batch; after a failure Spark passes the same offsets again, from its log."""
+        self._check(start)
+        self._check(end)
         files = self._selection.readable_files(start["commit"] + 1, end["commit"], self._schema)
         return plan_tasks(self._options.path, files, self._options.min_partitions, source=self._source)
 
@@ -106,7 +114,29 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, ReadTask)
         return read_task(partition, self._schema)
 
-    def _available(self, begin: int) -> int:
+    def _offset(self, commit: int) -> Offset:
+        time = self._time_of(commit)
+        return {"commit": commit} if time is None else {"commit": commit, "time": time}
+
+    def _time_of(self, commit: int) -> int | None:
+        if commit not in self._times:
+            if len(self._times) == _TIMES_KEPT:
+                self._times.clear()
+            self._times[commit] = self._selection.time_of(commit)
+        return self._times[commit]
+
+    def _check(self, offset: Offset) -> None:
+        """Raise `EngineError` if another commit has the number now."""
+        commit, time = offset["commit"], offset.get("time")
+        present = None if time is None else self._time_of(commit)
+        if present is not None and present != time:
+            raise EngineError(
+                f"commit {commit} of {self._options.path} is not the one that the query has read: it is "
+                "another output, or was restored from a copy; start the query with a new checkpoint"
+            )
+
+    def _available(self, start: Offset) -> int:
+        begin = start["commit"]
         # Called first: after a power failure the commit may be the only one and have its temporary name.
         known = self._selection.reaches(begin)
         latest = self._selection.latest()
@@ -115,6 +145,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"the query has read commit {begin}, but {self._options.path} ends with commit {latest}, "
                 "so it is not the same output: start the query with a new checkpoint"
             )
+        self._check(start)
         return latest if self._target is None else max(begin, min(latest, self._target))
 
     def _note_read(self, commit: int) -> None:

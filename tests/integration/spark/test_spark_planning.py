@@ -162,26 +162,30 @@ def test_spark_learns_which_columns_are_never_null(output: Output) -> None:
     assert may_be_null == ["id", "_gtid", "_absent_columns"]
 
 
+def offset(commit: int) -> dict[str, int]:
+    return {"commit": commit, "time": FIRST_COMMIT_US + commit * SECOND_US}
+
+
 def test_offsets_are_commits_and_a_limit_never_splits_one(output: Output) -> None:
     reader = stream_reader(output, maxFilesPerTrigger="2")
     limit = reader.getDefaultReadLimit()
     assert limit == ReadMaxFiles(2)
     assert reader.initialOffset() == {"commit": -1}
-    assert reader.latestOffset({"commit": -1}, limit) == {"commit": 0}
-    assert reader.latestOffset({"commit": 0}, limit) == {"commit": 2}  # three files in commit 1
-    assert reader.latestOffset({"commit": 2}, limit) == {"commit": 3}
-    assert reader.latestOffset({"commit": 3}, limit) == {"commit": 3}
-    assert reader.latestOffset({"commit": -1}, ReadAllAvailable()) == {"commit": 3}
-    assert reader.reportLatestOffset() == {"commit": 3}
+    assert reader.latestOffset({"commit": -1}, limit) == offset(0)
+    assert reader.latestOffset({"commit": 0}, limit) == offset(2)  # three files in commit 1
+    assert reader.latestOffset({"commit": 2}, limit) == offset(3)
+    assert reader.latestOffset(offset(3), limit) == offset(3)
+    assert reader.latestOffset({"commit": -1}, ReadAllAvailable()) == offset(3)
+    assert reader.reportLatestOffset() == offset(3)
 
 
 def test_a_limit_in_bytes_takes_what_fits_and_one_commit_at_least(output: Output) -> None:
     sizes = [sum(file.bytes for file in files) for _, files in Selection(options(output)).files(0, 3)]
     reader = stream_reader(output, maxBytesPerTrigger=str(sizes[0] + sizes[1]))
     assert isinstance(reader.getDefaultReadLimit(), ReadMaxBytes)
-    assert reader.latestOffset({"commit": -1}, reader.getDefaultReadLimit()) == {"commit": 2}
+    assert reader.latestOffset({"commit": -1}, reader.getDefaultReadLimit()) == offset(2)
     tight = stream_reader(output, maxBytesPerTrigger="1", maxFilesPerTrigger="99")
-    assert tight.latestOffset({"commit": 0}, tight.getDefaultReadLimit()) == {"commit": 2}
+    assert tight.latestOffset({"commit": 0}, tight.getDefaultReadLimit()) == offset(2)
 
 
 def test_available_now_stops_at_what_was_there(output: Output) -> None:
@@ -191,7 +195,7 @@ def test_available_now_stops_at_what_was_there(output: Output) -> None:
     seen = [reader.initialOffset()]
     while not seen[1:] or seen[-1] != seen[-2]:
         seen.append(reader.latestOffset(seen[-1], reader.getDefaultReadLimit()))
-    assert seen == [{"commit": commit} for commit in (-1, 0, 2, 3, 3)]
+    assert seen == [{"commit": -1}, *map(offset, (0, 2, 3, 3))]
 
 
 def test_commits_of_other_tables_start_no_micro_batch_until_there_are_many(
@@ -199,16 +203,31 @@ def test_commits_of_other_tables_start_no_micro_batch_until_there_are_many(
 ) -> None:
     monkeypatch.setattr(stream, "QUIET_COMMITS", 3)
     reader = stream_reader(output, tables="stock.orders")
-    assert reader.latestOffset({"commit": 1}, ReadAllAvailable()) == {"commit": 1}
+    assert reader.latestOffset(offset(1), ReadAllAvailable()) == offset(1)
     output.commit({"shop.orders": [insert(id=4)]})
-    assert reader.latestOffset({"commit": 1}, ReadAllAvailable()) == {"commit": 4}
+    assert reader.latestOffset({"commit": 1}, ReadAllAvailable()) == offset(4)
     output.commit({"stock.orders": [insert(id=5)]})
-    assert reader.latestOffset({"commit": 1}, ReadAllAvailable()) == {"commit": 5}
+    assert reader.latestOffset({"commit": 1}, ReadAllAvailable()) == offset(5)
 
 
 def test_a_checkpoint_of_another_output_is_refused(output: Output) -> None:
     with pytest.raises(EngineError, match=r"has read commit 17, but .* ends with commit 3, .*new checkpoint"):
         stream_reader(output).latestOffset({"commit": 17}, ReadAllAvailable())
+
+
+def test_another_commit_of_that_number_is_noticed(output: Output) -> None:
+    """As after a restore, once the engine has written as many commits again."""
+    other = {"commit": 1, "time": offset(1)["time"] + 1}
+    with pytest.raises(EngineError, match=r"commit 1 of .* restored from a copy; .*new checkpoint"):
+        stream_reader(output).latestOffset(other, ReadAllAvailable())
+    with pytest.raises(EngineError, match=r"commit 1 of .* is not the one"):
+        stream_reader(output).partitions({"commit": -1}, other)
+
+
+def test_a_checkpoint_of_an_earlier_version_has_no_times(output: Output) -> None:
+    reader = stream_reader(output)
+    assert reader.latestOffset({"commit": 3}, ReadAllAvailable()) == {"commit": 3}
+    assert reader.partitions({"commit": 1}, {"commit": 3})
 
 
 @pytest.mark.parametrize("wanted", [1, 2, 3, 5, 100])
@@ -261,7 +280,7 @@ def test_commits_that_were_removed_from_the_log_are_missed(output: Output) -> No
     for commit in (0, 1):
         (output.path / "_log" / f"{commit:020d}.json").unlink()
     reader = stream_reader(output)
-    assert reader.latestOffset({"commit": 1}, ReadAllAvailable()) == {"commit": 3}
+    assert reader.latestOffset({"commit": 1}, ReadAllAvailable()) == offset(3)
     with pytest.raises(
         EngineError, match=r"no commit 1 in .* was removed from the output: .* new checkpoint"
     ):
