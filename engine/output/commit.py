@@ -6,12 +6,12 @@ file by their `_seq`: all rows of a file that was written for it, or a part of o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from engine.binlog.position import SourcePosition
+from engine.output.data_file_names import is_data_file_name
 from engine.output.files import table_folder
 from engine.output.log_json import Malformed, from_line, to_line
 from engine.output.schema_state import CommittedChange, LoggedChange, SchemaState
@@ -249,36 +249,7 @@ class _SummaryLine:
     snapshots: SnapshotState = NO_SNAPSHOTS
 
 
-_FILE_NAME = re.compile(r"(?:(\d{20})-)?(\d{20})-(?:e\d+-)?\d+\.arrow")
-
-
-def data_file_name(commit: int, epoch: int, number: int) -> str:
-    """The name of a table's file that is written for a commit.
-
-    With an epoch, so that a writer that was taken over never has the name of a file of the next one.
-    """
-    return f"{commit:020d}-e{epoch}-{number}.arrow" if epoch else f"{commit:020d}-{number}.arrow"
-
-
-def compacted_path(entry: DataFile, first: int, last: int, number: int) -> str:
-    """The path of a compacted file for the table of `entry`, with rows of the commits `first` to `last`."""
-    return f"{entry.path.rpartition('/')[0]}/{first:020d}-{last:020d}-{number}.arrow"
-
-
-def commits_in(path: str) -> tuple[int, int]:
-    """The first and last commit that list a data file, as its name says."""
-    name = _FILE_NAME.fullmatch(path.rpartition("/")[2])
-    assert name is not None
-    return int(name[1] or name[2]), int(name[2])
-
-
-def is_compacted(path: str) -> bool:
-    """Whether compaction has made the data file."""
-    name = _FILE_NAME.fullmatch(path.rpartition("/")[2])
-    return name is not None and name[1] is not None
-
-
 def _check_path(file: DataFile) -> None:
     folder, _, name = file.path.rpartition("/")
-    if folder != table_folder(file.database, file.table) or not _FILE_NAME.fullmatch(name):
+    if folder != table_folder(file.database, file.table) or not is_data_file_name(name):
         raise Malformed(f"`{file.path}` is not a data file of {file.database}.{file.table}")

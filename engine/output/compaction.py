@@ -20,9 +20,10 @@ from engine.errors import EngineError
 from engine.output import log_files
 from engine.output.change_schema import with_all_change_types
 from engine.output.checksum import checksum_of_content
-from engine.output.commit import DataFile, SchemaKey, commits_in, compacted_path, is_compacted
+from engine.output.commit import DataFile, SchemaKey
 from engine.output.commit_log import CommitLog
 from engine.output.compaction_progress import GRACE_SECONDS, CompactionProgress
+from engine.output.data_file_names import commits_in, compacted_path, is_compacted
 from engine.output.data_files import open_data_file
 from engine.output.file_moves import MoveJournal
 from engine.output.files import writing
@@ -111,7 +112,7 @@ def _compact_group(storage: Storage, journal: MoveJournal, first: int, last: int
         journal.forget(moves)
         return
     paths = [
-        compacted_path(run[0], commits_in(run[0].path)[0], commits_in(run[-1].path)[1], number + index)
+        compacted_path(run[0].path, commits_in(run[0].path)[0], commits_in(run[-1].path)[1], number + index)
         for index, run in enumerate(runs)
     ]
     moves = journal.plan(

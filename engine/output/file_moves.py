@@ -20,8 +20,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from engine.output.commit import Commit, DataFile, commits_in
+from engine.output.commit import Commit, DataFile
 from engine.output.commit_log import CommitLog
+from engine.output.data_file_names import commits_in
 from engine.output.files import OutputError
 from engine.output.log_json import Malformed, from_line, to_line
 from engine.output.log_segments import LogSegments

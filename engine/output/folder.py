@@ -8,7 +8,6 @@ numbers that they would use are taken.
 from __future__ import annotations
 
 import os
-import re
 import socket
 import uuid
 from contextlib import suppress
@@ -19,6 +18,7 @@ from engine.binlog.position import SourcePosition
 from engine.output.commit import NOWHERE, Commit, SchemaVersion
 from engine.output.commit_log import CommitLog, OtherWriterError
 from engine.output.commit_times import commit_time_us
+from engine.output.data_file_names import written_for
 from engine.output.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, opening, writing
 from engine.output.lock import output_lock
 from engine.output.log_files import LOG_FOLDER
@@ -29,7 +29,6 @@ from engine.output.working_folder import LOCK_FILE, working_folder
 
 _CLAIM_ATTEMPTS = 20
 """Until then, the writer that is to be excluded has committed each time between two requests."""
-_DATA_FILE = re.compile(rf"([0-9]{{20}})-(?:e[0-9]+-)?[0-9]+\.arrow(?:{re.escape(TEMPORARY_SUFFIX)})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +186,8 @@ def clean_output(out: OutputPlace, last_commit: int) -> None:
         after = "" if storage.has_lock else f"{last_commit + 1:020d}"
         found = []
         for file in storage.names(folder, after):
-            name = _DATA_FILE.fullmatch(file)
-            if name and (int(name[1]) > last_commit or file.endswith(TEMPORARY_SUFFIX)):
+            commit = written_for(file)
+            if commit is not None and (commit > last_commit or file.endswith(TEMPORARY_SUFFIX)):
                 found.append(f"{folder}/{file}")
         return found
 

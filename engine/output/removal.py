@@ -13,9 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from engine.config.retention import Retention
-from engine.output.commit import Commit, commits_in
+from engine.output.commit import Commit
 from engine.output.commit_log import CommitLog
 from engine.output.consumers import Consumer, consumers
+from engine.output.data_file_names import commits_in
 from engine.output.file_moves import MoveJournal
 from engine.output.files import EVENTS_FOLDER, writing
 from engine.output.lock import maintenance_lock

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from engine.output.checksum import checksum_of_content
-from engine.output.commit import Commit, DataFile, SchemaKey, commits_in, is_compacted
+from engine.output.commit import Commit, DataFile, SchemaKey
 from engine.output.commit_log import CommitLog
+from engine.output.data_file_names import commits_in, is_compacted
 from engine.output.data_files import ReaderError
 from engine.output.log_files import CommitLogError, MissingCommitError
 from engine.output.storage import OutputPlace, storage_of

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from engine.binlog.position import BinlogPosition
 from engine.output.change_schema import file_message, to_file_message
-from engine.output.commit import DataFile, SchemaVersion, TableKey, data_file_name
+from engine.output.commit import DataFile, SchemaVersion, TableKey
+from engine.output.data_file_names import data_file_name
 from engine.output.files import table_folder
 from engine.pipeline.message import Frame
 from engine.pipeline.messages import StatementFacts, TableResult

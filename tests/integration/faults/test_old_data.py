@@ -13,9 +13,9 @@ import pytest
 
 from engine.config.retention import Retention
 from engine.output import log_files
-from engine.output.commit import is_compacted
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
+from engine.output.data_file_names import is_compacted
 from engine.output.removal import remove_old_commits
 from engine.output.verification import verify
 from tests.support.old_data_load import SEGMENT

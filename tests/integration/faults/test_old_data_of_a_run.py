@@ -19,9 +19,9 @@ import pyarrow as pa
 import pytest
 
 from engine.output import log_files
-from engine.output.commit import is_compacted
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
+from engine.output.data_file_names import is_compacted
 from engine.output.verification import verify
 from tests.servers import Server
 from tests.support import short_segments

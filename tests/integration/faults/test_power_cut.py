@@ -27,9 +27,9 @@ from engine.commands.vacuum import vacuum
 from engine.config.retention import Retention
 from engine.output import compaction, log_files
 from engine.output.checksum import checksum_of
-from engine.output.commit import commits_in, is_compacted
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
+from engine.output.data_file_names import commits_in, is_compacted
 from engine.output.data_files import DataFiles, FileRows
 from engine.output.files import OutputError
 from engine.output.folder import clean_output, open_output, recover_output, settled_output

@@ -17,9 +17,9 @@ from engine.cli import main
 from engine.config.retention import Retention
 from engine.errors import EngineError
 from engine.output import compaction, file_moves, log_files
-from engine.output.commit import is_compacted
 from engine.output.commit_log import CommitLog, OtherWriterError
 from engine.output.compaction import compact
+from engine.output.data_file_names import is_compacted
 from engine.output.file_moves import MoveJournal
 from engine.output.files import OutputError
 from engine.output.reader import Changes

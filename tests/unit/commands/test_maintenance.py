@@ -17,9 +17,9 @@ from engine.commands import maintenance
 from engine.commands.maintenance import Maintenance
 from engine.config.setting_groups import MaintenanceSettings
 from engine.errors import EngineError
-from engine.output.commit import is_compacted
 from engine.output.commit_log import CommitLog
 from engine.output.consumers import note_progress
+from engine.output.data_file_names import is_compacted
 from engine.output.log_files import COMMITS_PER_SEGMENT
 from engine.output.reader import Changes
 from tests.support.output import Output, insert

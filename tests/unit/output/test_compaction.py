@@ -15,10 +15,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from engine.cli import main
 from engine.output import compaction, log_files
-from engine.output.commit import Commit, is_compacted
+from engine.output.commit import Commit
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
 from engine.output.compaction_progress import has_work
+from engine.output.data_file_names import is_compacted
 from engine.output.data_files import MissingFileError
 from engine.output.files import OutputError
 from engine.output.lock import maintenance_lock
