@@ -79,6 +79,7 @@ def _is_noticed(name: str, flavor: str, seed: int) -> bool:
             names=_DISTURBANCES,
             most_rows=_DIVIDED_ROWS,
             command=command(name),
+            flow_seconds=60.0,
             # On a busy machine an engine with short ones connects again so often that it hides a stale wait.
             heartbeat_seconds=2.0,
         )
