@@ -28,6 +28,7 @@ ROLES = ("binlog-engine", "binlog-network", "binlog-dec-0", "binlog-dec-1", "bin
 """As processes are called; `python` is the fork server or the resource tracker."""
 _DUMPS = "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%%'"
 _LONGEST_SECONDS = 1.5
+_END_SECONDS = 10.0
 _OTHER_SERVER_ID = 77
 _MOST_PASSED = 40
 """Calls that are left alone before one fails: some commits."""
@@ -68,12 +69,31 @@ class Scene:
 Fault = Callable[[Scene], None]
 
 
+def _pids(scene: Scene, role: str) -> list[int]:
+    if role == ROLES[0]:
+        # Not by name: a planted engine's is that of Python.
+        return [scene.engine.pid] if scene.engine.running else []
+    return [pid for name, pid in scene.engine.session().items() if name.startswith(role)]
+
+
 def _signalled(number: signal.Signals, role: str) -> Fault:
     def fault(scene: Scene) -> None:
-        pids = [pid for name, pid in scene.engine.session().items() if name.startswith(role)]
-        if pids:
+        if pids := _pids(scene, role):
             with suppress(ProcessLookupError):
                 os.kill(scene.random.choice(pids), number)
+
+    return fault
+
+
+def _ended(number: signal.Signals, role: str) -> Fault:
+    """A signal that ends the engine, which goes on for a moment: the next fault is not to meet its end."""
+    send = _signalled(number, role)
+
+    def fault(scene: Scene) -> None:
+        send(scene)
+        # A process that is just being started may miss it.
+        with suppress(AssertionError):
+            wait_until(lambda: not scene.engine.running, "end", _END_SECONDS)
 
     return fault
 
@@ -153,7 +173,7 @@ def _failed_call(calls: Calls, most_passed: int = _MOST_PASSED) -> Fault:
     def fault(scene: Scene) -> None:
         armed = scene.failing_calls
         armed.arm(calls, Harm.ERROR, passed=scene.random.randrange(most_passed))
-        wait_until(lambda: not armed.left, "call that fails")
+        wait_until(lambda: not (armed.left and scene.engine.running), "call that fails")
         armed.disarm()
 
     return fault
@@ -217,8 +237,9 @@ def _must_run(scene: Scene) -> None:
 
 
 FAULTS: Mapping[str, Fault] = {
-    **{f"{role} killed": _signalled(signal.SIGKILL, role) for role in ROLES},
-    **{f"{role} asked to end": _signalled(signal.SIGTERM, role) for role in ROLES[:-1]},
+    **{f"{role} killed": _ended(signal.SIGKILL, role) for role in ROLES[:-1]},
+    "python killed": _signalled(signal.SIGKILL, "python"),
+    **{f"{role} asked to end": _ended(signal.SIGTERM, role) for role in ROLES[:-1]},
     **{f"{role} stopped for a while": _stopped(role) for role in ROLES},
     "all killed": _all_killed,
     "server restarted": _server_restarts,

@@ -46,6 +46,14 @@ def test_nothing_is_lost_and_nothing_comes_twice(server: Server, tmp_path: Path)
     assert report.transactions and report.commits
 
 
+def test_an_engine_that_was_asked_to_end_has_ended_before_the_next_fault(
+    server: Server, tmp_path: Path
+) -> None:
+    names = ("binlog-engine asked to end", "binlog-dec-0 asked to end")
+    report = Trial(server, tmp_path / "out", seed=chosen_seed(7), names=names).run(6)
+    assert {each.outcome for each in report.happenings} == {"ended, was started again"}
+
+
 @needs_compiler
 def test_calls_that_fail_lose_nothing(server: Server, tmp_path: Path) -> None:
     trial = Trial(server, tmp_path / "out", seed=chosen_seed(7), names=FAILING)
