@@ -222,7 +222,8 @@ class _Receiver:
         if has_bytes:
             # With TLS or compression, these bytes may be too few to yield a single one.
             self._heard = time.monotonic()
-        elif time.monotonic() - self._heard > self._silence_limit:
+        # Few bytes do not end a wait for many; if this process did not run meanwhile, they are there unread.
+        elif time.monotonic() - self._heard > self._silence_limit and not self._stream_wait.for_any(0.0):
             raise ConnectionFailed(
                 f"the server has been silent for {self._silence_limit:g} s at {self._dump.position}, without "
                 "even a heartbeat: check the server and the network"

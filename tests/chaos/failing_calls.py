@@ -16,6 +16,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from enum import IntEnum, IntFlag
 from pathlib import Path
@@ -98,6 +99,10 @@ class FailingCalls:
     def step_clock(self, seconds: int) -> None:
         """Set the wall clock forward, or back where `seconds` is negative."""
         self._set(_CLOCK_NS, self._get(_CLOCK_NS) + seconds * 1_000_000_000)
+
+    def now(self) -> float:
+        """What the wall clock of those processes says, in seconds since the epoch."""
+        return time.time() + self._get(_CLOCK_NS) / 1_000_000_000
 
     def _get(self, field: int) -> int:
         value: int = _FIELD.unpack_from(self._memory, field * _FIELD.size)[0]

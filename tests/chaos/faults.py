@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from engine.output.caught_up import read_caught_up
 from tests.chaos.failing_calls import Calls, FailingCalls, Harm
+from tests.chaos.own_disk import full
 from tests.chaos.violation import Violation
+from tests.chaos.workload import Client, at_rest
 from tests.servers import Server
 from tests.support.engine_run import EngineRun, command_line, wait_until
 from tests.support.proxy import NONE, Faults, Proxy
@@ -25,6 +28,7 @@ ROLES = ("binlog-engine", "binlog-network", "binlog-dec-0", "binlog-dec-1", "bin
 """As processes are called; `python` is the fork server or the resource tracker."""
 _DUMPS = "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%%'"
 _LONGEST_SECONDS = 1.5
+_END_SECONDS = 10.0
 _OTHER_SERVER_ID = 77
 _MOST_PASSED = 40
 """Calls that are left alone before one fails: some commits."""
@@ -44,6 +48,11 @@ class Scene:
     random: Random
     command: Sequence[str]
     """How engines are started."""
+    clients: Sequence[Client]
+    flow: Callable[[], None]
+    """Returns when all that is in the binlog now is committed; raises a violation if that takes too long."""
+    flow_seconds: float
+    """The limit."""
     calls: FailingCalls | None = None
     """Of the engine; None if no fault needs them."""
 
@@ -60,12 +69,31 @@ class Scene:
 Fault = Callable[[Scene], None]
 
 
+def _pids(scene: Scene, role: str) -> list[int]:
+    if role == ROLES[0]:
+        # Not by name: a planted engine's is that of Python.
+        return [scene.engine.pid] if scene.engine.running else []
+    return [pid for name, pid in scene.engine.session().items() if name.startswith(role)]
+
+
 def _signalled(number: signal.Signals, role: str) -> Fault:
     def fault(scene: Scene) -> None:
-        pids = [pid for name, pid in scene.engine.session().items() if name.startswith(role)]
-        if pids:
+        if pids := _pids(scene, role):
             with suppress(ProcessLookupError):
                 os.kill(scene.random.choice(pids), number)
+
+    return fault
+
+
+def _ended(number: signal.Signals, role: str) -> Fault:
+    """A signal that ends the engine, which goes on for a moment: the next fault is not to meet its end."""
+    send = _signalled(number, role)
+
+    def fault(scene: Scene) -> None:
+        send(scene)
+        # A process that is just being started may miss it.
+        with suppress(AssertionError):
+            wait_until(lambda: not scene.engine.running, "end", _END_SECONDS)
 
     return fault
 
@@ -119,13 +147,9 @@ def _network(faults: Faults) -> Fault:
 
 
 def _disk_full(scene: Scene) -> None:
-    """Fill the output's file system, which is a small one of its own, and make room again."""
-    filler = scene.out.parent / "filler"
-    with suppress(OSError), filler.open("wb") as file:
-        while True:
-            file.write(bytes(1 << 20))
-    scene.pause()
-    filler.unlink()
+    """The output's file system, which is one of its own, has no room for a while."""
+    with full(scene.out.parent):
+        scene.pause()
 
 
 def _second_engine(scene: Scene) -> None:
@@ -149,7 +173,7 @@ def _failed_call(calls: Calls, most_passed: int = _MOST_PASSED) -> Fault:
     def fault(scene: Scene) -> None:
         armed = scene.failing_calls
         armed.arm(calls, Harm.ERROR, passed=scene.random.randrange(most_passed))
-        wait_until(lambda: not armed.left, "call that fails")
+        wait_until(lambda: not (armed.left and scene.engine.running), "call that fails")
         armed.disarm()
 
     return fault
@@ -183,14 +207,39 @@ def _clock_stepped(seconds: int) -> Fault:
     return fault
 
 
+def _clock_stepped_at_rest(seconds: int) -> Fault:
+    """The same right after the last transaction, and none follows until the output is known to have all.
+
+    Where work goes on, it hides a wait that has become an hour longer: with each transaction and each
+    heartbeat a commit is due by the new time. What is only done now and then comes an hour later.
+    """
+
+    def fault(scene: Scene) -> None:
+        with at_rest(scene.clients):
+            scene.failing_calls.step_clock(seconds)
+            scene.flow()
+            wait_until(lambda: _notes_time(scene), "note that nothing is missing", scene.flow_seconds)
+        if not scene.engine.running:
+            raise Violation("the engine has ended after its clock was set")
+
+    return fault
+
+
+def _notes_time(scene: Scene) -> bool:
+    """Whether the output says that everything was there a moment ago, by the engine's wall clock."""
+    noted = read_caught_up(scene.out)
+    return noted is not None and abs(noted / 1e6 - scene.failing_calls.now()) < _HOUR / 2
+
+
 def _must_run(scene: Scene) -> None:
     if not scene.engine.running:
         raise Violation(f"the engine has ended: {scene.engine.stderr[-1000:]}")
 
 
 FAULTS: Mapping[str, Fault] = {
-    **{f"{role} killed": _signalled(signal.SIGKILL, role) for role in ROLES},
-    **{f"{role} asked to end": _signalled(signal.SIGTERM, role) for role in ROLES[:-1]},
+    **{f"{role} killed": _ended(signal.SIGKILL, role) for role in ROLES[:-1]},
+    "python killed": _signalled(signal.SIGKILL, "python"),
+    **{f"{role} asked to end": _ended(signal.SIGTERM, role) for role in ROLES[:-1]},
     **{f"{role} stopped for a while": _stopped(role) for role in ROLES},
     "all killed": _all_killed,
     "server restarted": _server_restarts,
@@ -211,8 +260,10 @@ FAULTS: Mapping[str, Fault] = {
     "short writes": _short_writes,
     "clock an hour back": _clock_stepped(-_HOUR),
     "clock a day ahead": _clock_stepped(_DAY),
+    "clock an hour back, then no work": _clock_stepped_at_rest(-_HOUR),
+    "clock a day ahead, then no work": _clock_stepped_at_rest(_DAY),
 }
 OWN_DISK = frozenset({"disk full"})
-"""Those that need an output with a small file system of its own."""
+"""Those that need an output with a file system of its own."""
 FAILING_CALLS = frozenset(name for name in FAULTS if name.startswith(("EIO", "short", "clock")))
 """Those that need what `failing_calls` compiles."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,11 @@ from engine.commands.status import status
 from engine.output.caught_up import read_caught_up
 from tests.chaos.failing_calls import MISSING_COMPILER, FailingCalls, can_compile
 from tests.chaos.faults import FAULTS
+from tests.chaos.own_disk import own_disk
 from tests.chaos.planted import command
-from tests.chaos.trial import SAFE, Trial
+from tests.chaos.trial import SAFE, Stuck, Trial
 from tests.chaos.violation import Violation
+from tests.chaos.workload import Client
 from tests.servers import Server
 from tests.support.engine_run import EngineRun, command_line, wait_until
 from tests.support.seeds import chosen_seed
@@ -43,6 +46,14 @@ def test_nothing_is_lost_and_nothing_comes_twice(server: Server, tmp_path: Path)
     assert report.transactions and report.commits
 
 
+def test_an_engine_that_was_asked_to_end_has_ended_before_the_next_fault(
+    server: Server, tmp_path: Path
+) -> None:
+    names = ("binlog-engine asked to end", "binlog-dec-0 asked to end")
+    report = Trial(server, tmp_path / "out", seed=chosen_seed(7), names=names).run(6)
+    assert {each.outcome for each in report.happenings} == {"ended, was started again"}
+
+
 @needs_compiler
 def test_calls_that_fail_lose_nothing(server: Server, tmp_path: Path) -> None:
     trial = Trial(server, tmp_path / "out", seed=chosen_seed(7), names=FAILING)
@@ -58,12 +69,11 @@ def test_without_work_a_clock_that_steps_changes_nothing(server: Server, tmp_pat
     arguments = command_line(server, out, commit_interval=0.05, heartbeat_seconds=0.25)
     with FailingCalls(out) as calls, EngineRun(arguments, out, environment=calls.environment) as engine:
         engine.catch_up(server)
-        hours = 0
         for step in (-1, 24, -1):
             calls.step_clock(step * HOUR)
-            hours += step
-            now = time.time() + hours * HOUR
-            wait_until(lambda: abs((read_caught_up(out) or 0) / 1e6 - now) < HOUR / 2, "note of the new time")  # noqa: B023
+            wait_until(
+                lambda: abs((read_caught_up(out) or 0) / 1e6 - calls.now()) < HOUR / 2, "note of the new time"
+            )
             before = processor_seconds(engine)
             time.sleep(1.0)
             assert processor_seconds(engine) - before < BUSY_SECONDS
@@ -80,6 +90,30 @@ def processor_seconds(engine: EngineRun) -> float:
         user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
         ticks += int(user) + int(system)
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def test_what_was_committed_before_anyone_asked_is_no_trial_that_is_stuck(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave = Client.__exit__
+
+    def leave_slowly(client: Client, *error: object) -> None:
+        leave(client, *error)
+        time.sleep(1.0)
+
+    monkeypatch.setattr(Client, "__exit__", leave_slowly)
+    trial = Trial(server, tmp_path / "out", seed=chosen_seed(7), names=["binlog rotated"], flow_seconds=30)
+    assert trial.run(0).transactions
+
+
+def test_a_full_disk_has_room_again(server: Server) -> None:
+    with own_disk() as (folder, is_mounted):
+        if not is_mounted:
+            pytest.skip("only root can mount a file system")
+        trial = Trial(server, folder / "out", seed=chosen_seed(7), names=["disk full"])
+        (happening,) = trial.run(1).happenings
+        assert happening.outcome == "ended, was started again"
+        assert shutil.disk_usage(folder).free > 4 << 30
 
 
 def test_a_planted_fault_is_noticed(server: Server, tmp_path: Path) -> None:
@@ -100,3 +134,20 @@ def test_a_failed_fsync_that_is_ignored_is_noticed(server: Server, tmp_path: Pat
     trial = Trial(server, tmp_path / "out", seed=chosen_seed(7), names=[name], command=planted)
     with pytest.raises(Violation, match="cannot be read"):
         trial.run(3)
+
+
+@needs_compiler
+def test_a_wall_clock_for_intervals_is_noticed(server: Server, tmp_path: Path) -> None:
+    planted, name = command("the wall clock is used for intervals"), "clock an hour back, then no work"
+    trial = Trial(
+        server,
+        tmp_path / "out",
+        seed=chosen_seed(7),
+        names=[name],
+        command=planted,
+        flow_seconds=30,
+        # A new connection would have new waits.
+        heartbeat_seconds=2.0,
+    )
+    with pytest.raises(Stuck, match="note that nothing is missing"):
+        trial.run(1)

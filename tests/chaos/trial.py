@@ -11,7 +11,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,7 +40,7 @@ class EndedBadly(Violation):
 
 
 class Stuck(Violation):
-    """The engine runs, and commits nothing more."""
+    """Something does not come, though the engine runs, or is started again and again."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,11 @@ class Report:
 
 
 class Trial:
-    """`names` are the faults to choose from; `command` starts the engine; `out` is to be a new folder."""
+    """`names` are the faults to choose from; `command` starts the engine; `out` is to be a new folder.
+
+    `flow_seconds`: how long it may take until what is in the binlog is committed, and noted as all there is.
+    `heartbeat_seconds`: of the stream; after four without a byte the engine connects again.
+    """
 
     def __init__(
         self,
@@ -75,6 +79,8 @@ class Trial:
         names: Sequence[str] = tuple(FAULTS),
         most_rows: int = 2000,
         command: Sequence[str] = (COMMAND,),
+        flow_seconds: float = _FLOW_SECONDS,
+        heartbeat_seconds: float = 0.25,
     ) -> None:
         self._server = server
         self._out = out.resolve()
@@ -83,7 +89,11 @@ class Trial:
         self._most_rows = most_rows
         self._command = command
         self._random = random.Random(seed)
+        self._flow_seconds = flow_seconds
+        self._heartbeat_seconds = heartbeat_seconds
         self._starts = 0
+        self._last_words = ""
+        """What the engine said when it ended last."""
         self._clients: list[Client] = []
         self._calls: FailingCalls | None = None
         self.report = Report()
@@ -129,11 +139,12 @@ class Trial:
 
     def _suffer(self, name: str) -> Happening:
         begun, starts = time.monotonic(), self._starts
-        FAULTS[name](self._scene())
-        self._proxy.faults = NONE
-        goal = self._transactions() + _TRANSACTIONS_AFTER
-        wait_until(lambda: self._transactions() >= goal, "transactions")
-        self._flow()
+        with self._explained():
+            FAULTS[name](self._scene())
+            self._proxy.faults = NONE
+            goal = self._transactions() + _TRANSACTIONS_AFTER
+            wait_until(lambda: self._transactions() >= goal, "transactions")
+            self._flow()
         if self._calls is not None:
             self._calls.disarm()
         outcome = "went on" if self._starts == starts else "ended, was started again"
@@ -141,7 +152,16 @@ class Trial:
 
     def _scene(self) -> Scene:
         return Scene(
-            self._engine, self._server, self._proxy, self._out, self._random, self._command, self._calls
+            engine=self._engine,
+            server=self._server,
+            proxy=self._proxy,
+            out=self._out,
+            random=self._random,
+            command=self._command,
+            clients=self._clients,
+            flow=self._flow,
+            flow_seconds=self._flow_seconds,
+            calls=self._calls,
         )
 
     def _transactions(self) -> int:
@@ -150,25 +170,30 @@ class Trial:
     def _flow(self) -> None:
         """Wait until all that is in the binlog now is committed; start the engine again if it has ended."""
         goal = end_of_binlog(self._server)
-        commits = self._follower.commits
 
         def has_come() -> bool:
             self._follower.check()
             self._keep_running()
             last = self._engine.log.latest()
-            if last is None or self._follower.commits <= commits:
-                return False
-            return (last.position.file, last.position.position) >= goal
+            return last is not None and (last.position.file, last.position.position) >= goal
 
+        with self._explained():
+            wait_until(has_come, f"flow up to {goal}", self._flow_seconds)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Raise a wait that was too long as `Stuck`, with what is known of the engine."""
+        starts = self._starts
         try:
-            wait_until(has_come, "flow", _FLOW_SECONDS)
+            yield
+        except Violation:
+            raise
         except AssertionError as error:
-            if isinstance(error, Violation):
-                raise
             last = self._engine.log.latest()
             raise Stuck(
-                f"{error}: committed up to {None if last is None else last.position}, of {goal}; "
-                f"processes {self._processes()}; {self._engine.stderr[-500:]}"
+                f"{error}: committed up to {None if last is None else last.position}; "
+                f"processes {self._processes()}; {self._engine.stderr[-500:]}; "
+                f"started again {self._starts - starts} times, the last time after {self._last_words[-500:]}"
             ) from None
 
     def _processes(self) -> dict[str, str]:
@@ -187,7 +212,7 @@ class Trial:
             port=self._proxy.port,
             start=self._start_at,
             commit_interval=0.05,
-            heartbeat_seconds=0.25,
+            heartbeat_seconds=self._heartbeat_seconds,
             retry_seconds=60,
         )
         self._starts += 1
@@ -205,6 +230,7 @@ class Trial:
         )
         if not is_explained or "Traceback" in ended.stderr or "please report" in ended.stderr:
             raise EndedBadly(f"status {ended.status}: {ended.stderr[-1000:]}")
+        self._last_words = ended.stderr.strip()
         with suppress(OSError):
             self._engine.__exit__(None, None, None)
         self._engine = self._start()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -80,6 +80,8 @@ class Client(threading.Thread):
         self._random = random.Random(f"{seed} {number}")
         self._most_rows = most_rows
         self._ends = threading.Event()
+        self.works = threading.Lock()
+        """Held from the begin of a transaction to its end."""
         self.transactions = 0
         """Those that are committed."""
         self.error: BaseException | None = None
@@ -109,9 +111,10 @@ class Client(threading.Thread):
             cursor.execute(f"SELECT COALESCE(MAX(number), 0) FROM {LEDGER} WHERE client = {self._number}")
             ((self.transactions,),) = cursor.fetchall()
             while not self._ends.wait(PAUSE_SECONDS):
-                if self._random.random() < DDL:
-                    self._alter(cursor)
-                self._transaction(connection, cursor)
+                with self.works:
+                    if self._random.random() < DDL:
+                        self._alter(cursor)
+                    self._transaction(connection, cursor)
 
     def _transaction(self, connection: Any, cursor: Any) -> None:
         number = self.transactions + 1
@@ -175,3 +178,12 @@ class Client(threading.Thread):
         # A column that is there already, or not.
         with contextlib.suppress(pymysql.err.OperationalError, pymysql.err.InternalError):
             cursor.execute(statement)
+
+
+@contextlib.contextmanager
+def at_rest(clients: Sequence[Client]) -> Iterator[None]:
+    """Meanwhile no client is inside a transaction, and none begins one."""
+    with contextlib.ExitStack() as stack:
+        for client in clients:
+            stack.enter_context(client.works)
+        yield

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -181,6 +182,36 @@ def test_a_server_that_hangs_up_on_a_slow_sink(own_server: Callable[..., Server]
         assert engine.stop().status == 0
     assert_sound(tmp_path)
     assert sorted(Changes(tmp_path).read("lasting", "wide")["id"].to_pylist()) == list(range(24))
+
+
+def test_what_came_while_the_process_was_stopped_is_no_silence(mysql97: Server, tmp_path: Path) -> None:
+    """It was longer than a server may be silent, in a wait that only many bytes end, and few have come."""
+    create_table(mysql97, "lasting")
+    mysql97.execute("CREATE TABLE lasting.small (id INT AUTO_INCREMENT PRIMARY KEY)")
+    over = threading.Event()
+
+    def insert() -> None:
+        with mysql97.connect() as connection, connection.cursor() as cursor:
+            while not over.wait(0.004):
+                cursor.execute("INSERT INTO lasting.small VALUES ()")
+
+    load = threading.Thread(target=insert)
+    with following(mysql97, tmp_path) as engine:
+        load.start()
+        try:
+            for _ in range(4):
+                engine.wait_for_commits(2)
+                network = engine.process("network")
+                os.kill(network, signal.SIGSTOP)
+                time.sleep(2.5)
+                os.kill(network, signal.SIGCONT)
+        finally:
+            over.set()
+            load.join()
+        engine.catch_up(mysql97)
+        ended = engine.stop()
+    assert ended.status == 0
+    assert "trying again" not in ended.stderr
 
 
 @pytest.fixture(scope="module")
