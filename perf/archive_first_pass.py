@@ -1,7 +1,7 @@
 """The first pass over an archive of 16 files: one after the other, and as the engine reads them.
 
 The files are copies of one, stored plain and with each kind of compression. The pass runs in a process of its
-own, after a pass over one file, as the driver runs it: on all cores, and on one, where it can only lose.
+own, after a pass over one file, as the driver runs it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from perf.case import Case, Settings
 from perf.measurement import Measurement, run_command
 from perf.peer import Peer
 from perf.peers.engine import ENVIRONMENT
-from perf.peers.program import CORE
 from perf.workload import DATABASE
 from perf.workloads import BULK
 
@@ -73,20 +72,16 @@ class Archives:
 class FirstPass(Peer[Archives]):
     """The pass of `main`, over files of one kind."""
 
-    def __init__(self, kind: str, side_by_side: bool, all_cores: bool = True) -> None:
+    def __init__(self, kind: str, side_by_side: bool) -> None:
         self._kind = kind
         self._side_by_side = side_by_side
-        self._all_cores = all_cores
         self.name = f"{kind}, {'side by side' if side_by_side else 'one after the other'}"
-        if not all_cores:
-            self.name += ", one core"
         self.remark = ""
 
     def measure(self, subject: Archives) -> Measurement:
         command = [sys.executable, "-m", "perf.archive_first_pass", "0" if self._side_by_side else "1"]
         command += [subject.pattern(self._kind), subject.pattern(self._kind, f"{1:06d}*")]
-        pinned = [] if self._all_cores else ["taskset", "--cpu-list", str(CORE)]
-        printed = json.loads(run_command([*pinned, *command], environment=ENVIRONMENT).output)
+        printed = json.loads(run_command(command, environment=ENVIRONMENT).output)
         return Measurement(printed["seconds"], values={"processor s": printed["processor"]})
 
 
@@ -98,11 +93,7 @@ def archive_first_pass_case(settings: Settings) -> Case[Archives]:
         group="archives: the first pass",
         material=lambda: Copies(binlog_of(BULK, _SCALE * settings.scale)),
         offer=partial(_archives, settings.work),
-        peers=[
-            peer
-            for kind in _COMPRESSED
-            for peer in (FirstPass(kind, False), FirstPass(kind, True), FirstPass(kind, True, False))
-        ],
+        peers=[FirstPass(kind, side_by_side) for kind in _COMPRESSED for side_by_side in (False, True)],
         compares=False,
     )
 
@@ -133,7 +124,8 @@ def main(arguments: Sequence[str]) -> int:
 
     keep_freed_memory()
     scans, pattern, warm_up = arguments
-    surveying.SIDE_BY_SIDE = int(scans) or surveying.SIDE_BY_SIDE
+    if int(scans):
+        surveying.side_by_side = lambda file: int(scans)
     decode = DecodeOptions(TableFilter((f"{DATABASE}.*",)))
     plan(Request(warm_up, decode))
     begun, used = time.perf_counter(), time.process_time()

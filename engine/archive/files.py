@@ -201,6 +201,11 @@ def open_file(file: ArchiveFile, end: int | None = None) -> OpenedFile:
     return OpenedFile(io.BufferedReader(_Beginning(opened, end), _BUFFER_BYTES), end)
 
 
+def is_local(file: ArchiveFile) -> bool:
+    """Whether a file system of this machine has it."""
+    return isinstance(_file_system(file.folder)[0], pafs.LocalFileSystem)
+
+
 def unreadable(file: ArchiveFile, position: int, error: Exception) -> EngineError:
     """The error for one of `READ_ERRORS`, in the event at `position`."""
     return EngineError(
