@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from engine.archive.hdfs import SCHEME, hdfs
 from engine.binlog.files import after_magic
 from engine.errors import EngineError
 
@@ -232,7 +233,12 @@ def _archive_file(folder: str, info: pafs.FileInfo) -> ArchiveFile:
 def _file_system(folder: str) -> tuple[pafs.FileSystem, str]:
     """The file system of a path or URL, and the path in it."""
     try:
-        system, root = pafs.FileSystem.from_uri(folder)
+        system, root = hdfs(folder) if folder.startswith(SCHEME) else pafs.FileSystem.from_uri(folder)
+    except ImportError:
+        raise ArchiveError(
+            f"`{folder}` cannot be read without the package hdfs-native: install `binlog-engine[hdfs]` on "
+            "the driver and on all executors"
+        ) from None
     except (pa.ArrowInvalid, OSError, ValueError) as error:
         raise ArchiveError(
             f"`{folder}` is neither an absolute path nor a URL of a file system that pyarrow has "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +57,12 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
         find_files(f"{tmp_path}/gone/binlog.*")
     with pytest.raises(ArchiveError, match="neither an absolute path nor a URL"):
         find_files("backup/binlog.*")
+
+
+def test_hdfs_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hdfs_native.fsspec", None)
+    with pytest.raises(ArchiveError, match=r"cannot be read without the package hdfs-native: install"):
+        find_files("hdfs://backup:8020/db1/binlog.*")
 
 
 def test_a_gap_is_refused(tmp_path: Path) -> None:
