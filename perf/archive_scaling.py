@@ -2,8 +2,8 @@
 
 Each peer is a process with a Spark session of that many cores (`local[1]` and so on), which reads into the
 `noop` sink. The time includes the driver's first pass, which does not become shorter with more tasks; it is a
-value of its own, measured in the same process without Spark. One task keeps more than one core busy already,
-since its Python worker decodes while Java takes in the rows: the processor time is that of both.
+value of its own, measured in the same process without Spark. The processor time is that of Java and of the
+Python workers together.
 """
 
 from __future__ import annotations
