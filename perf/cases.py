@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from perf.archive import ARCHIVE, archive_case
+from perf.archive_first_pass import ARCHIVE_FIRST_PASS, archive_first_pass_case
 from perf.archive_scaling import ARCHIVE_TASKS, archive_tasks_case
 from perf.binlog import binlog_of, served
 from perf.case import Case, Settings
@@ -116,6 +117,7 @@ CASES: dict[str, Callable[[Settings], Case[Any]]] = {
     "mirror-rounds": mirror_rounds_case,
     ARCHIVE: archive_case,
     ARCHIVE_TASKS: archive_tasks_case,
+    ARCHIVE_FIRST_PASS: archive_first_pass_case,
     "start-up": start_up_case,
     "fleet": fleet_case,
     "latency": latency_case,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from perf.archive import ARCHIVE, DECODE_COMMAND
 from perf.case import CaseResult
 from perf.latency import ALLOWED_SECONDS, INTERVALS, condition
 from perf.memory import PROPORTIONAL
@@ -162,6 +163,12 @@ FIGURES = (
         for interval in LAG_INTERVALS
     ),
     Figure("Spark, batch read", PARQUET, 0.8, ratio(BATCH, PARQUET)),
+    Figure(
+        "an archive's rows for a second of processor time",
+        DECODE_COMMAND,
+        0.7,
+        ratio(ARCHIVE, DECODE_COMMAND),
+    ),
     Figure(
         "time for a byte, 5 GB of binlog",
         "1 GB of binlog",

@@ -1,25 +1,25 @@
 """The files of an archive: found by a pattern, ordered by their numbers, opened as streams of binlog bytes.
 
 pyarrow's file systems list and open them, so that a path on this machine and the URL of an object store or of
-HDFS are the same. A compressed file is recognized by its first bytes and decompressed while it is read.
+HDFS are the same. A compressed file is recognized by its first bytes and decompressed while it is read,
+without Python's lock, so that files that threads read at the same time do not wait for each other.
 """
 
 from __future__ import annotations
 
-import gzip
 import io
 import lzma
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from engine.archive.hdfs import SCHEME, hdfs
 from engine.binlog.files import after_magic
 from engine.errors import EngineError
 
@@ -32,11 +32,14 @@ _BESIDE = (".index", ".idx", ".state", "~rec~")
 _BUFFER_BYTES = 1 << 20
 
 
-class _ZstdStream(io.RawIOBase):
-    """A decompressed stream by pyarrow, which unlike `zstandard` reports that a file was cut off."""
+class _DecompressedStream(io.RawIOBase):
+    """The plain bytes of a file, decompressed by pyarrow, which notices if the file was cut off or damaged.
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._plain = pa.CompressedInputStream(file, "zstd")
+    It keeps Python's lock released for a whole `readinto`; Python's gzip asks for it for every 8 KB.
+    """
+
+    def __init__(self, file: pa.NativeFile, compression: str) -> None:
+        self._plain = pa.CompressedInputStream(pa.BufferedInputStream(file, _BUFFER_BYTES), compression)
         self._position = 0
 
     def readable(self) -> bool:
@@ -49,6 +52,10 @@ class _ZstdStream(io.RawIOBase):
 
     def tell(self) -> int:
         return self._position
+
+
+def _xz_stream(file: pa.NativeFile) -> lzma.LZMAFile:
+    return lzma.LZMAFile(io.BufferedReader(file, _BUFFER_BYTES))
 
 
 class _Beginning(io.RawIOBase):
@@ -79,13 +86,14 @@ class _Beginning(io.RawIOBase):
         super().close()
 
 
-_DECOMPRESSORS: Mapping[bytes, Callable[[BinaryIO], Any]] = {
-    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
-    b"\xfd7zXZ\x00": lzma.LZMAFile,
-    b"\x28\xb5\x2f\xfd": _ZstdStream,
+_DECOMPRESSORS: Mapping[bytes, Callable[[pa.NativeFile], Any]] = {
+    b"\x1f\x8b": lambda file: _DecompressedStream(file, "gzip"),
+    b"\xfd7zXZ\x00": _xz_stream,
+    b"\x28\xb5\x2f\xfd": lambda file: _DecompressedStream(file, "zstd"),
 }
 """By the first bytes of a file: its plain bytes as a stream."""
-READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
+_LONGEST_MAGIC = max(map(len, _DECOMPRESSORS))
+READ_ERRORS = (OSError, EOFError, lzma.LZMAError)
 """What reading an opened file raises if it is damaged, was cut off, or cannot be reached any more."""
 
 
@@ -180,18 +188,23 @@ def open_file(file: ArchiveFile, end: int | None = None) -> OpenedFile:
     system, root = _file_system(file.folder)
     try:
         raw: Any = system.open_input_file(f"{root}/{file.stored_name}")
-        plain = io.BufferedReader(raw, _BUFFER_BYTES)
-        start = plain.peek(8)
+        start = raw.read(_LONGEST_MAGIC)
+        raw.seek(0)
     except OSError as error:
         raise ArchiveError(f"{file.location} cannot be read: {_reason(error)}") from None
     for magic, decompressor in _DECOMPRESSORS.items():
         if start.startswith(magic):
-            stream = io.BufferedReader(decompressor(plain), _BUFFER_BYTES)
+            stream = io.BufferedReader(decompressor(raw), _BUFFER_BYTES)
             return OpenedFile(after_magic(stream, file.location), None)
-    opened = after_magic(plain, file.location)
+    opened = after_magic(io.BufferedReader(raw, _BUFFER_BYTES), file.location)
     if end is None:
         return OpenedFile(opened, file.size)
     return OpenedFile(io.BufferedReader(_Beginning(opened, end), _BUFFER_BYTES), end)
+
+
+def is_local(file: ArchiveFile) -> bool:
+    """Whether a file system of this machine has it."""
+    return isinstance(_file_system(file.folder)[0], pafs.LocalFileSystem)
 
 
 def unreadable(file: ArchiveFile, position: int, error: Exception) -> EngineError:
@@ -220,7 +233,12 @@ def _archive_file(folder: str, info: pafs.FileInfo) -> ArchiveFile:
 def _file_system(folder: str) -> tuple[pafs.FileSystem, str]:
     """The file system of a path or URL, and the path in it."""
     try:
-        system, root = pafs.FileSystem.from_uri(folder)
+        system, root = hdfs(folder) if folder.startswith(SCHEME) else pafs.FileSystem.from_uri(folder)
+    except ImportError:
+        raise ArchiveError(
+            f"`{folder}` cannot be read without the package hdfs-native: install `binlog-engine[hdfs]` on "
+            "the driver and on all executors"
+        ) from None
     except (pa.ArrowInvalid, OSError, ValueError) as error:
         raise ArchiveError(
             f"`{folder}` is neither an absolute path nor a URL of a file system that pyarrow has "

@@ -1,5 +1,5 @@
-"""Real MySQL and MariaDB servers for the tests and the perf harness, an object store, and binlogs that no
-server writes any more.
+"""Real MySQL and MariaDB servers for the tests and the perf harness, an object store, an HDFS, and binlogs
+that no server writes any more.
 
 `get_server("mysql-9.7")` gives a server in a folder of its own; `start`, `stop`, or use it as a context
 manager. Everything is downloaded once, into the user's cache folder (`python -m tests.servers` does so ahead
@@ -11,13 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .cache import UnavailableError
+from .hdfs import HdfsServer
 from .historic import historic_binlogs
 from .installations import FLAVORS_BY_NAME, installation
 from .object_store import ObjectServer
 from .server import Server
 from .template import template
 
-__all__ = ["FLAVORS", "ObjectServer", "Server", "UnavailableError", "get_server", "historic_binlogs"]
+__all__ = [
+    "FLAVORS",
+    "HdfsServer",
+    "ObjectServer",
+    "Server",
+    "UnavailableError",
+    "get_server",
+    "historic_binlogs",
+]
 
 FLAVORS = tuple(FLAVORS_BY_NAME)
 

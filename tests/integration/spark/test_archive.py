@@ -123,7 +123,7 @@ def test_files_in_parts_have_the_same_rows_and_numbers(
 ) -> None:
     monkeypatch.setattr(reading, "Batcher", partial(Batcher, batch_bytes=400))
     # With batches of a few events, threads wait for Python's lock more than they do anything.
-    monkeypatch.setattr(survey, "SIDE_BY_SIDE", 1)
+    monkeypatch.setattr(survey, "side_by_side", lambda file: 1)
     request = Request(f"{files[0].parent}/{files[0].stem}.*", DecodeOptions(TableFilter(("archived.*",))))
     whole, divided = plan(request), plan(replace(request, part_bytes=1))
     assert len(divided.survey.parts) > len(whole.survey.parts) + len(FILES)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import zstandard
 
-from engine.archive.files import ArchiveError, check_gaps, find_files, open_file
+from engine.archive.files import READ_ERRORS, ArchiveError, check_gaps, find_files, open_file
 from engine.binlog.files import MAGIC
 from engine.errors import EngineError
 
@@ -58,6 +59,12 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
         find_files("backup/binlog.*")
 
 
+def test_hdfs_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hdfs_native.fsspec", None)
+    with pytest.raises(ArchiveError, match=r"cannot be read without the package hdfs-native: install"):
+        find_files("hdfs://backup:8020/db1/binlog.*")
+
+
 def test_a_gap_is_refused(tmp_path: Path) -> None:
     files = find_files(archive(tmp_path, "binlog.000001", "binlog.000002", "binlog.000004"))
     check_gaps(files[:2])
@@ -70,9 +77,10 @@ def test_a_gap_is_refused(tmp_path: Path) -> None:
     [
         ("", bytes),
         (".gz", gzip.compress),
+        # Several members after each other, as parallel compressors write them.
+        (".gz", lambda content: b"".join(map(gzip.compress, (content[:1000], content[1000:])))),
         (".xz", lzma.compress),
         (".zst", zstandard.ZstdCompressor().compress),
-        # Several frames after each other, as parallel compressors write them.
         (".zst", lambda content: b"".join(map(zstandard.compress, (content[:1000], content[1000:])))),
     ],
 )
@@ -85,6 +93,29 @@ def test_compressed_files_have_the_same_bytes(
     opened = open_file(file)
     assert opened.stream.read() == CONTENT[len(MAGIC) :]
     assert opened.size == (None if suffix else len(CONTENT))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [
+        (".gz", gzip.compress),
+        (".xz", lzma.compress),
+        (".zst", zstandard.ZstdCompressor(write_checksum=True).compress),
+    ],
+)
+def test_a_compressed_file_that_was_cut_off_or_changed_is_noticed(
+    tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / f"binlog.000001{suffix}"
+    content = compress(CONTENT)
+    changed = bytearray(content)
+    # In the checksum at the end, or in what xz has after it.
+    changed[-6] ^= 1
+    for broken in (content[:-3], bytes(changed)):
+        path.write_bytes(broken)
+        (file,) = find_files(f"{tmp_path}/binlog.*")
+        with pytest.raises(READ_ERRORS):
+            open_file(file).stream.read()
 
 
 def test_what_is_not_a_binlog_is_refused(tmp_path: Path) -> None:

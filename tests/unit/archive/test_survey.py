@@ -15,6 +15,7 @@ import pytest
 from engine.archive import reading
 from engine.archive import scan as scanning
 from engine.archive import survey as surveying
+from engine.archive.files import find_files
 from engine.archive.plan import Plan, Request, plan, rows_inside
 from engine.archive.reading import FilePart, unpacked_model
 from engine.binlog import event_types as types
@@ -27,6 +28,7 @@ from tests.support.binlog_builder import MAGIC, Part, binlog
 from tests.support.made_events import SIGNED_INT, gtid, image, integer, query, rows, table_map, xid
 
 FILES = 24
+SIDE_BY_SIDE = surveying.MOST_SIDE_BY_SIDE
 
 
 def changes(number: int, table: str) -> list[Part]:
@@ -82,6 +84,12 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "Batcher", partial(Batcher, batch_bytes=300))
 
 
+@pytest.fixture(autouse=True)
+def many_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few cores there are."""
+    monkeypatch.setattr(surveying, "side_by_side", lambda file: SIDE_BY_SIDE)
+
+
 @pytest.fixture
 def scanned(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each file is scanned."""
@@ -101,7 +109,7 @@ def test_the_result_is_that_of_one_file_after_the_other(
 ) -> None:
     folder = written(tmp_path, contents())
     found = planned(folder, part_bytes=part_bytes)
-    monkeypatch.setattr(surveying, "SIDE_BY_SIDE", 1)
+    monkeypatch.setattr(surveying, "side_by_side", lambda file: 1)
     expected = planned(folder, part_bytes=part_bytes)
     assert list(found.survey.schemas) == list(expected.survey.schemas)
     assert found.survey.schemas == expected.survey.schemas
@@ -121,8 +129,8 @@ def test_the_result_is_that_of_one_file_after_the_other(
 
 
 def test_files_are_scanned_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    together = Barrier(surveying.SIDE_BY_SIDE)
-    last = [f"binlog.{number:06d}" for number in range(FILES - surveying.SIDE_BY_SIDE, FILES)]
+    together = Barrier(SIDE_BY_SIDE)
+    last = [f"binlog.{number:06d}" for number in range(FILES - SIDE_BY_SIDE, FILES)]
 
     def open_file(file: Any, end: int | None = None) -> Any:
         if file.name in last:
@@ -133,6 +141,19 @@ def test_files_are_scanned_at_the_same_time(tmp_path: Path, monkeypatch: pytest.
     opened = reading.open_file
     monkeypatch.setattr(reading, "open_file", open_file)
     assert len(planned(folder).survey.parts) == FILES - 1
+
+
+def test_local_files_are_scanned_on_as_many_cores_as_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    file, *_ = find_files(f"{written(tmp_path, [changes(1, 't')])}/binlog.*")
+    for cores, expected in ((1, 1), (3, 3), (64, SIDE_BY_SIDE)):
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        assert surveying.side_by_side(file) == expected
+        monkeypatch.setattr(surveying, "is_local", lambda file: False)
+        assert surveying.side_by_side(file) == SIDE_BY_SIDE
+        monkeypatch.undo()
 
 
 def test_statements_in_every_file_have_none_scanned_twice(tmp_path: Path, scanned: Counter[str]) -> None:
@@ -166,7 +187,7 @@ def test_damage_makes_the_definitions_after_it_uncertain(
     damaged = folder / "binlog.000021"
     damaged.write_bytes(damaged.read_bytes()[:-5])
     found = planned(folder, skips_corrupt=True)
-    monkeypatch.setattr(surveying, "SIDE_BY_SIDE", 1)
+    monkeypatch.setattr(surveying, "side_by_side", lambda file: 1)
     expected = planned(folder, skips_corrupt=True)
     assert [part.skips for part in found.survey.parts] == [part.skips for part in expected.survey.parts]
     assert found.survey.parts[20].skips
