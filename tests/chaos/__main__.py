@@ -104,6 +104,7 @@ _DISTURBANCES = (
     "dump killed",
     "EIO: fsync of a file",
     "short writes",
+    "clock an hour back",
     "clock an hour back, then no work",
 )
 """Enough to bring each planted fault to light."""
