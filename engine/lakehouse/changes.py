@@ -47,11 +47,11 @@ class RangeFacts:
 
 
 def range_facts(
-    out: OutputPlace, files: Sequence[DataFile], views: Views, unlogged: Collection[str]
+    out: OutputPlace, files: Sequence[DataFile], views: Views, generated: Collection[str]
 ) -> RangeFacts:
     """The facts of a range; two columns of its files are read, mapped into memory.
 
-    An image that lacks only `unlogged` columns (`TableRows.unlogged_names`) does not lack any.
+    An image that lacks only `generated` columns (`TableRows.generated_names`) does not lack any.
     """
     rows = 0
     partial = False
@@ -64,7 +64,7 @@ def range_facts(
                 rows += end - first
                 absent = pc.run_end_decode(batch.column("_absent_columns").slice(first, end - first))
                 partial = partial or any(
-                    view.names.get(name) not in unlogged for name in absent.flatten().unique().to_pylist()
+                    view.names.get(name) not in generated for name in absent.flatten().unique().to_pylist()
                 )
     return RangeFacts(rows, partial)
 
@@ -138,7 +138,7 @@ def newest_values(changes: DataFrame, keys: Sequence[str], columns: Sequence[str
     return state.select("_change_type", "_seq", "_absent_columns", *map(column, columns))
 
 
-def counted_rows(changes: DataFrame, columns: Sequence[str], unlogged: Collection[str]) -> DataFrame:
+def counted_rows(changes: DataFrame, columns: Sequence[str], generated: Collection[str]) -> DataFrame:
     """By how much the number of each row grew, as `_copies`; rows whose number stays are left out."""
     numbers = {COPIES: copies_of(), "_seq": F.max("_seq")}
-    return equal_rows(changes, columns, unlogged, numbers).where(f"{COPIES} != 0")
+    return equal_rows(changes, columns, generated, numbers).where(f"{COPIES} != 0")

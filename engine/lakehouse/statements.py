@@ -56,15 +56,15 @@ _INCOMPLETE = literal(
 )
 
 
-def merge_counts(target: str, source: str, columns: Sequence[str], *, unlogged: Collection[str] = ()) -> str:
+def merge_counts(target: str, source: str, columns: Sequence[str], *, generated: Collection[str] = ()) -> str:
     """MERGE the counted rows of a table without a key (`changes.counted_rows`).
 
-    Columns that are `unlogged` follow from the others, by which rows are compared.
+    Columns that are `generated` follow from the others, by which rows are compared.
 
     A number may be negative until a snapshot, whose rows and the changes to them come in any order, is
     complete.
     """
-    compared = [quoted_name(name) for name in columns if name not in unlogged]
+    compared = [quoted_name(name) for name in columns if name not in generated]
     same = " AND ".join(f"t.{name} <=> s.{name}" for name in compared)
     inserted = {name: f"s.{quoted_name(name)}" for name in (*columns, SEQ, COPIES)}
     return (

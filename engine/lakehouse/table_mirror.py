@@ -77,7 +77,7 @@ class TableMirror:
         if is_foreign:
             self._writer.target.drop()
             state = None
-        facts = range_facts(self._view.out, *rows.files(0), rows.unlogged_names)
+        facts = range_facts(self._view.out, *rows.files(0), rows.generated_names)
         phases = [
             _Phase(tuple(rows.names[index] for index in key), after, until)
             for key, after, until in rows.eras.phases()
@@ -139,8 +139,8 @@ class TableMirror:
             changes = changes.where(f"{SEQ} > {phase.after} AND {SEQ} <= {phase.until}")
         table = self._writer.target.sql_name
         if not phase.keys:
-            statement = merge_counts(table, SOURCE, names, unlogged=rows.unlogged_names)
-            counted = counted_rows(changes, names, rows.unlogged_names)
+            statement = merge_counts(table, SOURCE, names, generated=rows.generated_names)
+            counted = counted_rows(changes, names, rows.generated_names)
             return self._writer.merged(state, counted, statement, phase.until)
         statement = merge_rows(
             table,
@@ -152,7 +152,7 @@ class TableMirror:
             partial=facts.partial,
         )
         if facts.partial:
-            complete = without_absent(changes, rows.unlogged_names.difference(phase.keys))
+            complete = without_absent(changes, rows.generated_names.difference(phase.keys))
             newest = newest_values(complete, phase.keys, names)
         else:
             newest = newest_rows(changes, phase.keys, names)

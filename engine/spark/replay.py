@@ -55,8 +55,8 @@ def rows_after(
     changes: DataFrame, keys: Sequence[str], *, partial_images: bool, generated: Collection[str] = ()
 ) -> DataFrame:
     """As `replay`, for changes that have all columns that it needs and no `truncate` rows."""
-    computed = set(generated).difference(keys)
-    changes = without_absent(changes, computed)
+    generated = set(generated).difference(keys)
+    changes = without_absent(changes, generated)
     columns = [name for name in changes.columns if name not in METADATA_NAMES and name not in ORIGIN_NAMES]
     if partial_images:
         complete = only_if(
@@ -72,7 +72,7 @@ def rows_after(
         "there are partial row images (binlog_row_image is not FULL): "
         "replay them with a key and with partial_images=True",
     )
-    return _newest_rows(whole, keys, columns) if keys else _counted_rows(whole, columns, computed)
+    return _newest_rows(whole, keys, columns) if keys else _counted_rows(whole, columns, generated)
 
 
 def _since_truncate(changes: DataFrame) -> DataFrame:
@@ -90,8 +90,8 @@ def _newest_rows(changes: DataFrame, keys: Sequence[str], columns: Sequence[str]
     return alive.select(*(F.col("row").getField(name).alias(name) for name in columns))
 
 
-def _counted_rows(changes: DataFrame, columns: Sequence[str], computed: Collection[str]) -> DataFrame:
-    counted = equal_rows(changes, columns, computed, {"_copies": copies_of()}).where("_copies != 0")
+def _counted_rows(changes: DataFrame, columns: Sequence[str], generated: Collection[str]) -> DataFrame:
+    counted = equal_rows(changes, columns, generated, {"_copies": copies_of()}).where("_copies != 0")
     checked = only_if(
         counted,
         F.col("_copies") > 0,
@@ -107,24 +107,24 @@ def copies_of() -> Column:
 
 
 def equal_rows(
-    changes: DataFrame, columns: Sequence[str], computed: Collection[str], numbers: Mapping[str, Column]
+    changes: DataFrame, columns: Sequence[str], generated: Collection[str], numbers: Mapping[str, Column]
 ) -> DataFrame:
     """Equal rows as one, and `numbers`, which are aggregates of their changes.
 
-    Columns that are `computed` follow from the others, and some images lack them.
+    Columns that are `generated` follow from the others, and some images lack them.
     """
-    compared = [column(name) for name in columns if name not in computed]
-    found = [F.any_value(column(name), True).alias(name) for name in columns if name in computed]
+    compared = [column(name) for name in columns if name not in generated]
+    found = [F.any_value(column(name), True).alias(name) for name in columns if name in generated]
     counted = [number.alias(name) for name, number in numbers.items()]
     grouped = changes.groupBy(*compared).agg(*counted, *found)
     return grouped.select(*map(column, columns), *numbers)
 
 
-def without_absent(changes: DataFrame, computed: Collection[str]) -> DataFrame:
-    """The changes, in which an image that lacks only columns that are `computed` counts as complete."""
-    if not computed:
+def without_absent(changes: DataFrame, generated: Collection[str]) -> DataFrame:
+    """The changes, in which an image that lacks only columns that are `generated` counts as complete."""
+    if not generated:
         return changes
-    others = F.array_except("_absent_columns", F.array(*map(F.lit, sorted(computed))))
+    others = F.array_except("_absent_columns", F.array(*map(F.lit, sorted(generated))))
     return changes.withColumn("_absent_columns", F.when(F.size(others) > 0, others))
 
 

@@ -93,7 +93,7 @@ def _replayed(
             begun,
             phase.keys,
             partial_images=partial_images and bool(phase.keys),
-            generated=rows.unlogged_names,
+            generated=rows.generated_names,
         )
     return changes.limit(0) if state is None else state
 

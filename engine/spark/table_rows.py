@@ -70,11 +70,11 @@ class TableRows:
         return [name for name, column in zip(self.names, columns, strict=True) if column.visible]
 
     @cached_property
-    def unlogged_names(self) -> frozenset[str]:
-        """The names of columns that row images may lack although their values have changed.
+    def generated_names(self) -> frozenset[str]:
+        """The names of generated columns that row images may lack although their values have changed.
 
-        MariaDB, from 11.8.9 on, leaves generated columns out of the images of updates and deletes, but not
-        those of a period.
+        MariaDB, from 11.8.9 on, leaves them out of the images of updates and deletes, but not those of a
+        period. Of other servers there are none.
         """
         if not self._view.is_mariadb():
             return frozenset()

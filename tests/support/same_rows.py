@@ -124,7 +124,7 @@ def replayed(
     return comparable_rows(rows, columns)
 
 
-def with_unlogged(rows: list[Row], found: list[Row], key: str, generated: Sequence[str]) -> list[Row]:
+def with_generated(rows: list[Row], found: list[Row], key: str, generated: Sequence[str]) -> list[Row]:
     """The rows of a server, but None in generated columns that are None in the row of that key in `found`."""
     nones = {row[key]: [name for name in generated if row[name] is None] for row in found}
     return [row | dict.fromkeys(nones.get(row[key], ())) for row in rows]

@@ -175,7 +175,7 @@ class SchemaFollower:
     def _with_generated_columns(self, table_map: TableMap) -> TableDefinition | None:
         """The proven definition of a MariaDB table that has some; no table map says so.
 
-        Its row images may lack these columns (`engine.spark.table_rows.TableRows.unlogged_names`).
+        Its row images may lack these columns (`engine.spark.table_rows.TableRows.generated_names`).
         """
         proofs = self._sources.proofs
         if self._flavor != "mariadb" or proofs is None:

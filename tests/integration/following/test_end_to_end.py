@@ -21,7 +21,7 @@ from tests.support.binlog_listing import Listed, listed_events
 from tests.support.committed import assert_same_changes, assert_sound
 from tests.support.engine_run import follow, run_command
 from tests.support.mixed_workload import DATABASE, Workload
-from tests.support.same_rows import assert_same_rows, change_rows, replayed, selected, with_unlogged
+from tests.support.same_rows import assert_same_rows, change_rows, replayed, selected, with_generated
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.slow]
 
@@ -80,7 +80,7 @@ def test_a_mixed_workload_arrives_value_by_value(shared_server, flavor, variable
             found = replayed(changes, checked.keys, checked.columns, generated=checked.generated)
             there = selected(server, name, checked.columns)
             if checked.generated:
-                there = with_unlogged(there, found, checked.keys[0], checked.generated)
+                there = with_generated(there, found, checked.keys[0], checked.generated)
             assert_same_rows(found, there)
     finally:
         server.execute(f"DROP DATABASE IF EXISTS {DATABASE}")

@@ -29,8 +29,8 @@ def test_rows_and_partial_images(tmp_path: Path):
     some = TableRows(LogView(table.output.log, 0), ORDERS, 3)
     facts = range_facts(tmp_path, *some.files(0), frozenset())
     assert (facts.rows, facts.partial) == (2, False)
-    for unlogged, partial in (({"name"}, True), ({"name", "amount"}, False)):
-        assert range_facts(tmp_path, *rows_after(tmp_path).files(0), unlogged).partial is partial
+    for generated, partial in (({"name"}, True), ({"name", "amount"}, False)):
+        assert range_facts(tmp_path, *rows_after(tmp_path).files(0), generated).partial is partial
 
 
 def test_rows_that_were_rewritten_do_not_count_once_the_table_is_empty(tmp_path: Path):
