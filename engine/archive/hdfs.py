@@ -61,5 +61,5 @@ def _as_os_error() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        # A Java stack trace, or all that is known of each node, may follow.
+        # A Java stack trace, or all that is known of each node, may follow; its line ends are escaped.
         raise OSError(str(error).partition("\\n")[0][:_LONGEST_REASON]) from error

@@ -69,8 +69,8 @@ def rows_after(
     whole = only_if(
         changes,
         F.col("_absent_columns").isNull(),
-        "there are partial row images (binlog_row_image is not FULL): "
-        "replay them with a key and with partial_images=True",
+        "there are partial row images (binlog_row_image is not FULL): replay them with a key and with "
+        "partial_images=True; if they lack only generated columns of MariaDB, name these in `generated`",
     )
     return _newest_rows(whole, keys, columns) if keys else _counted_rows(whole, columns, generated)
 

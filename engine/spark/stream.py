@@ -1,9 +1,9 @@
 """The streaming reader of the `binlog` source: an offset is the last commit that was read, and its time.
 
-By the time a query notices that another commit has the number now, as after an output was restored. A commit
-ends at a transaction boundary and is never split, so a micro-batch contains complete transactions
-with every `maxFilesPerTrigger` and `maxBytesPerTrigger`. Needs PySpark 4.2, the first version that passes a
-Python source the start offset and the read limit of a micro-batch.
+If the commit of that number has another time, the output was restored, or is another one. A commit ends at a
+transaction boundary and is never split, so a micro-batch contains complete transactions with every
+`maxFilesPerTrigger` and `maxBytesPerTrigger`. Needs PySpark 4.2, the first version that passes a Python
+source the start offset and the read limit of a micro-batch.
 """
 
 from __future__ import annotations

@@ -180,15 +180,18 @@ class SchemaFollower:
         proofs = self._sources.proofs
         if self._flavor != "mariadb" or proofs is None:
             return None
-        # Without an answer, the table map has what rows need.
-        with contextlib.suppress(EngineError):
-            if self._generating is None:
-                self._generating = ()
+        if self._generating is None:
+            try:
                 self._generating = proofs.with_generated_columns()
-            if TableName(table_map.database, table_map.table) in self._generating:
-                proven = proofs.prove(table_map)
-                return proven if isinstance(proven, TableDefinition) else None
-        return None
+            except EngineError as error:
+                if error.retryable:
+                    raise
+                # The account may not ask; the table map has what rows need.
+                self._generating = ()
+        if TableName(table_map.database, table_map.table) not in self._generating:
+            return None
+        proven = proofs.prove(table_map)
+        return proven if isinstance(proven, TableDefinition) else None
 
     def _learned(self, source: Source, definition: TableDefinition) -> bytes:
         self.note(self._model.learn(source, self._here(), definition))

@@ -11,16 +11,17 @@ from engine.binlog import event_types as types
 from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition
 from engine.binlog.table_map import TableMap
+from engine.binlog.table_map_writer import write_table_map
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
-from engine.errors import EngineError
+from engine.errors import ConnectionFailed, EngineError
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.schema_follower import Definitions, SchemaFollower
 from engine.schema.changes import SchemaChange, TableName
 from engine.schema.model import SchemaModel
 from tests.support.batches import decode_all, feed, packets_of
-from tests.support.binlog_builder import Part, binlog
+from tests.support.binlog_builder import PLAIN, Part, binlog, make_event
 from tests.support.made_events import SIGNED_INT, gtid, image, integer, payload, query, rows, table_map, xid
 
 CREATE = "CREATE TABLE t (a INT)"
@@ -33,6 +34,7 @@ class Server:
 
     tables: dict[str, TableDefinition] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    failure: EngineError | None = None
 
     def prove(self, table_map: TableMap) -> TableDefinition | str:
         self.asked.append(table_map.table)
@@ -45,7 +47,9 @@ class Server:
         return {"shop": "utf8mb4_0900_ai_ci"}
 
     def with_generated_columns(self) -> set[TableName]:
-        return set()
+        if self.failure is not None:
+            raise self.failure
+        return {TableName("shop", name) for name in self.tables}
 
 
 def of(table: str, *names: str) -> TableDefinition:
@@ -217,3 +221,34 @@ def test_a_statement_of_several_packets():
     assert values(found) == [{"a": 2}]
     (change,) = changes(found)
     assert change.statement is not None and change.statement.startswith(CREATE)
+
+
+COLUMN_NAMES = 4
+"""The type of that field in the optional metadata of a table map."""
+GENERATING = TableDefinition(
+    "shop", "t", (ColumnDefinition("a", "int(11)"), ColumnDefinition("b", "int(11)", generated="stored"))
+)
+
+
+def described(server: Server, flavor: str = "mariadb") -> list[SchemaChange]:
+    """The changes after a table map with names, which do not say that a column is generated."""
+    schema = SchemaFollower(SchemaModel(flavor), flavor, Definitions(server), lambda: BinlogPosition("f", 4))
+    names = bytes([COLUMN_NAMES, 4]) + b"\1a\1b"
+    event = make_event(types.TABLE_MAP_EVENT, write_table_map(GENERATING, 7, mariadb=True) + names)
+    assert schema.describe(TableMap.parse(event, PLAIN)) is None
+    return list(schema.take_changes())
+
+
+def test_generated_columns_of_mariadb_come_from_the_server():
+    server = Server({"t": GENERATING})
+    (change,) = described(server)
+    assert change.source == "server" and change.tables[0].columns == GENERATING.columns
+    (change,) = described(server, "mysql")
+    assert change.source == "table map"
+
+
+def test_without_an_answer_about_generated_columns_the_table_map_counts():
+    (change,) = described(Server({"t": GENERATING}, failure=EngineError("SELECT command denied")))
+    assert change.source == "table map"
+    with pytest.raises(ConnectionFailed, match="gone away"):
+        described(Server({"t": GENERATING}, failure=ConnectionFailed("the server has gone away")))
