@@ -5,7 +5,7 @@
   `binary_rows` (results of prepared statements), `json_differences`, `compressed_columns`,
   `charset_characters`, `numbered_archive`
 - the engine's steps in this process: `batches`, `decoded_parts`, `column_cells`, `skipped_events`, `results`,
-  `output`, `logged_table`
+  `output`, `logged_table`, `writer_output`
 - the engine as a command: `engine_run`, `fleet_run`, `short_segments`, `stream` (a query of it), `committed`,
   `object_output` and `copy_stream` (outputs in an object store),
   `proxy` and `bit_flips` (faults on the way), `lying_server` (a server from bytes),

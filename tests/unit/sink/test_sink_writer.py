@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import resource
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -16,43 +12,13 @@ from engine.errors import EngineError
 from engine.output import commit_times
 from engine.output.checksum import checksum_of
 from engine.output.commit_log import CommitLog
-from engine.output.files import OutputError
-from engine.output.folder import clean_output, open_output
+from engine.output.folder import open_output
 from engine.output.reader import Changes
 from engine.output.snapshot_progress import SnapshotChange, TableSnapshot
 from engine.pipeline.messages import Failure
-from engine.sink import open_files
-from engine.sink.writer import POSITION_INTERVAL, Writer
+from engine.sink.writer import POSITION_INTERVAL
 from tests.support.results import COLUMNS, WIDER_COLUMNS, Rows, end_of_stream, orders, result
-
-UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
-
-
-def open_writer(out: Path, **settings: object) -> Writer:
-    (out / "_lock").touch()
-    state = open_output(out)
-    clean_output(out, state.commit)
-    options = {"server_uuid": UUID, "flavor": "mysql", "commit_interval": 1.0, "commit_bytes": 1 << 30}
-    return Writer(CommitLog(out), state, **(options | settings))
-
-
-def rows_of(out: Path, database: str = "shop", table: str = "orders") -> list[tuple[int, int]]:
-    """`_seq` and id of every committed row."""
-    read = Changes(out).read(database, table)
-    return list(zip(read["_seq"].to_pylist(), read["id"].to_pylist(), strict=True))
-
-
-def open_descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def data_files(out: Path) -> list[str]:
-    return sorted(str(path.relative_to(out)) for path in out.rglob("*.arrow*"))
-
-
-def listed_files(out: Path) -> list[str]:
-    log = CommitLog(out)
-    return sorted(file.path for commit in log.range(0, log.latest_version()) for file in commit.files)
+from tests.support.writer_output import UUID, data_files, listed_files, open_writer, rows_of
 
 
 def test_rows_are_committed_with_their_position(tmp_path):
@@ -321,98 +287,6 @@ def test_a_schema_that_changes_keeps_the_order_of_rows(tmp_path):
     assert rows_of(tmp_path) == [(n + 1, n) for n in range(6)]
 
 
-def test_files_roll_over(tmp_path):
-    writer = open_writer(tmp_path, roll_bytes=3000)
-    for sequence in range(20):
-        writer.take(*result(sequence, [orders([sequence])]), now=0.0)
-    writer.finish()
-    assert len(data_files(tmp_path)) > 2
-    assert rows_of(tmp_path) == [(sequence + 1, sequence) for sequence in range(20)]
-    assert data_files(tmp_path) == listed_files(tmp_path)
-
-
-@pytest.mark.parametrize("waiting_bytes", [0, 3000, 1 << 20])
-def test_many_tables_have_one_file_each_and_few_are_open(tmp_path, monkeypatch, waiting_bytes):
-    monkeypatch.setattr(open_files, "MOST_DESCRIPTORS", 3)
-    monkeypatch.setattr(open_files, "MOST_WAITING_BYTES", waiting_bytes)
-    writer = open_writer(tmp_path)
-    tables = [f"t{n}" for n in range(5)]
-    for sequence in range(20):
-        rows = [Rows("shop", table, [sequence], [n + 1]) for n, table in enumerate(tables)]
-        writer.take(*result(sequence, rows), now=0.0)
-    before = open_descriptors()
-    writer.finish()
-    assert before - open_descriptors() == (3 if waiting_bytes < 1 << 20 else 0)
-    for n, table in enumerate(tables):
-        assert rows_of(tmp_path, table=table) == [(5 * s + n + 1, s) for s in range(20)]
-    assert len(data_files(tmp_path)) == 5
-    assert data_files(tmp_path) == listed_files(tmp_path)
-
-
-def test_a_full_disk_is_one_sentence_and_commits_nothing(tmp_path):
-    writer = open_writer(tmp_path)
-    writer.take(*result(0, [orders([1])]), now=0.0)
-    writer.finish()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
-    try:
-        with pytest.raises(OutputError, match="File too large") as error:
-            for sequence in range(1, 50):
-                writer.take(*result(sequence, [orders(range(500))]), now=0.0)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert "shop.orders" in str(error.value)
-    writer.close()
-    again = open_writer(tmp_path)
-    again.take(*result(0, [orders([2])]), now=0.0)
-    again.finish()
-    assert rows_of(tmp_path) == [(1, 1), (2, 2)]
-    assert data_files(tmp_path) == listed_files(tmp_path)
-
-
-def test_files_and_folders_are_durable_before_the_log_names_them(tmp_path, monkeypatch):
-    flushed: dict[Path, int] = {}
-    before_the_log: list[dict[Path, int]] = []
-    fsync = os.fsync
-
-    def noting(descriptor: int) -> None:
-        path = Path(f"/proc/self/fd/{descriptor}").readlink()
-        if path.suffix == ".tmp":
-            assert path.parent.name == "_log"
-            before_the_log.append(dict(flushed))
-        flushed[path] = os.fstat(descriptor).st_size
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", noting)
-    writer = open_writer(tmp_path)
-    for number, tables in enumerate((["orders", "items"], ["orders"], ["orders", "prices"])):
-        flushed.clear()
-        writer.take(*result(number, [Rows("shop", table, [1], [1]) for table in tables]), now=0.0)
-        writer.finish()
-        for file in CommitLog(tmp_path).latest().files:
-            path = tmp_path / file.path
-            assert before_the_log[number][path] == file.bytes
-            assert path.parent in before_the_log[number]
-        makes_a_folder = number != 1
-        assert (tmp_path in before_the_log[number]) == makes_a_folder
-
-
-def test_a_write_that_is_cut_short_goes_on(tmp_path, monkeypatch):
-    pwritev, cut = os.pwritev, []
-
-    def written(descriptor, parts, offset):
-        cut.append(len(parts[0]) > 1000)
-        return pwritev(descriptor, [parts[0][:1000]], offset)
-
-    monkeypatch.setattr(os, "pwritev", written)
-    writer = open_writer(tmp_path)
-    writer.take(*result(0, [orders(range(500))]), now=0.0)
-    writer.take(*result(1, [orders(range(500, 1000))]), now=0.0)
-    writer.finish()
-    assert any(cut)
-    assert [value for _, value in rows_of(tmp_path)] == list(range(1000))
-
-
 def test_the_time_of_commits_never_decreases(tmp_path, monkeypatch):
     """Also where the clock is set back, before and after a restart; so they can be found by time."""
     clock = iter([5_000_000, 1_000_000, 2_000_000, 6_000_000])
@@ -426,30 +300,6 @@ def test_the_time_of_commits_never_decreases(tmp_path, monkeypatch):
     log = CommitLog(tmp_path)
     assert [commit.time_us for commit in log.range(0, 3)] == [5_000_000, 5_000_000, 5_000_000, 6_000_000]
     assert [commit_times.first_commit_from(log, moment) for moment in (4_000_000, 5_500_000)] == [0, 3]
-
-
-def test_only_what_a_crash_left_is_removed(tmp_path):
-    writer = open_writer(tmp_path)
-    writer.take(*result(0, [orders([1])]), now=0.0)
-    writer.finish()
-    kept = tmp_path / "shop.orders" / "notes.txt"
-    kept.write_text("mine")
-    for name in (f"{1:020d}-0.arrow", f"{7:020d}-3.arrow", f"{0:020d}-0.arrow.tmp"):
-        (tmp_path / "shop.orders" / name).write_bytes(b"half")
-    clean_output(tmp_path, 0)
-    assert data_files(tmp_path) == listed_files(tmp_path)
-    assert kept.exists()
-
-
-@pytest.mark.parametrize("content", ["notes.txt", "folder/x"])
-def test_a_folder_of_something_else_is_refused(tmp_path, content):
-    path = tmp_path / content
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("mine")
-    with pytest.raises(OutputError, match="contains something other"):
-        open_output(tmp_path)
-    with pytest.raises(OutputError, match="is not a folder"):
-        open_output(path)
 
 
 step = st.one_of(

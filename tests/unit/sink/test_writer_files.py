@@ -1,0 +1,132 @@
+"""The files of the writer: how many, durable before the log names them, and what a failure leaves."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from engine.output.commit_log import CommitLog
+from engine.output.files import OutputError
+from engine.output.folder import clean_output, open_output
+from engine.sink import open_files
+from tests.support.results import Rows, orders, result
+from tests.support.writer_output import data_files, listed_files, open_descriptors, open_writer, rows_of
+
+
+def test_files_roll_over(tmp_path):
+    writer = open_writer(tmp_path, roll_bytes=3000)
+    for sequence in range(20):
+        writer.take(*result(sequence, [orders([sequence])]), now=0.0)
+    writer.finish()
+    assert len(data_files(tmp_path)) > 2
+    assert rows_of(tmp_path) == [(sequence + 1, sequence) for sequence in range(20)]
+    assert data_files(tmp_path) == listed_files(tmp_path)
+
+
+@pytest.mark.parametrize("waiting_bytes", [0, 3000, 1 << 20])
+def test_many_tables_have_one_file_each_and_few_are_open(tmp_path, monkeypatch, waiting_bytes):
+    monkeypatch.setattr(open_files, "MOST_DESCRIPTORS", 3)
+    monkeypatch.setattr(open_files, "MOST_WAITING_BYTES", waiting_bytes)
+    writer = open_writer(tmp_path)
+    tables = [f"t{n}" for n in range(5)]
+    for sequence in range(20):
+        rows = [Rows("shop", table, [sequence], [n + 1]) for n, table in enumerate(tables)]
+        writer.take(*result(sequence, rows), now=0.0)
+    before = open_descriptors()
+    writer.finish()
+    assert before - open_descriptors() == (3 if waiting_bytes < 1 << 20 else 0)
+    for n, table in enumerate(tables):
+        assert rows_of(tmp_path, table=table) == [(5 * s + n + 1, s) for s in range(20)]
+    assert len(data_files(tmp_path)) == 5
+    assert data_files(tmp_path) == listed_files(tmp_path)
+
+
+def test_a_full_disk_is_one_sentence_and_commits_nothing(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([1])]), now=0.0)
+    writer.finish()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        with pytest.raises(OutputError, match="File too large") as error:
+            for sequence in range(1, 50):
+                writer.take(*result(sequence, [orders(range(500))]), now=0.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "shop.orders" in str(error.value)
+    writer.close()
+    again = open_writer(tmp_path)
+    again.take(*result(0, [orders([2])]), now=0.0)
+    again.finish()
+    assert rows_of(tmp_path) == [(1, 1), (2, 2)]
+    assert data_files(tmp_path) == listed_files(tmp_path)
+
+
+def test_files_and_folders_are_durable_before_the_log_names_them(tmp_path, monkeypatch):
+    flushed: dict[Path, int] = {}
+    before_the_log: list[dict[Path, int]] = []
+    fsync = os.fsync
+
+    def noting(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        if path.suffix == ".tmp":
+            assert path.parent.name == "_log"
+            before_the_log.append(dict(flushed))
+        flushed[path] = os.fstat(descriptor).st_size
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    writer = open_writer(tmp_path)
+    for number, tables in enumerate((["orders", "items"], ["orders"], ["orders", "prices"])):
+        flushed.clear()
+        writer.take(*result(number, [Rows("shop", table, [1], [1]) for table in tables]), now=0.0)
+        writer.finish()
+        for file in CommitLog(tmp_path).latest().files:
+            path = tmp_path / file.path
+            assert before_the_log[number][path] == file.bytes
+            assert path.parent in before_the_log[number]
+        makes_a_folder = number != 1
+        assert (tmp_path in before_the_log[number]) == makes_a_folder
+
+
+def test_a_write_that_is_cut_short_goes_on(tmp_path, monkeypatch):
+    pwritev, cut = os.pwritev, []
+
+    def written(descriptor, parts, offset):
+        cut.append(len(parts[0]) > 1000)
+        return pwritev(descriptor, [parts[0][:1000]], offset)
+
+    monkeypatch.setattr(os, "pwritev", written)
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders(range(500))]), now=0.0)
+    writer.take(*result(1, [orders(range(500, 1000))]), now=0.0)
+    writer.finish()
+    assert any(cut)
+    assert [value for _, value in rows_of(tmp_path)] == list(range(1000))
+
+
+def test_only_what_a_crash_left_is_removed(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([1])]), now=0.0)
+    writer.finish()
+    kept = tmp_path / "shop.orders" / "notes.txt"
+    kept.write_text("mine")
+    for name in (f"{1:020d}-0.arrow", f"{7:020d}-3.arrow", f"{0:020d}-0.arrow.tmp"):
+        (tmp_path / "shop.orders" / name).write_bytes(b"half")
+    clean_output(tmp_path, 0)
+    assert data_files(tmp_path) == listed_files(tmp_path)
+    assert kept.exists()
+
+
+@pytest.mark.parametrize("content", ["notes.txt", "folder/x"])
+def test_a_folder_of_something_else_is_refused(tmp_path, content):
+    path = tmp_path / content
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("mine")
+    with pytest.raises(OutputError, match="contains something other"):
+        open_output(tmp_path)
+    with pytest.raises(OutputError, match="is not a folder"):
+        open_output(path)
