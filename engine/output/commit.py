@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from engine.binlog.position import SourcePosition
-from engine.output.data_file_names import is_data_file_name
-from engine.output.files import table_folder
+from engine.output.data_file_names import is_path_of
 from engine.output.log_json import Malformed, from_line, to_line
 from engine.output.schema_state import CommittedChange, LoggedChange, SchemaState
 from engine.output.snapshot_progress import NO_CHANGE, NO_SNAPSHOTS, SnapshotChange, SnapshotState
@@ -31,13 +30,13 @@ class DataFile:
     """A commit's rows of one table and schema version, in one Arrow IPC file."""
 
     path: str
-    """Relative to the output folder."""
+    """Relative to the output folder; of a file, or of a part of a pack (`engine.output.data_file_names`)."""
     database: str
     table: str
     schema_version: int
     rows: int
     bytes: int
-    """The size of the file that was written for the commit; compaction does not change it."""
+    """The size of the file, or part, that was written for the commit; compaction does not change it."""
     first_seq: int
     """Smallest and largest `_seq`; rows of the file outside of this range belong to other commits."""
     last_seq: int
@@ -45,7 +44,7 @@ class DataFile:
     """Smallest and largest `_commit_timestamp`, µs since the epoch."""
     max_timestamp_us: int
     checksum: str | None = None
-    """Of the whole file (`engine.output.checksum`); None if it was not taken (older or large files)."""
+    """Of the whole file or part (`engine.output.checksum`); None if it was not taken (older, large files)."""
 
 
 def joined(entries: Iterable[DataFile]) -> list[DataFile]:
@@ -250,6 +249,5 @@ class _SummaryLine:
 
 
 def _check_path(file: DataFile) -> None:
-    folder, _, name = file.path.rpartition("/")
-    if folder != table_folder(file.database, file.table) or not is_data_file_name(name):
+    if not is_path_of(file.path, file.database, file.table):
         raise Malformed(f"`{file.path}` is not a data file of {file.database}.{file.table}")

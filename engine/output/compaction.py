@@ -23,7 +23,7 @@ from engine.output.checksum import checksum_of_content
 from engine.output.commit import DataFile, SchemaKey
 from engine.output.commit_log import CommitLog
 from engine.output.compaction_progress import GRACE_SECONDS, CompactionProgress
-from engine.output.data_file_names import commits_in, compacted_path, is_compacted
+from engine.output.data_file_names import commits_in, compacted_path, is_compacted, part_of
 from engine.output.data_files import open_data_file
 from engine.output.file_moves import MoveJournal
 from engine.output.files import writing
@@ -112,7 +112,13 @@ def _compact_group(storage: Storage, journal: MoveJournal, first: int, last: int
         journal.forget(moves)
         return
     paths = [
-        compacted_path(run[0].path, commits_in(run[0].path)[0], commits_in(run[-1].path)[1], number + index)
+        compacted_path(
+            run[0].database,
+            run[0].table,
+            commits_in(run[0].path)[0],
+            commits_in(run[-1].path)[1],
+            number + index,
+        )
         for index, run in enumerate(runs)
     ]
     moves = journal.plan(
@@ -130,7 +136,7 @@ def _compact_group(storage: Storage, journal: MoveJournal, first: int, last: int
     for folder in {path.rpartition("/")[0] for path in paths}:
         storage.settle(folder)
     journal.complete(moves, checksums)
-    done.files_before += len(moves.paths)
+    done.files_before += len(moves.old_files)
     done.files_after += len(runs)
 
 
@@ -149,10 +155,11 @@ class _Table:
         self.last_path = entry.path
         large = LARGE_BYTES if storage.has_lock else min(LARGE_BYTES, _LARGE_OBJECT_BYTES)
         size = storage.size(entry.path) if is_compacted(entry.path) else entry.bytes
-        if size >= large or self.bytes >= large or not self.runs:
+        stays = size >= large and part_of(entry.path) is None
+        if stays or self.bytes >= large or not self.runs:
             self.runs.append([])
             self.bytes = 0
-        if size < large:
+        if not stays:
             self.runs[-1].append(entry)
             self.bytes += size
 
@@ -160,12 +167,13 @@ class _Table:
 def _runs(storage: Storage, entries: Iterable[DataFile]) -> list[list[DataFile]]:
     """Small files that become one each: of one table and schema version, and with no large one in between.
 
-    A file is represented by the first entry that is about it.
+    Every part of a pack is copied, even one that is alone, so that the pack can be removed. A file is
+    represented by the first entry that is about it.
     """
     tables: dict[SchemaKey, _Table] = {}
     for entry in entries:
         tables.setdefault(_key(entry), _Table()).add(storage, entry)
-    return [run for table in tables.values() for run in table.runs if len(run) > 1]
+    return [run for table in tables.values() for run in table.runs if len(run) > 1 or part_of(run[0].path)]
 
 
 def _write(storage: Storage, path: str, run: Sequence[DataFile], schema: pa.Schema) -> tuple[int, str]:

@@ -22,7 +22,7 @@ from typing import Literal
 
 from engine.output.commit import Commit, DataFile
 from engine.output.commit_log import CommitLog
-from engine.output.data_file_names import commits_in
+from engine.output.data_file_names import commits_in, file_of
 from engine.output.files import OutputError
 from engine.output.log_json import Malformed, from_line, to_line
 from engine.output.log_segments import LogSegments
@@ -67,6 +67,11 @@ class Moves:
         if path is None:
             return entry
         return replace(entry, path=path, checksum=(self.checksums or {}).get(path))
+
+    @property
+    def old_files(self) -> set[str]:
+        """The files from which rows are moved; all parts of a pack are moved together."""
+        return set(map(file_of, self.paths))
 
     @property
     def new_paths(self) -> set[str]:
@@ -146,14 +151,15 @@ class MoveJournal:
         removed = 0
         for moves in list(self._all()):
             if moves.state == "replaced" and moves.time_us <= before_us:
-                self._storage.remove([*moves.paths, *self._removed_with_commits(moves)])
+                old = moves.old_files
+                self._storage.remove([*old, *self._removed_with_commits(moves)])
                 self.forget(moves)
-                removed += len(moves.paths)
+                removed += len(old)
         return removed
 
     def old_files(self) -> set[str]:
         """The files that no commit lists any more and that are still to be removed."""
-        return {path for moves in self._all() if moves.state == "replaced" for path in moves.paths}
+        return {path for moves in self._all() if moves.state == "replaced" for path in moves.old_files}
 
     def _is_left(self, moves: Moves) -> bool:
         """Whether nothing writes the new files any more."""

@@ -18,8 +18,8 @@ from engine.binlog.position import SourcePosition
 from engine.output.commit import NOWHERE, Commit, SchemaVersion
 from engine.output.commit_log import CommitLog, OtherWriterError
 from engine.output.commit_times import commit_time_us
-from engine.output.data_file_names import written_for
-from engine.output.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, OutputError, opening, writing
+from engine.output.data_file_names import is_data_folder, written_for
+from engine.output.files import TEMPORARY_SUFFIX, OutputError, opening, writing
 from engine.output.lock import output_lock
 from engine.output.log_files import LOG_FOLDER
 from engine.output.snapshot_progress import NO_SNAPSHOTS, SnapshotState
@@ -192,7 +192,7 @@ def clean_output(out: OutputPlace, last_commit: int) -> None:
         return found
 
     with writing(out):
-        folders = [name for name in storage.top_names() if name == EVENTS_FOLDER or "." in name]
+        folders = list(filter(is_data_folder, storage.top_names()))
         for names in storage.side_by_side(uncommitted, folders):
             storage.remove(names)
         storage.settle_folders()

@@ -16,9 +16,9 @@ from engine.config.retention import Retention
 from engine.output.commit import Commit
 from engine.output.commit_log import CommitLog
 from engine.output.consumers import Consumer, consumers
-from engine.output.data_file_names import commits_in
+from engine.output.data_file_names import commits_in, file_of, is_data_file_name, is_data_folder
 from engine.output.file_moves import MoveJournal
-from engine.output.files import EVENTS_FOLDER, writing
+from engine.output.files import writing
 from engine.output.lock import maintenance_lock
 from engine.output.log_segments import LogSegments
 from engine.output.storage import OutputPlace, storage_of
@@ -103,8 +103,8 @@ def _finish(out: OutputPlace, segments: LogSegments, segment: str) -> None:
 
 
 def _files_that_end(commits: Iterable[Commit], last: int) -> set[str]:
-    """The data files of these commits that have no rows of a commit after `last`."""
-    paths = {entry.path for commit in commits for entry in commit.files}
+    """The files of these commits that have no rows of a commit after `last`."""
+    paths = {file_of(entry.path) for commit in commits for entry in commit.files}
     return {path for path in paths if commits_in(path)[1] <= last}
 
 
@@ -131,7 +131,7 @@ class _Sizes:
     def total(self) -> int:
         """Size of all data files, without those that compaction has replaced and not removed yet."""
         old = MoveJournal(self._out).old_files()
-        folders = [name for name in self._storage.top_names() if name == EVENTS_FOLDER or "." in name]
+        folders = list(filter(is_data_folder, self._storage.top_names()))
         for folder, sizes in zip(
             folders, self._storage.side_by_side(self._storage.sizes, folders), strict=True
         ):
@@ -140,5 +140,5 @@ class _Sizes:
             size
             for folder, sizes in self._folders.items()
             for name, size in sizes.items()
-            if name.endswith(".arrow") and f"{folder}/{name}" not in old
+            if is_data_file_name(name) and f"{folder}/{name}" not in old
         )

@@ -28,7 +28,7 @@ class GrowingFile:
     A missing folder is created, but not durably: the committer does that.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, has_checksum: bool = True) -> None:
         self._path = path
         self._descriptor: int | None = None
         self._direct: DirectWriter | None = None
@@ -39,8 +39,8 @@ class GrowingFile:
         self._is_created = False
         self._cached = 0
         """Bytes written to the page cache since the last `start_writeback`."""
-        self._checksum: Checksum | None = Checksum()
-        """Of what was written; None after content that `append_large` wrote."""
+        self._checksum: Checksum | None = Checksum() if has_checksum else None
+        """Of what was written; None without one, and after content that `append_large` wrote."""
 
     @property
     def size(self) -> int:
@@ -53,13 +53,18 @@ class GrowingFile:
         return self._waiting
 
     @property
+    def only_waits(self) -> bool:
+        """Whether all content waits in memory, and there is no file yet."""
+        return not self._is_created
+
+    @property
     def has_descriptor(self) -> bool:
         """Whether the file is open in the file system."""
         return self._descriptor is not None
 
     @property
     def checksum(self) -> str | None:
-        """Of the finished file; None for one with large content: reading it again would cost too much."""
+        """Of the finished file; None without one, and for large content: reading it again costs too much."""
         return None if self._checksum is None else self._checksum.text()
 
     def append(self, *parts: Frame) -> None:
@@ -102,6 +107,16 @@ class GrowingFile:
             self._cached = 0
             os.close(self._descriptor)
             self._descriptor = None
+
+    def take(self) -> list[bytes]:
+        """The content of a finished file that only waits, for another file; this one is never created."""
+        assert self.only_waits
+        self._written = self._waiting
+        parts = self._take_waiting()
+        if self._checksum is not None:
+            for part in parts:
+                self._checksum.add(part)
+        return parts
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes between two offsets."""

@@ -15,6 +15,7 @@ from time import monotonic
 
 from engine.output.caught_up import write_caught_up
 from engine.output.commit import DataFile
+from engine.output.data_file_names import file_of
 from engine.output.files import OutputError, sync, writing
 from engine.output.storage import OutputPlace, StoreUrl, storage_of
 from engine.output.working_folder import working_folder
@@ -89,7 +90,7 @@ class Flushes(Publication):
         """Nothing: the next start removes it."""
 
     def publish(self, files: Sequence[DataFile]) -> None:
-        paths = [self.folder / file.path for file in files]
+        paths = {self.folder / file_of(file.path) for file in files}
         folders = {path.parent for path in paths}
         # A new table folder is a name in the output folder, which has to be flushed, too.
         parents = [] if folders <= self._durable_folders else [self.folder]
@@ -140,10 +141,11 @@ class Uploads(Publication):
             self._under_way[path] = self._threads.submit(self._upload, path)
 
     def publish(self, files: Sequence[DataFile]) -> None:
-        for file in files:
-            self.written(file.path)
-        for file in files:
-            self._under_way[file.path].result()
+        paths = {file_of(file.path) for file in files}
+        for path in paths:
+            self.written(path)
+        for path in paths:
+            self._under_way[path].result()
 
     def _upload(self, path: str) -> None:
         local = self.folder / path
@@ -152,8 +154,8 @@ class Uploads(Publication):
             local.unlink()
 
     def committed(self, files: Sequence[DataFile]) -> None:
-        for file in files:
-            del self._under_way[file.path]
+        for path in {file_of(file.path) for file in files}:
+            del self._under_way[path]
 
     def withdraw(self) -> None:
         for upload in self._under_way.values():

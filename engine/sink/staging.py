@@ -1,4 +1,5 @@
-"""The data files of the next commit: one open file per table, replaced by a new one when it is large.
+"""The data files of the next commit: one open file per table, replaced by a new one when it is large; or
+parts of one file for tables with few rows, if there are many of these.
 
 Record batches go to their file as they come, so memory does not grow with a transaction or a commit.
 `keep` marks a transaction boundary after everything written so far; `drop` removes what follows the last one.
@@ -22,6 +23,7 @@ from engine.pipeline.messages import StatementFacts, TableResult
 from engine.schema.changes import TableName
 from engine.sink.ipc_file import Template
 from engine.sink.open_files import OpenFiles
+from engine.sink.pack import Pack
 from engine.sink.table_file import Extent, TableFile
 from engine.sink.truncate_row import truncate_row
 
@@ -30,6 +32,8 @@ Rows: TypeAlias = Frame | pa.RecordBatch
 
 ROLL_BYTES = 256 << 20
 """Size from which on a data file is closed and the next one begun."""
+MOST_SMALL_FILES = 8
+"""Of one commit, what only waits in memory is written as so many files; if there is more, as one pack."""
 
 
 class SchemaBook:
@@ -198,9 +202,21 @@ class Staging:
     def seal(self) -> tuple[tuple[DataFile, ...], tuple[SchemaVersion, ...]]:
         """Close all files; returns what the commit lists: the files and their new schema versions."""
         for file in self._open.values():
+            file.finish()
+        small = [file for file in self._open.values() if file.content.only_waits]
+        if len(small) > MOST_SMALL_FILES:
+            self._pack(small)
+        for file in self._open.values():
             file.close()
         files = tuple(file.data_file() for file in self._files)
         return files, self._schemas.log(file.version for file in self._files)
+
+    def _pack(self, files: Iterable[TableFile]) -> None:
+        """Make finished files parts of one."""
+        pack = Pack(self._out, self._commit, self._epoch)
+        for file in files:
+            file.move_to(pack)
+        pack.close()
 
     def _write(self, version: SchemaVersion, messages: Iterable[Frame], extent: Extent) -> None:
         file = self._file(version)

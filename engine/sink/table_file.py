@@ -15,6 +15,7 @@ from engine.output.direct_io import DIRECT_BYTES
 from engine.pipeline.message import Frame
 from engine.sink.growing_file import GrowingFile
 from engine.sink.ipc_file import Block, Template
+from engine.sink.pack import Pack
 
 
 class Extent(NamedTuple):
@@ -34,7 +35,7 @@ class TableFile:
     def __init__(self, out: Path, path: str, version: SchemaVersion, template: Template) -> None:
         self.version = version
         self.path = path
-        """Relative to `out`."""
+        """Relative to `out`; of a part of a pack, after `move_to`."""
         self.content = GrowingFile(out / path)
         self.bytes = 0
         """The size in bytes of the record batches written so far."""
@@ -67,10 +68,18 @@ class TableFile:
 
     def close(self) -> None:
         """Write the footer and close the file; does nothing if it is closed."""
+        self.finish()
+        self.content.release()
+
+    def finish(self) -> None:
+        """Append the footer; `close` or `move_to` follows."""
         if not self._is_closed:
             self._is_closed = True
             self.content.append(self._template.end(self._blocks))
-            self.content.release()
+
+    def move_to(self, pack: Pack) -> None:
+        """Become a part of a pack; for a finished file that only waits in memory."""
+        self.path = pack.add(self.content)
 
     def take_open(self) -> tuple[Iterator[Frame], Extent]:
         """Everything written since the last `keep`, as arguments of `write`; `drop_open` follows."""

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from engine.output.commit_log import CommitLog
 from engine.output.reader import Changes
+from tests.support.data_files import listed_files
 
 
 def sequence_numbers(out: Path) -> list[int]:
@@ -24,10 +25,9 @@ def assert_sound(out: Path) -> None:
     """Sequence numbers without gap or double that ascend from commit to commit, and no file but the log's."""
     log = CommitLog(out)
     commits = list(log.range(0, log.latest_version()))
-    files = [file for commit in commits for file in commit.files]
     others = ("_log", "_compaction", "_consumers")
     on_disk = {str(path.relative_to(out)) for path in out.glob("*/*") if path.parent.name not in others}
-    assert on_disk == {file.path for file in files}
+    assert on_disk == listed_files(out)
     assert not list(out.rglob("*.tmp"))
     last_seq = 0
     for commit in commits:

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.output.commit_log import CommitLog
+from engine.output.data_file_names import file_of
 from engine.output.storage import StoreUrl, storage_of
 from tests.servers import ObjectServer, Server
 from tests.support import short_segments
+from tests.support.data_files import data_files, listed_files
 from tests.support.engine_run import Ended, EngineRun, command_line
 
 PATIENCE_SECONDS = 90.0
@@ -48,7 +49,7 @@ class ObjectOutput:
 
     def data_objects(self) -> set[str]:
         """The data files that are in the bucket."""
-        return {name for name in self.server.objects(self.url) if name.endswith(".arrow")}
+        return {name for name in self.server.objects(self.url) if name.endswith((".arrow", ".pack"))}
 
     def orphans(self) -> set[str]:
         """Those of them that no commit lists, and that no compaction is still to remove."""
@@ -56,19 +57,17 @@ class ObjectOutput:
 
     def listed(self) -> set[str]:
         """The data files that commits list."""
-        log = CommitLog(self.url)
-        commits = log.range(log.oldest_version(), log.latest_version())
-        return {file.path for commit in commits for file in commit.files}
+        return listed_files(self.url)
 
     def compacted(self) -> set[str]:
         """The data files that journals of compactions name, old ones and new ones."""
         storage = storage_of(self.url)
         names = [f"_compaction/{name}" for name in storage.names("_compaction") if name != "progress.json"]
         journals = [json.loads(content) for content in storage.read_all(names) if content is not None]
-        return {path for journal in journals for pair in journal["paths"].items() for path in pair}
+        return {file_of(path) for journal in journals for pair in journal["paths"].items() for path in pair}
 
     def assert_sound(self) -> None:
         """Nothing is there that should not be: objects without a commit, parts of uploads, spooled files."""
         assert self.orphans() == set()
         assert self.server.unfinished_uploads(StoreUrl.parse(self.url).bucket) == 0
-        assert not list(self.spool.rglob("*.arrow"))
+        assert not data_files(self.spool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from engine.binlog.position import SourcePosition
 from engine.output.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS
+from engine.output.checksum import checksum_of
 from engine.output.commit import Commit, DataFile, SchemaVersion
 from engine.output.commit_log import CommitLog
+from engine.output.data_file_names import PART_ALIGNMENT, Part, pack_path
 from engine.output.files import table_folder
 from engine.output.schema_state import LoggedChange
 from engine.output.snapshot_progress import NO_CHANGE
@@ -48,10 +50,14 @@ def update(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
 
 
 class Output:
-    """An output folder that grows by calls of `commit`; commit `n` is one second after commit `n - 1`."""
+    """An output folder that grows by calls of `commit`; commit `n` is one second after commit `n - 1`.
 
-    def __init__(self, path: Path, flavor: str = "mysql") -> None:
+    With `packed`, the data files of a commit are parts of one pack.
+    """
+
+    def __init__(self, path: Path, flavor: str = "mysql", *, packed: bool = False) -> None:
         self.path = path
+        self._packed = packed
         self._flavor = flavor
         self.log = CommitLog(path)
         self.seq = 0
@@ -81,7 +87,7 @@ class Output:
         batch_rows: int = 1 << 20,
         counters: Mapping[str, int] | None = None,
     ) -> int:
-        """Commit one file per table; returns the commit's number."""
+        """Commit one data file per table; returns the commit's number."""
         files = []
         number = self.log.latest_version() + 1
         for index, (name, rows) in enumerate(changes.items()):
@@ -92,7 +98,22 @@ class Output:
                 for start in range(0, len(rows), batch_rows)
             ]
             files.append(self._write(database, table, f"{number:020d}-{index}.arrow", batches, number))
-        return self.commit_files(files, counters)
+        return self.commit_files(self._pack(files, number) if self._packed else files, counters)
+
+    def _pack(self, files: Sequence[DataFile], number: int) -> list[DataFile]:
+        """The files as parts of a pack, which takes their place."""
+        content, entries = bytearray(), []
+        for file in files:
+            content += bytes(-len(content) % PART_ALIGNMENT)
+            part = Part(pack_path(number, 0), len(content), file.bytes)
+            path = self.path / file.path
+            entries.append(replace(file, path=part.path, checksum=checksum_of(path).text()))
+            content += path.read_bytes()
+            path.unlink()
+        pack = self.path / pack_path(number, 0)
+        pack.parent.mkdir(exist_ok=True)
+        pack.write_bytes(content)
+        return entries
 
     def commit_files(self, files: Sequence[DataFile], counters: Mapping[str, int] | None = None) -> int:
         """Commit files that are in place already."""

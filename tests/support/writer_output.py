@@ -28,12 +28,3 @@ def rows_of(out: Path, database: str = "shop", table: str = "orders") -> list[tu
 
 def open_descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def data_files(out: Path) -> list[str]:
-    return sorted(str(path.relative_to(out)) for path in out.rglob("*.arrow*"))
-
-
-def listed_files(out: Path) -> list[str]:
-    log = CommitLog(out)
-    return sorted(file.path for commit in log.range(0, log.latest_version()) for file in commit.files)

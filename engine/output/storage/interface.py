@@ -1,7 +1,8 @@
 """What an output needs of the place where it is stored.
 
 A name is a path in the output with `/` between its parts. A file is created whole or not at all, and never
-changed: it can only be replaced as a whole, or removed.
+changed: it can only be replaced as a whole, or removed. A part of a pack (`engine.output.data_file_names`)
+can be opened like a file, and has a size.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Storage(ABC):
 
     @abstractmethod
     def open(self, name: str) -> pa.NativeFile:
-        """A file for reading with Arrow, which copies nothing of it."""
+        """A file, or a part of a pack, for reading with Arrow, which copies nothing of it."""
 
     @abstractmethod
     def exists(self, name: str) -> bool:
@@ -49,7 +50,7 @@ class Storage(ABC):
 
     @abstractmethod
     def size(self, name: str) -> int:
-        """The size of a file in bytes."""
+        """The size in bytes of a file, or of what there is of a part of a pack."""
 
     @abstractmethod
     def names(self, folder: str, after: str = "") -> list[str]:

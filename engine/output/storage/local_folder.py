@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.output.data_file_names import file_of, part_of
 from engine.output.files import (
     FILE_MODE,
     TEMPORARY_SUFFIX,
@@ -42,13 +43,20 @@ class LocalFolder(Storage):
     def open(self, name: str) -> pa.NativeFile:
         import pyarrow as pa  # Here, because the supervisor reads commits too and has no need of Arrow.
 
-        return pa.memory_map(str(self.place / name))
+        part = part_of(name)
+        if part is None:
+            return pa.memory_map(str(self.place / name))
+        with pa.memory_map(str(self.place / part.file)) as pack:
+            pack.seek(part.offset)
+            return pa.BufferReader(pack.read_buffer(part.size))
 
     def exists(self, name: str) -> bool:
         return (self.place / name).exists()
 
     def size(self, name: str) -> int:
-        return (self.place / name).stat().st_size
+        part = part_of(name)
+        size = (self.place / file_of(name)).stat().st_size
+        return size if part is None else part.size_in(size)
 
     def names(self, folder: str, after: str = "") -> list[str]:
         with suppress(FileNotFoundError, NotADirectoryError):

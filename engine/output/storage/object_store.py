@@ -21,6 +21,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from engine.config.output_place import StoreUrl
+from engine.output.data_file_names import file_of, part_of
 from engine.output.storage.aws_files import aws_file_options
 from engine.output.storage.interface import Storage
 from engine.output.storage.store_errors import ALLOWS_HTTP, StoreAwayError, store_error
@@ -108,7 +109,13 @@ class ObjectStore(Storage):
 
     def _content(self, name: str) -> Any:
         """The content as a buffer."""
-        return self._ask("reading", lambda: obstore.get(self._store, name).bytes())
+        part = part_of(name)
+        if part is None:
+            return self._ask("reading", lambda: obstore.get(self._store, name).bytes())
+        return self._ask(
+            "reading",
+            lambda: obstore.get_range(self._store, part.file, start=part.offset, length=part.size),
+        )
 
     def open(self, name: str) -> pa.NativeFile:
         import pyarrow as pa  # Here, because the supervisor reads commits too and has no need of Arrow.
@@ -123,7 +130,9 @@ class ObjectStore(Storage):
         return True
 
     def size(self, name: str) -> int:
-        return int(self._ask("reading", lambda: obstore.head(self._store, name))["size"])
+        part = part_of(name)
+        size = int(self._ask("reading", lambda: obstore.head(self._store, file_of(name)))["size"])
+        return size if part is None else part.size_in(size)
 
     def names(self, folder: str, after: str = "") -> list[str]:
         # Azure's store begins a list in its own way, and may begin earlier.

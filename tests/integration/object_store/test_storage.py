@@ -12,6 +12,7 @@ import pytest
 from engine.config.retention import Retention
 from engine.output.commit import NOWHERE, Commit
 from engine.output.commit_log import CommitLog, OtherWriterError
+from engine.output.data_file_names import Part
 from engine.output.files import OutputError
 from engine.output.folder import OutputState, claim_output, clean_output, open_output
 from engine.output.lock import lock_holder, output_lock
@@ -45,6 +46,16 @@ def test_what_is_created_is_read(storage: Storage) -> None:
     assert sorted(storage.top_names()) == ["_log", "shop.a%20b"]
     assert (storage.exists("_log/1"), storage.exists("_log/2")) == (True, False)
     assert storage.read_all(["_log/2", "_log/1"]) == [None, b"one"]
+
+
+def test_a_part_of_a_pack_is_read_by_itself(storage: Storage) -> None:
+    pack = f"_packs/{7:020d}-0.pack"
+    storage.create(pack, b"..one..two")
+    parts = [Part(pack, *place).path for place in ((2, 3), (7, 3), (7, 5), (64, 5))]
+    assert [storage.open(path).read() for path in parts[:3]] == [b"one", b"two", b"two"]
+    assert list(map(storage.size, parts)) == [3, 3, 3, 0]
+    with pytest.raises(FileNotFoundError):
+        storage.open(Part(f"_packs/{8:020d}-0.pack", 2, 3).path)
 
 
 @pytest.mark.parametrize("ask", ["read", "size", "open", "unfinished"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.output.commit_log import CommitLog, OtherWriterError
+from engine.output.data_file_names import pack_path
 from engine.output.folder import claim_output, open_output
 from engine.output.reader import Changes
 from engine.output.working_folder import clean_spool
@@ -12,7 +13,7 @@ from engine.sink.publication import Uploads
 from engine.sink.writer import Writer
 from tests.support.engine_run import wait_until
 from tests.support.object_output import ObjectOutput
-from tests.support.results import orders, result
+from tests.support.results import Rows, orders, result
 
 pytestmark = pytest.mark.server
 
@@ -54,6 +55,19 @@ def test_files_are_uploaded_before_their_commit_is_due(output: ObjectOutput) -> 
     writer.finish()
     writer.close()
     assert ids(output) == 4 * list(range(2000))
+    output.assert_sound()
+
+
+def test_small_files_of_many_tables_are_one_object(output: ObjectOutput) -> None:
+    writer, _ = open_writer(output)
+    for sequence in range(2):
+        rows = [Rows("shop", f"t{n}", [sequence], [n + 1]) for n in range(20)]
+        writer.take(*result(sequence, rows), now=0.0)
+        writer.finish()
+    writer.close()
+    assert output.data_objects() == {pack_path(number, 1) for number in (1, 2)}
+    for n in range(20):
+        assert Changes(output.url).read("shop", f"t{n}")["id"].to_pylist() == [0, 1]
     output.assert_sound()
 
 

@@ -15,11 +15,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from engine.cli import main
 from engine.output import compaction, log_files
-from engine.output.commit import Commit
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
 from engine.output.compaction_progress import has_work
-from engine.output.data_file_names import is_compacted
+from engine.output.data_file_names import is_compacted, pack_path
 from engine.output.data_files import MissingFileError
 from engine.output.files import OutputError
 from engine.output.lock import maintenance_lock
@@ -29,6 +28,7 @@ from engine.spark.options import Options
 from engine.spark.selection import Selection
 from engine.spark.stream import BinlogStreamReader
 from engine.spark.tasks import ReadTask, plan_tasks, read_task
+from tests.support.data_files import commits, data_files, listed_files
 from tests.support.output import EVENTS, Change, Output, delete, insert, update
 
 COMMITS = 33
@@ -47,12 +47,20 @@ def event(number: int) -> Change:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("compaction") / "changes")
+
+
+@pytest.fixture(scope="module")
+def made_packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("compaction") / "packed", packed=True)
+
+
+def make(path: Path, *, packed: bool = False) -> Path:
     """Segments of five commits; tables that change their columns, skip commits or have large ones; events."""
-    path = tmp_path_factory.mktemp("compaction") / "changes"
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
         patched.setattr(os, "fsync", lambda _: None)
-        output = Output(path)
+        output = Output(path, packed=packed)
         output.table("shop.orders", pa.schema([("id", pa.int32()), ("name", pa.string())]))
         output.table("shop.items", pa.schema([("id", pa.int64())]))
         for number in range(COMMITS):
@@ -80,9 +88,10 @@ def out(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(shutil.copytree(made, tmp_path / "changes"))
 
 
-def commits(out: Path) -> list[Commit]:
-    log = CommitLog(out)
-    return list(log.range(log.oldest_version(), log.latest_version()))
+@pytest.fixture
+def packed(out: Path, made_packed: Path, tmp_path: Path) -> Path:
+    """The same rows as in `out`, with a pack for each commit."""
+    return Path(shutil.copytree(made_packed, tmp_path / "packed"))
 
 
 def by_commit(out: Path) -> list[pa.Table]:
@@ -95,14 +104,6 @@ def by_commit(out: Path) -> list[pa.Table]:
     ]
 
 
-def on_disk(out: Path) -> set[str]:
-    return {str(path.relative_to(out)) for path in out.rglob("*.arrow")}
-
-
-def listed(out: Path) -> set[str]:
-    return {entry.path for commit in commits(out) for entry in commit.files}
-
-
 def test_commits_keep_their_rows(out: Path) -> None:
     before, rows = commits(out), by_commit(out)
     done = compact(out, grace_seconds=0)
@@ -113,18 +114,45 @@ def test_commits_keep_their_rows(out: Path) -> None:
         assert len(old.files) == len(new.files)
         for entry, moved in zip(old.files, new.files, strict=True):
             assert replace(moved, path=entry.path, checksum=None) == entry
-    kept = {int(Path(path).name[:20]) for path in listed(out) if not is_compacted(path)}
+    kept = {int(Path(path).name[:20]) for path in listed_files(out) if not is_compacted(path)}
     assert kept == {LARGE_COMMIT, ALONE, *range(SEALED, COMMITS)}
-    assert on_disk(out) == listed(out)
+    assert data_files(out) == listed_files(out)
     assert done.removed == done.files_before > done.files_after > 0
     assert not verify(out).problems
     assert not compact(out, grace_seconds=0)
 
 
+def test_packs_become_files_of_tables(out: Path, packed: Path) -> None:
+    rows = by_commit(out)
+    assert by_commit(packed) == rows
+    assert data_files(packed) == {pack_path(number, 0) for number in range(COMMITS)}
+    options = Options.parse({"path": str(packed), "tables": "shop.*"})
+    planned = plan_tasks(packed, Selection(options).readable_files(3, COMMITS - 1, QUERY), 7)
+    expected = tasks_read(planned)
+    done = compact(packed, grace_seconds=0)
+    assert by_commit(packed) == rows
+    assert tasks_read(planned) == expected
+    assert data_files(packed) == listed_files(packed)
+    kept = {path for path in listed_files(packed) if not is_compacted(path)}
+    assert kept == {pack_path(number, 0) for number in range(SEALED, COMMITS)}
+    # Those of the first level became fewer at the second.
+    assert done.removed == done.files_before > SEALED
+    assert not verify(packed).problems
+    assert not compact(packed, grace_seconds=0)
+
+
+def test_vacuum_removes_packs(packed: Path) -> None:
+    size = sum((packed / path).stat().st_size for path in data_files(packed))
+    assert main(["vacuum", str(packed), "--retain", f"{size - 1}B"]) == 0
+    assert CommitLog(packed).oldest_version() == 5
+    assert data_files(packed) == {pack_path(number, 0) for number in range(5, COMMITS)}
+    assert not verify(packed).problems
+
+
 def test_files_grow_from_level_to_level(out: Path) -> None:
     """Of the items there is one file for two segments, but a schema has a file of its own."""
     compact(out, grace_seconds=0)
-    items = sorted(path for path in listed(out) if path.startswith("shop.items"))
+    items = sorted(path for path in listed_files(out) if path.startswith("shop.items"))
     spans = [tuple(map(int, path.rpartition("/")[2].split("-")[:2])) for path in items if is_compacted(path)]
     assert spans == [(0, 9), (12, 15), (21, 27)]
 
@@ -196,20 +224,20 @@ def test_rows_that_were_removed_are_missed_whole(out: Path) -> None:
 
 
 def test_old_files_stay_for_the_grace_time(out: Path) -> None:
-    before = on_disk(out)
+    before = data_files(out)
     done = compact(out, grace_seconds=3600)
     assert done.removed == 0
-    assert before < on_disk(out)
+    assert before < data_files(out)
     assert compact(out, grace_seconds=3600).removed == 0
     assert compact(out, grace_seconds=0).removed == done.files_before
-    assert on_disk(out) == listed(out)
+    assert data_files(out) == listed_files(out)
 
 
 def test_the_engine_and_vacuum_go_on(out: Path) -> None:
     compact(out, grace_seconds=0)
     assert main(["vacuum", str(out), "--retain", "0s"]) == 0
     assert CommitLog(out).oldest_version() == 25
-    assert on_disk(out) == listed(out)
+    assert data_files(out) == listed_files(out)
     assert not verify(out).problems
     assert not has_work(out)
 
@@ -219,17 +247,22 @@ def test_a_vacuum_leaves_files_that_later_commits_list(out: Path) -> None:
     compact(out, grace_seconds=0)
     rows = Changes(out).read("shop", "orders", 5)
     log = CommitLog(out)
-    paths = listed(out)
+    paths = listed_files(out)
     size = sum((out / path).stat().st_size for path in paths)
     assert main(["vacuum", str(out), "--retain", f"{size - 1}B"]) == 0
     assert log.oldest_version() == 10
     assert Changes(out).read("shop", "orders") == rows.slice(15)
-    assert on_disk(out) == listed(out)
+    assert data_files(out) == listed_files(out)
 
 
 @pytest.mark.parametrize("steps", [*range(1, 30), *range(30, 400, 11)])
-def test_a_compaction_that_was_broken_off(out: Path, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["out", "packed"])
+def test_a_compaction_that_was_broken_off(
+    kind: str, steps: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At any step all that the log lists is there, and the next compaction leaves nothing else."""
+    request.getfixturevalue("out")
+    out = request.getfixturevalue(kind)
     expected = [Changes(out).read("shop", table) for table in ("orders", "items")]
     left = iter(range(steps))
 
@@ -253,10 +286,10 @@ def test_a_compaction_that_was_broken_off(out: Path, steps: int, monkeypatch: py
             pass
         else:
             pytest.skip("it has no more steps")
-    assert listed(out) <= on_disk(out)
+    assert listed_files(out) <= data_files(out)
     assert [Changes(out).read("shop", table) for table in ("orders", "items")] == expected
     compact(out, grace_seconds=0)
-    assert on_disk(out) == listed(out)
+    assert data_files(out) == listed_files(out)
     assert [Changes(out).read("shop", table) for table in ("orders", "items")] == expected
     assert sorted(path.name for path in (out / "_compaction").iterdir()) == ["progress.json"]
 
@@ -271,9 +304,9 @@ def test_one_at_a_time(out: Path) -> None:
     waiting = threading.Thread(target=compact, args=(out,), kwargs={"grace_seconds": 0})
     with maintenance_lock(out):
         waiting.start()
-        assert not any(map(is_compacted, listed(out)))
+        assert not any(map(is_compacted, listed_files(out)))
     waiting.join(60)
-    assert any(map(is_compacted, listed(out)))
+    assert any(map(is_compacted, listed_files(out)))
 
 
 def test_entries_beside_their_segment_are_left_alone(out: Path) -> None:
@@ -286,7 +319,7 @@ def test_entries_beside_their_segment_are_left_alone(out: Path) -> None:
     single.unlink()
     compact(out, grace_seconds=0)
     assert by_commit(out) == rows
-    assert on_disk(out) == listed(out)
+    assert data_files(out) == listed_files(out)
 
 
 def test_the_command(out: Path, capsys: pytest.CaptureFixture[str]) -> None:

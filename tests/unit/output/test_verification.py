@@ -88,6 +88,40 @@ def without_checksums(out: Path) -> None:
         path.write_bytes(lines[0] + b"".join(b'"checksum":null' + line[17:] for line in lines[1:]))
 
 
+PACK = f"_packs/{1:020d}-0.pack"
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Path:
+    """Two commits, each with one row of three tables in a pack."""
+    output = Output(tmp_path / "packed", packed=True)
+    tables = [f"shop.t{number}" for number in range(3)]
+    for table in tables:
+        output.table(table, pa.schema([("id", pa.int32())]))
+    for number in range(2):
+        output.commit({table: [insert(id=number)] for table in tables})
+    return output.path
+
+
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        (lambda path: None, []),
+        (Path.unlink, [rf"{PACK}@{n}.*not exist" for n in ("0", r"\d+", r"\d+")]),
+        (cut, [rf"{PACK}@\d+.* has [0-9,]+ bytes, not"]),
+        (lambda path: os.truncate(path, 100), 3 * [rf"{PACK}@\d+.* has [0-9,]+ bytes, not"]),
+        (lambda path: flip(path, 0.01), [rf"{PACK}@0.* another checksum"]),
+    ],
+)
+def test_packs(packed: Path, damage: Callable[[Path], object], found: list[str]) -> None:
+    damage(packed / PACK)
+    done = verify(packed)
+    assert done.files == 6
+    assert len(done.problems) == len(found)
+    for problem, expected in zip(done.problems, found, strict=True):
+        assert re.search(expected, problem)
+
+
 def test_a_sound_output(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done = verify(out)
     assert (done.problems, done.commits, done.files, done.rows) == ([], COMMITS, 3 + 8, 4 * COMMITS)

@@ -43,6 +43,7 @@ from engine.pipeline.shared_slots import Slots
 from engine.pipeline.slot_file import SlotFile
 from engine.schema.changes import SchemaChange
 from engine.sink.process import run_sink
+from tests.support.data_files import data_files, listed_files
 from tests.support.results import Rows, end_of_stream, orders, result
 from tests.support.schema_changes import ORDERS, statement
 
@@ -153,12 +154,6 @@ def rows_of(out: Path) -> list[tuple[int, int]]:
     return list(zip(read["_seq"].to_pylist(), read["id"].to_pylist(), strict=True))
 
 
-def only_listed_files_exist(out: Path) -> bool:
-    log = CommitLog(out)
-    listed = {file.path for commit in log.range(0, log.latest_version()) for file in commit.files}
-    return {str(path.relative_to(out)) for path in out.rglob("*.arrow*")} == listed
-
-
 def test_a_stream_from_several_decoders_is_put_in_order(out, tmp_path):
     stream = [result(n, [orders([2 * n, 2 * n + 1])]) for n in range(40)]
     with running(out, tmp_path) as sink:
@@ -245,7 +240,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_doubled(out, tmp_path):
                 sink.done()
                 assert sink.exitcode() == 0
     assert rows_of(out) == [(n + 1, 3 * n) for n in range(total)]
-    assert only_listed_files_exist(out)
+    assert data_files(out) == listed_files(out)
 
 
 def test_killed_at_any_moment_each_table_is_emptied_once(out, tmp_path):
@@ -283,7 +278,7 @@ def test_killed_at_any_moment_each_table_is_emptied_once(out, tmp_path):
     log = CommitLog(out)
     committed = [logged for commit in log.range(0, log.latest_version()) for logged in commit.schema_changes]
     assert committed == [LoggedChange(3 * n + 2, emptying(2 * n)) for n in range(total // 2)]
-    assert only_listed_files_exist(out)
+    assert data_files(out) == listed_files(out)
 
 
 def emptying(number: int) -> SchemaChange:
@@ -303,7 +298,7 @@ def test_sigterm_commits_up_to_the_last_transaction(out, tmp_path):
         assert sink.exitcode() == 0
     assert rows_of(out) == [(1, 1), (2, 2)]
     assert (last.done, last.totals.dropped_rows) == (False, 1)
-    assert only_listed_files_exist(out)
+    assert data_files(out) == listed_files(out)
 
 
 FAILURES = (
@@ -330,7 +325,7 @@ def test_a_bug_is_reported_and_leaves_no_partial_output(out, tmp_path):
         assert "Traceback" in failed.traceback
         assert sink.exitcode() == 1
     assert CommitLog(out).latest() is None
-    assert only_listed_files_exist(out)
+    assert data_files(out) == listed_files(out)
 
 
 def small_disk_sink(config: SinkConfig) -> None:
@@ -350,7 +345,7 @@ def test_a_full_disk_ends_with_one_sentence(out, tmp_path):
         assert "\n" not in message
         assert sink.exitcode() == 1
     assert rows_of(out) == [(1, 1)]
-    assert only_listed_files_exist(out)
+    assert data_files(out) == listed_files(out)
 
 
 def supervise(config: SinkConfig, pipe: Any) -> None:

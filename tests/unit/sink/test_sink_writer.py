@@ -17,8 +17,9 @@ from engine.output.reader import Changes
 from engine.output.snapshot_progress import SnapshotChange, TableSnapshot
 from engine.pipeline.messages import Failure
 from engine.sink.writer import POSITION_INTERVAL
+from tests.support.data_files import data_files, listed_files
 from tests.support.results import COLUMNS, WIDER_COLUMNS, Rows, end_of_stream, orders, result
-from tests.support.writer_output import UUID, data_files, listed_files, open_writer, rows_of
+from tests.support.writer_output import UUID, open_writer, rows_of
 
 
 def test_rows_are_committed_with_their_position(tmp_path):
@@ -91,7 +92,7 @@ def test_the_events_feed_is_a_table_of_its_own(tmp_path):
     assert changes.tables() == [("shop", "orders")]
     assert changes.events()["statement"].to_pylist() == ["statement 5"]
     assert changes.events()["_seq"].to_pylist() == [1]
-    assert data_files(tmp_path)[0].startswith("_events/")
+    assert min(data_files(tmp_path)).startswith("_events/")
 
 
 def test_a_commit_is_due_after_the_interval_or_the_bytes(tmp_path):

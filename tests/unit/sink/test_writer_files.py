@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from engine.output.commit_log import CommitLog
+from engine.output.data_file_names import file_of, part_of
 from engine.output.files import OutputError
 from engine.output.folder import clean_output, open_output
-from engine.sink import open_files
+from engine.output.verification import verify
+from engine.sink import growing_file, open_files
+from tests.support.data_files import commits, data_files, listed_files
 from tests.support.results import Rows, orders, result
-from tests.support.writer_output import data_files, listed_files, open_descriptors, open_writer, rows_of
+from tests.support.writer_output import open_descriptors, open_writer, rows_of
 
 
 def test_files_roll_over(tmp_path):
@@ -42,6 +45,37 @@ def test_many_tables_have_one_file_each_and_few_are_open(tmp_path, monkeypatch, 
         assert rows_of(tmp_path, table=table) == [(5 * s + n + 1, s) for s in range(20)]
     assert len(data_files(tmp_path)) == 5
     assert data_files(tmp_path) == listed_files(tmp_path)
+
+
+@pytest.mark.parametrize(("tables", "packs"), [(8, 0), (9, 1), (300, 1)])
+def test_small_files_of_many_tables_are_one_pack(tmp_path, tables, packs):
+    writer = open_writer(tmp_path)
+    names = [f"t{n}" for n in range(tables)]
+    for sequence in range(3):
+        rows = [Rows("shop", table, [sequence], [n + 1]) for n, table in enumerate(names)]
+        writer.take(*result(sequence, rows), now=0.0)
+    writer.finish()
+    for n, table in enumerate(names):
+        assert rows_of(tmp_path, table=table) == [(tables * s + n + 1, s) for s in range(3)]
+    assert len(data_files(tmp_path)) == (packs or tables)
+    assert data_files(tmp_path) == listed_files(tmp_path)
+    parts = list(filter(None, (part_of(file.path) for commit in commits(tmp_path) for file in commit.files)))
+    assert len(parts) == (tables if packs else 0)
+    assert all(part.offset % 64 == 0 for part in parts)
+    assert not verify(tmp_path).problems
+
+
+def test_a_table_with_many_rows_has_a_file_beside_the_pack(tmp_path, monkeypatch):
+    monkeypatch.setattr(growing_file, "WAITING_BYTES", 10_000)
+    writer = open_writer(tmp_path)
+    rows = [Rows("shop", "large", range(1000), range(1, 1001))]
+    rows += [Rows("shop", f"t{n}", [n], [1001 + n]) for n in range(20)]
+    writer.take(*result(0, rows), now=0.0)
+    writer.finish()
+    assert [path for path in data_files(tmp_path) if "_packs" not in path] == [f"shop.large/{0:020d}-0.arrow"]
+    assert rows_of(tmp_path, table="large") == [(n + 1, n) for n in range(1000)]
+    assert [rows_of(tmp_path, table=f"t{n}") for n in range(20)] == [[(1001 + n, n)] for n in range(20)]
+    assert not verify(tmp_path).problems
 
 
 def test_a_full_disk_is_one_sentence_and_commits_nothing(tmp_path):
@@ -80,15 +114,16 @@ def test_files_and_folders_are_durable_before_the_log_names_them(tmp_path, monke
 
     monkeypatch.setattr(os, "fsync", noting)
     writer = open_writer(tmp_path)
-    for number, tables in enumerate((["orders", "items"], ["orders"], ["orders", "prices"])):
+    many = [f"t{n}" for n in range(20)]
+    for number, tables in enumerate((["orders", "items"], ["orders"], ["orders", "prices"], many, many)):
         flushed.clear()
         writer.take(*result(number, [Rows("shop", table, [1], [1]) for table in tables]), now=0.0)
         writer.finish()
         for file in CommitLog(tmp_path).latest().files:
-            path = tmp_path / file.path
-            assert before_the_log[number][path] == file.bytes
+            path = tmp_path / file_of(file.path)
+            assert before_the_log[number][path] == path.stat().st_size
             assert path.parent in before_the_log[number]
-        makes_a_folder = number != 1
+        makes_a_folder = number not in (1, 4)
         assert (tmp_path in before_the_log[number]) == makes_a_folder
 
 
@@ -116,6 +151,9 @@ def test_only_what_a_crash_left_is_removed(tmp_path):
     kept.write_text("mine")
     for name in (f"{1:020d}-0.arrow", f"{7:020d}-3.arrow", f"{0:020d}-0.arrow.tmp"):
         (tmp_path / "shop.orders" / name).write_bytes(b"half")
+    (tmp_path / "_packs").mkdir()
+    for name in (f"{1:020d}-0.pack", f"{0:020d}-0.pack.tmp"):
+        (tmp_path / "_packs" / name).write_bytes(b"half")
     clean_output(tmp_path, 0)
     assert data_files(tmp_path) == listed_files(tmp_path)
     assert kept.exists()
