@@ -93,7 +93,7 @@ def _inode_finding(folder: Path) -> Iterator[Finding]:
             f"{status.f_favail} more",
             "advice",
             f"{_INODES_WANTED} or more",
-            "each commit writes a file for each table that changed",
+            "each commit writes a file for each table with much change, and one for the others",
             "use a file system with more inodes",
         )
 

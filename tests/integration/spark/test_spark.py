@@ -256,6 +256,21 @@ def test_one_file_is_read_by_several_tasks_in_order(spark: SparkSession, output:
 
 
 @pytest.mark.usefixtures("queries")
+def test_tables_in_packs(spark: SparkSession, tmp_path: Path) -> None:
+    output = Output(tmp_path / "changes", packed=True)
+    names = [f"shop.t{number}" for number in range(3)]
+    for name in names:
+        output.table(name, ID_NAME)
+    for commit in range(4):
+        output.commit({name: [insert(id=10 * n + commit, name=name)] for n, name in enumerate(names)})
+    expected = [(10 * n + commit, name) for n, name in enumerate(names) for commit in range(4)]
+    every = batch(spark, output, tables="shop.*").select("id", "name")
+    assert sorted(map(tuple, every.collect())) == expected
+    one = Collected(stream(spark, output, tables="shop.t1").select("id", "name"), tmp_path / "checkpoint")
+    one.run()
+    assert [row for rows in one.batches.values() for row in rows] == expected[4:8]
+
+
 def test_a_stream_takes_whole_commits_with_several_tasks(
     spark: SparkSession, output: Output, tmp_path: Path
 ) -> None:
