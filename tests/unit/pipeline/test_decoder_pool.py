@@ -69,11 +69,11 @@ def pool() -> Iterator[DecoderPool]:
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Iterator[tuple[Run, Run]]:
+def runs(tmp_path: Path) -> Iterator[tuple[Run, Run, Run]]:
     context = zmq.Context()
-    pair = Run(context, tmp_path, "a"), Run(context, tmp_path, "b")
-    yield pair
-    for run in pair:
+    made = Run(context, tmp_path, "a"), Run(context, tmp_path, "b"), Run(context, tmp_path, "c")
+    yield made
+    for run in made:
         run.slots.close()
     context.destroy(linger=0)
 
@@ -83,8 +83,10 @@ def receive(sink: zmq.Socket[bytes]) -> Result:
     return Result.unpack(sink.recv_multipart()[0])
 
 
-def test_a_run_without_room_does_not_keep_others_waiting(pool: DecoderPool, runs: tuple[Run, Run]) -> None:
-    stuck, other = runs
+def test_a_run_without_room_does_not_keep_others_waiting(
+    pool: DecoderPool, runs: tuple[Run, Run, Run]
+) -> None:
+    stuck, other, _ = runs
     assert stuck.join(pool).process.pid == other.join(pool).process.pid
     sent = 0
     while sent < MANY and stuck.send(1000):
@@ -95,7 +97,7 @@ def test_a_run_without_room_does_not_keep_others_waiting(pool: DecoderPool, runs
         assert other.send()
         assert receive(sink).tables
     # Both supervisors hear that the decoder answers.
-    for run in runs:
+    for run in (stuck, other):
         assert run.reports.poll(PATIENCE_MILLISECONDS)
         assert Report.unpack(run.reports.recv()).process == "decoder-0"
     # The first run goes on when its sink has room, and has lost nothing.
@@ -104,27 +106,29 @@ def test_a_run_without_room_does_not_keep_others_waiting(pool: DecoderPool, runs
         assert receive(sink).tables
 
 
-def test_a_run_leaves(pool: DecoderPool, runs: tuple[Run, Run]) -> None:
-    left, other = runs
+def test_a_run_leaves(pool: DecoderPool, runs: tuple[Run, Run, Run]) -> None:
+    # A run has sockets of its own, as the next run of a source: what is sent through those of the first one
+    # after it has left may go to a connection that is being closed.
+    left, other, following = runs
     place = left.join(pool)
     other.join(pool)
-    left_sink, other_sink = left.start_sink(), other.start_sink()
+    left_sink, other_sink, following_sink = (run.start_sink() for run in runs)
     assert left.send() and receive(left_sink)
     place.leave()
     assert other.send() and receive(other_sink)
-    # The orders are taken in turn, so it has left before this one has joined.
-    place = left.join(pool)
-    assert left.send() and receive(left_sink)
+    # The orders are taken in turn, so the first one has left before this one has joined.
+    place = following.join(pool)
+    assert following.send() and receive(following_sink)
     place.leave()
 
 
-def test_a_decoder_that_was_killed_is_replaced(pool: DecoderPool, runs: tuple[Run, Run]) -> None:
+def test_a_decoder_that_was_killed_is_replaced(pool: DecoderPool, runs: tuple[Run, Run, Run]) -> None:
     first = runs[0].join(pool)
     os.kill(first.process.pid, signal.SIGKILL)
     first.process.join()
     assert first.process.exitcode == -signal.SIGKILL
-    second = runs[0].join(pool)
+    second = runs[1].join(pool)
     assert second.process.pid != first.process.pid
-    sink = runs[0].start_sink()
-    assert runs[0].send() and receive(sink)
+    sink = runs[1].start_sink()
+    assert runs[1].send() and receive(sink)
     first.leave()
