@@ -62,8 +62,8 @@ class DecodeCommand(Peer[Binlog]):
     def measure(self, subject: Binlog) -> Measurement:
         with self._folders.new() as folder:
             report = folder / "report.json"
-            command = [COMMAND, "decode", subject.path, "--workers", "1", "--out", folder / "out"]
-            run_command([*command, "--report", report], environment=ENVIRONMENT)
+            command: list[str | Path] = [COMMAND, "decode", subject.path, "--workers", "1"]
+            run_command([*command, "--out", folder / "out", "--report", report], environment=ENVIRONMENT)
             used = usages(json.loads(report.read_text())["processes"])
         work = [each for name, each in used.items() if name != "supervisor"]
         return Measurement(sum(each.user_seconds + each.system_seconds for each in work), processes=used)

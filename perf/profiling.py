@@ -21,7 +21,7 @@ from perf.measurement import PeerError
 from perf.peers.engine import ENVIRONMENT, REPOSITORY, engine_command
 from perf.peers.snapshot_engine import snapshot_command
 from perf.report import aligned, markdown, write_between_markers
-from perf.sampling import KINDS, ProcessSamples, sample
+from perf.sampling import KINDS, SAMPLES_PER_SECOND, ProcessSamples, sample
 from perf.snapshots import CONNECTIONS, ROWS_BULK, ROWS_MANY, ROWS_WIDE
 from perf.stored_rows import served_rows, stored_rows
 from perf.workloads import WORKLOADS
@@ -51,9 +51,8 @@ def main(arguments: Sequence[str]) -> int:
         print("\n".join([*aligned(_kinds(processes)), "", *aligned(_calls(processes)), ""]))
         for process, seen in processes.items():
             print(f"{process}, hottest:")
-            print(
-                "".join(f"  {took:.3f}  {place}\n" for place, took in seen.hottest.most_common(options.lines))
-            )
+            hottest = seen.places.most_common(options.lines)
+            print("".join(f"  {_seconds(samples)}  {place}\n" for place, samples in hottest))
         if options.write:
             write_profile(name, processes)
     return 0
@@ -86,11 +85,15 @@ def write_profile(name: str, processes: Mapping[str, ProcessSamples]) -> None:
 
 def _kinds(processes: Mapping[str, ProcessSamples]) -> list[list[str]]:
     """One line per kind of work that took time, one column per process."""
-    kinds = [kind for kind in KINDS if any(seen.seconds[kind] >= 0.001 for seen in processes.values())]
+    kinds = [kind for kind in KINDS if any(seen.kinds[kind] > 1 for seen in processes.values())]
     lines = [["seconds", *processes]]
-    lines += [[kind, *(f"{seen.seconds[kind]:.3f}" for seen in processes.values())] for kind in kinds]
-    lines.append(["in all", *(f"{seen.seconds.total():.3f}" for seen in processes.values())])
+    lines += [[kind, *(_seconds(seen.kinds[kind]) for seen in processes.values())] for kind in kinds]
+    lines.append(["in all", *(_seconds(seen.kinds.total()) for seen in processes.values())])
     return lines
+
+
+def _seconds(samples: int) -> str:
+    return f"{samples / SAMPLES_PER_SECOND:.3f}"
 
 
 def _calls(processes: Mapping[str, ProcessSamples]) -> list[list[str]]:

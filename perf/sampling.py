@@ -16,7 +16,7 @@ from pathlib import Path
 
 from perf.measurement import PeerError, run_command
 
-_SAMPLES_PER_SECOND = 1999
+SAMPLES_PER_SECOND = 1999
 _KERNEL_FORKED = re.compile(r"copy_mc|wp_page|wp_copy")
 """Functions that copy a page which a child shares with the fork server and writes to."""
 _KERNEL_COPIES = re.compile(r"copy|rep_movs|memcpy|memmove|csum_partial")
@@ -86,17 +86,17 @@ _SYSTEM_CALLS = {
 class ProcessSamples:
     """The samples and system calls of a process."""
 
-    seconds: Counter[str] = field(default_factory=Counter)
-    """By kind of work."""
-    hottest: Counter[str] = field(default_factory=Counter)
-    """Seconds by library and function."""
+    kinds: Counter[str] = field(default_factory=Counter)
+    """Samples by kind of work."""
+    places: Counter[str] = field(default_factory=Counter)
+    """Samples by library and function."""
     calls: Counter[str] = field(default_factory=Counter)
     """System calls by name."""
 
     def add(self, other: ProcessSamples) -> None:
         """Add those of another process."""
-        self.seconds.update(other.seconds)
-        self.hottest.update(other.hottest)
+        self.kinds.update(other.kinds)
+        self.places.update(other.places)
         self.calls.update(other.calls)
 
 
@@ -108,7 +108,7 @@ def sample(
         raise PeerError("this machine has no perf, Linux's profiler")
     recording = [
         *("perf", "record", "--quiet", "--output", str(samples)),
-        *("--event", f"cpu-clock/freq={_SAMPLES_PER_SECOND}/", "--event", "raw_syscalls:sys_enter"),
+        *("--event", f"cpu-clock/freq={SAMPLES_PER_SECOND}/", "--event", "raw_syscalls:sys_enter"),
     ]
     run_command([*recording, "--", *command], environment=environment)
     return by_process(_script(samples))
@@ -135,8 +135,8 @@ def by_process(script: Iterable[str]) -> dict[str, ProcessSamples]:
         if parsed["event"] == "cpu-clock":
             place = _PLACE.match(parsed["rest"])
             symbol, library = (place["symbol"], place["library"]) if place else ("", "")
-            seen.seconds[_kind(symbol, library)] += 1 / _SAMPLES_PER_SECOND
-            seen.hottest[f"{Path(library).name or library} {symbol}"] += 1 / _SAMPLES_PER_SECOND
+            seen.kinds[_kind(symbol, library)] += 1
+            seen.places[f"{Path(library).name or library} {symbol}"] += 1
         else:
             number = int(parsed["rest"].split()[1])
             seen.calls[_SYSTEM_CALLS.get(number, f"call {number}")] += 1

@@ -6,8 +6,8 @@ import resource
 import time
 from contextlib import closing
 
-from engine.config.tls import Tls, TlsMode
-from engine.net.client.connection import NO_TLS, Connection
+from engine.config.tls import NO_TLS, Tls, TlsMode
+from engine.net.client.connection import Connection
 from engine.net.client.server_queries import prepare_dump, read_facts, start_dump
 from perf.binlog import ServedBinlog
 from perf.measurement import Measurement, PeerError, Usage

@@ -200,9 +200,9 @@ def test_samples_fall_into_kinds_of_work():
     """
     seen = by_process(script.splitlines())
     assert set(seen) == {"network", "decoder-0"}
-    assert set(seen["network"].seconds) == {"Python", "system: copies", "compiled kernels"}
+    assert set(seen["network"].kinds) == {"Python", "system: copies", "compiled kernels"}
     assert seen["network"].calls == {"recvfrom": 1}
-    assert set(seen["decoder-0"].seconds) == {"system: pages"}
+    assert set(seen["decoder-0"].kinds) == {"system: pages"}
 
 
 def test_plots_of_what_there_is(result, tmp_path):

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 def wait_until(
-    happened: Callable[[], T],
+    happened: Callable[[], T | None],
     what: str,
     seconds: float = PATIENCE_SECONDS,
     check: Callable[[], None] = lambda: None,

@@ -140,7 +140,7 @@ class Output:
     def _batch(self, schema: pa.Schema, rows: Sequence[Change], number: int) -> pa.RecordBatch:
         seqs = list(range(self.seq + 1, self.seq + 1 + len(rows)))
         self.seq += len(rows)
-        shared = {
+        shared: dict[str, list[Any]] = {
             "_change_type": [row.change_type for row in rows],
             "_commit_timestamp": [FIRST_COMMIT_US + number * SECOND_US] * len(rows),
             "_seq": seqs,
