@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.errors import EngineError
-from engine.output.files import FILE_MODE, OutputError
+from engine.output.files import OutputError, create_file
 
 _RETRY_SECONDS = 0.05
 
@@ -23,7 +23,7 @@ def locked_file(path: Path, patience: float, in_use: Callable[[str], EngineError
     Raises what `in_use` makes of the holder's process id if another process still holds the lock after
     `patience` seconds, `OutputError` if the file system has no locks, and `OSError`.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, FILE_MODE)
+    descriptor = create_file(path, os.O_RDWR | os.O_NOFOLLOW)
     try:
         _wait_for(descriptor, path, time.monotonic() + patience, in_use)
         os.ftruncate(descriptor, 0)

@@ -1,7 +1,9 @@
 """Durable files and folders that only their owner can read.
 
 A file's content is durable only after its fsync, and its name only after the fsync of its folder; a file that
-must appear atomically is made durable under a temporary name and then renamed.
+must appear atomically is made durable under a temporary name and then renamed. Files and folders are for
+their owner alone, except in an output folder that its owner has shared with its group: one with the
+set-group-ID bit that the group can read.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import ctypes
 import hashlib
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -18,11 +21,14 @@ from pathlib import Path
 from engine.config.output_place import OutputPlace
 from engine.errors import EngineError
 
-FOLDER_MODE = 0o700
-FILE_MODE = 0o600
 TEMPORARY_SUFFIX = ".tmp"
 EVENTS_FOLDER = "_events"
 
+_FOLDER_MODE = 0o700
+_FILE_MODE = 0o600
+_SHARED_FOLDER_MODE = 0o2750
+_SHARED_FILE_MODE = 0o640
+_IS_SHARED = stat.S_ISGID | stat.S_IRGRP | stat.S_IXGRP
 _LONGEST_FOLDER_NAME = 200
 _C_LIBRARY = ctypes.CDLL(None)
 _FROM_ITS_START = _TO_ITS_END = ctypes.c_int64(0)
@@ -79,12 +85,49 @@ def sync(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create `folder` (and its missing parents) durably; an existing folder is not changed."""
+    """Create `folder` (and its missing parents) durably, for their owner alone.
+
+    An existing folder is not changed.
+    """
     if folder.is_dir():
         return
     make_folder(folder.parent)
-    folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=_FOLDER_MODE)
+        # Without the set-group-ID bit that it may have from its parent.
+        folder.chmod(_FOLDER_MODE)
     sync(folder.parent)
+
+
+def make_folder_in(out: Path, folder: Path) -> None:
+    """Create a folder of the output in the folder `out`, which need not exist, both durably."""
+    make_folder(out)
+    if not folder.is_dir():
+        create_folder(folder)
+        sync(out)
+
+
+def create_folder(folder: Path) -> None:
+    """Create a folder of an output, but not durably; an existing one is not changed."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=_FOLDER_MODE)
+        if _is_shared(folder.parent):
+            folder.chmod(_SHARED_FOLDER_MODE)
+
+
+def create_file(path: Path, flags: int) -> int:
+    """Open a file of an output, which is created if it is missing; returns the descriptor."""
+    descriptor = os.open(path, flags | os.O_CREAT, _FILE_MODE)
+    if _is_shared(path.parent):
+        # It may be there already, and belong to another reader.
+        with suppress(PermissionError):
+            os.fchmod(descriptor, _SHARED_FILE_MODE)
+    return descriptor
+
+
+def _is_shared(folder: Path) -> bool:
+    """Whether what is created in the folder may be read by its group; its owner has decided that."""
+    return folder.stat().st_mode & _IS_SHARED == _IS_SHARED
 
 
 def temporary_name(path: Path) -> Path:
@@ -101,7 +144,7 @@ def write_temporary(path: Path, content: bytes) -> Path:
 
 def write_new(path: Path, content: bytes) -> None:
     """Write a new file durably. An existing file is an error. After an error the new file is removed."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+    descriptor = create_file(path, os.O_WRONLY | os.O_EXCL)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

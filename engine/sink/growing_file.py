@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from engine.output.checksum import Checksum, checksum_of
-from engine.output.files import FILE_MODE, FOLDER_MODE, start_writeback, writing
+from engine.output.files import create_file, create_folder, start_writeback, writing
 from engine.pipeline.message import Frame
 from engine.sink.direct_writer import DirectWriter
 
@@ -187,9 +187,9 @@ class GrowingFile:
 
 
 def _create(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+    flags = os.O_RDWR | os.O_EXCL
     try:
-        return os.open(path, flags, FILE_MODE)
+        return create_file(path, flags)
     except FileNotFoundError:
-        path.parent.mkdir(mode=FOLDER_MODE, exist_ok=True)
-        return os.open(path, flags, FILE_MODE)
+        create_folder(path.parent)
+        return create_file(path, flags)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from engine.output.data_file_names import file_of, part_of
 from engine.output.files import (
-    FILE_MODE,
     TEMPORARY_SUFFIX,
-    make_folder,
+    create_file,
+    make_folder_in,
     remove_files,
     sync,
     temporary_name,
@@ -82,13 +82,13 @@ class LocalFolder(Storage):
 
     def create(self, name: str, content: bytes) -> None:
         path = self.place / name
-        make_folder(path.parent)
+        make_folder_in(self.place, path.parent)
         write_temporary(path, content).rename(path)
 
     def create_with(self, name: str, write: Callable[[Any], None]) -> pa.NativeFile:
         path = self.place / name
-        make_folder(path.parent)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        make_folder_in(self.place, path.parent)
+        descriptor = create_file(path, os.O_WRONLY | os.O_EXCL)
         with os.fdopen(descriptor, "wb") as file:
             write(file)
             file.flush()
@@ -100,7 +100,7 @@ class LocalFolder(Storage):
 
     def replace(self, name: str, content: bytes) -> None:
         path = self.place / name
-        make_folder(path.parent)
+        make_folder_in(self.place, path.parent)
         following = path.with_name(path.name + _NEXT_SUFFIX)
         following.unlink(missing_ok=True)
         write_new(following, content)
@@ -111,8 +111,7 @@ class LocalFolder(Storage):
         path = self.place / name
         temporary = temporary_name(path)
         # Consumers' folders may be writable by others, who must not direct this to another file.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        descriptor = os.open(temporary, flags, FILE_MODE)
+        descriptor = create_file(temporary, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         temporary.rename(path)

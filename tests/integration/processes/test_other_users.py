@@ -54,20 +54,70 @@ def as_another_user(script: str, *arguments: object) -> subprocess.CompletedProc
     )
 
 
-def test_an_output_is_closed_to_others(tmp_path: Path) -> None:
-    out, cache = tmp_path / "out", tmp_path / "cache"
+def decode_samples(out: Path, umask: int) -> list[Path]:
+    """Make an output; returns what is in it."""
     done = subprocess.run(
         [COMMAND, "decode", *map(str, sample_binlogs()), "--out", str(out), "--workers=1"],
-        env={**os.environ, "BINLOG_ENGINE_SPOOL": str(cache)},
-        umask=0,
+        umask=umask,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    made = [out, *out.rglob("*")]
+    made = list(out.rglob("*"))
     assert len(made) > 5
+    return made
+
+
+def test_an_output_is_closed_to_others(tmp_path: Path) -> None:
+    # Its place is shared, and the output is not.
+    tmp_path.chmod(0o2770)
+    made = [tmp_path / "out", *decode_samples(tmp_path / "out", umask=0)]
     assert [str(path) for path in made if path.lstat().st_mode & OTHERS] == []
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o770, 0o2700])
+def test_an_output_in_a_folder_of_other_modes_is_closed_to_others(tmp_path: Path, mode: int) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    out.chmod(mode)
+    assert [str(path) for path in decode_samples(out, umask=0) if path.lstat().st_mode & OTHERS] == []
+
+
+def test_an_output_that_is_shared_with_a_group(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    out.chmod(0o2750)
+    made = decode_samples(out, umask=0o077)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_dir()} == {0o2750}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_file()} == {0o640}
+
+
+READS_ALL = """
+import os, sys
+for folder, _, names in os.walk(sys.argv[1], onerror=print):
+    for name in names:
+        with open(os.path.join(folder, name), "rb") as file:
+            file.read()
+        try:
+            open(file.name, "r+b")
+        except PermissionError:
+            print("only reads", name)
+"""
+
+
+@needs_root
+def test_the_group_reads_an_output_that_is_shared_with_it() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        above = Path(name)
+        above.chmod(0o755)
+        out = above / "out"
+        out.mkdir()
+        os.chown(out, 0, ANOTHER_USER)
+        out.chmod(0o2750)
+        names = sorted(path.name for path in decode_samples(out, umask=0o022) if path.is_file())
+        said = as_another_user(READS_ALL, out)
+    assert sorted(said.stdout.splitlines()) == [f"only reads {name}" for name in names], said.stderr
 
 
 READS = """
