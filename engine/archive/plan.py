@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from engine.archive.bounds import EVERYTHING, Bounds, RowBounds, select_files
 from engine.archive.change_rows import TableRows, change_rows
@@ -14,6 +13,7 @@ from engine.archive.headers import read_header
 from engine.archive.reading import FilePart, Reading
 from engine.archive.survey import Survey, survey
 from engine.config.decode_options import DecodeOptions
+from engine.config.output_place import OutputPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Request:
     """Path or URL, with * and ? in its last part."""
     decode: DecodeOptions
     bounds: Bounds = EVERYTHING
-    schemas: Path | None = None
+    schemas: OutputPlace | None = None
     """As in `definitions.starting_definitions`."""
     numbers_unknown: bool = True
     skips_corrupt: bool = False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from engine.archive.bounds import Bounds, parse_bound
 from engine.archive.plan import Request
 from engine.config.decode_options import DecodeOptions
+from engine.config.output_place import OutputPlace, output_place
 from engine.config.table_filter import TableFilter
 from engine.output.files import EVENTS_FOLDER
 from engine.spark.option_values import ARCHIVE, GivenOptions, OptionError, names, positive, table_patterns
@@ -61,7 +61,7 @@ class ArchiveOptions:
                 wanted, temporal_text=option("temporal", _is_second("arrow", "text"), False)
             ),
             bounds=Bounds(option("start", parse_bound, None), option("end", parse_bound, None)),
-            schemas=option("schemas", _path, None),
+            schemas=option("schemas", _schemas, None),
             numbers_unknown=option("unknownColumns", _is_second("stop", "number"), True),
             part_bytes=option("partSize", positive, _PART_MEGABYTES) << 20,
             skips_corrupt=option("onCorrupt", _is_second("stop", "skip"), False),
@@ -75,8 +75,8 @@ def _pattern(value: str) -> str:
     return value
 
 
-def _path(value: str) -> Path:
-    return Path(value).absolute()
+def _schemas(value: str) -> OutputPlace:
+    return output_place(value).absolute()
 
 
 def _is_second(first: str, second: str) -> Callable[[str], bool]:

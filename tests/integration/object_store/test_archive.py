@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import secrets
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from engine.archive.definitions import starting_definitions
+from engine.archive.files import ArchiveError, find_files
+from engine.config.output_place import output_place
 from tests.servers import ObjectServer
 from tests.support.archive_job import LOCAL_CLUSTER, run_archive_job
 from tests.support.numbered_archive import TABLE, check_rows, read_archive, write_archive
+from tests.support.output import Output
+from tests.support.schema_changes import ORDERS, defined, learned
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
 FILES = int(os.environ.get("BINLOG_ENGINE_ARCHIVE_FILES", "0"))
@@ -31,6 +37,21 @@ def archive(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> str
 
 def test_files_in_a_bucket_are_read_in_parts(archive: str) -> None:
     check_rows(*read_archive(archive))
+
+
+def test_definitions_of_an_output_in_a_bucket(archive: str, object_server: ObjectServer) -> None:
+    bucket = archive.removesuffix("/db1/binlog.*")
+    output = Output(object_server.bucket_folder(bucket) / "changes")
+    output.change_schema(learned(defined(ORDERS, 1, "id", "price")))
+    output.commit({})
+    (first, *_) = find_files(archive)
+    later = replace(first, name="binlog.000009")
+    model, _ = starting_definitions(output_place(f"{bucket}/changes"), later, "mysql")
+    found = model.find(ORDERS.database, ORDERS.table)
+    assert found is not None
+    assert [column.name for column in found.columns] == ["id", "price"]
+    with pytest.raises(ArchiveError, match=f"`schemas` is {bucket}/nothing, which has no commits"):
+        starting_definitions(output_place(f"{bucket}/nothing"), later, "mysql")
 
 
 @pytest.mark.spark

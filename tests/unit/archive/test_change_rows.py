@@ -168,6 +168,8 @@ def test_definitions_of_a_file_of_statements(tmp_path: Path) -> None:
     assert values(planned(tmp_path, schemas=statements, numbers_unknown=False), "given") == [1]
     with pytest.raises(EngineError, match="which does not exist: give an output folder, or a file"):
         planned(tmp_path, schemas=tmp_path / "gone")
+    with pytest.raises(EngineError, match="which has no commits: give an output"):
+        planned(tmp_path, schemas=tmp_path)
 
 
 @pytest.mark.parametrize("most_bytes", [0, 1 << 20])
