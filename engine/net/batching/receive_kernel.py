@@ -176,7 +176,7 @@ def unknown_tables(
     checksum_size: int,
     found: Int64s,
 ) -> int:
-    """Search the bytes after the cursor for unknown table maps; write offset and size of each to `found`.
+    """Search the bytes from the cursor on for unknown table maps; write offset and size of each to `found`.
 
     Returns their number; equal ones count once. The search ends at a statement that may define a table, at an
     event of several packets, and at a rotation or format description. Arguments as for `index_events`, but
