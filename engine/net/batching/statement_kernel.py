@@ -27,8 +27,8 @@ _MARKER = 1
 def next_statement(data: Bytes, filled: int, state: Int64s, query_header: int, checksum_size: int) -> int:
     """Pass the events in data[:filled] from the cursor on; returns the reason why it stops.
 
-    Compressed statements count as those that may define a table. `query_header`, `checksum_size`: from the
-    format description.
+    A compressed statement counts as one that may define a table; MySQL's CREATE TABLE … SELECT, which makes a
+    new one, does not. `query_header`, `checksum_size`: from the format description.
     """
     while True:
         status = locate_packet(data, filled, state, _MARKER)
@@ -50,8 +50,7 @@ def next_statement(data: Bytes, filled: int, state: Int64s, query_header: int, c
             text = statements.statement_start(data, start, end, query_header)
             if text < 0:
                 return BAD_QUERY
-            which = statements.statement_kind(data, text, end)
-            if which == statements.DEFINITION or which == statements.ATOMIC_CREATE:
+            if statements.statement_kind(data, text, end) == statements.DEFINITION:
                 return NEEDS_PYTHON
         position = start_position(data, start, size, state[POSITION])
         state[POSITION] = position + length_in_file(data, start, size)
