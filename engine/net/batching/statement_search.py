@@ -1,9 +1,9 @@
 """Searches the bytes of a dump for the statements that may define, drop or empty a table.
 
 A `StatementSearch` lends the memory that the next bytes are received into, has the statement kernel pass the
-events in it, and handles those for which the kernel returns: statements, new files and new formats. Nothing
-else of the events is read, so that a search takes little more than receiving. Compressed transactions of
-MySQL are not opened. Sans-IO.
+events in it, and handles those for which the kernel returns: statements, new files and new formats. Only of
+these, and of heartbeats, are checksums verified: damaged rows are no statements, and the stream comes to them
+itself. Compressed transactions of MySQL are not opened. Sans-IO.
 """
 
 from __future__ import annotations
