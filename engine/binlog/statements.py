@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.binlog.event_types import QUERY_COMPRESSED_EVENT, QUERY_EVENT
-from engine.kernels.kernel import Bytes, Int64s, kernel, read_u16
+from engine.kernels.kernel import Bytes, kernel, read_u16
 
 (
     OTHER,
@@ -129,25 +128,3 @@ def statement_kind(data: Bytes, text: int, end: int) -> int:
     if data[text] <= 35 or data[text] == 45 or data[text] == 47:
         return DEFINITION
     return OTHER
-
-
-@kernel
-def defining_statements(
-    data: Bytes, starts: Int64s, ends: Int64s, types: Int64s, post_header_length: int, found: Int64s
-) -> int:
-    """Put the indexes of events that may change a table's definition into `found`; returns their number.
-
-    `starts`, `ends` (without checksums) and `types` of all events, as in `EventTable`. A compressed statement
-    counts, and so does one whose lengths do not fit; MySQL's CREATE TABLE … SELECT does not.
-    """
-    count = 0
-    for i in range(len(starts)):
-        if types[i] == QUERY_EVENT:
-            text = statement_start(data, starts[i], ends[i], post_header_length)
-            defines = text < 0 or statement_kind(data, text, ends[i]) == DEFINITION
-        else:
-            defines = types[i] == QUERY_COMPRESSED_EVENT
-        if defines:
-            found[count] = i
-            count += 1
-    return count

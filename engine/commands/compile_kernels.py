@@ -14,6 +14,7 @@ import numpy as np
 
 import engine.snapshot.rows.transcription  # noqa: F401 (so that its kernel is one of all)
 from engine.binlog.files import open_binlog
+from engine.binlog.position import BinlogPosition
 from engine.binlog.samples import compressed_binlog, sample_binlogs
 from engine.commands.compile_progress import compile_progress
 from engine.config.decode_options import DecodeOptions
@@ -26,7 +27,7 @@ from engine.kernels.typed import Kernel
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.event_filter import larger_table_ids, new_table_ids
 from engine.net.batching.receive_kernel import first_rolls_back
-from engine.net.client.statements_ahead import changes_in
+from engine.net.batching.statement_search import StatementSearch
 
 _ROOM = 1 << 20
 
@@ -45,8 +46,9 @@ def compile_kernels() -> float:
 
 
 def _compile_rest() -> None:
-    """Compile what the samples do not reach: many tables, a transaction larger than a batch."""
+    """Compile what the samples do not reach: many tables, a transaction larger than a batch, a search."""
     larger_table_ids(new_table_ids(1))
+    list(StatementSearch(BinlogPosition("", 4), checksum_algorithm=0).received(0))
     first_rolls_back(np.empty(0, np.uint8), np.empty((0, 2), np.uint32), 0, 0)
 
 
@@ -68,8 +70,6 @@ def decode_whole(path: Path, options: DecodeOptions) -> None:
         while size := file.readinto(batcher.space()):
             batches += batcher.received(size)
     batches += batcher.finish()
-    for batch in batches:
-        list(changes_in(batch))
     decoder = BatchDecoder(options)
     room = np.empty(_ROOM, np.uint8)
     for batch in batches:

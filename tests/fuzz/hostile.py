@@ -1,7 +1,8 @@
 """Damaged binlogs: real events with flipped bits, cut or lengthened, with lying lengths and true checksums.
 
-`damaged` draws a case, `check` puts it through batcher and decoder. `python -m tests.fuzz.hostile` does so
-many times in a process of its own, which may crash: the case that it tries is in a file by then.
+`damaged` draws a case, `check` puts it through batcher and decoder, and through the search for statements.
+`python -m tests.fuzz.hostile` does so many times in a process of its own, which may crash: the case that it
+tries is in a file by then.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from engine.binlog import event_types as types
 from engine.binlog.event_types import EVENT_NAMES, HEADER_LENGTH
 from engine.binlog.events import decode_event
 from engine.binlog.events.payload import inner_events
+from engine.binlog.files import MAGIC_LENGTH
 from engine.binlog.format_description import FormatDescription, has_checksum_field
+from engine.binlog.position import BinlogPosition
 from engine.binlog.samples import sample_binlogs
 from engine.commands.compile_kernels import compile_kernels
 from engine.config.decode_options import DecodeOptions
@@ -40,6 +43,7 @@ from engine.config.table_filter import EVERY_TABLE, TableFilter
 from engine.decode.batch import BatchDecoder
 from engine.errors import BinlogError, EventError
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
+from engine.net.batching.statement_search import StatementSearch
 from engine.output.change_schema import transit_schema
 from engine.pipeline.messages import Corruption
 from tests.fuzz.make_corpus import CORPUS
@@ -47,6 +51,7 @@ from tests.support.batches import packets_of
 from tests.support.binlog_builder import binlog
 from tests.support.every_event import BODIES, ONE_TRANSACTION, binlog_of
 from tests.support.made_events import gtid, mariadb_compressed, payload_of
+from tests.support.plain_search import Damaged, PlainSearch
 from tests.support.transaction_pictures import PICTURES, parts_of
 
 FILE = "hostile.000001"
@@ -313,8 +318,11 @@ class Decoders:
 def check(case: Case, decoders: Decoders) -> str | None:
     """Put the case through the engine; returns the error that came out, which is a located one, or raises.
 
-    Then once more for each corrupt event, to go past it, as with `--on-corrupt skip`.
+    Then once more for each corrupt event, to go past it, as with `--on-corrupt skip`. In packets, statements
+    are searched for as well, which a slow search checks.
     """
+    if case.packets:
+        _search(case)
     first, met = _run_through(case, decoders, ())
     skips: tuple[Corruption, ...] = ()
     while met is not None and met.position not in [place.position for place in skips]:
@@ -371,6 +379,24 @@ def _run_through(
             assert failure.message == str(error) or LOCATED.fullmatch(failure.message), failure.message
             return failure.message, failure.corruption
     return None, None
+
+
+def _search(case: Case) -> None:
+    start = BinlogPosition(FILE, MAGIC_LENGTH)
+    slow, search = PlainSearch(start, checksum_algorithm=0), StatementSearch(start, checksum_algorithm=0)
+    with suppress(Damaged):
+        slow.read(case.stream)
+    found, at = [], 0
+    try:
+        while at < len(case.stream) and not search.ended:
+            space = search.space()
+            taken = min(case.chunk, len(space), len(case.stream) - at)
+            space[:taken] = case.stream[at : at + taken]
+            at += taken
+            found += ((each.position, each.query.statement) for each in search.received(taken))
+    except (BinlogError, ServerErrorPacket) as failure:
+        assert isinstance(failure, ServerErrorPacket) or LOCATED.fullmatch(str(failure)), str(failure)
+    assert found == slow.found
 
 
 def save(case: Case, path: Path) -> None:

@@ -17,7 +17,7 @@ from engine.binlog.fingerprint import fingerprint
 from engine.binlog.format_description import verify_checksum
 from engine.config.decode_options import DecodeOptions
 from engine.errors import BinlogError, EngineError, EventError
-from engine.net.batching import receive_kernel
+from engine.net.batching import kernel_status, receive_kernel
 from engine.net.batching.corrupt_event_skipper import CorruptEventSkipper
 from engine.net.batching.cutter import Cutter
 from engine.net.batching.event_filter import EventFilter
@@ -179,19 +179,19 @@ class Batcher:
         self._buffer.filled += size
         while True:
             status = self._index_events()
-            if status == receive_kernel.NEEDS_PYTHON:
+            if status == kernel_status.NEEDS_PYTHON:
                 yield from self._handle_event()
-            elif status == receive_kernel.DEFINED:
+            elif status == kernel_status.DEFINED:
                 yield from self._statements.indexed()
-            elif status == receive_kernel.INDEX_FULL:
+            elif status == kernel_status.INDEX_FULL:
                 yield from self._cutter.make_room()
-            elif status == receive_kernel.IDS_FULL:
+            elif status == kernel_status.IDS_FULL:
                 self._filter.grow()
-            elif status == receive_kernel.AT_STOP and not self._skipper.needs_more(last):
+            elif status == kernel_status.AT_STOP and not self._skipper.needs_more(last):
                 yield from self._skipper.stopped()
-            elif status == receive_kernel.MORE or status == receive_kernel.AT_STOP:
+            elif status == kernel_status.MORE or status == kernel_status.AT_STOP:
                 break
-            elif status == receive_kernel.END:
+            elif status == kernel_status.END:
                 self._ended = True
                 return
             else:
@@ -259,12 +259,12 @@ class Batcher:
         )
 
     def _failure(self, status: int) -> EngineError:
-        if status == receive_kernel.SERVER_ERROR:
+        if status == kernel_status.SERVER_ERROR:
             return ServerErrorPacket(self._buffer.event().tobytes())
-        reason = receive_kernel.REASONS[status]
-        if status == receive_kernel.BAD_QUERY:
+        reason = kernel_status.REASONS[status]
+        if status == kernel_status.BAD_QUERY:
             return self._event_error(reason, self._buffer.event().tobytes())
-        return self._damage(reason, corrupt=status != receive_kernel.ENCRYPTED)
+        return self._damage(reason, corrupt=status != kernel_status.ENCRYPTED)
 
     # -- events for which the kernel returns ---------------------------------------------------------------
 

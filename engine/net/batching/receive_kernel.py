@@ -1,9 +1,8 @@
 """The receive kernel: finds the events in received bytes and the ends of transactions, and writes the index.
 
 It works in the buffer that the socket fills: it copies nothing, the index contains the offset of each event.
-Only an event of several packets (over 16 MB) is joined, in place. The kernel returns to Python for rotations,
-format descriptions, unknown table maps and error packets. Its state between two calls is described in
-`stream_state`.
+The kernel returns to Python for rotations, format descriptions, unknown table maps and error packets. Its
+state between two calls is described in `stream_state`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from engine.binlog.event_roles import (
 from engine.kernels.kernel import (
     Bytes,
     Int64s,
-    copy_within,
     inlined,
     kernel,
     read_u24,
@@ -39,6 +37,19 @@ from engine.kernels.kernel import (
 )
 from engine.net.batching.definition_table import find_definition, table_map_hash
 from engine.net.batching.event_filter import DROP, KEEP, is_unwanted, note_table
+from engine.net.batching.event_location import LOCATED, MAX_PACKET, locate_bare, locate_packet
+from engine.net.batching.kernel_status import (
+    AT_STOP,
+    BAD_QUERY,
+    BAD_SIZE,
+    DEFINED,
+    ENCRYPTED,
+    IDS_FULL,
+    INDEX_FULL,
+    NEEDS_PYTHON,
+    NO_FORMAT,
+)
+from engine.net.batching.stream_format import UNKNOWN_FORMAT
 from engine.net.batching.stream_state import (
     BOUNDARY_COUNT,
     BOUNDARY_CURSOR,
@@ -51,9 +62,7 @@ from engine.net.batching.stream_state import (
     GTID_ROW,
     IDLE_CURSOR,
     INDEXED_POSITION,
-    JOINED_CURSOR,
     KEEP_CLOSED,
-    NEEDED,
     PAYLOAD_CURSOR,
     POSITION,
     STATEMENT_CURSOR,
@@ -74,128 +83,8 @@ from engine.net.batching.transaction_state import (
     TRANSITION_CODES,
 )
 
-(
-    MORE,
-    NEEDS_PYTHON,
-    END,
-    SERVER_ERROR,
-    INDEX_FULL,
-    BAD_PACKET,
-    BAD_SIZE,
-    BAD_QUERY,
-    TOO_LARGE,
-    NO_FORMAT,
-    ENCRYPTED,
-    IDS_FULL,
-    AT_STOP,
-    DEFINED,
-) = range(14)
-"""Why the kernel returned.
-
-MORE: the next event is not complete. NEEDS_PYTHON: at the cursor is a format description, a rotation, an
-unknown table map, a compressed transaction, a damaged heartbeat, or a statement that may define, drop or
-empty a table and that Python has not read. DEFINED: the last event in the index is such a statement. END and
-SERVER_ERROR: at the cursor is an EOF or ERR packet. INDEX_FULL and IDS_FULL: the index or the table of ids
-has no room for the event at the cursor. AT_STOP: the event at the cursor starts at STOP_POSITION or after it.
-All others are damage.
-"""
-
-REASONS = {
-    BAD_PACKET: "the packet is not part of a binlog stream",
-    BAD_SIZE: "the event's size does not fit the bytes that carry it",
-    BAD_QUERY: "the query event's lengths do not fit into the event",
-    TOO_LARGE: "the event claims to be larger than any server writes",
-    NO_FORMAT: "no format description came before the event",
-    ENCRYPTED: "the rest of the file is encrypted: read it from its server instead",
-}
-
-UNKNOWN_FORMAT = -1
-"""As `query_header`: no format description came yet, so that no event can be read."""
-
-MAX_EVENT = 2_000_000_000
-_MAX_PACKET = 0xFFFFFF
 _HEADER = 19
 _MARIADB_STANDALONE = 1
-_LOCATED = -1
-"""In place of a status: the whole event at the cursor was received."""
-
-
-@inlined
-def _locate_packet(data: Bytes, filled: int, state: Int64s, marker: int) -> int:
-    """Set EVENT_* for the packet at the cursor, and join its parts; returns `_LOCATED`, or a status."""
-    cursor = state[CURSOR]
-    state[NEEDED] = 5
-    if filled - cursor < 5:
-        return MORE
-    length = read_u24(data, cursor)
-    first = data[cursor + 4]
-    if length == 0 or (first != 0 and first != 0xFE and first != 0xFF):
-        return BAD_PACKET
-    if first != 0:
-        state[NEEDED] = 4 + length
-        if filled - cursor < 4 + length:
-            return MORE
-        state[EVENT_START] = cursor + 4
-        state[EVENT_SIZE] = length
-        state[EVENT_NEXT] = cursor + 4 + length
-        if first == 0xFF:
-            return SERVER_ERROR
-        return END if length < 9 else BAD_PACKET
-    start = cursor + 4 + marker
-    if length < marker + _HEADER:
-        return BAD_SIZE
-    state[NEEDED] = 4 + marker + _HEADER
-    if filled - cursor < state[NEEDED]:
-        return MORE
-    size = read_u32(data, start + 9)
-    if size > MAX_EVENT:
-        return TOO_LARGE
-    continuations = (size + marker) // _MAX_PACKET
-    whole = size + marker + 4 * (continuations + 1)
-    if length != min(size + marker, _MAX_PACKET):
-        return BAD_SIZE
-    state[NEEDED] = whole
-    if filled - cursor < whole:
-        return MORE
-    if continuations and state[JOINED_CURSOR] != cursor:
-        left = size + marker - _MAX_PACKET
-        target = cursor + 4 + _MAX_PACKET
-        source = target
-        for _ in range(continuations):
-            part = min(left, _MAX_PACKET)
-            if read_u24(data, source) != part:
-                return BAD_PACKET
-            copy_within(data, source + 4, target, part)
-            source += 4 + part
-            target += part
-            left -= part
-        # The kernel may return to Python now, and come to the same event again.
-        state[JOINED_CURSOR] = cursor
-    state[EVENT_START] = start
-    state[EVENT_SIZE] = size
-    state[EVENT_NEXT] = cursor + whole
-    return _LOCATED
-
-
-@kernel
-def _locate_bare(data: Bytes, filled: int, state: Int64s) -> int:
-    """The same for the event at the cursor of a binlog file's bytes."""
-    cursor = state[CURSOR]
-    state[NEEDED] = _HEADER
-    if filled - cursor < _HEADER:
-        return MORE
-    size = read_u32(data, cursor + 9)
-    if size < _HEADER:
-        return BAD_SIZE
-    if size > MAX_EVENT:
-        return TOO_LARGE
-    state[NEEDED] = size
-    if filled - cursor < size:
-        return MORE
-    state[EVENT_START] = cursor
-    state[EVENT_SIZE] = size
-    state[EVENT_NEXT] = cursor + size
-    return _LOCATED
 
 
 @inlined
@@ -287,7 +176,7 @@ def unknown_tables(
     checksum_size: int,
     found: Int64s,
 ) -> int:
-    """Search the bytes after the cursor for unknown table maps; write offset and size of each to `found`.
+    """Search the bytes from the cursor on for unknown table maps; write offset and size of each to `found`.
 
     Returns their number; equal ones count once. The search ends at a statement that may define a table, at an
     event of several packets, and at a rotation or format description. Arguments as for `index_events`, but
@@ -299,13 +188,13 @@ def unknown_tables(
     while count < found.shape[0]:
         cursor = ahead[CURSOR]
         if marker >= 0:
-            if filled - cursor < 5 or read_u24(data, cursor) == _MAX_PACKET:
+            if filled - cursor < 5 or read_u24(data, cursor) == MAX_PACKET:
                 break
-            status = _locate_packet(data, filled, ahead, marker)
+            status = locate_packet(data, filled, ahead, marker)
         else:
-            status = _locate_bare(data, filled, ahead)
+            status = locate_bare(data, filled, ahead)
         start, size = ahead[EVENT_START], ahead[EVENT_SIZE]
-        if status != _LOCATED or size < _HEADER + checksum_size:
+        if status != LOCATED or size < _HEADER + checksum_size:
             break
         end = start + size - checksum_size
         kind = np.int64(data[start + 4])
@@ -360,10 +249,10 @@ def index_events(
         if state[COUNT] + 2 > index.shape[0]:
             return INDEX_FULL
         if marker >= 0:
-            status = _locate_packet(data, filled, state, marker)
+            status = locate_packet(data, filled, state, marker)
         else:
-            status = _locate_bare(data, filled, state)
-        if status != _LOCATED:
+            status = locate_bare(data, filled, state)
+        if status != LOCATED:
             return status
         start = state[EVENT_START]
         size = state[EVENT_SIZE]

@@ -6,8 +6,9 @@ from engine.binlog import event_types as types
 from engine.binlog.files import MAGIC_LENGTH
 from engine.binlog.format_description import FormatDescription, verify_checksum
 from engine.errors import UnsupportedError
-from engine.net.batching.receive_kernel import UNKNOWN_FORMAT
 
+UNKNOWN_FORMAT = -1
+"""As `query_header`: no format description came yet, so that no event can be read."""
 FORMAT_EVENTS = (types.FORMAT_DESCRIPTION_EVENT, types.START_EVENT_V3)
 
 

@@ -1,9 +1,8 @@
 """Descriptions of the tables that a stream's table maps announce.
 
-One table is described when the kernel meets its unknown table map. At the same time the bytes that were
-received after it are searched for other unknown table maps, and one question describes all of them: a stream
-usually names most of its tables within its first megabyte, and a question takes as long for one table as for
-ten.
+When the kernel meets an unknown table map, the bytes that were received after it are searched for others, and
+one question describes all of them: a stream usually names most of its tables within its first megabyte, and a
+question takes as long for one table as for ten.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class TableDescriber:
         description = self._describe(table_map) if wanted else None
         return Definition(value, _name(table_map), description, wanted)
 
-    def define_ahead(
+    def define_all(
         self,
         buffer: ReceiveBuffer,
         state: StreamState,
@@ -57,9 +56,9 @@ class TableDescriber:
         description: FormatDescription,
         marker: int,
     ) -> list[Definition]:
-        """The definitions of tables whose table maps follow in the buffer and are not `known`.
+        """The definitions of tables whose table maps are in the buffer from the cursor on, and not `known`.
 
-        A table that cannot be described now is left out, and described when the kernel reaches it.
+        A table that cannot be described now is left out.
         """
         if self._describe_ahead is None:
             return []
@@ -82,7 +81,7 @@ def hash_of(event: bytes) -> int:
 def unknown_table_maps(
     buffer: ReceiveBuffer, state: StreamState, known: Int64s, description: FormatDescription, marker: int
 ) -> dict[int, TableMap]:
-    """By hash, the table maps after the cursor that are not in `known`, the kernel's table of definitions.
+    """By hash, the table maps from the cursor on that are not in `known`, the kernel's table of definitions.
 
     No statement that may define a table comes before them, so that their tables are as they are at the
     cursor. Damaged ones are left out.

@@ -41,12 +41,12 @@ class TableTracker:
 
     def learn(self, event: bytes, marker: int) -> Iterator[OutgoingBatch]:
         """Add the table map at the cursor, and those of tables that follow in the buffer."""
-        description = self._format.description
+        description, definitions = self._format.description, self._book.definitions
+        found = self._describer.define_all(self._buffer, self._state, definitions, description, marker)
+        if found:
+            self._book.add_ahead(found, self._cutter.stamp)
+        # If the answer does not have this table or cannot be used yet, it is asked for alone.
         yield from self._add(event[: len(event) - self._format.checksum_length])
-        definitions = self._book.definitions
-        ahead = self._describer.define_ahead(self._buffer, self._state, definitions, description, marker)
-        if ahead:
-            self._book.add_ahead(ahead, self._cutter.stamp)
 
     def learn_compressed(self, event: bytes) -> Iterator[OutgoingBatch]:
         """Add the table maps in the compressed transaction at the cursor."""

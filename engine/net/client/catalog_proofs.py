@@ -140,7 +140,11 @@ class CatalogProofs:
     def _tables(self, database: str, tables: Collection[str]) -> dict[str, TableDefinition]:
         """The definitions by table name, for the tables that the server shows."""
         with contextlib.suppress(EngineError):
-            return self._side.ask(lambda connection: describe_tables(connection, database, tables))
+            if len(tables) > 1:
+                return self._side.ask(lambda connection: describe_tables(connection, database, tables))
+            (table,) = tables
+            found = self._side.ask(lambda connection: describe_table(connection, database, table))
+            return {} if found is None else {table: found}
         return {}
 
     def _end(self) -> BinlogPosition | None:

@@ -7,22 +7,15 @@ id that no other dump has. No decoder gets these batches.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 from engine.binlog.position import BinlogPosition
-from engine.config.decode_options import DecodeOptions
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
 from engine.net.batching.outgoing_batch import OutgoingBatch
-from engine.net.client.compressed_stream import Stream
 from engine.net.client.connection import Connection
 from engine.net.client.dump_stream import dump_to_end
 from engine.net.client.server_events import any_server_id
 from engine.net.client.server_queries import SourceFacts
-
-_EVERYTHING = DecodeOptions()
-
-Meanwhile = Callable[[Stream, bool], None]
-"""Called after each piece of the stream; true: no bytes are there, so it waits for some. May raise."""
 
 
 def dump_batches(
@@ -30,21 +23,16 @@ def dump_batches(
     facts: SourceFacts,
     file: str,
     position: int,
-    *,
-    decode: DecodeOptions = _EVERYTHING,
-    meanwhile: Meanwhile | None = None,
 ) -> Generator[OutgoingBatch, None, None]:
     """The binlog from an event of `file` to the end of the last file. The connection is used up.
 
-    `decode`: which events are in the batches, as for decoders. Raises `EngineError` if the server refuses, if
-    the connection is lost, and for damage, and what `meanwhile` raises.
+    Raises `EngineError` if the server refuses, if the connection is lost, and for damage.
     """
     batcher = Batcher(
         lambda table_map: None,
         file=file,
         position=position,
         checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0,
-        decode=decode,
     )
     dump = dump_to_end(
         connection,
@@ -54,14 +42,8 @@ def dump_batches(
         lambda: BinlogPosition(batcher.file, batcher.position),
     )
     with contextlib.closing(dump):
-        if meanwhile is not None:
-            # Otherwise each wait is limited by the connection's timeout: a silent server ends the search.
-            dump.stream.setblocking(False)
-        for size in dump.receive(batcher.space):
-            if meanwhile is not None:
-                meanwhile(dump.stream, size is None)
-            if size is None:
-                continue
+        # Each wait is limited by the connection's timeout: a silent server ends the search.
+        for size in filter(None, dump.receive(batcher.space)):
             try:
                 yield from batcher.received(size)
             except ServerErrorPacket as packet:

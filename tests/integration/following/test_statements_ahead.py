@@ -1,188 +1,231 @@
-"""Which statements are found ahead of a stream, without a server: in batches of bytes made by hand."""
+"""Which statements are found ahead of a stream, without a server: in a binlog made by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 
 from engine.binlog import event_types as types
 from engine.binlog.position import BinlogPosition
-from engine.errors import BinlogError, ConnectionFailed, EngineError
-from engine.net.batching.batcher import Batcher
-from engine.net.batching.outgoing_batch import OutgoingBatch
+from engine.errors import ConnectionFailed
 from engine.net.batching.stream_position import StreamPosition
 from engine.net.client import statements_ahead
-from engine.net.client.server_queries import SourceFacts
-from engine.net.client.statements_ahead import StatementsAhead, changes_in
+from engine.net.client.statements_ahead import StatementsAhead
 from engine.schema.altered_tables import ANY_TABLE
-from tests.support.batches import feed, packets_of
-from tests.support.binlog_builder import Part, binlog
+from tests.support.batches import packets_of
+from tests.support.binlog_builder import Part, format_description, make_event, make_events
 from tests.support.made_events import SIGNED_INT, gtid, image, integer, query, rows, table_map, xid
 
 FILE = "binlog.000007"
+FIRST = 4 + len(format_description())
+EOF = b"\x05\0\0\x09\xfe\0\0\x02\0"
 
 
-def transaction(number: int) -> list[Part]:
-    written = rows(types.WRITE_ROWS_EVENT, 7, 1, [image([integer(number)])])
-    return [gtid(number), query("BEGIN"), table_map(7, [SIGNED_INT], table="t"), written, xid()]
+class Binlog:
+    """The binlog of a server, which grows. Each dump of it comes event by event."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._events: list[tuple[int, bytes]] = []
+        self.end = FIRST
+        self.lost = False
+        """The connection is lost before the end of a dump."""
+        self.damaged: int | None = None
+        """The position of an event that arrives damaged, by so many dumps."""
+        self.damages = 2
+        self.asked: list[int] = []
+        """The positions at which dumps began."""
+        self.stream = self
+        monkeypatch.setattr(statements_ahead, "dump_to_end", self._dump)
+
+    def add(self, *parts: Part) -> int:
+        """Write these events; returns the position of the last one."""
+        for event in make_events(parts, self.end, checksum=True):
+            self._events.append((self.end, event))
+            self.end += len(event)
+        return self._events[-1][0]
+
+    def execute(self, statement: str) -> int:
+        """Write a statement; returns its position."""
+        return self.add(gtid(1), query(statement))
+
+    def insert(self, number: int) -> None:
+        """Write a transaction with a row of `shop.t`."""
+        written = rows(types.WRITE_ROWS_EVENT, 7, 1, [image([integer(number)])])
+        self.add(gtid(number), query("BEGIN"), table_map(7, [SIGNED_INT], table="t"), written, xid())
+
+    def ahead(self) -> StatementsAhead:
+        facts = SimpleNamespace(binlog_checksum="CRC32")
+        return StatementsAhead(lambda: None, facts, lambda stream, empty: None)
+
+    # -- as a `DumpStream` ----------------------------------------------------------------------------------
+
+    def _dump(self, connection, facts, start, server_id, here) -> Binlog:
+        self.asked.append(start.position)
+        self._sent = [event for at, event in self._damaged() if at >= start.position]
+        return self
+
+    def setblocking(self, blocking: bool) -> None:
+        assert not blocking
+
+    def receive(self, space: Callable[[], memoryview]) -> Iterator[int | None]:
+        # In the middle of a file, a server sends it without a position.
+        body = format_description()[types.HEADER_LENGTH : -types.CHECKSUM_LENGTH]
+        first = make_event(types.FORMAT_DESCRIPTION_EVENT, body, (1 << 32) - FIRST + 4, checksum=True)
+        for packet in (*(packets_of([event]) for event in (first, *self._sent)), EOF):
+            if packet is EOF and self.lost:
+                raise ConnectionFailed("it was lost")
+            yield None
+            space()[: len(packet)] = packet
+            yield len(packet)
+
+    def close(self) -> None:
+        pass
+
+    def _damaged(self) -> Iterator[tuple[int, bytes]]:
+        damages, self.damages = self.damages, self.damages - (self.damaged is not None)
+        for at, event in self._events:
+            broken = at == self.damaged and damages > 0
+            yield at, event[:-6] + bytes([event[-6] ^ 1]) + event[-5:] if broken else event
 
 
-def batches_of(events: Sequence[bytes]) -> list[OutgoingBatch]:
-    batcher = Batcher(
-        lambda table_map: None, file=FILE, checksum_algorithm=1, decode=statements_ahead._STATEMENTS_ONLY
-    )
-    return list(feed(batcher, packets_of(events), []))
+@pytest.fixture
+def binlog(monkeypatch: pytest.MonkeyPatch) -> Binlog:
+    return Binlog(monkeypatch)
 
 
-def found_in(parts: list[Part]) -> list[tuple[int, str]]:
-    """Position and text of the statements."""
-    batches = batches_of(binlog(parts))
-    return [(at.position, text) for batch in batches for at, _, text in changes_in(batch)]
+def here(position: int, boundary: int | None = None) -> StreamPosition:
+    return StreamPosition(FILE, position, position if boundary is None else boundary)
 
 
-def test_only_what_may_change_a_table():
-    parts = [
-        *(*transaction(1), gtid(2), query("CREATE TABLE u (a INT)")),
-        *(gtid(3), query("ALTER TABLE t DROP a"), gtid(4), query("ALTER TABLE t ADD INDEX (a)")),
-        *(*transaction(5), gtid(6), query("DROP TABLE t")),
-    ]
-    starts = [4]
-    for event in binlog(parts):
-        starts.append(starts[-1] + len(event))
-    # The format description comes before the parts.
-    altered, dropped = (
-        starts[1 + parts.index(query(text))] for text in ("ALTER TABLE t DROP a", "DROP TABLE t")
-    )
-    assert found_in(parts) == [(altered, "ALTER TABLE t DROP a"), (dropped, "DROP TABLE t")]
+START = here(FIRST)
 
 
-def test_a_long_statement_is_shown_in_part():
-    ((_, text),) = found_in([gtid(1), query("ALTER TABLE t\n  DROP " + "a" * 1000)])
+def test_only_what_may_change_a_table(binlog: Binlog):
+    binlog.insert(1)
+    binlog.execute("CREATE TABLE u (a INT)")
+    altered = binlog.execute("ALTER TABLE t DROP a")
+    binlog.execute("ALTER TABLE t ADD INDEX (a)")
+    binlog.insert(2)
+    ahead = binlog.ahead()
+    ahead.read(START, None)
+    assert ahead.change_of("shop", "u", START) is None
+    found = ahead.change_of("shop", "t", START)
+    assert found is not None
+    assert (found.position, found.what) == (BinlogPosition(FILE, altered), "ALTER TABLE t DROP a")
+
+
+def test_the_last_one_counts(binlog: Binlog):
+    binlog.execute("ALTER TABLE t DROP a")
+    dropped = binlog.execute("DROP TABLE t")
+    ahead = binlog.ahead()
+    ahead.read(START, None)
+    assert ahead.change_of("shop", "t", START).position == BinlogPosition(FILE, dropped)
+
+
+def test_a_long_statement_is_shown_in_part(binlog: Binlog):
+    binlog.execute("ALTER TABLE t\n  DROP " + "a" * 1000)
+    ahead = binlog.ahead()
+    ahead.read(START, None)
+    text = ahead.change_of("shop", "t", START).what
     assert text.startswith("ALTER TABLE t DROP aaa")
     assert text.endswith("…")
     assert len(text) <= 160
 
 
-def test_a_damaged_statement_is_an_error():
-    events = binlog([gtid(1), query("ALTER TABLE t DROP a")])
-    damaged = bytearray(events[-1])
-    damaged[-6] ^= 1
-    with pytest.raises(BinlogError, match="checksum"):
-        batches_of([*events[:-1], bytes(damaged)])
+def test_each_part_once(binlog: Binlog):
+    ahead = binlog.ahead()
+    binlog.insert(1)
+    of_t = binlog.execute("DROP TABLE t")
+    first_end = binlog.end
+    ahead.read(START, BinlogPosition(FILE, first_end))
+    ahead.read(START, BinlogPosition(FILE, first_end))
+    of_u = binlog.execute("DROP TABLE u")
+    ahead.read(START, BinlogPosition(FILE, binlog.end))
+    assert binlog.asked == [FIRST, first_end]
+    assert ahead.end == BinlogPosition(FILE, binlog.end)
+    assert ahead.change_of("shop", "t", START).position == BinlogPosition(FILE, of_t)
+    assert ahead.change_of("SHOP", "U", START).position == BinlogPosition(FILE, of_u)
+    assert ahead.change_of("shop", "v", START) is None
 
 
-class Binlog:
-    """In place of `dump_batches` of a server whose binlog grows."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.statements: list[tuple[int, str]] = []
-        self.end = 1000
-        self.error: EngineError | None = None
-        self.errors = 2
-        """How many dumps the error ends."""
-        self.asked: list[tuple[str, int]] = []
-        monkeypatch.setattr(statements_ahead, "dump_batches", self._batches)
-        monkeypatch.setattr(statements_ahead, "changes_in", self._changes)
-
-    def ahead(self) -> StatementsAhead:
-        facts: SourceFacts = None  # type: ignore[assignment]
-        return StatementsAhead(lambda: None, facts)  # type: ignore[arg-type, return-value]
-
-    def _batches(self, connection, facts, file, position, **options) -> Iterator[OutgoingBatch]:
-        self.asked.append((file, position))
-        self._from = position
-        (last,) = batches_of([])[-1:]
-        yield _batch(last, self.end)
-        if self.error is not None and self.errors:
-            self.errors -= 1
-            raise self.error
-
-    def _changes(self, batch):
-        for position, table in self.statements:
-            if self._from <= position < self.end:
-                yield BinlogPosition(FILE, position), frozenset([("shop", table)]), f"DROP TABLE {table}"
+def test_from_where_a_dump_can_start(binlog: Binlog):
+    binlog.insert(1)
+    binlog.ahead().read(here(FIRST + 100, boundary=FIRST), None)
+    assert binlog.asked == [FIRST]
 
 
-def _batch(batch: OutgoingBatch, end: int) -> OutgoingBatch:
-    status = replace(batch.header.status, end_of_stream=False, resume=BinlogPosition(FILE, end))
-    header = replace(batch.header, status=status)
-    return replace(batch, header=header)
+def test_what_the_stream_came_past_does_not_count(binlog: Binlog):
+    ahead = binlog.ahead()
+    at = binlog.execute("DROP TABLE t")
+    ahead.read(START, None)
+    assert ahead.change_of("shop", "t", here(at)) is not None
+    assert ahead.change_of("shop", "t", here(at + 1)) is None
 
 
-def here(position: int) -> StreamPosition:
-    return StreamPosition(FILE, position, position - 10)
+def test_anew_where_the_stream_has_overtaken(binlog: Binlog):
+    ahead = binlog.ahead()
+    ahead.read(START, None)
+    binlog.insert(1)
+    later = binlog.end
+    binlog.insert(2)
+    ahead.read(here(later), None)
+    assert binlog.asked == [FIRST, later]
 
 
-class TestReadingAhead:
-    @pytest.fixture
-    def binlog(self, monkeypatch: pytest.MonkeyPatch) -> Binlog:
-        return Binlog(monkeypatch)
+def test_every_time_if_the_end_is_not_known(binlog: Binlog):
+    ahead = binlog.ahead()
+    binlog.insert(1)
+    ahead.read(START, None)
+    ahead.read(START, None)
+    assert binlog.asked == [FIRST, binlog.end]
 
-    def test_each_part_once(self, binlog: Binlog):
-        ahead = binlog.ahead()
-        binlog.statements = [(500, "t"), (1500, "u")]
-        ahead.read(here(200), BinlogPosition(FILE, 1000))
-        ahead.read(here(300), BinlogPosition(FILE, 1000))
-        binlog.end = 2000
-        ahead.read(here(300), BinlogPosition(FILE, 2000))
-        assert binlog.asked == [(FILE, 190), (FILE, 1000)]
-        assert ahead.end == BinlogPosition(FILE, 2000)
-        assert ahead.change_of("shop", "t", here(300)).position == BinlogPosition(FILE, 500)
-        assert ahead.change_of("SHOP", "U", here(300)).position == BinlogPosition(FILE, 1500)
-        assert ahead.change_of("shop", "v", here(300)) is None
 
-    def test_what_the_stream_came_past_does_not_count(self, binlog: Binlog):
-        ahead = binlog.ahead()
-        binlog.statements = [(500, "t")]
-        ahead.read(here(200), None)
-        assert ahead.change_of("shop", "t", here(500)) is not None
-        assert ahead.change_of("shop", "t", here(501)) is None
+@pytest.mark.parametrize("transactions", [0, 3])
+def test_what_cannot_be_read_may_change_every_table(binlog: Binlog, transactions: int):
+    """Be it far ahead, or right where the dump started."""
+    for number in range(transactions):
+        binlog.insert(number)
+    ahead = binlog.ahead()
+    binlog.damaged = binlog.execute("DROP TABLE u")
+    ahead.read(START, None)
+    found = ahead.change_of("shop", "t", START)
+    assert found is not None
+    assert "checksum" in found.what
+    assert found.position <= BinlogPosition(FILE, binlog.damaged)
+    assert ahead.change_of("shop", "t", here(binlog.damaged + 1)) is None
 
-    def test_anew_where_the_stream_has_overtaken(self, binlog: Binlog):
-        ahead = binlog.ahead()
-        ahead.read(here(200), None)
-        binlog.end = 9000
-        ahead.read(here(5000), None)
-        assert binlog.asked == [(FILE, 190), (FILE, 4990)]
 
-    def test_every_time_if_the_end_is_not_known(self, binlog: Binlog):
-        ahead = binlog.ahead()
-        ahead.read(here(200), None)
-        ahead.read(here(200), None)
-        assert binlog.asked == [(FILE, 190), (FILE, 1000)]
+def test_a_dump_that_begins_before_the_stream_may_fail_there(binlog: Binlog):
+    ahead = binlog.ahead()
+    binlog.damaged = binlog.execute("DROP TABLE u")
+    at = here(binlog.end + 100, boundary=FIRST)
+    ahead.read(at, None)
+    assert ahead.change_of("shop", "t", at) is not None
 
-    @pytest.mark.parametrize("end", [195, 1000])
-    def test_what_cannot_be_read_may_change_every_table(self, binlog: Binlog, end: int):
-        """Be it far ahead, or right where the dump started."""
-        ahead = binlog.ahead()
-        binlog.end = end
-        binlog.error = BinlogError(FILE, end + 1, "it is damaged")
-        ahead.read(here(200), None)
-        found = ahead.change_of("shop", "t", here(200))
-        assert found is not None
-        assert "it is damaged" in found.what
-        assert ahead.change_of("shop", "t", here(1201)) is None
 
-    def test_damage_that_comes_once_is_read_again(self, binlog: Binlog):
-        ahead = binlog.ahead()
-        binlog.statements = [(500, "u")]
-        binlog.error, binlog.errors = BinlogError(FILE, 1001, "it is damaged"), 1
-        ahead.read(here(200), None)
-        assert ahead.change_of("shop", "t", here(200)) is None
-        assert ahead.change_of("shop", "u", here(200)) is not None
+def test_damage_that_comes_once_is_read_again(binlog: Binlog):
+    ahead = binlog.ahead()
+    binlog.insert(1)
+    binlog.damaged, binlog.damages = binlog.execute("DROP TABLE u"), 1
+    ahead.read(START, None)
+    assert ahead.change_of("shop", "t", START) is None
+    assert ahead.change_of("shop", "u", START) is not None
 
-    def test_a_lost_connection_is_not_an_answer(self, binlog: Binlog):
-        binlog.error = ConnectionFailed("it was lost")
-        with pytest.raises(ConnectionFailed):
-            binlog.ahead().read(here(200), None)
 
-    def test_memory_is_bounded(self, binlog: Binlog, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(statements_ahead, "MOST_NAMES", 10)
-        ahead = binlog.ahead()
-        binlog.statements = [(200 + number, f"t{number}") for number in range(50)]
-        ahead.read(here(100), None)
-        assert ahead.change_of("shop", "other", here(100)) is not None
-        assert len(ahead._last) <= 11
-        assert ANY_TABLE in ahead._last
+def test_a_lost_connection_is_not_an_answer(binlog: Binlog):
+    binlog.lost = True
+    with pytest.raises(ConnectionFailed):
+        binlog.ahead().read(START, None)
+
+
+def test_memory_is_bounded(binlog: Binlog, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(statements_ahead, "MOST_NAMES", 10)
+    ahead = binlog.ahead()
+    for number in range(50):
+        binlog.execute(f"DROP TABLE t{number}")
+    ahead.read(START, None)
+    assert ahead.change_of("shop", "other", START) is not None
+    assert len(ahead._last) <= 11
+    assert ANY_TABLE in ahead._last

@@ -5,6 +5,8 @@ The dump comes over real sockets, through the receive kernel that the network pr
 
 from __future__ import annotations
 
+import re
+import select
 import struct
 import time
 from collections.abc import Callable
@@ -15,10 +17,12 @@ from engine.binlog import event_types as t
 from engine.binlog.format_description import FormatDescription
 from engine.errors import BinlogError, EngineError, EventError, printable
 from engine.net.batching.rotation import parse_rotation
+from engine.net.batching.stream_position import StreamPosition
 from engine.net.client.connection import Connection
 from engine.net.client.dump_batches import dump_batches
 from engine.net.client.server_events import read_server_events
 from engine.net.client.server_queries import SourceFacts
+from engine.net.client.statements_ahead import StatementsAhead
 from engine.net.protocol.packets import ServerError, build_err, frame
 from tests.support.binlog_builder import format_description, make_event, make_events
 from tests.support.lying_server import OK, PeakMemory, Talk, lying_server
@@ -123,6 +127,24 @@ def test_lies_in_a_dump(lie: str) -> None:
     assert len(sentence) < 1000 and "root:" not in sentence
     assert all(character.isprintable() for character in printable(sentence))
     assert time.monotonic() - begun < SECONDS
+    assert memory.bytes < MEMORY
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_lies_while_reading_ahead(lie: str) -> None:
+    """They count as changes of every table, and say what is wrong."""
+    bytes_of, expected = LIES[lie]
+    here = StreamPosition("binlog.000001", 4, 4)
+    with lying_server(dumped(bytes_of)) as port, PeakMemory() as memory:
+        ahead = StatementsAhead(
+            lambda: Connection.open("127.0.0.1", port, "u", "secret", read_timeout=5.0),
+            FACTS,
+            lambda stream, empty: select.select([stream] if empty else [], [], [], SECONDS * empty),
+        )
+        ahead.read(here, None)
+    found = ahead.change_of("shop", "t", here)
+    assert found is not None and re.search(expected, found.what)
+    assert len(found.what) < 1000 and all(character.isprintable() for character in printable(found.what))
     assert memory.bytes < MEMORY
 
 
