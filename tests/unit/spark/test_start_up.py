@@ -10,6 +10,11 @@ from zipfile import ZipFile
 from tests import PROJECT
 
 ADD_BYTECODE = PROJECT / "tests" / "setup" / "spark_bytecode.sh"
+PLANS = (
+    "import pyspark.sql.streaming.python_streaming_source_runner; before = set(sys.modules)\n"
+    "import engine.spark.source, engine.spark.stream; added = set(sys.modules) - before\n"
+)
+"""Imports what Spark's process of a streaming query has before it receives the source, then the source."""
 
 
 def _printed(program: str, *path: Path) -> str:
@@ -21,8 +26,22 @@ def _printed(program: str, *path: Path) -> str:
 
 
 def test_processes_that_only_plan_import_no_kernels_and_no_functions_of_arrow() -> None:
+    # numpy is not in the list, since pyarrow imports it, and PySpark imports that.
     large = "sorted({'numba', 'pandas', 'pyarrow.compute', 'zmq'} & set(sys.modules))"
     assert _printed(f"import engine.spark.source, engine.spark.stream; print({large})") == "[]"
+
+
+def test_processes_that_only_plan_import_no_other_rooms_and_no_reads_with_current_columns() -> None:
+    rooms = [f"engine.{name}." for name in ("archive", "decode", "kernels", "lakehouse", "net", "sink")]
+    reads = [f"engine.spark.{name}" for name in ("definition_types", "eras", "log_view", "table_rows")]
+    found = f"sorted(name for name in added if name.startswith({(*rooms, *reads)}))"
+    assert _printed(f"{PLANS}print({found}, 'engine.spark.stream' in added)") == "[] True"
+
+
+def test_the_source_adds_to_the_modules_of_spark_only_what_reads_the_log() -> None:
+    packages = _printed(f"{PLANS}print(*{{name.partition('.')[0] for name in added}})").split()
+    # typing_extensions is imported by msgspec.
+    assert set(packages) <= {"engine", "msgpack", "msgspec", "numpy", "typing_extensions"}
 
 
 def test_archives_of_modules_get_bytecode_once(tmp_path: Path) -> None:
