@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import cache_from_source
 from pathlib import Path
 from zipfile import ZipFile
 
 from tests import PROJECT
 
-ADD_BYTECODE = PROJECT / "tests" / "setup" / "spark_bytecode.sh"
+UNPACK = PROJECT / "tests" / "setup" / "spark_modules.sh"
 PLANS = (
     "import pyspark.sql.streaming.python_streaming_source_runner; before = set(sys.modules)\n"
     "import engine.spark.source, engine.spark.stream; added = set(sys.modules) - before\n"
@@ -44,25 +45,18 @@ def test_the_source_adds_to_the_modules_of_spark_only_what_reads_the_log() -> No
     assert set(packages) <= {"engine", "msgpack", "msgspec", "numpy", "typing_extensions"}
 
 
-def test_archives_of_modules_get_bytecode_once(tmp_path: Path) -> None:
+def test_archives_of_modules_become_folders_with_bytecode_once(tmp_path: Path) -> None:
     archive = tmp_path / "some.zip"
     with ZipFile(archive, "w") as file:
         file.writestr("package/__init__.py", "from package.part import NUMBER\n")
         file.writestr("package/part.py", "NUMBER = 41 + 1\n")
         file.writestr("package/tests/broken.py", "not Python")
-    program = "import package; print(package.NUMBER, package.__file__, package.part.__file__)"
-    assert "pyc" not in _printed(program, archive)
+    part = archive / "package" / "part.py"
+    program = "import package.part; print(package.NUMBER, package.part.__file__)"
+    assert _printed(program, archive) == f"42 {part}"
     for _ in range(2):
-        subprocess.run([ADD_BYTECODE, tmp_path, sys.executable], check=True)
-        folder = archive / "package"
-        assert _printed(program, archive) == f"42 {folder / '__init__.pyc'} {folder / 'part.pyc'}"
-    with ZipFile(archive) as file:
-        names = [name for name in file.namelist() if not name.endswith("/")]
-    assert sorted(names) == [
-        "package/__init__.py",
-        "package/__init__.pyc",
-        "package/part.py",
-        "package/part.pyc",
-        "package/tests/broken.py",
-    ]
-    assert list(tmp_path.iterdir()) == [archive]
+        subprocess.run([UNPACK, tmp_path, sys.executable], check=True)
+        assert list(tmp_path.iterdir()) == [archive]
+        assert Path(cache_from_source(str(part))).is_file()
+        assert _printed(program, archive) == f"42 {part}"
+    assert [path.name for path in (archive / "package" / "tests").iterdir()] == ["broken.py"]
