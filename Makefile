@@ -45,7 +45,7 @@ lakehouse: venv java ## download PySpark and packages for the tests of Delta and
 kernels: venv ## compile the kernels into their cache, and the engine's and PySpark's modules to bytecode
 	@# An installation has the bytecode; where Python is told not to write it, a checkout would never have it.
 	$(PYTHON_IN_VENV) -m compileall -q engine
-	tests/setup/spark_bytecode.sh "$$($(PYTHON_IN_VENV) -c 'import pyspark; print(*pyspark.__path__)')/python/lib" \
+	tests/setup/spark_modules.sh "$$($(PYTHON_IN_VENV) -c 'import pyspark; print(*pyspark.__path__)')/python/lib" \
 		$(abspath $(PYTHON_IN_VENV))
 	$(PYTHON_IN_VENV) -m engine.commands.compile_kernels
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,7 +21,9 @@ from engine.errors import EngineError
 from engine.spark.options import Options
 from engine.spark.replay import column, rows_after
 from engine.spark.selection import Selection
-from engine.spark.table_rows import TableRows
+
+if TYPE_CHECKING:
+    from engine.spark.table_rows import TableRows
 
 
 @dataclass(frozen=True, slots=True)

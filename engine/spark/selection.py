@@ -6,6 +6,7 @@ It runs on the driver and reads only the commit log; it lists no folders.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,11 +16,11 @@ from engine.output.commit import DataFile, SchemaKey, TableKey
 from engine.output.commit_log import CommitLog
 from engine.output.commit_times import first_commit_from, last_commit_until
 from engine.output.log_files import MissingCommitError
-from engine.output.table_names import find_table
-from engine.spark.log_view import LogView
 from engine.spark.options import EARLIEST, LATEST, Options
 from engine.spark.schema import check_readable, query_schema
-from engine.spark.table_rows import TableRows
+
+if TYPE_CHECKING:
+    from engine.spark.table_rows import TableRows
 
 
 class Selection:
@@ -104,6 +105,11 @@ class Selection:
 
     def table_rows(self, last: int) -> TableRows:
         """What a read with `currentColumns` reads up to the commit `last`."""
+        # Not at the top: no stream needs them, and every stream starts a process that imports this module.
+        from engine.output.table_names import find_table
+        from engine.spark.log_view import LogView
+        from engine.spark.table_rows import TableRows
+
         name = find_table(self._log, last, self._options.tables[0])
         return TableRows.since_emptied(LogView(self._log, last), name)
 

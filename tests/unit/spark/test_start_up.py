@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import cache_from_source
 from pathlib import Path
 from zipfile import ZipFile
 
 from tests import PROJECT
 
-ADD_BYTECODE = PROJECT / "tests" / "setup" / "spark_bytecode.sh"
+UNPACK = PROJECT / "tests" / "setup" / "spark_modules.sh"
+PLANS = (
+    "import pyspark.sql.streaming.python_streaming_source_runner; before = set(sys.modules)\n"
+    "import engine.spark.source, engine.spark.stream; added = set(sys.modules) - before\n"
+)
+"""Imports what Spark's process of a streaming query has before it receives the source, then the source."""
 
 
 def _printed(program: str, *path: Path) -> str:
@@ -21,29 +27,36 @@ def _printed(program: str, *path: Path) -> str:
 
 
 def test_processes_that_only_plan_import_no_kernels_and_no_functions_of_arrow() -> None:
+    # numpy is not in the list, since pyarrow imports it, and PySpark imports that.
     large = "sorted({'numba', 'pandas', 'pyarrow.compute', 'zmq'} & set(sys.modules))"
     assert _printed(f"import engine.spark.source, engine.spark.stream; print({large})") == "[]"
 
 
-def test_archives_of_modules_get_bytecode_once(tmp_path: Path) -> None:
+def test_processes_that_only_plan_import_no_other_rooms_and_no_reads_with_current_columns() -> None:
+    rooms = [f"engine.{name}." for name in ("archive", "decode", "kernels", "lakehouse", "net", "sink")]
+    reads = [f"engine.spark.{name}" for name in ("definition_types", "eras", "log_view", "table_rows")]
+    found = f"sorted(name for name in added if name.startswith({(*rooms, *reads)}))"
+    assert _printed(f"{PLANS}print({found}, 'engine.spark.stream' in added)") == "[] True"
+
+
+def test_the_source_adds_to_the_modules_of_spark_only_what_reads_the_log() -> None:
+    packages = _printed(f"{PLANS}print(*{{name.partition('.')[0] for name in added}})").split()
+    # typing_extensions is imported by msgspec.
+    assert set(packages) <= {"engine", "msgpack", "msgspec", "numpy", "typing_extensions"}
+
+
+def test_archives_of_modules_become_folders_with_bytecode_once(tmp_path: Path) -> None:
     archive = tmp_path / "some.zip"
     with ZipFile(archive, "w") as file:
         file.writestr("package/__init__.py", "from package.part import NUMBER\n")
         file.writestr("package/part.py", "NUMBER = 41 + 1\n")
         file.writestr("package/tests/broken.py", "not Python")
-    program = "import package; print(package.NUMBER, package.__file__, package.part.__file__)"
-    assert "pyc" not in _printed(program, archive)
+    part = archive / "package" / "part.py"
+    program = "import package.part; print(package.NUMBER, package.part.__file__)"
+    assert _printed(program, archive) == f"42 {part}"
     for _ in range(2):
-        subprocess.run([ADD_BYTECODE, tmp_path, sys.executable], check=True)
-        folder = archive / "package"
-        assert _printed(program, archive) == f"42 {folder / '__init__.pyc'} {folder / 'part.pyc'}"
-    with ZipFile(archive) as file:
-        names = [name for name in file.namelist() if not name.endswith("/")]
-    assert sorted(names) == [
-        "package/__init__.py",
-        "package/__init__.pyc",
-        "package/part.py",
-        "package/part.pyc",
-        "package/tests/broken.py",
-    ]
-    assert list(tmp_path.iterdir()) == [archive]
+        subprocess.run([UNPACK, tmp_path, sys.executable], check=True)
+        assert list(tmp_path.iterdir()) == [archive]
+        assert Path(cache_from_source(str(part))).is_file()
+        assert _printed(program, archive) == f"42 {part}"
+    assert [path.name for path in (archive / "package" / "tests").iterdir()] == ["broken.py"]
