@@ -42,7 +42,7 @@ servers: venv ## download the real servers for the tests, and build an S3 server
 lakehouse: venv java ## download PySpark and packages for the tests of Delta and Iceberg, once, into the cache
 	@$(WITH_SPARK) $(PYTHON_IN_VENV) -m tests.support.lakehouse
 
-kernels: venv ## compile the kernels into their cache, and the engine's and PySpark's modules to bytecode
+kernels: venv ## compile the kernels into their cache and modules to bytecode, and unpack PySpark's archives of modules
 	@# An installation has the bytecode; where Python is told not to write it, a checkout would never have it.
 	$(PYTHON_IN_VENV) -m compileall -q engine
 	tests/setup/spark_modules.sh "$$($(PYTHON_IN_VENV) -c 'import pyspark; print(*pyspark.__path__)')/python/lib" \

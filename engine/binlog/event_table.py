@@ -18,7 +18,6 @@ from engine.binlog.event_positions import length_in_file, start_position
 from engine.errors import BinlogError
 from engine.kernels.kernel import Bytes, Int64s, kernel, read_u32
 
-_HEADER = 19
 _TYPE_AT = 4
 LARGEST_DATA = 2**31 - 1
 """Largest total size in bytes of a table's events, since offsets of cells have 32 bits."""

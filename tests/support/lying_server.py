@@ -1,4 +1,4 @@
-"""A server that lies: what a script sends, from bytes, to whoever connects.
+"""A server that lies: what a script sends, from bytes, to each client that connects.
 
 A script is a function of a `Talk`, which is one connection; it may tell the truth up to the point where the
 lie begins. Everything listens on the loopback address.

@@ -1,11 +1,12 @@
 """Finds the event at the cursor in received bytes: those of a server's packets, or of a binlog file.
 
-An event of several packets (over 16 MB) is joined in place, so that whoever reads it finds its bytes in one
-piece. Every length is compared with the bytes that were received.
+An event of several packets (over 16 MB) is joined in place, so that its bytes are in one piece. Every length
+is compared with the bytes that were received.
 """
 
 from __future__ import annotations
 
+from engine.binlog.event_types import HEADER_LENGTH
 from engine.kernels.kernel import Bytes, Int64s, copy_within, inlined, kernel, read_u24, read_u32
 from engine.net.batching.kernel_status import BAD_PACKET, BAD_SIZE, END, MORE, SERVER_ERROR, TOO_LARGE
 from engine.net.batching.stream_state import (
@@ -20,10 +21,9 @@ from engine.net.batching.stream_state import (
 LOCATED = -1
 """In place of a status: the whole event at the cursor was received."""
 
-MAX_EVENT = 2_000_000_000
+_MAX_EVENT = 2_000_000_000
 MAX_PACKET = 0xFFFFFF
 """Bytes of a packet that another one continues."""
-_HEADER = 19
 
 
 @inlined
@@ -48,13 +48,13 @@ def locate_packet(data: Bytes, filled: int, state: Int64s, marker: int) -> int:
             return SERVER_ERROR
         return END if length < 9 else BAD_PACKET
     start = cursor + 4 + marker
-    if length < marker + _HEADER:
+    if length < marker + HEADER_LENGTH:
         return BAD_SIZE
-    state[NEEDED] = 4 + marker + _HEADER
+    state[NEEDED] = 4 + marker + HEADER_LENGTH
     if filled - cursor < state[NEEDED]:
         return MORE
     size = read_u32(data, start + 9)
-    if size > MAX_EVENT:
+    if size > _MAX_EVENT:
         return TOO_LARGE
     continuations = (size + marker) // MAX_PACKET
     whole = size + marker + 4 * (continuations + 1)
@@ -87,13 +87,13 @@ def locate_packet(data: Bytes, filled: int, state: Int64s, marker: int) -> int:
 def locate_bare(data: Bytes, filled: int, state: Int64s) -> int:
     """The same for the event at the cursor of a binlog file's bytes."""
     cursor = state[CURSOR]
-    state[NEEDED] = _HEADER
-    if filled - cursor < _HEADER:
+    state[NEEDED] = HEADER_LENGTH
+    if filled - cursor < HEADER_LENGTH:
         return MORE
     size = read_u32(data, cursor + 9)
-    if size < _HEADER:
+    if size < HEADER_LENGTH:
         return BAD_SIZE
-    if size > MAX_EVENT:
+    if size > _MAX_EVENT:
         return TOO_LARGE
     state[NEEDED] = size
     if filled - cursor < size:

@@ -17,7 +17,6 @@ from engine.kernels.kernel import Bytes
 from engine.net.batching.stream_state import StreamState
 from engine.pipeline.shared_slots import SlotPool
 
-_SMALLEST_EVENT = 19
 _BELIEVED_BYTES = 64 << 20
 """An event whose header contains a larger size gets more room only as its bytes are received."""
 
@@ -131,9 +130,9 @@ class ReceiveBuffer:
         tail = old_filled - cursor
         needed = self._state.cursor - cursor + self._state.needed
         # The size in the next event's header may be wrong: the room for it grows as its bytes are received.
-        room = max(tail + _SMALLEST_EVENT, min(needed, 4 * tail + _BELIEVED_BYTES))
+        room = max(tail + types.HEADER_LENGTH, min(needed, 4 * tail + _BELIEVED_BYTES))
         later = old_index[count : self._state.count]
-        self._open(max(usual_capacity, sum(map(len, context)) + room + _SMALLEST_EVENT), context)
+        self._open(max(usual_capacity, sum(map(len, context)) + room + types.HEADER_LENGTH), context)
         shift = self.filled - cursor
         self.data[self.filled : self.filled + tail] = old_data[cursor:old_filled]
         self._pool.take_back(old_slot)
@@ -149,7 +148,7 @@ class ReceiveBuffer:
         self.data, self._slot = self._pool.lend(capacity)
         # Two arrays alternate: the present one is still needed, and new memory would have to be cleared.
         self.index, self._other_index = self._other_index, self.index
-        rows = capacity // _SMALLEST_EVENT + len(context) + 2
+        rows = capacity // types.HEADER_LENGTH + len(context) + 2
         if len(self.index) < rows:
             self.index = np.empty((rows, 2), np.uint32)
         self.filled = 0

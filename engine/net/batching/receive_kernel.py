@@ -26,6 +26,7 @@ from engine.binlog.event_roles import (
     ROTATE,
     TABLE_MAP,
 )
+from engine.binlog.event_types import HEADER_LENGTH
 from engine.kernels.kernel import (
     Bytes,
     Int64s,
@@ -83,7 +84,6 @@ from engine.net.batching.transaction_state import (
     TRANSITION_CODES,
 )
 
-_HEADER = 19
 _MARIADB_STANDALONE = 1
 
 
@@ -94,7 +94,9 @@ def _transaction_step(data: Bytes, start: int, end: int, role: int, kind: int, q
         text = statements.statement_start(data, start, end, query_header)
         return STATEMENT_STEPS[statements.statement_kind(data, text, end)] if text >= 0 else -1
     if role == MARIADB_GTID:
-        standalone = end - start > _HEADER + 12 and data[start + _HEADER + 12] & _MARIADB_STANDALONE
+        standalone = (
+            end - start > HEADER_LENGTH + 12 and data[start + HEADER_LENGTH + 12] & _MARIADB_STANDALONE
+        )
         return GTID if standalone else GTID_BEGIN
     return EVENT_STEPS[kind]
 
@@ -148,7 +150,7 @@ def _is_dropped(data: Bytes, start: int, end: int, action: int, table_ids: Int64
     if action == DROP:
         return True
     # Decoders report an event that is too short for a table id.
-    return end - start >= _HEADER + 6 and is_unwanted(table_ids, read_u48(data, start + _HEADER))
+    return end - start >= HEADER_LENGTH + 6 and is_unwanted(table_ids, read_u48(data, start + HEADER_LENGTH))
 
 
 @kernel
@@ -194,7 +196,7 @@ def unknown_tables(
         else:
             status = locate_bare(data, filled, ahead)
         start, size = ahead[EVENT_START], ahead[EVENT_SIZE]
-        if status != LOCATED or size < _HEADER + checksum_size:
+        if status != LOCATED or size < HEADER_LENGTH + checksum_size:
             break
         end = start + size - checksum_size
         kind = np.int64(data[start + 4])
@@ -202,7 +204,7 @@ def unknown_tables(
         if role == FORMAT or role == ROTATE:
             break
         if role == TABLE_MAP:
-            if size < _HEADER + 8 + checksum_size:
+            if size < HEADER_LENGTH + 8 + checksum_size:
                 break
             value = table_map_hash(data, start, end)
             number = definitions[find_definition(definitions, value), 1]
@@ -256,7 +258,7 @@ def index_events(
             return status
         start = state[EVENT_START]
         size = state[EVENT_SIZE]
-        if size < _HEADER + checksum_size:
+        if size < HEADER_LENGTH + checksum_size:
             return BAD_SIZE
         end = start + size - checksum_size
         kind = np.int64(data[start + 4])
@@ -275,7 +277,7 @@ def index_events(
         if query_header == UNKNOWN_FORMAT:
             return NO_FORMAT
         if role == TABLE_MAP:
-            if size < _HEADER + 8 + checksum_size:
+            if size < HEADER_LENGTH + 8 + checksum_size:
                 return BAD_SIZE
             slot = find_definition(definitions, table_map_hash(data, start, end))
             number = definitions[slot, 1]
@@ -286,7 +288,7 @@ def index_events(
                 if 2 * state[TABLE_IDS] >= table_ids.shape[0]:
                     return IDS_FULL
                 wanted = definitions[slot, 2] != 0
-                state[TABLE_IDS] += note_table(table_ids, read_u48(data, start + _HEADER), wanted)
+                state[TABLE_IDS] += note_table(table_ids, read_u48(data, start + HEADER_LENGTH), wanted)
         if role == PAYLOAD:
             opened = state[PAYLOAD_CURSOR]
             if opened != KEEP_CLOSED and opened != state[CURSOR]:

@@ -11,14 +11,13 @@ import numpy as np
 from engine.binlog import statements
 from engine.binlog.event_positions import length_in_file, start_position
 from engine.binlog.event_roles import EVENT_ROLES, FORMAT, HEARTBEAT, QUERY, ROTATE
-from engine.binlog.event_types import QUERY_COMPRESSED_EVENT
+from engine.binlog.event_types import HEADER_LENGTH, QUERY_COMPRESSED_EVENT
 from engine.kernels.kernel import Bytes, Int64s, kernel
 from engine.net.batching.event_location import LOCATED, locate_packet
 from engine.net.batching.kernel_status import BAD_QUERY, BAD_SIZE, NEEDS_PYTHON, NO_FORMAT
 from engine.net.batching.stream_format import UNKNOWN_FORMAT
 from engine.net.batching.stream_state import CURSOR, EVENT_NEXT, EVENT_SIZE, EVENT_START, POSITION
 
-_HEADER = 19
 _MARKER = 1
 """Bytes between a packet's header and its event."""
 
@@ -35,7 +34,7 @@ def next_statement(data: Bytes, filled: int, state: Int64s, query_header: int, c
         if status != LOCATED:
             return status
         start, size = state[EVENT_START], state[EVENT_SIZE]
-        if size < _HEADER + checksum_size:
+        if size < HEADER_LENGTH + checksum_size:
             return BAD_SIZE
         kind = np.int64(data[start + 4])
         role = EVENT_ROLES[kind]
