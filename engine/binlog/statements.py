@@ -70,6 +70,40 @@ def _matches(data: Bytes, at: int, end: int, word: Bytes) -> bool:
 
 
 @kernel
+def _in_line_comment(data: Bytes, text: int, at: int) -> bool:
+    """Whether data[at], in the statement that begins at `text`, is in a comment that ends with its line.
+
+    Quoted texts and C comments may contain what begins such a comment: "#", or "--" and white space. The
+    statement must have two more bytes from `at` on.
+    """
+    closing = 0  # the byte that ends the quoted text or comment at `i`; 0 outside of them
+    i = text
+    while i < at:
+        byte = data[i]
+        if closing == 10:
+            if byte == 10:
+                closing = 0
+        elif closing == 42:
+            if byte == 42 and data[i + 1] == 47:
+                closing = 0
+                i += 1
+        elif closing != 0:
+            if byte == 92 and closing != 96:
+                i += 1
+            elif byte == closing:
+                closing = 0
+        elif byte == 34 or byte == 39 or byte == 96:
+            closing = byte
+        elif byte == 35 or (byte == 45 and data[i + 1] == 45 and data[i + 2] <= 32):
+            closing = 10
+        elif byte == 47 and data[i + 1] == 42:
+            closing = 42
+            i += 1
+        i += 1
+    return closing == 10
+
+
+@kernel
 def statement_start(data: Bytes, event: int, end: int, post_header_length: int) -> int:
     """The offset of a QUERY event's statement; -1 if its lengths do not fit into the event.
 
@@ -113,7 +147,11 @@ def statement_kind(data: Bytes, text: int, end: int) -> int:
         return OTHER
     if _matches(data, text, end, _CREATE):
         tail = end - len(_START_TRANSACTION)
-        if tail > text and _matches(data, tail, end, _START_TRANSACTION):
+        if (
+            tail > text
+            and _matches(data, tail, end, _START_TRANSACTION)
+            and not _in_line_comment(data, text, tail)
+        ):
             return ATOMIC_CREATE
         return DEFINITION
     if (

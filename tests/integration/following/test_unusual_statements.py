@@ -99,6 +99,21 @@ def test_objects_of_other_kinds(server: Server, tmp_path: Path) -> None:
     assert rows_of(tmp_path, "kept") == [{"id": 1, "a": 2}]
 
 
+def test_a_comment_that_ends_like_an_atomic_create(server: Server, tmp_path: Path) -> None:
+    """MySQL 8 logs CREATE TABLE … SELECT with such an end, and the rows in the same transaction."""
+    start = executed(
+        server,
+        "CREATE TABLE commented (id INT PRIMARY KEY) -- START TRANSACTION",
+        "CREATE TABLE noted (id INT PRIMARY KEY) # START TRANSACTION",
+        "INSERT INTO commented VALUES (1)",
+        "INSERT INTO noted VALUES (2)",
+    )
+    ended = drain(server, tmp_path, start=start, tables=f"{DATABASE}.*")
+    assert "of 4 transactions" in ended.stderr
+    assert rows_of(tmp_path, "commented") == [{"id": 1}]
+    assert rows_of(tmp_path, "noted") == [{"id": 2}]
+
+
 def test_rows_that_are_changed_without_row_events(server: Server, tmp_path: Path) -> None:
     start = executed(
         server,
