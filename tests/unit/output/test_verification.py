@@ -14,11 +14,14 @@ import pyarrow as pa
 import pytest
 
 from engine.cli import main
-from engine.output import log_files
+from engine.config.retention import Retention
+from engine.output import compaction, log_files
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
+from engine.output.consumers import note_progress, remove_consumer
 from engine.output.data_files import open_data_file
-from engine.output.verification import verify
+from engine.output.removal import remove_old_commits
+from engine.output.verification import Verified, verify
 from tests.support.output import Output, encoded, insert
 
 COMMITS = 23
@@ -227,3 +230,32 @@ def test_files_that_compaction_moves_meanwhile(out: Path) -> None:
     assert log.read(15).files[0].path.endswith(f"{15:020d}-0.arrow")
     assert not verify(out, compact_once).problems
     assert moved
+
+
+@pytest.mark.parametrize("first", [0, 5])
+def test_commits_that_vacuum_removes_meanwhile(
+    out: Path, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `first` 5, those before have been removed, and rows of theirs are in the file of the next."""
+    monkeypatch.setattr(compaction, "_SEGMENTS_TOGETHER", (2,))
+    compact(out, grace_seconds=0)
+    if first:
+        note_progress(out, "slow", first - 1)
+        remove_old_commits(out, Retention(seconds=0))
+        remove_consumer(out, "slow")
+    assert CommitLog(out).oldest_version() == first
+    assert not verify(out, lambda _: remove_old_commits(out, Retention(seconds=0))).problems
+    assert CommitLog(out).oldest_version() == 15
+
+
+def test_a_file_that_compaction_makes_of_commits_that_were_read_before(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "_SEGMENTS_TOGETHER", (2,))
+
+    def compact_late(done: Verified) -> None:
+        if done.commits == 11:
+            compact(out)
+
+    assert not verify(out, compact_late).problems
+    assert CommitLog(out).read(15).files[0].path.startswith(f"shop.orders/{10:020d}-{19:020d}")
