@@ -47,6 +47,26 @@ def test_many_tables_have_one_file_each_and_few_are_open(tmp_path, monkeypatch, 
     assert data_files(tmp_path) == listed_files(tmp_path)
 
 
+def test_rows_of_an_open_transaction_are_moved_from_more_files_than_may_be_open(tmp_path, monkeypatch):
+    monkeypatch.setattr(open_files, "MOST_DESCRIPTORS", 3)
+    monkeypatch.setattr(open_files, "MOST_WAITING_BYTES", 0)
+    names = [f"t{n}" for n in range(100)]
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([1])]), now=0.0)
+    rows = [Rows("shop", table, [n], [n + 1]) for n, table in enumerate(names)]
+    writer.take(*result(1, rows, ends=False), now=0.0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_descriptors() + 30, hard))
+    try:
+        writer.commit_if_due(now=2.5)
+        writer.take(*result(2), now=2.5)
+        writer.finish()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert [len(commit.files) for commit in commits(tmp_path)] == [1, 100]
+    assert [rows_of(tmp_path, table=table) for table in names] == [[(n + 2, n)] for n in range(100)]
+
+
 @pytest.mark.parametrize(("tables", "packs"), [(8, 0), (9, 1), (300, 1)])
 def test_small_files_of_many_tables_are_one_pack(tmp_path, tables, packs):
     writer = open_writer(tmp_path)
