@@ -19,7 +19,8 @@ from engine.output import compaction, log_files
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
 from engine.output.consumers import note_progress, remove_consumer
-from engine.output.data_files import open_data_file
+from engine.output.data_files import ReaderError, open_data_file
+from engine.output.reader import Changes
 from engine.output.removal import remove_old_commits
 from engine.output.verification import Verified, verify
 from tests.support.output import Output, encoded, insert
@@ -123,6 +124,13 @@ def test_packs(packed: Path, damage: Callable[[Path], object], found: list[str])
     assert len(done.problems) == len(found)
     for problem, expected in zip(done.problems, found, strict=True):
         assert re.search(expected, problem)
+
+
+def test_a_reader_names_the_part_that_is_cut_off(packed: Path) -> None:
+    os.truncate(packed / PACK, 100)
+    for number in range(3):
+        with pytest.raises(ReaderError, match=rf"{PACK}@\d+\+\d+ is damaged"):
+            Changes(packed).read("shop", f"t{number}")
 
 
 def test_a_sound_output(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
