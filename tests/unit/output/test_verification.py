@@ -133,6 +133,19 @@ def test_a_reader_names_the_part_that_is_cut_off(packed: Path) -> None:
             Changes(packed).read("shop", f"t{number}")
 
 
+@pytest.mark.parametrize("where", ["footer", "record batch"])
+def test_a_reader_and_compaction_name_the_file_that_is_damaged(out: Path, where: str) -> None:
+    path = out / f"shop.orders/{17:020d}-0.arrow"
+    content = bytearray(path.read_bytes())
+    end_of_messages = content.rindex(b"\xff\xff\xff\xff\0\0\0\0")
+    message = content.rindex(b"\xff\xff\xff\xff", 0, end_of_messages)
+    content[end_of_messages + 8 if where == "footer" else message + 8] ^= 1
+    path.write_bytes(content)
+    for read in (lambda: Changes(out).read("shop", "orders"), lambda: compact(out)):
+        with pytest.raises(ReaderError, match=rf"{path} is damaged: .*flatbuffer"):
+            read()
+
+
 def test_a_sound_output(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done = verify(out)
     assert (done.problems, done.commits, done.files, done.rows) == ([], COMMITS, 3 + 8, 4 * COMMITS)
