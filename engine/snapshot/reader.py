@@ -168,18 +168,18 @@ class Reader(threading.Thread):
     def _prepare_all(self, works: Sequence[Work], readers: Readers) -> None:
         """Read the tables' definitions; the first time, begin their snapshots."""
         tables = [work.table for work in works]
-        definitions = self._link.watch([table.snapshot.name for table in tables])
+        watched = self._link.watch([table.snapshot.name for table in tables])
         found: dict[TableName, TableSource] = {}
         if len(tables) > 1:
             found = self._sources(tables, readers)
-        for work, definition in zip(works, definitions, strict=True):
+        for work, sink in zip(works, watched, strict=True):
             table, name = work.table, work.table.snapshot.name
             try:
                 source = found.get(name) or TableSource.read(readers.rows, name, table.where)
             except EngineError as error:
                 self._take_error(error, work)
             else:
-                self._prepare(table, replace(source, definition=definition))
+                self._prepare(table, replace(source, definition=sink.definition), has_begun=sink.has_begun)
 
     def _sources(self, tables: Sequence[Table], readers: Readers) -> dict[TableName, TableSource]:
         """Of those tables that can be prepared together; the others are prepared alone."""
@@ -193,10 +193,10 @@ class Reader(threading.Thread):
                 raise
             return {}
 
-    def _prepare(self, table: Table, source: TableSource) -> None:
+    def _prepare(self, table: Table, source: TableSource, *, has_begun: bool) -> None:
         snapshot, anew = table.snapshot, None
         as_before = snapshot.key == source.key_columns and snapshot.key_order == source.key_order
-        if snapshot.state == "waiting" or not as_before:
+        if not (has_begun and as_before):
             anew = replace(
                 snapshot,
                 state="running",
