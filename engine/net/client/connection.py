@@ -47,6 +47,8 @@ from engine.net.protocol.resultset import ColumnDefinition, ResultSet, ResultSet
 from engine.net.protocol.wire import ProtocolError
 
 RECEIVE_SIZE = 1 << 16
+READ_SECONDS = 60.0
+"""How long an answer may take, unless the caller says otherwise."""
 LOGIN_SECONDS = 60.0
 """Upper limit for a whole login, however often the server sends something."""
 _SESSION_STATEMENT = "SET NAMES utf8mb4, autocommit = 1, completion_type = 0, sql_big_selects = 1"
@@ -99,7 +101,7 @@ class Connection:
         *,
         unix_socket: str | None = None,
         connect_timeout: float = 10.0,
-        read_timeout: float | None = 60.0,
+        read_timeout: float | None = READ_SECONDS,
         attributes: Mapping[str, str] | None = None,
         tls: Tls = NO_TLS,
         compression: str = "none",
