@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ def out(tmp_path: Path) -> Path:
     empties; `items` is not certain; `gone` is dropped."""
     output = Output(tmp_path / "out")
 
-    def log(text: str | None, *tables: TableChange, **parts: object) -> None:
+    def log(text: str | None, *tables: TableChange, **parts: Any) -> None:
         source = "server" if text is None else "statement"
         position = BinlogPosition("binlog.000001", 100 * (output.log.latest_version() + 2))
         output.change_schema(SchemaChange(source, position, text, tables, **parts))

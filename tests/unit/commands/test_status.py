@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.support.results import WIDER_COLUMNS, Rows, orders, result
 
 
 @pytest.fixture
-def out(tmp_path, monkeypatch):
+def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Twelve commits in segments of five: 24 rows of orders, a table with a strange name, events."""
     monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
     (tmp_path / "_lock").touch()
@@ -42,7 +43,7 @@ def out(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_totals_come_from_the_log(out):
+def test_totals_come_from_the_log(out: Path) -> None:
     seen = status(out)
     assert (seen.commit, seen.last_seq, seen.rows, seen.writer) == (11, 26, 26, None)
     rows = {(table.database, table.table): (table.rows, table.files) for table in seen.tables}
@@ -55,7 +56,7 @@ def test_totals_come_from_the_log(out):
     assert (seen.position.file, seen.position.position) == ("binlog.000001", 1204)
 
 
-def test_text_says_it_all(out):
+def test_text_says_it_all(out: Path) -> None:
     lines = status(out).text().splitlines()
     assert f"output      {out}" in lines
     assert "position    binlog.000001:1204" in lines
@@ -67,27 +68,27 @@ def test_text_says_it_all(out):
     assert any(line.startswith("(events)") for line in lines)
 
 
-def test_json_has_every_field(out):
+def test_json_has_every_field(out: Path) -> None:
     value = json.loads(status(out).json())
     assert value["commit"] == 11
     assert value["position"]["position"] == 1204
     assert value["tables"][0]["rows"] == 24
 
 
-def test_it_is_printed(out, capsys):
+def test_it_is_printed(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert print_status(out) == 0
     assert "shop.orders" in capsys.readouterr().out
     assert print_status(out, as_json=True) == 0
     assert json.loads(capsys.readouterr().out)["commit"] == 11
 
 
-def test_the_writer_is_named(out):
+def test_the_writer_is_named(out: Path) -> None:
     with output_lock(out):
         assert status(out).writer == os.getpid()
     assert status(out).writer is None
 
 
-def test_an_output_without_commits(tmp_path):
+def test_an_output_without_commits(tmp_path: Path) -> None:
     with output_lock(tmp_path):
         seen = status(tmp_path)
     assert (seen.commit, seen.position, seen.tables) == (-1, None, ())
@@ -95,6 +96,6 @@ def test_an_output_without_commits(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "nothing"])
-def test_no_output_is_an_error(tmp_path, name):
+def test_no_output_is_an_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(EngineError, match="there is no output"):
         status(tmp_path / name)

@@ -18,14 +18,14 @@ def history_of(values: list[float | None], name: str = "disk_free_bytes") -> His
     return history
 
 
-def test_a_sample_has_what_the_figures_say():
+def test_a_sample_has_what_the_figures_say() -> None:
     columns = history_of([5]).columns()
     assert columns["time"] == [NOW] and columns["disk_free_bytes"] == [5]
     assert (columns["rows"], columns["commits"], columns["behind_bytes"]) == ([13], [2], [50])
     assert columns["resident_bytes"] == [4 << 20]
 
 
-def test_it_holds_an_hour():
+def test_it_holds_an_hour() -> None:
     columns = history_of(list(range(1000))).columns()
     assert len(columns["time"]) == HISTORY_SECONDS / SAMPLE_SECONDS + 1
     assert columns["time"][-1] - columns["time"][0] == HISTORY_SECONDS
@@ -45,5 +45,5 @@ def test_it_holds_an_hour():
         ([0.0] * 100 + [float(10 * n) for n in range(1, 62)], 1.0),
     ],
 )
-def test_the_present_rate(values, rate):
+def test_the_present_rate(values: list[float | None], rate: float | None) -> None:
     assert history_of(values).rate("disk_free_bytes") == rate

@@ -11,7 +11,7 @@ from engine.sink.reorder import Reorder
 
 
 @given(st.permutations(range(30)))
-def test_order_is_restored_and_nothing_waits_needlessly(arrivals):
+def test_order_is_restored_and_nothing_waits_needlessly(arrivals: list[int]) -> None:
     reorder = Reorder()
     out = []
     for count, sequence in enumerate(arrivals, start=1):
@@ -24,7 +24,7 @@ def test_order_is_restored_and_nothing_waits_needlessly(arrivals):
 
 
 @given(st.permutations(range(8)), st.integers(0, 7))
-def test_a_number_that_came_before_is_refused(arrivals, again):
+def test_a_number_that_came_before_is_refused(arrivals: list[int], again: int) -> None:
     reorder = Reorder()
     for sequence in arrivals:
         list(reorder.push(sequence, sequence))

@@ -134,7 +134,7 @@ class Sink:
 
 
 @pytest.fixture
-def out(tmp_path) -> Path:
+def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
@@ -154,7 +154,7 @@ def rows_of(out: Path) -> list[tuple[int, int]]:
     return list(zip(read["_seq"].to_pylist(), read["id"].to_pylist(), strict=True))
 
 
-def test_a_stream_from_several_decoders_is_put_in_order(out, tmp_path):
+def test_a_stream_from_several_decoders_is_put_in_order(out: Path, tmp_path: Path) -> None:
     stream = [result(n, [orders([2 * n, 2 * n + 1])]) for n in range(40)]
     with running(out, tmp_path) as sink:
         assert sink.report(SinkReady) == SinkReady(commit=-1, last_seq=0, position=None)
@@ -173,7 +173,7 @@ def test_a_stream_from_several_decoders_is_put_in_order(out, tmp_path):
     assert sink.usage.peak_memory > 0
 
 
-def test_commits_fall_due_while_nothing_comes(out, tmp_path):
+def test_commits_fall_due_while_nothing_comes(out: Path, tmp_path: Path) -> None:
     with running(out, tmp_path, commit_interval=0.3) as sink:
         sink.send([result(0, [orders([1])])])
         sink.wait_for_ack(lambda ack: ack.committed == 0)
@@ -197,7 +197,7 @@ HOSTILE_RESULTS = {
 
 
 @pytest.mark.parametrize("case", HOSTILE_RESULTS)
-def test_frames_that_are_no_result(out, tmp_path, case):
+def test_frames_that_are_no_result(out: Path, tmp_path: Path, case: str) -> None:
     frames, says = HOSTILE_RESULTS[case]
     with running(out, tmp_path) as sink:
         sink.report(SinkReady)
@@ -207,7 +207,7 @@ def test_frames_that_are_no_result(out, tmp_path, case):
     assert CommitLog(out).latest() is None
 
 
-def test_an_order_that_is_none(out, tmp_path):
+def test_an_order_that_is_none(out: Path, tmp_path: Path) -> None:
     with running(out, tmp_path) as sink:
         sink.report(SinkReady)
         with sink.context.socket(zmq.PUSH) as stranger:
@@ -217,7 +217,7 @@ def test_an_order_that_is_none(out, tmp_path):
         assert sink.exitcode() == 1
 
 
-def test_killed_at_any_moment_nothing_is_lost_or_doubled(out, tmp_path):
+def test_killed_at_any_moment_nothing_is_lost_or_doubled(out: Path, tmp_path: Path) -> None:
     """Fed, killed once some commit is safe, and fed again from the position that it reports."""
     total = 60
     for round_number in range(4):
@@ -243,7 +243,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_doubled(out, tmp_path):
     assert data_files(out) == listed_files(out)
 
 
-def test_killed_at_any_moment_each_table_is_emptied_once(out, tmp_path):
+def test_killed_at_any_moment_each_table_is_emptied_once(out: Path, tmp_path: Path) -> None:
     """Each transaction is two batches; the first one ends with a statement that empties a table."""
     total = 40
 
@@ -289,7 +289,7 @@ def replace_sequence(batch: tuple[Result, list[bytes]], sequence: int) -> tuple[
     return replace(batch[0], sequence=sequence), batch[1]
 
 
-def test_sigterm_commits_up_to_the_last_transaction(out, tmp_path):
+def test_sigterm_commits_up_to_the_last_transaction(out: Path, tmp_path: Path) -> None:
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1, 2])]), result(1, [orders([3])], ends=False)])
         sink.wait_for_ack(lambda ack: ack.sequence == 1)
@@ -308,7 +308,9 @@ FAILURES = (
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.message)
-def test_a_failure_in_the_stream_ends_it_after_the_valid_results(out, tmp_path, failure):
+def test_a_failure_in_the_stream_ends_it_after_the_valid_results(
+    out: Path, tmp_path: Path, failure: Failure
+) -> None:
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1])]), result(1, ends=False, failure=failure)])
         assert sink.failure() == failure
@@ -316,7 +318,7 @@ def test_a_failure_in_the_stream_ends_it_after_the_valid_results(out, tmp_path, 
     assert rows_of(out) == [(1, 1)]
 
 
-def test_a_bug_is_reported_and_leaves_no_partial_output(out, tmp_path):
+def test_a_bug_is_reported_and_leaves_no_partial_output(out: Path, tmp_path: Path) -> None:
     header, _ = result(1, [orders([2])])
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1])]), (header, [b"no record batch"])])
@@ -334,7 +336,7 @@ def small_disk_sink(config: SinkConfig) -> None:
     run_sink(config)
 
 
-def test_a_full_disk_ends_with_one_sentence(out, tmp_path):
+def test_a_full_disk_ends_with_one_sentence(out: Path, tmp_path: Path) -> None:
     with running(out, tmp_path, small_disk_sink) as sink:
         sink.send([result(0, [orders([1])])])
         sink.wait_for_ack(lambda ack: ack.committed == 0)
@@ -355,7 +357,7 @@ def supervise(config: SinkConfig, pipe: Any) -> None:
     signal.pause()
 
 
-def test_it_leaves_when_its_supervisor_is_gone(out, tmp_path):
+def test_it_leaves_when_its_supervisor_is_gone(out: Path, tmp_path: Path) -> None:
     ours, theirs = PROCESSES.Pipe()
 
     with running(out, tmp_path, _SuperviseWith(theirs), commit_interval=60.0) as supervisor:
@@ -379,7 +381,7 @@ class _SuperviseWith:
         supervise(config, self.pipe)
 
 
-def test_an_output_that_moved_on_is_refused(out, tmp_path):
+def test_an_output_that_moved_on_is_refused(out: Path, tmp_path: Path) -> None:
     with running(out, tmp_path) as sink:
         sink.send([result(0, [orders([1])]), end_of_stream(1)])
         sink.done()
@@ -390,7 +392,7 @@ def test_an_output_that_moved_on_is_refused(out, tmp_path):
         assert sink.exitcode() == 1
 
 
-def test_the_state_to_resume_from_waits_for_a_sink_that_is_going_down(out, tmp_path):
+def test_the_state_to_resume_from_waits_for_a_sink_that_is_going_down(out: Path, tmp_path: Path) -> None:
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1])])])
         sink.wait_for_ack(lambda ack: ack.sequence == 0)
@@ -399,7 +401,7 @@ def test_the_state_to_resume_from_waits_for_a_sink_that_is_going_down(out, tmp_p
         assert settled_output(out).commit == 0
 
 
-def test_a_second_writer_gets_the_name_of_the_first(out, tmp_path):
+def test_a_second_writer_gets_the_name_of_the_first(out: Path, tmp_path: Path) -> None:
     with running(out, tmp_path) as sink:
         sink.report(SinkReady)
         with pytest.raises(OutputError) as error, output_lock(out, patience=0.2):
@@ -411,7 +413,7 @@ def test_a_second_writer_gets_the_name_of_the_first(out, tmp_path):
             assert (out / "_lock").read_text() == f"{os.getpid()}\n"
 
 
-def test_memory_does_not_grow_with_a_transaction(out, tmp_path):
+def test_memory_does_not_grow_with_a_transaction(out: Path, tmp_path: Path) -> None:
     """300 MB in one transaction; the window of 16 batches is in place of the network process's."""
     ids = range(60_000)
     header, frames = result(0, [Rows("shop", "orders", ids, range(1, 60_001))])
@@ -435,7 +437,7 @@ def test_memory_does_not_grow_with_a_transaction(out, tmp_path):
     assert CommitLog(out).latest().last_seq == count * 60_000
 
 
-def test_results_are_written_from_shared_memory(out, tmp_path):
+def test_results_are_written_from_shared_memory(out: Path, tmp_path: Path) -> None:
     with closing(SlotFile.create(2)) as file, running(out, tmp_path, slots=file) as sink:
         slots = Slots(file)
         stream = []
@@ -453,7 +455,7 @@ def test_results_are_written_from_shared_memory(out, tmp_path):
     assert Changes(out).read("shop", "others")["id"].to_pylist() == [7, 7]
 
 
-def test_a_slot_that_does_not_exist_ends_the_run(out, tmp_path):
+def test_a_slot_that_does_not_exist_ends_the_run(out: Path, tmp_path: Path) -> None:
     header, frames = result(0, [orders([1])])
     with closing(SlotFile.create(2)) as file, running(out, tmp_path, slots=file) as sink:
         sink.send([(replace(header, slot=2, spans=[(0, len(frames[0]))]), [])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -32,7 +33,7 @@ TRUNCATE = statement("TRUNCATE orders", position=600, emptied=(ORDERS,))
 DROP_DATABASE = statement("DROP DATABASE shop", position=700, emptied=(TableName("shop", ""),))
 
 
-def open_writer(out: Path, **settings: object) -> Writer:
+def open_writer(out: Path, **settings: Any) -> Writer:
     (out / "_lock").touch()
     state = open_output(out)
     clean_output(out, state.commit)
@@ -55,7 +56,7 @@ def rows_of(out: Path, table: str = "orders") -> list[tuple[int, str, int | None
     return list(zip(*columns, strict=True))
 
 
-def test_changes_are_committed_with_the_seq_at_which_they_take_effect(tmp_path):
+def test_changes_are_committed_with_the_seq_at_which_they_take_effect(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     first = learned(defined(ORDERS, 1, "id"))
     create = statement("CREATE TABLE items (id INT)", defined(ITEMS, 1, "id"), position=450)
@@ -72,7 +73,7 @@ def test_changes_are_committed_with_the_seq_at_which_they_take_effect(tmp_path):
     assert [seq for seq, _, _ in rows_of(tmp_path)] == [1, 2, 3, 4]
 
 
-def test_each_change_is_committed_once(tmp_path):
+def test_each_change_is_committed_once(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, schema_changes=(ALTER,)), now=0.0)
     writer.finish()
@@ -81,7 +82,7 @@ def test_each_change_is_committed_once(tmp_path):
     assert [len(commit.schema_changes) for commit in CommitLog(tmp_path).range(0, 1)] == [1, 0]
 
 
-def test_a_truncate_row_has_the_statements_place(tmp_path):
+def test_a_truncate_row_has_the_statements_place(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1, 2])]), now=0.0)
     writer.take(*result(1, [orders([3])], schema_changes=(TRUNCATE,), statement=FACTS), now=0.0)
@@ -107,7 +108,7 @@ def test_a_truncate_row_has_the_statements_place(tmp_path):
     assert (file.rows, file.last_seq, file.max_timestamp_us) == (5, 5, FACTS.commit_timestamp)
 
 
-def test_a_truncate_row_without_a_gtid(tmp_path):
+def test_a_truncate_row_without_a_gtid(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     facts = StatementFacts(None, 5)
     writer.take(*result(0, [orders([1])], schema_changes=(TRUNCATE,), statement=facts), now=0.0)
@@ -115,7 +116,7 @@ def test_a_truncate_row_without_a_gtid(tmp_path):
     assert Changes(tmp_path).read("shop", "orders")["_gtid"].to_pylist()[1] is None
 
 
-def test_truncate_rows_have_the_newest_schema_version(tmp_path):
+def test_truncate_rows_have_the_newest_schema_version(tmp_path: Path) -> None:
     """Also after a restart, and where the last rows had an older one."""
     for sequence, columns in enumerate([COLUMNS, WIDER_COLUMNS, COLUMNS]):
         writer = open_writer(tmp_path)
@@ -130,7 +131,7 @@ def test_truncate_rows_have_the_newest_schema_version(tmp_path):
     assert rows_of(tmp_path)[-1] == (4, "truncate", None)
 
 
-def test_columns_of_all_types_are_null_in_a_truncate_row():
+def test_columns_of_all_types_are_null_in_a_truncate_row() -> None:
     types = [
         pa.int8(),
         pa.uint64(),
@@ -159,7 +160,7 @@ def test_columns_of_all_types_are_null_in_a_truncate_row():
     assert row.column("_change_type").to_pylist() == [CHANGE_TYPES.index("truncate")]
 
 
-def test_dropping_a_database_empties_each_of_its_tables_that_has_rows(tmp_path):
+def test_dropping_a_database_empties_each_of_its_tables_that_has_rows(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     tables = [orders([1]), Rows("shop", "items", [2], [2]), Rows("other", "orders", [3], [3])]
     writer.take(*result(0, [*tables, Rows("", "", [4], [4])]), now=0.0)
@@ -171,7 +172,7 @@ def test_dropping_a_database_empties_each_of_its_tables_that_has_rows(tmp_path):
     assert latest(tmp_path).schema_changes == (LoggedChange(6, DROP_DATABASE),)
 
 
-def test_a_table_without_rows_in_the_output_is_not_emptied(tmp_path):
+def test_a_table_without_rows_in_the_output_is_not_emptied(tmp_path: Path) -> None:
     """Also one whose only rows were of an aborted transaction."""
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])], ends=False), now=0.0)
@@ -183,7 +184,7 @@ def test_a_table_without_rows_in_the_output_is_not_emptied(tmp_path):
     assert latest(tmp_path).last_seq == 0
 
 
-def test_a_statement_that_empties_tables_must_be_the_last_event(tmp_path):
+def test_a_statement_that_empties_tables_must_be_the_last_event(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     with pytest.raises(
         EngineError, match=r"binlog\.000001:600 empties tables and is not the last event of batch 4"
@@ -191,7 +192,7 @@ def test_a_statement_that_empties_tables_must_be_the_last_event(tmp_path):
         writer.take(*result(4, [orders([1])], schema_changes=(TRUNCATE,)), now=0.0)
 
 
-def test_changes_and_truncate_rows_go_with_an_aborted_transaction(tmp_path):
+def test_changes_and_truncate_rows_go_with_an_aborted_transaction(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])]), now=0.0)
     writer.take(*result(1, [orders([2])], ends=False, schema_changes=(ALTER,), statement=FACTS), now=0.0)
@@ -203,7 +204,7 @@ def test_changes_and_truncate_rows_go_with_an_aborted_transaction(tmp_path):
     assert latest(tmp_path).schema_changes == (LoggedChange(1, after),)
 
 
-def test_changes_alone_are_due_like_rows(tmp_path):
+def test_changes_alone_are_due_like_rows(tmp_path: Path) -> None:
     writer = open_writer(tmp_path, commit_interval=2.0)
     writer.take(*result(0), now=0.0)
     writer.finish()
@@ -219,7 +220,7 @@ def test_changes_alone_are_due_like_rows(tmp_path):
     assert (commit.version, commit.files, commit.schema_changes) == (1, (), (LoggedChange(0, ALTER),))
 
 
-def test_changes_of_an_open_transaction_wait_for_its_end(tmp_path):
+def test_changes_of_an_open_transaction_wait_for_its_end(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])]), now=0.0)
     writer.take(*result(1, [orders([2])], ends=False, schema_changes=(TRUNCATE,), statement=FACTS), now=0.5)
@@ -255,7 +256,9 @@ def place(number: int) -> SchemaChange:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(batches | interruptions, max_size=25))
-def test_any_course_of_events_gives_every_change_once(tmp_path_factory, steps):
+def test_any_course_of_events_gives_every_change_once(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
+) -> None:
     """Tables are emptied in the middle of transactions that end, are aborted, or cut by a crash or a stop."""
     out = tmp_path_factory.mktemp("output")
     stream = [step for step in steps if step.kind in ("whole", "part", "abort")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -22,7 +24,7 @@ from tests.support.results import COLUMNS, WIDER_COLUMNS, Rows, end_of_stream, o
 from tests.support.writer_output import UUID, open_writer, rows_of
 
 
-def test_rows_are_committed_with_their_position(tmp_path):
+def test_rows_are_committed_with_their_position(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([10, 11])]), now=0.0)
     writer.take(*result(1, [orders([12]), Rows("shop", "items", [7, 8], [2, 3])]), now=0.5)
@@ -39,7 +41,7 @@ def test_rows_are_committed_with_their_position(tmp_path):
     assert (writer.totals.rows, writer.totals.commits, writer.totals.transactions) == (5, 1, 2)
 
 
-def test_what_waits_for_a_commit_is_known(tmp_path):
+def test_what_waits_for_a_commit_is_known(tmp_path: Path) -> None:
     """The age of what is not on disk, and the position and time up to which everything is."""
     writer = open_writer(tmp_path)
     assert (writer.safe.settled, writer.safe.rest_waits_since) == (None, None)
@@ -67,7 +69,7 @@ def test_what_waits_for_a_commit_is_known(tmp_path):
     elsewhere.close()
 
 
-def test_metadata_columns_are_plain_to_readers(tmp_path):
+def test_metadata_columns_are_plain_to_readers(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([10, 11])]), now=0.0)
     writer.finish()
@@ -84,7 +86,7 @@ def test_metadata_columns_are_plain_to_readers(tmp_path):
     assert row["_absent_columns"] is None
 
 
-def test_the_events_feed_is_a_table_of_its_own(tmp_path):
+def test_the_events_feed_is_a_table_of_its_own(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [Rows("", "", [5], [1]), orders([10], first_ordinal=2)]), now=0.0)
     writer.finish()
@@ -95,7 +97,7 @@ def test_the_events_feed_is_a_table_of_its_own(tmp_path):
     assert min(data_files(tmp_path)).startswith("_events/")
 
 
-def test_a_commit_is_due_after_the_interval_or_the_bytes(tmp_path):
+def test_a_commit_is_due_after_the_interval_or_the_bytes(tmp_path: Path) -> None:
     writer = open_writer(tmp_path, commit_interval=2.0, commit_bytes=2000)
     assert writer.due_in(0.0) is None
     writer.take(*result(0, [orders([1])]), now=10.0)
@@ -105,7 +107,7 @@ def test_a_commit_is_due_after_the_interval_or_the_bytes(tmp_path):
     assert writer.due_in(10.5) == 0.0
 
 
-def test_the_end_of_a_request_is_committed_at_once(tmp_path):
+def test_the_end_of_a_request_is_committed_at_once(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([10])]), now=1.0)
     writer.note(SnapshotChange(tables=(TableSnapshot("shop", "orders", "a", "running"),)), now=1.1)
@@ -116,7 +118,7 @@ def test_the_end_of_a_request_is_committed_at_once(tmp_path):
     assert CommitLog(tmp_path).latest().snapshots.ended == ("a",)
 
 
-def test_a_position_without_rows_is_committed_now_and_then(tmp_path):
+def test_a_position_without_rows_is_committed_now_and_then(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0), now=0.0)
     assert writer.due_in(0.0) == 1.0  # The very first position, from which a restart continues.
@@ -133,7 +135,7 @@ def test_a_position_without_rows_is_committed_now_and_then(tmp_path):
     assert (position.file, position.position) == ("binlog.000002", 4)
 
 
-def test_an_open_transaction_is_never_committed(tmp_path):
+def test_an_open_transaction_is_never_committed(tmp_path: Path) -> None:
     writer = open_writer(tmp_path, commit_bytes=1)
     writer.take(*result(0), now=0.0)
     writer.take(*result(0, [orders([1])], ends=False), now=0.0)
@@ -149,7 +151,7 @@ def test_an_open_transaction_is_never_committed(tmp_path):
     assert writer.safe.batch == 1
 
 
-def test_what_came_before_a_long_transaction_does_not_wait_for_it(tmp_path):
+def test_what_came_before_a_long_transaction_does_not_wait_for_it(tmp_path: Path) -> None:
     writer = open_writer(tmp_path, roll_bytes=30_000)
     writer.take(*result(0, [orders([1, 2])]), now=0.0)
     writer.take(*result(1, [orders(range(3, 2003)), Rows("shop", "new", [7], [2001])], ends=False), now=0.5)
@@ -172,7 +174,7 @@ def test_what_came_before_a_long_transaction_does_not_wait_for_it(tmp_path):
     assert writer.totals.dropped_rows == 0
 
 
-def test_an_aborted_transaction_leaves_no_trace(tmp_path):
+def test_an_aborted_transaction_leaves_no_trace(tmp_path: Path) -> None:
     """It had reached a file with rows before it, a file of its own, a new table and a new schema."""
     writer = open_writer(tmp_path, roll_bytes=30_000)
     writer.take(*result(0, [orders([1, 2])]), now=0.0)
@@ -189,7 +191,7 @@ def test_an_aborted_transaction_leaves_no_trace(tmp_path):
     assert [schema.key for schema in commit.schemas] == [("shop", "orders", 1)]
 
 
-def test_aborting_whole_transactions_is_a_bug_and_never_done(tmp_path):
+def test_aborting_whole_transactions_is_a_bug_and_never_done(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])], ends=False, transactions=1), now=0.0)
     with pytest.raises(EngineError, match="batches 0 to 0"):
@@ -197,7 +199,9 @@ def test_aborting_whole_transactions_is_a_bug_and_never_done(tmp_path):
 
 
 @pytest.mark.parametrize("over", [{"end_of_stream": True}, {"failure": Failure("the connection broke")}])
-def test_the_end_of_a_stream_does_not_end_a_transaction(tmp_path, over):
+def test_the_end_of_a_stream_does_not_end_a_transaction(
+    tmp_path: Path, over: dict[str, Failure | bool]
+) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])]), now=0.0)
     writer.take(*result(1, [orders([2])], ends=False), now=0.0)
@@ -207,7 +211,7 @@ def test_the_end_of_a_stream_does_not_end_a_transaction(tmp_path, over):
     assert CommitLog(tmp_path).latest().position.position == 104
 
 
-def test_gtids_grow_with_transactions_that_end(tmp_path):
+def test_gtids_grow_with_transactions_that_end(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])], gtids=[(UUID, 1, 1, 0)]), now=0.0)
     assert writer.position.gtid_set is None  # What came before is not known.
@@ -223,7 +227,7 @@ def test_gtids_grow_with_transactions_that_end(tmp_path):
 
 
 @pytest.mark.parametrize("repeated", [(UUID, 4, 4, 0), (UUID, 9, 9, 0), (UUID, 1, 20, 0)])
-def test_a_server_that_sends_a_transaction_again(tmp_path, repeated):
+def test_a_server_that_sends_a_transaction_again(tmp_path: Path, repeated: tuple[str, int, int, int]) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])], gtid_set=f"{UUID}:1-4", gtids=[(UUID, 5, 9, 0)]), now=0.0)
     with pytest.raises(EngineError, match=f"sent transactions {UUID}:{repeated[1]}-{repeated[2]} again"):
@@ -232,7 +236,7 @@ def test_a_server_that_sends_a_transaction_again(tmp_path, repeated):
     assert CommitLog(tmp_path).latest() is None
 
 
-def test_files_may_overlap(tmp_path):
+def test_files_may_overlap(tmp_path: Path) -> None:
     """What archives contain twice was twice in them."""
     writer = open_writer(tmp_path, server_uuid="")
     for number in range(2):
@@ -241,7 +245,7 @@ def test_files_may_overlap(tmp_path):
     writer.close()
 
 
-def test_gtids_of_what_was_dropped(tmp_path):
+def test_gtids_of_what_was_dropped(tmp_path: Path) -> None:
     """A doubtful one counts if it is the next one; else the set is not known for a while."""
     loaded = UUID.replace("3", "4")
     writer = open_writer(tmp_path)
@@ -265,7 +269,7 @@ def test_gtids_of_what_was_dropped(tmp_path):
         assert writer.position.gtid_set == f"{UUID}:1-9,{loaded}:1-3"
 
 
-def test_schema_versions_are_found_again(tmp_path):
+def test_schema_versions_are_found_again(tmp_path: Path) -> None:
     for sequence, columns in enumerate([COLUMNS, WIDER_COLUMNS, COLUMNS]):
         writer = open_writer(tmp_path)
         writer.take(*result(sequence, [orders([sequence], columns=columns)]), now=0.0)
@@ -279,7 +283,7 @@ def test_schema_versions_are_found_again(tmp_path):
     assert read["price"].to_pylist() == [None, 0.25, None]
 
 
-def test_a_schema_that_changes_keeps_the_order_of_rows(tmp_path):
+def test_a_schema_that_changes_keeps_the_order_of_rows(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     for sequence in range(6):
         columns = COLUMNS if sequence % 2 else WIDER_COLUMNS
@@ -288,7 +292,7 @@ def test_a_schema_that_changes_keeps_the_order_of_rows(tmp_path):
     assert rows_of(tmp_path) == [(n + 1, n) for n in range(6)]
 
 
-def test_the_time_of_commits_never_decreases(tmp_path, monkeypatch):
+def test_the_time_of_commits_never_decreases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the clock is set back, before and after a restart; so they can be found by time."""
     clock = iter([5_000_000, 1_000_000, 2_000_000, 6_000_000])
     monkeypatch.setattr(commit_times.time, "time_ns", lambda: next(clock) * 1000)
@@ -315,7 +319,9 @@ step = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(step, max_size=25))
-def test_any_course_of_events_gives_every_whole_transaction_once(tmp_path_factory, steps):
+def test_any_course_of_events_gives_every_whole_transaction_once(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, bool]]
+) -> None:
     """A source that is resumed from the last commit, over crashes, stops and aborted transactions.
 
     The stream is fixed: batch `n` is what step `n` says. After a crash or stop the batches behind the
@@ -370,7 +376,7 @@ def test_any_course_of_events_gives_every_whole_transaction_once(tmp_path_factor
     assert state.last_seq == len(expected)
 
 
-def test_the_end_of_a_stream_commits_its_position(tmp_path):
+def test_the_end_of_a_stream_commits_its_position(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0), now=0.0)
     writer.take(*end_of_stream(1), now=0.0)
