@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from engine.output.commit_log import CommitLog
 from engine.output.folder import clean_output, open_output
@@ -12,7 +13,7 @@ from engine.sink.writer import Writer
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
-def open_writer(out: Path, **settings: object) -> Writer:
+def open_writer(out: Path, **settings: Any) -> Writer:
     (out / "_lock").touch()
     state = open_output(out)
     clean_output(out, state.commit)

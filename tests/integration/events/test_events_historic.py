@@ -73,7 +73,7 @@ SOUND = {
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_sound_files(historic, name):
+def test_sound_files(historic: dict[str, Path], name: str) -> None:
     events = decode_file(historic[name])
     assert SOUND[name] <= set(types_of(events))
     assert "UNKNOWN_EVENT" not in types_of(events)
@@ -83,7 +83,7 @@ def test_sound_files(historic, name):
         json.dumps(placed.event.to_json())
 
 
-def test_binlog_version_3(historic):
+def test_binlog_version_3(historic: dict[str, Path]) -> None:
     events = decode_file(historic[OLD])
     start = events[0].event.body
     assert (start.binlog_version, start.header_length, start.checksum) == (3, 19, "NONE")
@@ -105,7 +105,7 @@ def test_binlog_version_3(historic):
     assert all(query.status == {} for query in bodies(events, "QUERY_EVENT"))
 
 
-def test_binlog_version_1(tmp_path):
+def test_binlog_version_1(tmp_path: Path) -> None:
     """MySQL 3.23: headers of 13 bytes, and rotations without a position. The test data has no file of it."""
 
     def event(code: int, body: bytes) -> bytes:
@@ -133,7 +133,7 @@ def test_binlog_version_1(tmp_path):
     assert "events with headers of 13 bytes" in output.sentence
 
 
-def test_loaded_file_is_the_same_in_all_versions(historic):
+def test_loaded_file_is_the_same_in_all_versions(historic: dict[str, Path]) -> None:
     contents = []
     for name in (OLD, ROWS_V0, ROWS_V2):
         events = decode_file(historic[name])
@@ -146,7 +146,7 @@ def test_loaded_file_is_the_same_in_all_versions(historic):
     assert contents[0] == contents[1] == contents[2]
 
 
-def test_rows_version_2(historic):
+def test_rows_version_2(historic: dict[str, Path]) -> None:
     events = decode_file(historic[ROWS_V2])
     changes = [row for placed in events for row in placed.rows or () if placed.table == ("test", "t1")]
     assert changes[:2] == [
@@ -161,7 +161,7 @@ def test_rows_version_2(historic):
     }
 
 
-def test_rows_version_0_are_shown_undecoded(historic):
+def test_rows_version_0_are_shown_undecoded(historic: dict[str, Path]) -> None:
     events = [placed for placed in decode_file(historic[ROWS_V0]) if placed.table is not None]
     assert {placed.table for placed in events} == {("test", "t1")}
     assert len(events) == 3
@@ -170,7 +170,7 @@ def test_rows_version_0_are_shown_undecoded(historic):
         assert "contain neither the lengths nor the nullability" in placed.rows_error
 
 
-def test_rows_version_0_end_the_pipeline_where_they_are(historic):
+def test_rows_version_0_end_the_pipeline_where_they_are(historic: dict[str, Path]) -> None:
     events = events_of(historic[ROWS_V0])
     decoded = decode_all_batches(list(feed(batcher(marker=None), b"".join(events), [])))
     assert decoded.error.startswith("binlog.000001 at position 461: rows events of MySQL before 5.1.18")
@@ -181,14 +181,14 @@ def test_rows_version_0_end_the_pipeline_where_they_are(historic):
     assert decoded.error is None
 
 
-def test_longer_headers(historic):
+def test_longer_headers(historic: dict[str, Path]) -> None:
     """A branch of MySQL 5.1 had headers of 31 bytes, as format descriptions allow."""
     events = decode_file(historic["mdev-4645-binlog_group_id_checksum.binlog"])
     assert events[0].event.body.header_length == 31
     assert bodies(events, "QUERY_EVENT")[1].statement == "insert into test.t1 (id) values (1)"
 
 
-def test_incident(historic):
+def test_incident(historic: dict[str, Path]) -> None:
     (incident,) = bodies(decode_file(historic["bug40482-bin.000001"]), "INCIDENT_EVENT")
     assert (incident.incident, incident.name) == (66, "UNKNOWN")
 
@@ -201,7 +201,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_damaged_files(historic, name):
+def test_damaged_files(historic: dict[str, Path], name: str) -> None:
     count, reason = DAMAGED[name]
     output = io.StringIO()
     with pytest.raises(BinlogError, match=reason) as caught:
@@ -225,7 +225,7 @@ def every_kind(historic: dict[str, Path]) -> dict[tuple[int, int], tuple[bytes, 
     return found
 
 
-def test_truncation_anywhere(historic):
+def test_truncation_anywhere(historic: dict[str, Path]) -> None:
     tried = 0
     for data, fmt in every_kind(historic).values():
         for end in range(len(data)):
@@ -236,7 +236,7 @@ def test_truncation_anywhere(historic):
     assert tried > 3000
 
 
-def test_flipped_bits(historic):
+def test_flipped_bits(historic: dict[str, Path]) -> None:
     random.seed(20240229)
     for data, fmt in every_kind(historic).values():
         for _ in range(200):

@@ -98,17 +98,17 @@ def rare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     yield Rare(request.param, events, text, heartbeats, end)
 
 
-def test_all_that_was_to_be_written_is_there(rare):
+def test_all_that_was_to_be_written_is_there(rare: Rare) -> None:
     sent = {event.type_name for event in rare.heartbeats.values()}
     assert WRITTEN[rare.flavor] <= {placed.event.type_name for placed in rare.events} | sent
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_failures_pieces_and_shutdown(rare, name):
+def test_failures_pieces_and_shutdown(rare: Rare, name: str) -> None:
     assert len(rare.bodies(name)) == rare.text.count(LABELS[name]) > 0
 
 
-def test_a_loaded_file_in_pieces(rare):
+def test_a_loaded_file_in_pieces(rare: Rare) -> None:
     (begin, failed), pieces = rare.bodies("BEGIN_LOAD_QUERY_EVENT"), rare.bodies("APPEND_BLOCK_EVENT")
     content = begin.block + b"".join(piece.block for piece in pieces if piece.file_id == begin.file_id)
     assert content == b"".join(b"%d\n" % number for number in range(60_000))
@@ -116,13 +116,13 @@ def test_a_loaded_file_in_pieces(rare):
     assert deleted.file_id == failed.file_id
 
 
-def test_incident(rare):
+def test_incident(rare: Rare) -> None:
     (incident,) = rare.bodies("INCIDENT_EVENT")
     assert (incident.incident, incident.name) == (1, "LOST_EVENTS")
     assert "written to the bin" in incident.message or "writing to the bin" in incident.message
 
 
-def test_settings_of_the_session(rare):
+def test_settings_of_the_session(rare: Rare) -> None:
     inserted = rare.statement("INSERT INTO settings").event
     status = inserted.body.status
     wants = {
@@ -156,14 +156,14 @@ def test_settings_of_the_session(rare):
     assert all("unknown_variable" not in body.status for body in rare.bodies("QUERY_EVENT"))
 
 
-def test_flags_of_headers(rare):
+def test_flags_of_headers(rare: Rare) -> None:
     assert rare.statement("INSERT INTO passing").event.header.flags & FLAG_THREAD_SPECIFIC
     assert rare.statement("COMMIT").event.header.flags & FLAG_SUPPRESS_USE
     skipped = [p for p in rare.events if p.event.header.flags & FLAG_MARIADB_SKIP_REPLICATION]
     assert bool(skipped) == ("mariadb" in rare.flavor)
 
 
-def test_a_statement_whose_rows_take_several_events(rare):
+def test_a_statement_whose_rows_take_several_events(rare: Rare) -> None:
     """The servers cut between rows, and the last event says that it ends the statement."""
     plain = [p for p in rare.events if p.table == ("rare", "plain")]
     rows = [row["values"]["@1"] for p in plain for row in p.rows if row["change_type"] == "insert"]
@@ -175,7 +175,7 @@ def test_a_statement_whose_rows_take_several_events(rare):
     assert [row["values"]["@1"] for row in updated][-200:] == list(range(1199, 999, -1))
 
 
-def test_one_phase_of_xa(rare):
+def test_one_phase_of_xa(rare: Rare) -> None:
     if rare.flavor != "mysql-9.7":
         pytest.skip("others write a plain transaction")
     (prepare,) = rare.bodies("XA_PREPARE_LOG_EVENT")
@@ -183,7 +183,7 @@ def test_one_phase_of_xa(rare):
     assert "XA COMMIT X'6f6e6365',X'',1 ONE PHASE" in rare.text
 
 
-def test_what_only_mysql_9_7_writes(rare):
+def test_what_only_mysql_9_7_writes(rare: Rare) -> None:
     if rare.flavor != "mysql-9.7":
         pytest.skip("only MySQL 8.0 and later")
     assert rare.statement("CREATE DATABASE").event.body.status["default_table_encryption"] == 1
@@ -197,7 +197,7 @@ def test_what_only_mysql_9_7_writes(rare):
     assert all(body.gtid is None and body.transaction_length for body in anonymous)
 
 
-def test_rows_of_version_1_from_mysql(rare):
+def test_rows_of_version_1_from_mysql(rare: Rare) -> None:
     if rare.flavor != "mysql-5.6":
         pytest.skip("later versions write version 2 only")
     kinds = ("WRITE_ROWS_EVENT_V1", "UPDATE_ROWS_EVENT_V1", "DELETE_ROWS_EVENT_V1")
@@ -210,7 +210,7 @@ def test_rows_of_version_1_from_mysql(rare):
     ]
 
 
-def test_gtid_flags_of_mariadb(rare):
+def test_gtid_flags_of_mariadb(rare: Rare) -> None:
     if "mariadb" not in rare.flavor:
         pytest.skip("only MariaDB has such")
     gtids = rare.bodies("GTID_EVENT")
@@ -228,7 +228,7 @@ def test_gtid_flags_of_mariadb(rare):
     assert len(starts) == 3
 
 
-def test_heartbeats(rare):
+def test_heartbeats(rare: Rare) -> None:
     short, long = rare.heartbeats.values()
     both = rare.flavor == "mysql-9.7"
     assert (short.header.type_code, long.header.type_code) == (

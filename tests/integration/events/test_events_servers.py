@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,11 +62,11 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield Written(request.param, path, decode_file(path), print_binlog(tool, path), next_path, executed)
 
 
-def test_every_kind_of_event_is_there(written):
+def test_every_kind_of_event_is_there(written: Written) -> None:
     assert {placed.event.type_name for placed in written.events} == WRITTEN[written.flavor]
 
 
-def test_positions(written):
+def test_positions(written: Written) -> None:
     # The tool gives events of a compressed transaction the place of its end.
     ours = [placed.end_position if placed.in_payload else placed.position for placed in written.events]
     ours = [
@@ -79,7 +80,7 @@ def test_positions(written):
     assert ours == printed
 
 
-def test_types_times_and_ends(written):
+def test_types_times_and_ends(written: Written) -> None:
     ours = [placed for placed in written.events if placed.event.type_name != "ANNOTATE_ROWS_EVENT"]
     printed = [event for event in written.printed.events if not event.label.startswith("Annotate_rows")]
     assert len(ours) == len(printed)
@@ -92,7 +93,7 @@ def test_types_times_and_ends(written):
         assert event.end_position in (0, placed.end_position)
 
 
-def test_statements(written):
+def test_statements(written: Written) -> None:
     queries = written.of_type("QUERY_EVENT", "QUERY_COMPRESSED_EVENT", "EXECUTE_LOAD_QUERY_EVENT")
     for placed in queries:
         body = placed.event.body
@@ -106,7 +107,7 @@ def test_statements(written):
             assert line in written.printed.text
 
 
-def test_session_settings(written):
+def test_session_settings(written: Written) -> None:
     statuses = {
         placed.event.body.statement: placed.event.body.status for placed in written.of_type("QUERY_EVENT")
     }
@@ -123,7 +124,7 @@ def test_session_settings(written):
         assert "unknown_variable" not in status
 
 
-def test_context_of_statements(written):
+def test_context_of_statements(written: Written) -> None:
     text = written.printed.text
     ours = [
         f"SET {placed.event.body.kind}={placed.event.body.value}/*!*/;"
@@ -143,7 +144,7 @@ def test_context_of_statements(written):
     }
 
 
-def test_load_data(written):
+def test_load_data(written: Written) -> None:
     (begin,) = (placed.event.body for placed in written.of_type("BEGIN_LOAD_QUERY_EVENT"))
     (execute,) = (placed.event.body for placed in written.of_type("EXECUTE_LOAD_QUERY_EVENT"))
     assert begin.block == b"100\tloaded\n101\tzwei\n"
@@ -153,7 +154,7 @@ def test_load_data(written):
     assert b"load.txt" in statement[execute.file_name_start : execute.file_name_end]
 
 
-def test_gtids(written):
+def test_gtids(written: Written) -> None:
     text = written.printed.text
     if written.flavor.startswith("mariadb"):
         ours = [placed.event.body.gtid for placed in written.of_type("GTID_EVENT")]
@@ -188,7 +189,7 @@ def test_gtids(written):
         )
 
 
-def test_transaction_lengths_are_those_of_the_events(written):
+def test_transaction_lengths_are_those_of_the_events(written: Written) -> None:
     if written.flavor != "mysql-9.7":
         pytest.skip("only MySQL 8.0 and later write the length")
     outer = [placed for placed in written.events if not placed.in_payload]
@@ -198,7 +199,7 @@ def test_transaction_lengths_are_those_of_the_events(written):
         assert outer[begin].event.body.transaction_length == length
 
 
-def test_gtid_set_at_the_next_file(written):
+def test_gtid_set_at_the_next_file(written: Written) -> None:
     second = decode_file(written.next_path)[1].event
     if written.flavor.startswith("mariadb"):
         last = written.of_type("GTID_EVENT")[-1].event.body.gtid
@@ -213,7 +214,7 @@ def test_gtid_set_at_the_next_file(written):
         assert len(list(executed.intervals())) == (2 if written.flavor == "mysql-9.7" else 1)
 
 
-def test_rows(written):
+def test_rows(written: Written) -> None:
     verbs = {"insert": "INSERT INTO", "delete": "DELETE FROM"}
     ours = []
     for placed in written.events:
@@ -225,7 +226,7 @@ def test_rows(written):
     assert ours == printed
 
 
-def test_all_rows_are_decoded(written):
+def test_all_rows_are_decoded(written: Written) -> None:
     assert not [placed.event.type_name for placed in written.events if placed.rows_error]
     (inserted,) = (
         placed.rows
@@ -237,7 +238,7 @@ def test_all_rows_are_decoded(written):
     assert "grün" in values
 
 
-def test_truncation_anywhere(written):
+def test_truncation_anywhere(written: Written) -> None:
     """A cut event is an EventError, or reads as a shorter one; nothing else is ever raised."""
     raw = [data for _, data in read_events(written.path)]
     fmt = FormatDescription.parse(raw[0])
@@ -251,7 +252,7 @@ def test_truncation_anywhere(written):
                     decode_event(cut, fmt.without_checksums())
 
 
-def _printed(values):
+def _printed(values: dict[str, Any]) -> dict[str, str]:
     shown = {}
     for number, value in enumerate(values.values(), 1):
         text = "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
@@ -259,14 +260,14 @@ def _printed(values):
     return shown
 
 
-def test_xa(written):
+def test_xa(written: Written) -> None:
     if written.flavor == "mysql-5.6":
         pytest.skip("MySQL 5.6 does not write prepared transactions")
     (prepare,) = (placed.event.body for placed in written.of_type("XA_PREPARE_LOG_EVENT"))
     assert (prepare.one_phase, prepare.format_id, prepare.gtrid, prepare.bqual) == (False, 7, b"gt", b"bq")
 
 
-def test_partitions(written):
+def test_partitions(written: Written) -> None:
     if written.flavor != "mysql-9.7":
         pytest.skip("only MySQL 8.0 and later write the partition")
     rows = [placed for placed in written.events if placed.table == ("shop", "parts")]

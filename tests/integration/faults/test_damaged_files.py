@@ -107,7 +107,7 @@ def rows_event(listed: list[Listed], transaction: int) -> int:
     ][transaction]
 
 
-def test_a_flipped_byte(binlog, path: Path, out: Path) -> None:
+def test_a_flipped_byte(binlog: tuple[bytes, list[Listed]], path: Path, out: Path) -> None:
     data, listed = binlog
     position = rows_event(listed, 3)
     damaged = bytearray(data)
@@ -124,7 +124,9 @@ def test_a_flipped_byte(binlog, path: Path, out: Path) -> None:
 
 
 @pytest.mark.parametrize("into_event", [0, 10, 30])
-def test_a_file_that_was_cut_off(binlog, path: Path, out: Path, into_event: int) -> None:
+def test_a_file_that_was_cut_off(
+    binlog: tuple[bytes, list[Listed]], path: Path, out: Path, into_event: int
+) -> None:
     data, listed = binlog
     position = rows_event(listed, 4)
     path.write_bytes(data[: position + into_event])
@@ -139,7 +141,9 @@ def begin_of(listed: list[Listed], transaction: int) -> int:
     return max(event.position for event in listed if "tid" in event.type.lower() and event.position < rows)
 
 
-def test_transactions_with_a_corrupt_event_are_skipped(binlog, path: Path, tmp_path: Path) -> None:
+def test_transactions_with_a_corrupt_event_are_skipped(
+    binlog: tuple[bytes, list[Listed]], path: Path, tmp_path: Path
+) -> None:
     """In the middle of one, and at the beginning of another; all others are the same as ever."""
     data, listed = binlog
     path.write_bytes(data)
@@ -160,7 +164,9 @@ def test_transactions_with_a_corrupt_event_are_skipped(binlog, path: Path, tmp_p
     assert state["counters"]["skipped_corrupt_events"] == 2
 
 
-def test_the_rest_of_a_file_is_dropped_and_the_next_one_read(binlog, path: Path, out: Path) -> None:
+def test_the_rest_of_a_file_is_dropped_and_the_next_one_read(
+    binlog: tuple[bytes, list[Listed]], path: Path, out: Path
+) -> None:
     """If an event's size is damaged, the start of the next event is not known."""
     data, listed = binlog
     damaged = bytearray(data)

@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from signal import Signals
 
 import pytest
 
@@ -52,8 +53,14 @@ def catches_stop_signals(pid: int) -> bool:
 )
 @pytest.mark.parametrize("delay", DELAYS)
 def test_a_stop_is_a_good_end_from_the_first_moment_on(
-    mysql97, tmp_path, temporary, delay, number, whole_group, cold
-):
+    mysql97: Server,
+    tmp_path: Path,
+    temporary: Path,
+    delay: float,
+    number: Signals,
+    whole_group: bool,
+    cold: bool,
+) -> None:
     with begin(mysql97, tmp_path / "out", temporary, cold=cold) as engine:
         wait_until(lambda: catches_stop_signals(engine.pid), "first step")
         time.sleep(delay)
@@ -67,7 +74,7 @@ def test_a_stop_is_a_good_end_from_the_first_moment_on(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_command_that_stops_early_exits_with_the_signal(tmp_path):
+def test_a_command_that_stops_early_exits_with_the_signal(tmp_path: Path) -> None:
     fifo = tmp_path / "binlog.000001"
     os.mkfifo(fifo)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -79,7 +86,9 @@ def test_a_command_that_stops_early_exits_with_the_signal(tmp_path):
 
 
 @pytest.mark.server
-def test_nothing_compiles_on_when_its_command_was_killed(mysql97, tmp_path, temporary):
+def test_nothing_compiles_on_when_its_command_was_killed(
+    mysql97: Server, tmp_path: Path, temporary: Path
+) -> None:
     with begin(mysql97, tmp_path / "out", temporary, cold=True) as engine:
         wait_until(lambda: "compiling kernels" in engine.stderr, "start of compiling")
         engine.kill("supervisor")
@@ -89,7 +98,9 @@ def test_nothing_compiles_on_when_its_command_was_killed(mysql97, tmp_path, temp
 
 
 @pytest.mark.server
-def test_the_folders_of_killed_commands_are_removed_by_the_next(mysql97, tmp_path, temporary):
+def test_the_folders_of_killed_commands_are_removed_by_the_next(
+    mysql97: Server, tmp_path: Path, temporary: Path
+) -> None:
     foreign = temporary / "pymp-foreign"
     foreign.mkdir()
     (foreign / "unlocked").touch()

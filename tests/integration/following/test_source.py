@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import uuid
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -14,7 +15,7 @@ from engine.net.client.connection import Connection
 from engine.net.client.refusals import Refusal, explain
 from engine.net.client.table_columns import describe_table, describe_tables
 from engine.net.protocol import packets
-from tests.servers import get_server
+from tests.servers import Server, get_server
 
 pytestmark = pytest.mark.server
 
@@ -22,18 +23,18 @@ PASSWORD = "asks a lot"
 
 
 @pytest.fixture
-def connection(server):
+def connection(server: Server) -> Iterator[Connection]:
     server.create_replication_user("asker", PASSWORD)
     with Connection.open(server.host, server.port, "asker", PASSWORD) as connection:
         yield connection
 
 
-def open_as(server, privileges):
+def open_as(server: Server, privileges: str) -> Connection:
     server.create_replication_user("limited", PASSWORD, privileges=privileges)
     return Connection.open(server.host, server.port, "limited", PASSWORD)
 
 
-def first_answer(connection):
+def first_answer(connection: Connection) -> bytes:
     """The first payload of a dump that was asked for."""
     sock, pending = connection.take_over()
     joiner = packets.PacketJoiner()
@@ -47,7 +48,7 @@ def first_answer(connection):
     return payload
 
 
-def test_facts(server, connection):
+def test_facts(server: Server, connection: Connection) -> None:
     facts = server_queries.read_facts(connection)
     mariadb = server.flavor.startswith("mariadb")
     assert facts.flavor == ("mariadb" if mariadb else "mysql")
@@ -61,7 +62,7 @@ def test_facts(server, connection):
     assert server_queries.check(facts, "db1:3306") == ()
 
 
-def test_gtid_sets(server, connection):
+def test_gtid_sets(server: Server, connection: Connection) -> None:
     if server.flavor == "mysql-5.6":
         assert server_queries.read_facts(connection).gtid_set == ""
         return
@@ -72,7 +73,7 @@ def test_gtid_sets(server, connection):
     assert "\n" not in position.gtid_set
 
 
-def test_positions(server, connection):
+def test_positions(server: Server, connection: Connection) -> None:
     logs = server_queries.binary_logs(connection)
     assert logs == [(path.name, path.stat().st_size) for path in server.binlogs()]
     position = server_queries.current_position(connection)
@@ -82,7 +83,7 @@ def test_positions(server, connection):
     assert server_queries.gtid_set_at(connection, "no'such.000001", 4) is None
 
 
-def test_a_prepared_dump_begins_and_is_registered(server, connection):
+def test_a_prepared_dump_begins_and_is_registered(server: Server, connection: Connection) -> None:
     facts = server_queries.read_facts(connection)
     replica_uuid = str(uuid.uuid4())
     server_queries.prepare_dump(connection, facts, heartbeat_seconds=0.5, replica_uuid=replica_uuid)
@@ -104,7 +105,7 @@ def test_a_prepared_dump_begins_and_is_registered(server, connection):
     assert payload[5] == 4, "a dump begins with an artificial ROTATE_EVENT"
 
 
-def test_replicas_seen_from_another_session_of_mariadb(mariadb118):
+def test_replicas_seen_from_another_session_of_mariadb(mariadb118: Server) -> None:
     with Connection.open(mariadb118.host, mariadb118.port, mariadb118.user) as connection:
         server_queries.register(connection, 4713, "engine", 7)
         assert server_queries.Replica(4713, "engine", 7, None) in server_queries.replicas(connection)
@@ -112,7 +113,7 @@ def test_replicas_seen_from_another_session_of_mariadb(mariadb118):
 
 
 @pytest.mark.parametrize("privileges", ["SELECT", "REPLICATION CLIENT", "USAGE"])
-def test_a_missing_privilege_is_named(server, privileges):
+def test_a_missing_privilege_is_named(server: Server, privileges: str) -> None:
     with open_as(server, privileges) as connection:
         facts = server_queries.read_facts(connection)
         with pytest.raises(Refusal, match="GRANT REPLICATION SLAVE, REPLICATION CLIENT ON"):
@@ -124,7 +125,7 @@ def test_a_missing_privilege_is_named(server, privileges):
             raise explain(packets.parse_err(first_answer(connection)), server_queries.context_of(connection))
 
 
-def test_positions_need_a_privilege(server):
+def test_positions_need_a_privilege(server: Server) -> None:
     with open_as(server, "REPLICATION SLAVE") as connection:
         for ask in (server_queries.binary_logs, server_queries.current_position):
             with pytest.raises(Refusal, match="GRANT REPLICATION SLAVE, REPLICATION CLIENT ON"):
@@ -139,7 +140,9 @@ def test_positions_need_a_privilege(server):
         ("{last}", 900_000_000, "its file is shorter"),
     ],
 )
-def test_positions_that_do_not_exist(server, connection, file, position, says):
+def test_positions_that_do_not_exist(
+    server: Server, connection: Connection, file: str, position: int, says: str
+) -> None:
     facts = server_queries.read_facts(connection)
     server_queries.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
     file = file.format(last=server_queries.current_position(connection).file)
@@ -150,7 +153,7 @@ def test_positions_that_do_not_exist(server, connection, file, position, says):
     assert says in str(refusal)
 
 
-def test_a_place_between_events(server, connection):
+def test_a_place_between_events(server: Server, connection: Connection) -> None:
     server.execute("CREATE DATABASE IF NOT EXISTS between_events")
     facts = server_queries.read_facts(connection)
     server_queries.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
@@ -169,7 +172,7 @@ def test_a_place_between_events(server, connection):
     )
 
 
-def test_servers_that_cannot_be_followed():
+def test_servers_that_cannot_be_followed() -> None:
     with get_server("mysql-9.7", {"log_bin": None, "skip_log_bin": None}) as server:
         server.create_replication_user("asker", PASSWORD)
         with Connection.open(server.host, server.port, "asker", PASSWORD) as connection:
@@ -181,7 +184,7 @@ def test_servers_that_cannot_be_followed():
                 server_queries.binary_logs(connection)
 
 
-def test_statement_format_is_a_warning(mysql56):
+def test_statement_format_is_a_warning(mysql56: Server) -> None:
     with Connection.open(mysql56.host, mysql56.port, mysql56.user) as connection:
         connection.execute("SET GLOBAL binlog_format = 'MIXED'")
         try:
@@ -195,7 +198,7 @@ MEMBERS = ("a", "b'c", "back\\slash", "new\nline", "é,)", "", '"')
 
 
 @pytest.mark.parametrize("mode", ["", "NO_BACKSLASH_ESCAPES"])
-def test_members_are_what_select_gives(server, connection, mode):
+def test_members_are_what_select_gives(server: Server, connection: Connection, mode: str) -> None:
     with Connection.open(server.host, server.port, server.user) as owner:
         owner.execute(f"SET SESSION sql_mode = '{mode}'")
         owner.execute("CREATE DATABASE IF NOT EXISTS described")
@@ -209,7 +212,7 @@ def test_members_are_what_select_gives(server, connection, mode):
     assert set_.members == ("x", "y'")
 
 
-def test_columns(server, connection):
+def test_columns(server: Server, connection: Connection) -> None:
     virtual = (
         "" if server.flavor == "mysql-5.6" else ", twice INT AS (amount * 2), kept INT AS (amount + 1) STORED"
     )
@@ -268,7 +271,7 @@ HIDDEN["mariadb-11.8"] = HIDDEN["mariadb-10.11"]
 
 
 @pytest.mark.parametrize("flavor", HIDDEN)
-def test_the_columns_are_those_of_the_binlog(shared_server, flavor):
+def test_the_columns_are_those_of_the_binlog(shared_server: Callable[[str], Server], flavor: str) -> None:
     server = shared_server(flavor)
     server.execute("DROP DATABASE IF EXISTS hidden", "CREATE DATABASE hidden")
     server.execute(*(statement.format(t="hidden.t") for statement in HIDDEN[flavor]))
@@ -286,7 +289,7 @@ def test_the_columns_are_those_of_the_binlog(shared_server, flavor):
         }
 
 
-def columns_logged(server):
+def columns_logged(server: Server) -> int:
     """How many columns the rows of the last binlog file have, by the server's own tool."""
     command = [*server.tool("mysqlbinlog"), "-v", "--base64-output=decode-rows", str(server.flush_binlog())]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout

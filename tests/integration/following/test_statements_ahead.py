@@ -61,7 +61,9 @@ class Binlog:
 
     # -- as a `DumpStream` ----------------------------------------------------------------------------------
 
-    def _dump(self, connection, facts, start, server_id, here) -> Binlog:
+    def _dump(
+        self, connection: object, facts: object, start: BinlogPosition, server_id: object, here: object
+    ) -> Binlog:
         self.asked.append(start.position)
         self._sent = [event for at, event in self._damaged() if at >= start.position]
         return self
@@ -102,7 +104,7 @@ def here(position: int, boundary: int | None = None) -> StreamPosition:
 START = here(FIRST)
 
 
-def test_only_what_may_change_a_table(binlog: Binlog):
+def test_only_what_may_change_a_table(binlog: Binlog) -> None:
     binlog.insert(1)
     binlog.execute("CREATE TABLE u (a INT)")
     altered = binlog.execute("ALTER TABLE t DROP a")
@@ -116,7 +118,7 @@ def test_only_what_may_change_a_table(binlog: Binlog):
     assert (found.position, found.what) == (BinlogPosition(FILE, altered), "ALTER TABLE t DROP a")
 
 
-def test_the_last_one_counts(binlog: Binlog):
+def test_the_last_one_counts(binlog: Binlog) -> None:
     binlog.execute("ALTER TABLE t DROP a")
     dropped = binlog.execute("DROP TABLE t")
     ahead = binlog.ahead()
@@ -124,7 +126,7 @@ def test_the_last_one_counts(binlog: Binlog):
     assert ahead.change_of("shop", "t", START).position == BinlogPosition(FILE, dropped)
 
 
-def test_a_long_statement_is_shown_in_part(binlog: Binlog):
+def test_a_long_statement_is_shown_in_part(binlog: Binlog) -> None:
     binlog.execute("ALTER TABLE t\n  DROP " + "a" * 1000)
     ahead = binlog.ahead()
     ahead.read(START, None)
@@ -134,7 +136,7 @@ def test_a_long_statement_is_shown_in_part(binlog: Binlog):
     assert len(text) <= 160
 
 
-def test_each_part_once(binlog: Binlog):
+def test_each_part_once(binlog: Binlog) -> None:
     ahead = binlog.ahead()
     binlog.insert(1)
     of_t = binlog.execute("DROP TABLE t")
@@ -150,13 +152,13 @@ def test_each_part_once(binlog: Binlog):
     assert ahead.change_of("shop", "v", START) is None
 
 
-def test_from_where_a_dump_can_start(binlog: Binlog):
+def test_from_where_a_dump_can_start(binlog: Binlog) -> None:
     binlog.insert(1)
     binlog.ahead().read(here(FIRST + 100, boundary=FIRST), None)
     assert binlog.asked == [FIRST]
 
 
-def test_what_the_stream_came_past_does_not_count(binlog: Binlog):
+def test_what_the_stream_came_past_does_not_count(binlog: Binlog) -> None:
     ahead = binlog.ahead()
     at = binlog.execute("DROP TABLE t")
     ahead.read(START, None)
@@ -164,7 +166,7 @@ def test_what_the_stream_came_past_does_not_count(binlog: Binlog):
     assert ahead.change_of("shop", "t", here(at + 1)) is None
 
 
-def test_anew_where_the_stream_has_overtaken(binlog: Binlog):
+def test_anew_where_the_stream_has_overtaken(binlog: Binlog) -> None:
     ahead = binlog.ahead()
     ahead.read(START, None)
     binlog.insert(1)
@@ -174,7 +176,7 @@ def test_anew_where_the_stream_has_overtaken(binlog: Binlog):
     assert binlog.asked == [FIRST, later]
 
 
-def test_every_time_if_the_end_is_not_known(binlog: Binlog):
+def test_every_time_if_the_end_is_not_known(binlog: Binlog) -> None:
     ahead = binlog.ahead()
     binlog.insert(1)
     ahead.read(START, None)
@@ -183,7 +185,7 @@ def test_every_time_if_the_end_is_not_known(binlog: Binlog):
 
 
 @pytest.mark.parametrize("transactions", [0, 3])
-def test_what_cannot_be_read_may_change_every_table(binlog: Binlog, transactions: int):
+def test_what_cannot_be_read_may_change_every_table(binlog: Binlog, transactions: int) -> None:
     """Be it far ahead, or right where the dump started."""
     for number in range(transactions):
         binlog.insert(number)
@@ -197,7 +199,7 @@ def test_what_cannot_be_read_may_change_every_table(binlog: Binlog, transactions
     assert ahead.change_of("shop", "t", here(binlog.damaged + 1)) is None
 
 
-def test_a_dump_that_begins_before_the_stream_may_fail_there(binlog: Binlog):
+def test_a_dump_that_begins_before_the_stream_may_fail_there(binlog: Binlog) -> None:
     ahead = binlog.ahead()
     binlog.damaged = binlog.execute("DROP TABLE u")
     at = here(binlog.end + 100, boundary=FIRST)
@@ -205,7 +207,7 @@ def test_a_dump_that_begins_before_the_stream_may_fail_there(binlog: Binlog):
     assert ahead.change_of("shop", "t", at) is not None
 
 
-def test_damage_that_comes_once_is_read_again(binlog: Binlog):
+def test_damage_that_comes_once_is_read_again(binlog: Binlog) -> None:
     ahead = binlog.ahead()
     binlog.insert(1)
     binlog.damaged, binlog.damages = binlog.execute("DROP TABLE u"), 1
@@ -214,13 +216,13 @@ def test_damage_that_comes_once_is_read_again(binlog: Binlog):
     assert ahead.change_of("shop", "u", START) is not None
 
 
-def test_a_lost_connection_is_not_an_answer(binlog: Binlog):
+def test_a_lost_connection_is_not_an_answer(binlog: Binlog) -> None:
     binlog.lost = True
     with pytest.raises(ConnectionFailed):
         binlog.ahead().read(START, None)
 
 
-def test_memory_is_bounded(binlog: Binlog, monkeypatch: pytest.MonkeyPatch):
+def test_memory_is_bounded(binlog: Binlog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statements_ahead, "MOST_NAMES", 10)
     ahead = binlog.ahead()
     for number in range(50):

@@ -163,7 +163,13 @@ def test_of_two_engines_at_once_the_later_one_goes_on(
     ],
 )
 def test_bad_input_gets_one_sentence_at_once(
-    object_server: ObjectServer, output: ObjectOutput, monkeypatch, capsys, url, environment, sentence
+    object_server: ObjectServer,
+    output: ObjectOutput,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    url: str,
+    environment: dict[str, str],
+    sentence: str,
 ) -> None:
     if environment.get("AWS_ACCESS_KEY_ID") == POOR:
         object_server.create_user(POOR, object_server.secret_key)

@@ -53,7 +53,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
         yield Pair(source, replica)
 
 
-def test_rows_of_a_lagging_replica_meet_the_stream(pair: Pair, tmp_path: Path):
+def test_rows_of_a_lagging_replica_meet_the_stream(pair: Pair, tmp_path: Path) -> None:
     out, truth = tmp_path / "out", tmp_path / "truth"
     source = pair.source
     source.execute(
@@ -91,7 +91,7 @@ def test_rows_of_a_lagging_replica_meet_the_stream(pair: Pair, tmp_path: Path):
     assert list(boundaries(out, "d", "keyless", ("v", "text")))[-1].rows == keyless
 
 
-def test_nothing_is_read_while_a_watched_replica_does_not_replicate(pair: Pair, tmp_path: Path):
+def test_nothing_is_read_while_a_watched_replica_does_not_replicate(pair: Pair, tmp_path: Path) -> None:
     source = pair.source
     source.execute(
         "CREATE DATABASE w",
@@ -117,7 +117,7 @@ def test_nothing_is_read_while_a_watched_replica_does_not_replicate(pair: Pair, 
     assert min(found["_seq"].to_pylist()) > changed
 
 
-def test_a_server_that_is_no_replica_is_not_watched(mysql97: Server, tmp_path: Path):
+def test_a_server_that_is_no_replica_is_not_watched(mysql97: Server, tmp_path: Path) -> None:
     line = command_line(
         mysql97, tmp_path / "out", start="snapshot", snapshot_watch=f"{mysql97.host}:{mysql97.port}"
     )
@@ -127,7 +127,7 @@ def test_a_server_that_is_no_replica_is_not_watched(mysql97: Server, tmp_path: P
     assert "is no replica" in ended.sentence
 
 
-def test_a_mariadb_server_that_is_no_replica_is_refused(mariadb118: Server, tmp_path: Path):
+def test_a_mariadb_server_that_is_no_replica_is_refused(mariadb118: Server, tmp_path: Path) -> None:
     line = command_line(
         mariadb118, tmp_path / "out", start="snapshot", snapshot_host=f"{mariadb118.host}:{mariadb118.port}"
     )
@@ -137,7 +137,7 @@ def test_a_mariadb_server_that_is_no_replica_is_refused(mariadb118: Server, tmp_
     assert "gtid_strict_mode" in ended.sentence or "does not replicate" in ended.sentence
 
 
-def test_a_replica_without_gtids_is_refused(tmp_path: Path):
+def test_a_replica_without_gtids_is_refused(tmp_path: Path) -> None:
     with get_server("mysql-5.6") as source:
         line = command_line(
             source, tmp_path / "out", start="snapshot", snapshot_host=f"{source.host}:{source.port}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +29,7 @@ WRITE_ROWS = (23, 30)
 UUIDS += temporal("6ccd780c-baba-7026-f564-5b8c65602400", "ffffffff-ffff-ffff-ffff-ffffffffff00")
 
 
-def test_every_column_type(server, metadata):
+def test_every_column_type(server: Server, metadata: str) -> None:
     assert_same_values(server, CASES, full_metadata=metadata == "full metadata")
 
 
@@ -56,7 +58,9 @@ def assert_same_values(server: Server, all_cases: list[Case], *, full_metadata: 
 
 
 @pytest.mark.parametrize("flavor", ["mariadb-10.11", "mariadb-11.8"])
-def test_temporal_columns_as_old_mariadb_stored_them(shared_server, flavor):
+def test_temporal_columns_as_old_mariadb_stored_them(
+    shared_server: Callable[[str], Server], flavor: str
+) -> None:
     server = shared_server(flavor)
     server.execute("SET GLOBAL mysql56_temporal_format = OFF")
     try:
@@ -76,7 +80,9 @@ def declared_only(
     }
 
 
-def logged_values(binlog, catalog: dict[str, tuple[ColumnDefinition, ...] | None]) -> dict[str, list[Any]]:
+def logged_values(
+    binlog: Path, catalog: dict[str, tuple[ColumnDefinition, ...] | None]
+) -> dict[str, list[Any]]:
     """Table → values of column v in its inserted rows."""
     events = [event for _, event in read_events(binlog)]
     description = FormatDescription.parse(events[0])

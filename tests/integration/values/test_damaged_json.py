@@ -58,7 +58,7 @@ EVENTS = {
 
 
 @pytest.mark.parametrize("name", EVENTS)
-def test_text_that_is_not_utf8_ends_both_with_its_place(name: str, tmp_path: Path):
+def test_text_that_is_not_utf8_ends_both_with_its_place(name: str, tmp_path: Path) -> None:
     event, reason = EVENTS[name]
     first = [gtid(1), query("BEGIN"), TABLE, insert({"sound": "ÿ\ufffd"}), xid()]
     parts = [*first, gtid(2), query("BEGIN"), TABLE]
@@ -81,7 +81,7 @@ def test_text_that_is_not_utf8_ends_both_with_its_place(name: str, tmp_path: Pat
 
 
 @pytest.mark.server
-def test_bytes_that_a_server_let_in(mysql97: Server, tmp_path: Path):
+def test_bytes_that_a_server_let_in(mysql97: Server, tmp_path: Path) -> None:
     mysql97.flush_binlog()
     mysql97.execute(
         "DROP DATABASE IF EXISTS not_utf8",

@@ -131,7 +131,7 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     yield played
 
 
-def test_change_rows_are_what_select_gave(played):
+def test_change_rows_are_what_select_gave(played: Played) -> None:
     for table, case in played.cases.items():
         rows = played.changes.read(DATABASE, table)
         kinds, values = rows["_change_type"].to_pylist(), rows["v"].to_pylist()
@@ -154,7 +154,7 @@ def test_change_rows_are_what_select_gave(played):
         assert len(before) == len(case.values) + 1 or len(before) == len(case.values) + GENERATED + 1
 
 
-def test_columns_of_every_character_set(played):
+def test_columns_of_every_character_set(played: Played) -> None:
     """The test above has them all; this one only sees to it that there are so many."""
     charsets = {table.removeprefix("cs_") for table in played.cases if table.startswith("cs_")}
     known = SINGLE_BYTE_CHARSETS | MULTI_BYTE_CHARSETS | {"utf8mb4", "ucs2", "utf16", "utf16le", "utf32"}
@@ -165,7 +165,7 @@ def test_columns_of_every_character_set(played):
         assert len(texts) > GENERATED / 2, charset
 
 
-def test_texts_are_those_that_mysqlbinlog_prints(played):
+def test_texts_are_those_that_mysqlbinlog_prints(played: Played) -> None:
     # MySQL's tool gives up on an event at the first geometry.
     given_up = {row.table for row in played.printed if not row.complete}
     assert not given_up or not played.is_mariadb

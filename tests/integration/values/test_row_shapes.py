@@ -71,7 +71,7 @@ STATEMENTS = (
 )
 
 
-def test_partial_row_images(server, cursor, tmp_path):
+def test_partial_row_images(server: Server, cursor: Any, tmp_path: Path) -> None:
     cases = wide_cases(server)
     shown = {"id": Case("INT", [])} | cases
     columns = {"id": "id"} | {name: case.select.format(name) for name, case in cases.items()}
@@ -142,7 +142,7 @@ DERIVED = {
 DERIVED["mariadb-11.8"] = DERIVED["mariadb-10.11"]
 
 
-def test_generated_and_invisible_columns(server, cursor, metadata, tmp_path):
+def test_generated_and_invisible_columns(server: Server, cursor: Any, metadata: str, tmp_path: Path) -> None:
     if not DERIVED[server.flavor]:
         pytest.skip("MySQL 5.6 has neither")
     cursor.execute(f"CREATE TABLE t (id INT PRIMARY KEY, b VARCHAR(20), a INT, {DERIVED[server.flavor]})")
@@ -189,7 +189,9 @@ MOST_COLUMNS = {"mysql-9.7": 4096, "mysql-5.6": 2599, "mariadb-10.11": 2700, "ma
 """Where definitions are kept in .frm files, these hold no more of them, with names as short as here."""
 
 
-def test_as_many_columns_as_a_table_can_have(server, cursor, metadata, tmp_path):
+def test_as_many_columns_as_a_table_can_have(
+    server: Server, cursor: Any, metadata: str, tmp_path: Path
+) -> None:
     count = MOST_COLUMNS[server.flavor]
     names = ["id", *(f"c{number}" for number in range(1, count))]
     columns = ", ".join(f"{name} TINYINT" for name in names[1:])
@@ -207,7 +209,7 @@ def test_as_many_columns_as_a_table_can_have(server, cursor, metadata, tmp_path)
     assert {name: after[name] for name in names if name not in absent(after)} == {"c1": 5, f"c{count - 1}": 6}
 
 
-def test_rows_of_several_megabytes(server, cursor, tmp_path):
+def test_rows_of_several_megabytes(server: Server, cursor: Any, tmp_path: Path) -> None:
     cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB, c LONGTEXT)")
     server.flush_binlog()
     start = server.binlogs()[-1]

@@ -38,7 +38,7 @@ CONTENTS = {
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_more_content_than_a_column_can_hold(name, monkeypatch):
+def test_more_content_than_a_column_can_hold(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffers, "LARGEST_CONTENT", LIMIT)
     column, cell = CONTENTS[name]
     insert = rows(types.WRITE_ROWS_EVENT, 7, 1, [image([cell])])
@@ -65,7 +65,7 @@ def test_more_content_than_a_column_can_hold(name, monkeypatch):
         (FieldType.NULL, "column @2 has type code 6, which no known MySQL or MariaDB version writes"),
     ],
 )
-def test_columns_of_unknown_size(code, reason):
+def test_columns_of_unknown_size(code: FieldType, reason: str) -> None:
     first = [gtid(1), query("BEGIN"), table_map(6, [BLOB], table="small")]
     first += [rows(types.WRITE_ROWS_EVENT, 6, 1, [image([varchar(b"x", 2)])]), xid()]
     second = [gtid(2), query("BEGIN")]
@@ -80,7 +80,7 @@ def test_columns_of_unknown_size(code, reason):
 @pytest.mark.parametrize("flavor", ["mysql-9.7", "mariadb-11.8"])
 def test_a_member_that_the_table_has_no_more(
     flavor: str, shared_server: Callable[[str], Server], tmp_path: Path
-):
+) -> None:
     server = shared_server(flavor)
     server.execute("DROP DATABASE IF EXISTS beyond", "CREATE DATABASE beyond")
     start = server.flush_binlog() and server.binlogs()[-1].name
