@@ -192,7 +192,7 @@ class Phrases:
         """One of the forms."""
         return self.rng.choice(forms)
 
-    def maybe(self, probability: float, words: Words) -> Words:
+    def maybe(self, probability: float, words: list[T]) -> list[T]:
         """The words, or none."""
         return words if self.rng.random() < probability else []
 

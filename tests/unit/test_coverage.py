@@ -66,7 +66,7 @@ def test_every_test_is_there_and_used() -> None:
     assert TESTS.keys() == {key for cell in cells for key in cell.split()} - {DASH}
 
 
-def column_of(server_version: str) -> str | None:
+def column_of(server_version: str) -> str:
     """The table's column for a server of the past."""
     series = ".".join(server_version.split(".")[:2])
     if "MariaDB" in server_version:

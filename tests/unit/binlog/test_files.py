@@ -62,7 +62,7 @@ def test_a_binlog_begins_with_its_format(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", [5, 30, 123, 130, 194, 467])
 def test_cut_off(tmp_path: Path, end: int) -> None:
-    events = []
+    events: list[tuple[int, bytes]] = []
     starts = [4, 124, 195, 274, 349, 397, 437]
     with pytest.raises(BinlogError, match="ends in the middle of an event") as caught:
         events.extend(read_events(write(tmp_path, dump_bytes()[:end])))

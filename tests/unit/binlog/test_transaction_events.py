@@ -12,6 +12,7 @@ from engine.binlog import event_types as t
 from engine.binlog.event_reader import EventReader
 from engine.binlog.events import TaggedGtid, decode_event, gtid_set_text
 from engine.binlog.events.payload import inner_events
+from engine.binlog.events.transactions import GtidTagged, PreviousGtids
 from engine.binlog.serialization import signed, unsigned
 from engine.errors import EventError
 from tests.support.binlog_builder import PLAIN, make_event
@@ -59,6 +60,7 @@ def test_serialized_integers(value: int) -> None:
 def test_tagged_gtid() -> None:
     event = make_event(t.GTID_TAGGED_LOG_EVENT, tagged(TAGGED))
     body = decode_event(event, PLAIN).body
+    assert isinstance(body, GtidTagged)
     assert body.gtid == f"{UUID_TEXT}:app:6"
     assert (body.immediate_commit_timestamp, body.original_commit_timestamp) == (2_000_000, 2_000_000)
     assert (body.immediate_server_version, body.original_server_version) == (90000, 90000)
@@ -78,6 +80,7 @@ def test_gtid_sets() -> None:
     plain = encoded_set([(UUID, None, [(1, 5), (7, 7)]), (bytes(16), None, [(3, 4)])], False)
     event = decode_event(make_event(t.PREVIOUS_GTIDS_LOG_EVENT, plain), PLAIN)
     expected = f"00000000-0000-0000-0000-000000000000:3-4,{UUID_TEXT}:1-5:7"
+    assert isinstance(event.body, PreviousGtids)
     assert event.body.gtid_set == gtid_set_text(event) == expected
     tags = encoded_set([(UUID, None, [(1, 5)]), (UUID, b"app", [(2, 2)])], True)
     assert body_of(t.PREVIOUS_GTIDS_LOG_EVENT, tags).gtid_set == f"{UUID_TEXT}:1-5:app:2"

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import pytest
 
@@ -27,12 +27,13 @@ from engine.pipeline.messages import (
     DumpStarted,
     NetworkProgress,
     Report,
+    ReportBody,
     SinkProgress,
     SinkReady,
     SnapshotProgress,
     Totals,
 )
-from engine.pipeline.observer import Happening, Observers
+from engine.pipeline.observer import Happening, Observer, Observers
 from engine.pipeline.outcome import Outcome
 from tests.support.engine_run import wait_until
 from tests.support.figures import PASSWORD, plan
@@ -42,7 +43,7 @@ RETRY = Happening(
 )
 
 
-def written(log_format: str, level: str, *happenings: Happening) -> list[str]:
+def written(log_format: Literal["text", "json"], level: str, *happenings: Happening) -> list[str]:
     stream = io.StringIO()
     log = RunLog(stream, log_format, level, "6ecc8988")
     for happening in happenings:
@@ -85,7 +86,7 @@ def narrated(display: Display, folder: Path) -> None:
     observers = Observers(display, Narrator(display))
     observers.run_started(plan(folder))
     observers.process_started("sink", 17)
-    for process, body in [
+    reports: list[tuple[str, ReportBody]] = [
         ("sink", SinkReady(-1, 0, None)),
         ("network", DumpStarted(0.0)),
         ("network", NetworkProgress(0, "binlog.000003", 150)),
@@ -93,7 +94,8 @@ def narrated(display: Display, folder: Path) -> None:
         ("sink", SinkProgress(Totals(rows=3, commits=1, bytes=9), 0, None, 0, waiting=0)),
         ("snapshot", SnapshotProgress(tables=2, done=2, rows=7, finished=True)),
         ("snapshot", SnapshotProgress(tables=2, done=2, rows=7, finished=True)),
-    ]:
+    ]
+    for process, body in reports:
         observers.reported(Report(process, body))
     observers.run_ended(Outcome(stopped=True))
 
@@ -138,12 +140,12 @@ def decode_settings(folder: Path, **log: Any) -> DecodeSettings:
 
 
 def test_an_error_is_the_last_line_of_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    def refuse(observer: Observers) -> NoReturn:
+    def refuse(observer: Observer) -> NoReturn:
         raise EngineError("it is gone")
 
     settings = decode_settings(tmp_path, log_format="json")
 
-    def shown(work: Callable[[Observers], Outcome]) -> int:
+    def shown(work: Callable[[Observer], Outcome]) -> int:
         return logged(settings.log, lambda log: show_run(work, settings, log))
 
     assert shown(refuse) == 1
@@ -167,7 +169,7 @@ def test_what_processes_write_to_standard_error_is_in_the_log(capfd: pytest.Capt
     said = "binlog-engine: compiling kernels: 3 of 80, 5 s"
     script = "import sys; print('before', file=sys.stderr); 1 / 0"
 
-    def command(log: RunLog) -> None:
+    def command(log: RunLog) -> NoReturn:
         subprocess.run(["printf", "%s\\n", said], stdout=2, check=True)
         # The next piece comes after a pause.
         (line,) = map(json.loads, wait_until(lambda: capfd.readouterr().err, "line").splitlines())

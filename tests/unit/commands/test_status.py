@@ -6,6 +6,7 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         rows = [orders([n, n + 1], columns=WIDER_COLUMNS)] if n > 9 else [orders([n, n + 1])]
         if n == 3:
             rows += [Rows("a b", "c.d", [1], [3]), Rows("", "", [1], [4])]
-        header = {"counters": {"zero_dates": 2}, "last_timestamp": int(time.time()) - 100}
+        header: dict[str, Any] = {"counters": {"zero_dates": 2}, "last_timestamp": int(time.time()) - 100}
         writer.take(*result(n, rows, **header), now=0.0)
         writer.finish()
     writer.close()
@@ -51,8 +52,9 @@ def test_totals_come_from_the_log(out: Path) -> None:
     assert seen.tables[0].schema_version == 2
     assert seen.bytes == sum(path.stat().st_size for path in out.rglob("*.arrow"))
     assert seen.counters == {"zero_dates": 24}
-    assert 99 < seen.lag_seconds < 130
-    assert 0 <= seen.commit_age_seconds < 30
+    assert seen.lag_seconds is not None and 99 < seen.lag_seconds < 130
+    assert seen.commit_age_seconds is not None and 0 <= seen.commit_age_seconds < 30
+    assert seen.position is not None
     assert (seen.position.file, seen.position.position) == ("binlog.000001", 1204)
 
 

@@ -26,6 +26,7 @@ def resolve(
     """The settings of `run` by name, without their groups."""
     file = None
     if toml is not None:
+        assert folder is not None
         file = folder / "engine.toml"
         file.write_text(toml)
     return flat(resolve_settings(RunSettings, flags or {}, {**NEEDED_VARIABLES, **(environment or {})}, file))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import uuid
+from collections.abc import Callable
 from ipaddress import IPv4Address
 
 import pyarrow as pa
@@ -30,15 +31,15 @@ def stored(value: bytes | None) -> bytes | None:
 @given(
     st.lists(st.none() | st.uuids() | st.just(uuid.UUID("00000000-0000-0000-0000-000000000100")), max_size=20)
 )
-def test_uuids(values: list[UUID | None]) -> None:
-    array = decode(UUID, [stored(value and value.bytes) for value in values])
+def test_uuids(values: list[uuid.UUID | None]) -> None:
+    array = decode(UUID, [stored(None if value is None else value.bytes) for value in values])
     assert array.type == pa.string()
     assert array.to_pylist() == [value and str(value) for value in values]
 
 
 @given(st.lists(st.none() | st.ip_addresses(v=4), max_size=20))
 def test_inet4(values: list[IPv4Address | None]) -> None:
-    array = decode(INET4, [stored(value and value.packed) for value in values])
+    array = decode(INET4, [stored(None if value is None else value.packed) for value in values])
     assert array.to_pylist() == [value and str(value) for value in values]
 
 
@@ -89,7 +90,7 @@ def test_addresses_that_are_too_long(address: Column, length: int) -> None:
 
 @given(st.lists(st.none() | st.tuples(st.text(), st.integers(0, 3)), max_size=10))
 def test_compressed_columns(values: list[tuple[str, int] | None]) -> None:
-    forms = [
+    forms: list[Callable[[bytes], bytes]] = [
         lambda b: b and b"\0" + b,
         lambda b: b and compressed(b, True),
         lambda b: b and compressed(b, False),

@@ -81,7 +81,7 @@ def test_dates(dates: list[date | None], type_code: FieldType) -> None:
 @given(moments=st.lists(st.none() | st.datetimes(), max_size=20))
 def test_datetimes(precision: int, moments: list[datetime | None]) -> None:
     moments = [m and m.replace(microsecond=trimmed(m.microsecond, precision)) for m in moments]
-    cells = [m and datetime2_cell(fields_of(m), m.microsecond, precision) for m in moments]
+    cells = [None if m is None else datetime2_cell(fields_of(m), m.microsecond, precision) for m in moments]
     array = decode(column(FieldType.DATETIME2, precision), cells)
     assert array.type == pa.timestamp("us")
     assert array.to_pylist() == moments
@@ -91,7 +91,7 @@ def test_datetimes(precision: int, moments: list[datetime | None]) -> None:
 
 @given(st.lists(st.none() | st.datetimes().map(lambda m: m.replace(microsecond=0)), max_size=20))
 def test_old_datetimes(moments: list[datetime | None]) -> None:
-    cells = [m and old_datetime_cell(fields_of(m)) for m in moments]
+    cells = [None if m is None else old_datetime_cell(fields_of(m)) for m in moments]
     assert decode(column(FieldType.DATETIME), cells).to_pylist() == moments
     assert decode(column(FieldType.DATETIME), cells, TEXT).to_pylist() == [
         m and text_of(m, 0) for m in moments
@@ -104,14 +104,17 @@ def test_timestamps(precision: int, ticks: list[int | None]) -> None:
     """Up to 2106: MariaDB 11.5 and later use all 32 bits."""
     ticks = [t and trimmed(t, precision) for t in ticks]
     moments = [t and datetime.fromtimestamp(0, UTC) + timedelta(microseconds=t) for t in ticks]
-    cells = [t and (t // 10**6).to_bytes(4, "big") + fraction_bytes(t % 10**6, precision) for t in ticks]
+    cells = [
+        None if t is None else (t // 10**6).to_bytes(4, "big") + fraction_bytes(t % 10**6, precision)
+        for t in ticks
+    ]
     array = decode(column(FieldType.TIMESTAMP2, precision), cells)
     assert array.type == pa.timestamp("us", "UTC")
     assert array.cast(pa.int64()).to_pylist() == ticks
     texts = decode(column(FieldType.TIMESTAMP2, precision), cells, TEXT).to_pylist()
     assert texts == [m and text_of(m, precision) for m in moments]
     whole = [t and t // 10**6 for t in ticks]
-    old = decode(column(FieldType.TIMESTAMP), [w and w.to_bytes(4, "little") for w in whole])
+    old = decode(column(FieldType.TIMESTAMP), [None if w is None else w.to_bytes(4, "little") for w in whole])
     assert old.cast(pa.int64()).to_pylist() == [w and w * 10**6 for w in whole]
 
 
@@ -159,11 +162,14 @@ def number_cell(number: int, precision: int, widths: tuple[int, ...]) -> bytes:
 @given(moments=st.lists(st.none() | st.datetimes(), max_size=20))
 def test_datetimes_of_old_mariadb(precision: int, moments: list[datetime | None]) -> None:
     moments = [m and m.replace(microsecond=trimmed(m.microsecond, precision)) for m in moments]
-    cells = []
+    cells: list[bytes | None] = []
     for m in moments:
-        days = m and (m.year * 13 + m.month) * 32 + m.day
-        number = m and (((days * 24 + m.hour) * 60 + m.minute) * 60 + m.second) * 10**6 + m.microsecond
-        cells.append(m and number_cell(number, precision, (5, 6, 6, 7, 7, 7, 8)))
+        if m is None:
+            cells.append(None)
+            continue
+        days = (m.year * 13 + m.month) * 32 + m.day
+        number = (((days * 24 + m.hour) * 60 + m.minute) * 60 + m.second) * 10**6 + m.microsecond
+        cells.append(number_cell(number, precision, (5, 6, 6, 7, 7, 7, 8)))
     assert decode(column(FieldType.DATETIME, precision), cells).to_pylist() == moments
     texts = decode(column(FieldType.DATETIME, precision), cells, TEXT).to_pylist()
     assert texts == [m and text_of(m, precision) for m in moments]
@@ -174,7 +180,10 @@ def test_datetimes_of_old_mariadb(precision: int, moments: list[datetime | None]
 def test_timestamps_of_old_mariadb(precision: int, ticks: list[int | None]) -> None:
     ticks = [t and trimmed(t, precision) for t in ticks]
     widths = (0, 1, 1, 2, 2, 3, 3)
-    cells = [t and (t // 10**6).to_bytes(4, "big") + number_cell(t % 10**6, precision, widths) for t in ticks]
+    cells = [
+        None if t is None else (t // 10**6).to_bytes(4, "big") + number_cell(t % 10**6, precision, widths)
+        for t in ticks
+    ]
     assert decode(column(FieldType.TIMESTAMP, precision), cells).cast(pa.int64()).to_pylist() == ticks
 
 

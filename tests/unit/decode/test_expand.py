@@ -32,7 +32,7 @@ from tests.support.transaction_pictures import FILE
 Changed = list[tuple[str, list[tuple[bytes | None, bytes | None]]]]
 """Kinds of changes, and the cells of their rows."""
 
-COLUMNS = [SIGNED_INT, LONG_VARCHAR]
+COLUMNS: list[int | tuple[int, int]] = [SIGNED_INT, LONG_VARCHAR]
 TABLE = table_map(7, COLUMNS)
 
 cells = st.tuples(
@@ -109,7 +109,7 @@ def test_mariadb_compressed_rows_of_a_wide_table_and_a_partial_image() -> None:
 
 
 def test_rows_of_a_payload_have_its_position_and_keep_their_order() -> None:
-    changed = [("write", [(integer(value), None) for value in range(3)])]
+    changed: Changed = [("write", [(integer(value), None) for value in range(3)])]
     begin, *inner = plain_transaction(1, changed)
     decoded = decode([begin, payload(inner)])
     events = binlog([begin, payload(inner)])

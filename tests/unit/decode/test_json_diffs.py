@@ -54,7 +54,7 @@ def test_a_container_grows_out_of_small_offsets() -> None:
     assert json.loads(changed) == {"a": many, "b": {"c": "x" * 65000, "d": "y" * 1000}}
 
 
-EXAMPLES = [
+EXAMPLES: list[tuple[Any, int, str, Any, str]] = [
     ({"a": 1}, REPLACE, "$.a", 2, '{"a": 2}'),
     ({"a": 1}, INSERT, "$.b", 2.5, '{"a": 1, "b": 2.5}'),
     ({"bb": 1}, INSERT, "$.a", None, '{"a": null, "bb": 1}'),
@@ -146,7 +146,7 @@ def test_differences_as_a_document() -> None:
 
 
 def test_documents_and_paths_that_are_too_deep() -> None:
-    deep = 1
+    deep: Any = 1
     for _ in range(100):
         deep = [deep]
     deepest = json_text(encode(deep))

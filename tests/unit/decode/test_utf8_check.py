@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from engine.decode.columns.text.utf8_check import is_utf8
 from engine.kernels.memory import VECTOR_SIZE, address_of
 
-EDGES = (
+EDGES: tuple[int, ...] = (
     0x00,
     0x7F,
     0x80,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def table_of(parts: list[Part]) -> EventTable:
     return table
 
 
-def walk(parts: list[Part], widths: list[int]) -> tuple[Rows, list[list]]:
+def walk(parts: list[Part], widths: list[int]) -> tuple[Rows, list[list[bytes | str | None]]]:
     """What the walk finds, and each cell as its bytes (with its length prefix), None or "absent"."""
     table = table_of(parts)
     found = walk_rows(table, np.arange(len(parts)), RowLayout.of(widths))
@@ -42,7 +43,7 @@ def walk(parts: list[Part], widths: list[int]) -> tuple[Rows, list[list]]:
     ]
 
 
-def _cell(table: EventTable, at: int, width: int) -> bytes | None:
+def _cell(table: EventTable, at: int, width: int) -> bytes | str | None:
     if at == NULL_CELL:
         return None
     if at == ABSENT_CELL:
@@ -170,11 +171,12 @@ def test_events_without_rows() -> None:
 def test_many_distinct_bitmaps() -> None:
     """A bitmap that was seen long ago may get another number, but not another meaning."""
     columns = 12
-    parts, expected = [], []
+    parts: list[Part] = []
+    expected: list[list[bytes | str]] = []
     for number in range(1, 400):
         present = [bool(number >> place & 1) for place in range(columns)]
-        cells = [integer(number)] * sum(present)
-        parts.append(one(types.WRITE_ROWS_EVENT, columns, [image(cells)], present=bitmap(present)))
+        carried = [integer(number)] * sum(present)
+        parts.append(one(types.WRITE_ROWS_EVENT, columns, [image(carried)], present=bitmap(present)))
         expected.append([integer(number) if there else "absent" for there in present])
     found, cells = walk(parts + parts, [4] * columns)
     assert cells == expected * 2
@@ -187,13 +189,13 @@ row_widths = st.lists(fields, min_size=1, max_size=20)
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[list[int], list[list[list[bytes | str | None]]]]:
+def tables(draw: st.DrawFn) -> tuple[list[int], list[list[list[bytes | None]]]]:
     widths = draw(row_widths)
     cell = {
         width: (
             st.binary(min_size=width, max_size=width)
             if width > 0
-            else st.binary(max_size=40).map(lambda value, prefix=-width: varchar(value, prefix))
+            else st.binary(max_size=40).map(partial(varchar, prefix=-width))
         )
         for width in widths
     }
@@ -203,7 +205,7 @@ def tables(draw: st.DrawFn) -> tuple[list[int], list[list[list[bytes | str | Non
 
 @settings(max_examples=60)
 @given(tables())
-def test_what_was_put_in_is_found(made: tuple[list[int], list[list[list[bytes | str | None]]]]) -> None:
+def test_what_was_put_in_is_found(made: tuple[list[int], list[list[list[bytes | None]]]]) -> None:
     widths, events = made
     parts = [one(types.WRITE_ROWS_EVENT, len(widths), [image(row) for row in event]) for event in events]
     _, cells = walk(parts, widths)
@@ -213,7 +215,7 @@ def test_what_was_put_in_is_found(made: tuple[list[int], list[list[list[bytes | 
 @settings(max_examples=60)
 @given(tables(), st.data())
 def test_an_event_that_is_cut_off_is_refused_or_ends_with_a_row(
-    made: tuple[list[int], list[list[list[bytes | str | None]]]], data: st.DataObject
+    made: tuple[list[int], list[list[list[bytes | None]]]], data: st.DataObject
 ) -> None:
     widths, events = made
     code, body = one(types.WRITE_ROWS_EVENT, len(widths), [image(row) for row in events[0]])

@@ -39,9 +39,9 @@ class Target:
 
     def apply(self, statement: str) -> None:
         self.statements.append(statement)
-        action, rest = re.fullmatch(
-            r"(ADD COLUMNS|RENAME COLUMN|ALTER COLUMN|DROP COLUMN) (.*)", statement
-        ).groups()
+        match = re.fullmatch(r"(ADD COLUMNS|RENAME COLUMN|ALTER COLUMN|DROP COLUMN) (.*)", statement)
+        assert match, statement
+        action, rest = match.groups()
         names = re.findall("`([^`]+)`", rest)
         by_name = {column.name.lower(): index for index, column in enumerate(self.columns)}
         if action == "ADD COLUMNS":

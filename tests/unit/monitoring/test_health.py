@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,8 @@ def test_without_a_server_it_is_alive_but_not_ready() -> None:
 )
 @pytest.mark.parametrize("value", ["stalled_seconds", "uncommitted_seconds"])
 def test_progress_is_awaited_for_three_intervals(figures: Figures, limit: float, value: str) -> None:
-    assert not_ready(replace(figures, **{value: limit - 0.1})) == []
-    (problem,) = not_ready(replace(figures, **{value: limit + 0.6}))
+    before: dict[str, Any] = {value: limit - 0.1}
+    after: dict[str, Any] = {value: limit + 0.6}
+    assert not_ready(replace(figures, **before)) == []
+    (problem,) = not_ready(replace(figures, **after))
     assert f" {limit + 1:.0f} s" in problem or f" {limit + 0.6:.0f} s" in problem

@@ -26,7 +26,7 @@ def samples(figures: Figures = FIGURES) -> dict[tuple[str, ...], float]:
     """The value of each sample, by its name and the values of its labels."""
     content, media_type = exposition(figures, OPENMETRICS)
     assert media_type.startswith("application/openmetrics-text; version=1.0.0")
-    families = text_string_to_metric_families(content.decode())
+    families = text_string_to_metric_families(content.decode())  # type: ignore[no-untyped-call]
     return {
         (sample.name, *sample.labels.values()): sample.value
         for family in families
@@ -100,7 +100,9 @@ def test_tables_beyond_the_limit_are_added_up() -> None:
 
 
 def test_the_documentation_lists_every_metric() -> None:
-    rows = [(row.shown_name, row.kind, ", ".join(row.labels), row.help) for row in METRICS]
+    rows: list[tuple[str, str, str, str]] = [
+        (row.shown_name, row.kind, ", ".join(row.labels), row.help) for row in METRICS
+    ]
     rows.append((COMMIT_SECONDS, "histogram", "", COMMIT_SECONDS_HELP))
     rows.append((f"{INFO}_info", "info", "version, run, out, server", INFO_HELP))
     text = (PROJECT / "docs/monitoring.md").read_text()

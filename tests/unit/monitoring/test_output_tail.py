@@ -40,7 +40,8 @@ def test_an_output_without_a_commit(tmp_path: Path) -> None:
     tail = OutputTail(tmp_path / "not made yet")
     tail.read()
     assert (tail.figures.commit, tail.figures.tables, tail.figures.error) == (-1, (), None)
-    assert 0 < tail.figures.disk_free_bytes <= tail.figures.disk_bytes
+    free, size = tail.figures.disk_free_bytes, tail.figures.disk_bytes
+    assert free is not None and size is not None and 0 < free <= size
 
 
 def test_each_commit_is_added(tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ def test_removed_commits_stay_counted(tmp_path: Path, monkeypatch: pytest.Monkey
     LogSegments(output.path).detach(0)
     monkeypatch.setattr(CommitLog, "latest_version", lambda self: 11)
     tail.read()
-    assert "no commit 1 " in tail.figures.error
+    assert "no commit 1 " in (tail.figures.error or "")
     tail.read()
     assert tables(tail) == {"shop.orders": (120, 1200, 12)}
     assert tail.figures.error is None
@@ -128,7 +129,7 @@ def test_a_damaged_log_is_an_error_and_the_figures_stay(tmp_path: Path) -> None:
     entry = tmp_path / "_log" / f"{1:020d}.json"
     entry.write_text("{")
     tail.read()
-    assert "is damaged" in tail.figures.error
+    assert "is damaged" in (tail.figures.error or "")
     assert tables(tail) == {"shop.orders": (10, 100, 1)}
     entry.unlink()
     commit(Output(tmp_path), rows=7)

@@ -39,8 +39,8 @@ class Document(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         values = dict(attributes)
-        self.ids += [values["id"]] if "id" in values else []
-        self.links += [values[name] for name in ("href", "src", "action") if name in values]
+        self.ids += [values["id"] or ""] if "id" in values else []
+        self.links += [values[name] or "" for name in ("href", "src", "action") if name in values]
         self._inside = tag
 
     def handle_endtag(self, tag: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from http.client import HTTPResponse
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -45,10 +46,15 @@ def server(monitor: Monitor) -> Iterator[MonitoringServer]:
         thread.join()
 
 
+def address_of(server: MonitoringServer) -> tuple[str, int]:
+    host, port = server.server_address[:2]
+    return str(host), port
+
+
 def ask(
     server: MonitoringServer, path: str, method: str = "GET", **headers: str
 ) -> tuple[HTTPResponse, bytes]:
-    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
+    connection = http.client.HTTPConnection(*address_of(server), timeout=10)
     try:
         connection.request(method, path, headers=headers)
         answer = connection.getresponse()
@@ -163,7 +169,7 @@ def test_other_names_are_not_answered_on_loopback(server: MonitoringServer, host
 def test_a_bug_is_not_silent(
     server: MonitoringServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(self) -> None:
+    def broken(self: Monitor) -> NoReturn:
         raise ValueError("a bug")
 
     monkeypatch.setattr(Monitor, "figures", broken)
@@ -174,7 +180,7 @@ def test_a_bug_is_not_silent(
 
 def test_a_request_that_breaks_off_harms_nothing(server: MonitoringServer) -> None:
     for sent in (b"", b"GET", b"\0\xff" * 100 + b"\r\n\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"):
-        with socket.create_connection(server.server_address[:2]) as client:
+        with socket.create_connection(address_of(server)) as client:
             client.sendall(sent)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     assert ask(server, "/livez")[0].status == 200
@@ -194,7 +200,8 @@ def test_the_service_leaves_signals_to_the_main_thread(
     with monitored("0", tmp_path, "6ecc8988", listener) as monitor:
         assert isinstance(monitor, monitor_module.Monitor)
         url = said[0].values["url"]
-        connection = http.client.HTTPConnection(re.search(r"[\d.]+:\d+", url)[0], timeout=10)
+        (address,) = re.findall(r"[\d.]+:\d+", str(url))
+        connection = http.client.HTTPConnection(address, timeout=10)
         connection.request("GET", "/livez")
         assert connection.getresponse().status == 200
         connection.close()

@@ -6,7 +6,6 @@ import base64
 import hashlib
 
 import pytest
-from cryptography.hazmat.bindings._rust.openssl.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -26,17 +25,17 @@ PASSWORD = b"corr\xc3\xa9ct horse"
 
 
 @pytest.fixture(scope="module")
-def key() -> RSAPrivateKey:
+def key() -> rsa.RSAPrivateKey:
     return rsa.generate_private_key(65537, 2048)
 
 
-def public(key: RSAPrivateKey) -> bytes:
+def public(key: rsa.RSAPrivateKey) -> bytes:
     return key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
 
 
-def decrypt(key: RSAPrivateKey, encrypted: bytes) -> bytes:
+def decrypt(key: rsa.RSAPrivateKey, encrypted: bytes) -> bytes:
     oaep = padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None)
     plain = key.decrypt(encrypted, oaep)
     return bytes(a ^ NONCE[i % len(NONCE)] for i, a in enumerate(plain))
@@ -68,20 +67,20 @@ def test_caching_sha2_fast_path() -> None:
         exchange.send(auth.SHA2_FAST_SUCCESS)
 
 
-def test_caching_sha2_in_full_over_rsa(key: RSAPrivateKey) -> None:
+def test_caching_sha2_in_full_over_rsa(key: rsa.RSAPrivateKey) -> None:
     exchange = auth.begin("caching_sha2_password", Credentials(PASSWORD, NONCE, encrypted=False))
     next(exchange)
     assert exchange.send(auth.SHA2_FULL_AUTHENTICATION) == auth.SHA2_REQUEST_PUBLIC_KEY
     assert decrypt(key, exchange.send(public(key))) == PASSWORD + b"\0"
 
 
-def test_sha256_over_rsa(key: RSAPrivateKey) -> None:
+def test_sha256_over_rsa(key: rsa.RSAPrivateKey) -> None:
     exchange = auth.begin("sha256_password", Credentials(PASSWORD, NONCE, encrypted=False))
     assert next(exchange) == auth.SHA256_REQUEST_PUBLIC_KEY
     assert decrypt(key, exchange.send(public(key))) == PASSWORD + b"\0"
 
 
-def test_a_key_from_elsewhere_is_not_asked_for(key: RSAPrivateKey) -> None:
+def test_a_key_from_elsewhere_is_not_asked_for(key: rsa.RSAPrivateKey) -> None:
     credentials = Credentials(PASSWORD, NONCE, encrypted=False, public_key=public(key))
     exchange = auth.begin("caching_sha2_password", credentials)
     next(exchange)
@@ -130,7 +129,7 @@ def test_nothing_but_a_whole_scramble_is_signed(plugin: str) -> None:
         next(auth.begin(plugin, Credentials(PASSWORD, NONCE, encrypted=False)))
 
 
-def test_a_unix_socket_is_safe_but_not_for_sha256(key: RSAPrivateKey) -> None:
+def test_a_unix_socket_is_safe_but_not_for_sha256(key: rsa.RSAPrivateKey) -> None:
     local = Credentials(PASSWORD, NONCE, encrypted=False, local=True)
     exchange = auth.begin("caching_sha2_password", local)
     next(exchange)
@@ -197,7 +196,7 @@ def test_keys_that_are_none() -> None:
             auth.encrypt_password(PASSWORD, NONCE, text)
 
 
-def test_a_password_too_long_for_the_key(key: RSAPrivateKey) -> None:
+def test_a_password_too_long_for_the_key(key: rsa.RSAPrivateKey) -> None:
     with pytest.raises(EngineError, match="use TLS"):
         auth.encrypt_password(b"x" * 300, NONCE, public(key))
 

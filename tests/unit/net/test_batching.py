@@ -18,7 +18,7 @@ from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
 from tests.support import made_events as made
 from tests.support.batches import Decoded, decode_all, events_of, feed, packets_of
-from tests.support.binlog_builder import binlog, format_description, make_event
+from tests.support.binlog_builder import Part, binlog, format_description, make_event
 
 SAMPLES = sample_binlogs()
 EVENTS = [events_of(path) for path in SAMPLES]
@@ -141,7 +141,8 @@ def test_an_error_packet_keeps_what_came_before() -> None:
     batches += reader.finish(EngineError("the server hung up"))
     decoded = decode_all(batches)
     assert len(decoded.rows["orders"]) == 200
-    assert decoded.results[-1].status.failure.message == "the server hung up"
+    failure = decoded.results[-1].status.failure
+    assert failure is not None and failure.message == "the server hung up"
 
 
 def test_an_eof_packet_ends_the_stream() -> None:
@@ -202,7 +203,7 @@ def test_table_maps_are_asked_about_once_until_a_definition_changes() -> None:
 
 @pytest.mark.parametrize(("tables", "times"), [(3, 1), (100, 6)])
 def test_batches_about_many_tables_are_larger(tables: int, times: int) -> None:
-    parts: list[made.Part] = []
+    parts: list[Part] = []
     for number in range(2000):
         table = number % tables
         parts += made.gtid(number + 1), made.query("BEGIN")

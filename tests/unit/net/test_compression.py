@@ -115,7 +115,7 @@ def test_hostile_bytes_raise_nothing_but_protocol_errors(algorithm: Algorithm, d
         pass
 
 
-@pytest.fixture(params=ALGORITHMS.values(), ids=ALGORITHMS)
+@pytest.fixture(params=list(ALGORITHMS.values()), ids=list(ALGORITHMS))
 def ends(request: pytest.FixtureRequest) -> Iterator[tuple[CompressedStream, socket.socket, Algorithm]]:
     """Our end of a connection, compressed, and the bare end of the other side, with the algorithm."""
     ours, theirs = socket.socketpair()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from engine.binlog import event_types as t
 from engine.binlog.event_types import EventHeader
 from engine.binlog.events.decoding import decode_event
+from engine.binlog.events.management import HeartbeatV2
 from engine.binlog.format_description import FormatDescription, verify_checksum
 from engine.errors import EngineError
 from engine.net.archive_server import dump as dump_module
@@ -224,6 +225,7 @@ def test_heartbeats_of_new_replicas_know_positions_over_4_gb(folder: Path) -> No
     description = FormatDescription.parse(write_binlog(path, [])[0])
     decoded = decode_event(event, description)
     assert decoded.header.type_code == t.HEARTBEAT_LOG_EVENT_V2
+    assert isinstance(decoded.body, HeartbeatV2)
     assert (decoded.body.file, decoded.body.position) == (path.name, 5 << 32)
 
 

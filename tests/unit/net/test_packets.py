@@ -30,8 +30,8 @@ def test_joiner_undoes_frame_however_the_bytes_are_cut(payloads: list[bytes], cu
         size = cuts[turn % len(cuts)]
         joiner.feed(stream[offset : offset + size])
         offset, turn = offset + size, turn + 1
-        while (payload := joiner.next()) is not None:
-            joined.append(payload)
+        while (whole := joiner.next()) is not None:
+            joined.append(whole)
     assert joined == payloads
     assert joiner.take_pending() == b""
 

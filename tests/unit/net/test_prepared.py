@@ -114,6 +114,6 @@ def test_damage_raises_nothing_but_engine_errors(
             del payload[place:]
         payloads[victim] = bytes(payload)
         with contextlib.suppress(EngineError):
-            for payload in payloads:
-                if parser.feed(payload):
+            for each in payloads:
+                if parser.feed(each):
                     break

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from engine.binlog import event_types as t
 from engine.binlog.event_types import EventHeader
 from engine.binlog.events.decoding import decode_event
+from engine.binlog.events.mariadb import MariadbGtid
+from engine.binlog.events.transactions import Gtid
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_encoding import encode_gtid_set
 from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet
@@ -73,7 +75,9 @@ def dumped(
 
 
 def named(event: bytes, version: str) -> str:
-    return str(decode_event(event, PARSED[version]).body.gtid)
+    body = decode_event(event, PARSED[version]).body
+    assert isinstance(body, Gtid | MariadbGtid)
+    return str(body.gtid)
 
 
 def sent_gtids(events: Sequence[tuple[str, EventHeader, bytes]], version: str) -> list[str]:

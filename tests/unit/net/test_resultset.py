@@ -67,7 +67,8 @@ def test_an_error_at_any_place(after: int) -> None:
 def test_binary_cells_survive() -> None:
     payloads = build_result_set(["a"], [], ServerStatus.NONE, MODERN)
     payloads.insert(2, b"\x03\xff\xc3a")
-    assert parse(payloads, MODERN).result[0][0].encode("utf-8", "surrogateescape") == b"\xff\xc3a"
+    cell = parse(payloads, MODERN).result[0][0]
+    assert cell is not None and cell.encode("utf-8", "surrogateescape") == b"\xff\xc3a"
 
 
 def test_a_request_for_a_local_file_is_refused() -> None:
@@ -91,6 +92,6 @@ def test_damage_raises_nothing_but_engine_errors(
     payloads[victim] = bytes(payload)
     parser = ResultSetParser(capabilities)
     with contextlib.suppress(EngineError):
-        for payload in payloads:
-            if parser.feed(payload):
+        for each in payloads:
+            if parser.feed(each):
                 break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,7 @@ def batches(
     parts: list[Part],
     sources: Definitions | None = None,
     model: SchemaModel | None = None,
-    **options: DecodeOptions,
+    **options: Any,
 ) -> list[OutgoingBatch]:
     def here() -> BinlogPosition:
         return BinlogPosition("f", batcher.position)

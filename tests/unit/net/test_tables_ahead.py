@@ -67,7 +67,7 @@ def renaming(number: int, table: str) -> list[Part]:
     return [gtid(number), query(f"ALTER TABLE {table} RENAME COLUMN x TO z")]
 
 
-def values_of(batches: list[OutgoingBatch]) -> dict[str, list[dict]]:
+def values_of(batches: list[OutgoingBatch]) -> dict[str, list[dict[str, Any]]]:
     decoded = decode_all(batches)
     assert decoded.error is None
     return {

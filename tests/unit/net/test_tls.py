@@ -135,7 +135,7 @@ def answering(context: SSLContext | None) -> Iterator[socket.socket]:
                 theirs.recv(1 << 16)
                 return
             with context.wrap_socket(theirs, server_side=True) as encrypted:
-                encrypted.sendall(encrypted.version().encode())
+                encrypted.sendall((encrypted.version() or "").encode())
 
     thread = threading.Thread(target=answer)
     thread.start()

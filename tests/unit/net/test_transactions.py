@@ -15,6 +15,7 @@ from engine.binlog.event_index import TRANSACTION_END
 from engine.binlog.table_map import TableMap
 from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher
+from engine.net.batching.outgoing_batch import OutgoingBatch
 from tests.support.batches import decode_all, feed, packets_of
 from tests.support.binlog_builder import binlog, make_event
 from tests.support.made_events import SOURCE, gtid, xid
@@ -66,12 +67,13 @@ def test_wherever_the_stream_breaks_off_only_whole_transactions_count(name: str)
         expected = max(boundary for boundary in boundaries if boundary <= reached)
         assert (last[-1].status.resume.position if last else 4) == expected, f"{name}: {count} events"
         decoded = decode_all(batches)
-        assert decoded.results[-1].status.failure.message == "the connection was lost"
+        failure = decoded.results[-1].status.failure
+        assert failure is not None and failure.message == "the connection was lost"
         whole = sum(end for end in ends[: count - 1])
         assert sum(result.transactions for result in decoded.results) == whole
 
 
-def feed_without_end(reader: Batcher, stream: bytes) -> Iterator[object]:
+def feed_without_end(reader: Batcher, stream: bytes) -> Iterator[OutgoingBatch]:
     reader.space()[: len(stream)] = stream
     return reader.received(len(stream))
 

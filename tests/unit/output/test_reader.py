@@ -6,6 +6,7 @@ import datetime
 import decimal
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -184,7 +185,7 @@ WIDENED = [
     (pa.duration("us"), pa.string(), None),
     (pa.bool_(), pa.string(), None),
 ]
-VALUES = {
+VALUES: dict[pa.DataType, list[Any]] = {
     pa.bool_(): [True, False],
     pa.int8(): [-128, 127],
     pa.int16(): [-(2**15), 2**15 - 1],

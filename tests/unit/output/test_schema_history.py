@@ -115,6 +115,7 @@ def test_the_state_keeps_where_each_part_comes_from() -> None:
     assert [(entry.commit, entry.time_us, entry.seq) for entry in entries] == [(1, 1001, 10), (2, 1002, 20)]
     orders, items = (entry.change for entry in entries)
     assert orders.tables == (defined(ORDERS, 2, "id", "name"),)
+    assert changes[1].statement is not None
     assert orders.statement == changes[1].statement[: schema_state.STATEMENT_LENGTH]
     assert (orders.source, orders.position) == ("statement", changes[1].position)
     assert (items.tables, items.emptied) == ((TableChange(ITEMS, 2),), ())

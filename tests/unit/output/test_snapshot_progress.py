@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,7 +59,7 @@ def test_a_chunk_that_is_the_whole_range_divides_nothing() -> None:
 
 
 @pytest.mark.parametrize("state", ["failed", "cancelled"])
-def test_rows_that_come_after_the_end_do_not_begin_it_anew(state: str) -> None:
+def test_rows_that_come_after_the_end_do_not_begin_it_anew(state: Literal["failed", "cancelled"]) -> None:
     after = TableSnapshot("shop", "orders", "first", state).without(EVERYTHING)
     assert (after.state, after.left) == (state, ())
 

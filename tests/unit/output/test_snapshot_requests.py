@@ -32,10 +32,10 @@ def test_requests_come_in_the_order_in_which_they_were_made(tmp_path: Path) -> N
     *requests, cancellation = waiting_requests(tmp_path)
     assert requests == made
     assert cancellation == Cancellation(cancellation.id, ("shop.orders",))
-    for each in (*made, cancellation):
+    for number in (*(each.id for each in made), cancellation.id):
         assert has_requests(tmp_path)
-        remove_request(tmp_path, each.id)
-        remove_request(tmp_path, each.id)
+        remove_request(tmp_path, number)
+        remove_request(tmp_path, number)
     assert waiting_requests(tmp_path) == []
     assert not has_requests(tmp_path)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import zmq
-from zmq.sugar.socket import Socket
 
 from engine.pipeline import child as child_module
 from engine.pipeline.child import Child, Stopped, ignore_termination
@@ -18,7 +17,7 @@ from engine.pipeline.messages import DecoderProgress, Report
 
 
 @pytest.fixture
-def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Socket]:
+def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[zmq.Socket[bytes]]:
     monkeypatch.setattr(child_module, "_WAIT_MILLISECONDS", 5)
     monkeypatch.setattr(child_module, "_REPORT_SECONDS", 0.01)
     with zmq.Context() as context, context.socket(zmq.PULL) as reports:
@@ -27,7 +26,7 @@ def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Socket]
         yield reports
 
 
-def test_it_answers_while_it_waits_for_room(reports: Socket, tmp_path: Path) -> None:
+def test_it_answers_while_it_waits_for_room(reports: zmq.Socket[bytes], tmp_path: Path) -> None:
     child = Child("decoder-0", f"ipc://{tmp_path}/reports")
     results = child.socket(zmq.PUSH, 1)
     # Nothing listens there.
@@ -52,7 +51,7 @@ def test_it_answers_while_it_waits_for_room(reports: Socket, tmp_path: Path) -> 
     assert child.waited_seconds > 0.01
 
 
-def test_before_its_first_progress_it_says_nothing(reports: Socket, tmp_path: Path) -> None:
+def test_before_its_first_progress_it_says_nothing(reports: zmq.Socket[bytes], tmp_path: Path) -> None:
     child = Child("network", f"ipc://{tmp_path}/reports")
     child.repeat_progress()
     child.progress(DecoderProgress(1))

@@ -24,7 +24,7 @@ from engine.net.batch_sender import BatchSender
 from engine.pipeline.child import Child
 from engine.pipeline.decoder_orders import Joining, Leaving, receive_order, send_order
 from engine.pipeline.message import DamagedMessage, multipart
-from engine.pipeline.messages import Ack, Report, Result
+from engine.pipeline.messages import Ack, Ended, Report, Result
 from engine.pipeline.process_settings import DecoderConfig
 from engine.pipeline.shared_slots import SlotPool, Slots
 from engine.snapshot.sink_link import SinkLink
@@ -121,7 +121,7 @@ def child(tmp_path: Path) -> Iterator[Child]:
 def test_acknowledgements(tmp_path: Path, trap: bytes) -> None:
     with child(tmp_path) as own:
         sender = BatchSender(own, f"ipc://{tmp_path}/batches", f"ipc://{tmp_path}/acks")
-        for frame in (trap, b"", Report("sink", JOINING).pack()):
+        for frame in (trap, b"", Report("sink", Ended()).pack()):
             with own.context.socket(zmq.PUSH) as stranger:
                 stranger.connect(f"ipc://{tmp_path}/acks")
                 stranger.send(frame)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.binlog.position import BinlogPosition
-from engine.errors import BinlogError, ConnectionFailed
+from engine.errors import BinlogError, ConnectionFailed, EngineError
 from engine.net.batching.batcher import Batcher
 from engine.pipeline.message import DamagedMessage, Message
 from engine.pipeline.messages import Ack, Batch, Ended, Report, Result, StreamStatus
@@ -132,7 +132,7 @@ def test_reports_differ_by_their_kind() -> None:
         (BinlogError("binlog.000001", 120, "torn"), False, True),
     ],
 )
-def test_the_last_batch_has_the_failure(error: Exception, retryable: bool, corrupt: bool) -> None:
+def test_the_last_batch_has_the_failure(error: EngineError, retryable: bool, corrupt: bool) -> None:
     batcher = Batcher(lambda table_map: None, marker=None)
     *_, last = batcher.finish(error)
     failure = Batch.unpack(last.header.pack()).status.failure

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ def test_a_slot_that_came_back_is_not_needed_any_more(file: SlotFile, batch_byte
     """Every slot is overwritten as soon as its batch is done with, and the rows are the same."""
     slots = Slots(file)
     pool = SlotPool(slots, range(SLOTS))
-    catalog = {"file": SAMPLE.name, "checksum_algorithm": 1, "batch_bytes": batch_bytes}
+    catalog: dict[str, Any] = {"file": SAMPLE.name, "checksum_algorithm": 1, "batch_bytes": batch_bytes}
     plain = list(feed(Batcher(lambda table_map: None, **catalog), STREAM, []))
     copies = []
     for batch in feed(Batcher(lambda table_map: None, pool=pool, **catalog), STREAM, [7, 300, 1000]):

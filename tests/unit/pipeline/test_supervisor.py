@@ -14,7 +14,7 @@ import zmq
 from engine.binlog.samples import sample_binlogs
 from engine.config.decode_options import DecodeOptions
 from engine.errors import ConnectionFailed, EngineError
-from engine.output.lock import LOCK_FILE
+from engine.output.working_folder import LOCK_FILE
 from engine.pipeline import child, supervisor
 from engine.pipeline.child import Child, run_child
 from engine.pipeline.fork_server import start_fork_server

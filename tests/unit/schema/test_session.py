@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from engine.schema.collations import (
@@ -55,7 +57,7 @@ def test_what_the_event_contains() -> None:
         ("10.10.2-MariaDB", {}, True),
     ],
 )
-def test_explicit_defaults_for_timestamp(version: str, status: dict[str, int], explicit: bool) -> None:
+def test_explicit_defaults_for_timestamp(version: str, status: dict[str, Any], explicit: bool) -> None:
     event = query("", version=MYSQL_56, **status)
     assert session_of(event, version, flavor_of(version)).explicit_timestamp == explicit
 

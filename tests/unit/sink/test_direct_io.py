@@ -17,6 +17,7 @@ from engine.decode.arrow.record_message import MessageTemplate, write_batch
 from engine.output.commit import SchemaVersion
 from engine.output.direct_io import DIRECT_BYTES, DIRECT_PAGE
 from engine.output.files import OutputError
+from engine.pipeline.message import Frame
 from engine.sink import growing_file
 from engine.sink.direct_writer import DirectWriter
 from engine.sink.ipc_file import Template
@@ -83,7 +84,7 @@ class Spy(DirectWriter):
 
     total = 0
 
-    def write(self, content: bytes | memoryview, offset: int) -> int:
+    def write(self, content: Frame, offset: int) -> int:
         done = super().write(content, offset)
         Spy.total += done
         return done

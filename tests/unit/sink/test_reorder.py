@@ -12,8 +12,8 @@ from engine.sink.reorder import Reorder
 
 @given(st.permutations(range(30)))
 def test_order_is_restored_and_nothing_waits_needlessly(arrivals: list[int]) -> None:
-    reorder = Reorder()
-    out = []
+    reorder: Reorder[str] = Reorder()
+    out: list[str] = []
     for count, sequence in enumerate(arrivals, start=1):
         out.extend(reorder.push(sequence, f"batch {sequence}"))
         arrived = set(arrivals[:count])
@@ -25,7 +25,7 @@ def test_order_is_restored_and_nothing_waits_needlessly(arrivals: list[int]) -> 
 
 @given(st.permutations(range(8)), st.integers(0, 7))
 def test_a_number_that_came_before_is_refused(arrivals: list[int], again: int) -> None:
-    reorder = Reorder()
+    reorder: Reorder[int] = Reorder()
     for sequence in arrivals:
         list(reorder.push(sequence, sequence))
         if sequence == again:

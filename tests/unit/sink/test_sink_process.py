@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -67,7 +68,7 @@ class Sink:
         self.decoders = [self.context.socket(zmq.PUSH) for _ in range(2)]
         for decoder in self.decoders:
             decoder.connect(endpoints["results"])
-        options = {
+        options: dict[str, Any] = {
             "out": str(out),
             "expected_commit": settled_output(out).commit,
             "server_uuid": "",
@@ -166,11 +167,13 @@ def test_a_stream_from_several_decoders_is_put_in_order(out: Path, tmp_path: Pat
         assert sink.exitcode() == 0
     assert rows_of(out) == [(n + 1, n) for n in range(80)]
     log = CommitLog(out)
+    latest = log.latest()
+    assert latest is not None
     assert (done.totals.rows, done.totals.transactions, done.commit) == (80, 40, log.latest_version())
-    assert done.position == log.latest().position
+    assert done.position is not None and done.position == latest.position
     assert done.position.position == 4 + 100 * 40
-    assert done.last_timestamp == log.latest().source_timestamp
-    assert sink.usage.peak_memory > 0
+    assert done.last_timestamp == latest.source_timestamp
+    assert sink.usage is not None and sink.usage.peak_memory > 0
 
 
 def test_commits_fall_due_while_nothing_comes(out: Path, tmp_path: Path) -> None:
@@ -233,7 +236,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_doubled(out: Path, tmp_path: Pa
             if round_number < 3:
                 sink.send(batches[: len(batches) // 2])
                 sink.wait_for_ack(lambda ack: ack.committed > 0)
-                os.kill(sink.process.pid, signal.SIGKILL)
+                sink.process.kill()
                 assert sink.exitcode() == -signal.SIGKILL
             else:
                 sink.send([*batches, end_of_stream(total - start)])
@@ -268,7 +271,7 @@ def test_killed_at_any_moment_each_table_is_emptied_once(out: Path, tmp_path: Pa
             if round_number < 3:
                 sink.send(batches[: len(batches) // 2 + 1])
                 sink.wait_for_ack(lambda ack: ack.committed > 0)
-                os.kill(sink.process.pid, signal.SIGKILL)
+                sink.process.kill()
                 assert sink.exitcode() == -signal.SIGKILL
             else:
                 sink.send([*batches, end_of_stream(total - start)])
@@ -413,6 +416,10 @@ def test_a_second_writer_gets_the_name_of_the_first(out: Path, tmp_path: Path) -
             assert (out / "_lock").read_text() == f"{os.getpid()}\n"
 
 
+def has_come(sequence: int, ack: Ack) -> bool:
+    return ack.sequence >= sequence
+
+
 def test_memory_does_not_grow_with_a_transaction(out: Path, tmp_path: Path) -> None:
     """300 MB in one transaction; the window of 16 batches is in place of the network process's."""
     ids = range(60_000)
@@ -422,31 +429,32 @@ def test_memory_does_not_grow_with_a_transaction(out: Path, tmp_path: Path) -> N
     with running(out, tmp_path) as sink:
         sink.report(SinkReady)
         sink.report(SinkProgress)
+        assert sink.usage is not None
         before = sink.usage.peak_memory
         for sequence in range(count):
             ends = sequence == count - 1
             status = replace(header.status, ends_transaction=ends)
             sink.send([(replace(header, sequence=sequence, status=status), frames)])
             if sequence % 16 == 15:
-                wanted = sequence
-                sink.wait_for_ack(lambda ack, wanted=wanted: ack.sequence >= wanted)
+                sink.wait_for_ack(partial(has_come, sequence))
         sink.send([end_of_stream(count)])
         done = sink.done()
     assert done.totals.rows == count * 60_000
     assert sink.usage.peak_memory - before < 150_000_000
-    assert CommitLog(out).latest().last_seq == count * 60_000
+    latest = CommitLog(out).latest()
+    assert latest is not None and latest.last_seq == count * 60_000
 
 
 def test_results_are_written_from_shared_memory(out: Path, tmp_path: Path) -> None:
     with closing(SlotFile.create(2)) as file, running(out, tmp_path, slots=file) as sink:
         slots = Slots(file)
-        stream = []
+        stream: list[tuple[Result, list[bytes]]] = []
         for number, slot in enumerate((1, 0)):
             header, frames = result(number, [orders([number]), Rows("shop", "others", [7], [2])])
             spans = [(64, len(frames[0])), (64 + len(frames[0]), len(frames[1]))]
             for (start, size), frame in zip(spans, frames, strict=True):
                 slots.result(slot, start, size)[:] = np.frombuffer(frame, np.uint8)
-            stream.append((replace(header, slot=slot, spans=spans), []))
+            stream.append((replace(header, slot=slot, spans=list(spans)), []))
         sink.send([stream[0], stream[1], end_of_stream(2)])
         sink.done()
         # What was acknowledged may be overwritten.

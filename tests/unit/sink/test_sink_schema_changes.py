@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
 from engine.output.change_schema import CHANGE_TYPES, transit_schema
-from engine.output.commit import Commit
 from engine.output.commit_log import CommitLog
 from engine.output.folder import clean_output, open_output
 from engine.output.reader import Changes
@@ -26,6 +25,7 @@ from engine.sink.truncate_row import truncate_row
 from engine.sink.writer import Writer
 from tests.support.results import COLUMNS, WIDER_COLUMNS, Rows, change_schema, orders, result
 from tests.support.schema_changes import ITEMS, ORDERS, defined, learned, statement
+from tests.support.writer_output import latest_commit
 
 FACTS = StatementFacts("3e11fa47-71ca-11e1-9e33-c80aa9429562:77", 1_700_000_555_000_001)
 ALTER = statement("ALTER TABLE orders ADD name INT", defined(ORDERS, 2, "id", "name"), position=500)
@@ -37,14 +37,13 @@ def open_writer(out: Path, **settings: Any) -> Writer:
     (out / "_lock").touch()
     state = open_output(out)
     clean_output(out, state.commit)
-    options = {"server_uuid": "", "flavor": "mysql", "commit_interval": 1.0, "commit_bytes": 1 << 30}
+    options: dict[str, Any] = {
+        "server_uuid": "",
+        "flavor": "mysql",
+        "commit_interval": 1.0,
+        "commit_bytes": 1 << 30,
+    }
     return Writer(CommitLog(out), state, **(options | settings))
-
-
-def latest(out: Path) -> Commit:
-    found = CommitLog(out).latest()
-    assert found is not None
-    return found
 
 
 def rows_of(out: Path, table: str = "orders") -> list[tuple[int, str, int | None]]:
@@ -64,7 +63,7 @@ def test_changes_are_committed_with_the_seq_at_which_they_take_effect(tmp_path: 
     writer.take(*result(1, [orders([3])], schema_changes=(create, ALTER), statement=FACTS), now=0.0)
     writer.take(*result(2, [orders([4])], schema_changes=(create,)), now=0.0)
     writer.finish()
-    assert latest(tmp_path).schema_changes == (
+    assert latest_commit(tmp_path).schema_changes == (
         LoggedChange(0, first),
         LoggedChange(2, create),
         LoggedChange(3, ALTER),
@@ -102,7 +101,7 @@ def test_a_truncate_row_has_the_statements_place(tmp_path: Path) -> None:
         "_pos": 600,
         "_absent_columns": None,
     }
-    commit = latest(tmp_path)
+    commit = latest_commit(tmp_path)
     assert commit.schema_changes == (LoggedChange(4, TRUNCATE),)
     (file,) = commit.files
     assert (file.rows, file.last_seq, file.max_timestamp_us) == (5, 5, FACTS.commit_timestamp)
@@ -126,8 +125,8 @@ def test_truncate_rows_have_the_newest_schema_version(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(3, schema_changes=(TRUNCATE,), statement=FACTS), now=0.0)
     writer.finish()
-    (file,) = latest(tmp_path).files
-    assert (file.schema_version, file.rows, latest(tmp_path).schemas) == (2, 1, ())
+    (file,) = latest_commit(tmp_path).files
+    assert (file.schema_version, file.rows, latest_commit(tmp_path).schemas) == (2, 1, ())
     assert rows_of(tmp_path)[-1] == (4, "truncate", None)
 
 
@@ -169,7 +168,7 @@ def test_dropping_a_database_empties_each_of_its_tables_that_has_rows(tmp_path: 
     assert rows_of(tmp_path) == [(1, "insert", 1), (5, "truncate", None)]
     assert rows_of(tmp_path, "items") == [(2, "insert", 2), (6, "truncate", None)]
     assert Changes(tmp_path).read("other", "orders").num_rows == 1
-    assert latest(tmp_path).schema_changes == (LoggedChange(6, DROP_DATABASE),)
+    assert latest_commit(tmp_path).schema_changes == (LoggedChange(6, DROP_DATABASE),)
 
 
 def test_a_table_without_rows_in_the_output_is_not_emptied(tmp_path: Path) -> None:
@@ -180,8 +179,8 @@ def test_a_table_without_rows_in_the_output_is_not_emptied(tmp_path: Path) -> No
     writer.take(*result(2, schema_changes=(TRUNCATE,), statement=FACTS), now=0.0)
     writer.finish()
     assert Changes(tmp_path).tables() == []
-    assert latest(tmp_path).schema_changes == (LoggedChange(0, TRUNCATE),)
-    assert latest(tmp_path).last_seq == 0
+    assert latest_commit(tmp_path).schema_changes == (LoggedChange(0, TRUNCATE),)
+    assert latest_commit(tmp_path).last_seq == 0
 
 
 def test_a_statement_that_empties_tables_must_be_the_last_event(tmp_path: Path) -> None:
@@ -201,7 +200,7 @@ def test_changes_and_truncate_rows_go_with_an_aborted_transaction(tmp_path: Path
     writer.take(*result(3, [orders([3])], aborts_transaction=True, schema_changes=(after,)), now=0.0)
     writer.finish()
     assert rows_of(tmp_path) == [(1, "insert", 1), (2, "insert", 3)]
-    assert latest(tmp_path).schema_changes == (LoggedChange(1, after),)
+    assert latest_commit(tmp_path).schema_changes == (LoggedChange(1, after),)
 
 
 def test_changes_alone_are_due_like_rows(tmp_path: Path) -> None:
@@ -216,7 +215,7 @@ def test_changes_alone_are_due_like_rows(tmp_path: Path) -> None:
     writer.commit_if_due(14.0)
     writer.finish()
     assert writer.safe.batch == 1
-    commit = latest(tmp_path)
+    commit = latest_commit(tmp_path)
     assert (commit.version, commit.files, commit.schema_changes) == (1, (), (LoggedChange(0, ALTER),))
 
 

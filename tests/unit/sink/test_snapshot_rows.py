@@ -34,6 +34,7 @@ from engine.pipeline.snapshot_messages import (
     Lag,
     Open,
     Opened,
+    Order,
     Record,
     Refused,
     Release,
@@ -60,7 +61,12 @@ class Sink:
         self.out = out
         self.answers: list[Answer] = []
         self.lags: list[float] = []
-        options = {"server_uuid": "", "flavor": "mysql", "commit_interval": 1.0, "commit_bytes": 1 << 30}
+        options: dict[str, Any] = {
+            "server_uuid": "",
+            "flavor": "mysql",
+            "commit_interval": 1.0,
+            "commit_bytes": 1 << 30,
+        }
         self.writer = Writer(CommitLog(out), open_output(out), **options)
         self.rows = SnapshotRows(self.writer, NO_SNAPSHOTS, self._answer)
         self._sequence = 0
@@ -79,7 +85,7 @@ class Sink:
         made, frames = result(0, [orders(ids)])
         self.rows.part(replace(made, chunk=ChunkPart(chunk, part)), frames, self.now)
 
-    def order(self, order: object) -> list[Answer]:
+    def order(self, order: Order) -> list[Answer]:
         """Take an order; returns the answers to it."""
         before = len(self.answers)
         self.rows.order(order, self.now)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.output.commit_log import CommitLog
 from engine.output.data_file_names import file_of, part_of
 from engine.output.files import OutputError
 from engine.output.folder import clean_output, open_output
@@ -16,7 +15,7 @@ from engine.output.verification import verify
 from engine.sink import growing_file, open_files
 from tests.support.data_files import commits, data_files, listed_files
 from tests.support.results import Rows, orders, result
-from tests.support.writer_output import open_descriptors, open_writer, rows_of
+from tests.support.writer_output import latest_commit, open_descriptors, open_writer, rows_of
 
 
 def test_files_roll_over(tmp_path: Path) -> None:
@@ -125,7 +124,7 @@ def test_files_and_folders_are_durable_before_the_log_names_them(
         flushed.clear()
         writer.take(*result(number, [Rows("shop", table, [1], [1]) for table in tables]), now=0.0)
         writer.finish()
-        for file in CommitLog(tmp_path).latest().files:
+        for file in latest_commit(tmp_path).files:
             path = tmp_path / file_of(file.path)
             assert before_the_log[number][path] == path.stat().st_size
             assert path.parent in before_the_log[number]

@@ -63,7 +63,8 @@ def test_conditions_select_what_lies_between_two_keys(
         for row in sorted(rows, key=order)
         if (after is None or order(row) > order(after)) and (until is None or order(row) <= order(until))
     ]
-    keys = KeyRange(*(None if bound is None else tuple(map(str, bound)) for bound in (after, until)))
+    low, high = (None if bound is None else tuple(map(str, bound)) for bound in (after, until))
+    keys = KeyRange(low, high)
     assert selected(key, rows, keys) == wanted
 
 
@@ -126,7 +127,8 @@ def test_names_are_quoted() -> None:
 
 
 def numbers(after: int | None, until: int | None) -> KeyRange:
-    return KeyRange(*(None if each is None else (str(each),) for each in (after, until)))
+    low, high = (None if each is None else (str(each),) for each in (after, until))
+    return KeyRange(low, high)
 
 
 def test_an_integer_key_ends_a_chunk_where_its_keys_are_steady() -> None:

@@ -58,7 +58,8 @@ def work_of(table: Table, chunk: KeyRange | None = None, *, is_locked: bool = Fa
 
 
 def span(after: int | None, until: int | None) -> KeyRange:
-    return KeyRange(*(None if each is None else (str(each),) for each in (after, until)))
+    low, high = (None if each is None else (str(each),) for each in (after, until))
+    return KeyRange(low, high)
 
 
 def test_chunks_are_cut_one_after_the_other_and_read_side_by_side() -> None:
@@ -122,7 +123,7 @@ def test_tables_with_other_conditions_are_not_read_together() -> None:
     schedule, _ = schedule_of("a", "b")
     for request, table in (("second", "c"), ("second", "d"), ("third", "e")):
         schedule.add([(TableSnapshot("shop", table, request, "waiting"), f"of {request}")])
-    found = []
+    found: list[list[str]] = []
     while len(found) < 3:
         work = take(schedule)
         found.append([each.table.snapshot.table for each in (work, *schedule.more_like(work, 1))])
@@ -294,8 +295,8 @@ def test_any_order_of_outcomes_reads_every_key_once(data: st.DataObject) -> None
                 whole = table.undivided[0]
                 inside = numbers(whole)
                 size = data.draw(st.integers(1, 8))
-                chunk = whole if len(inside) < size else KeyRange(whole.after, (str(inside[size - 1]),))
-                work = schedule.cut(work, chunk)
+                cut = whole if len(inside) < size else KeyRange(whole.after, (str(inside[size - 1]),))
+                work = schedule.cut(work, cut)
             under_way.append(work)
             continue
         if not under_way:

@@ -10,7 +10,7 @@ from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import ColumnDefinition
 from engine.errors import EngineError
 from engine.output.schema_state import CommittedChange
-from engine.schema.changes import SchemaChange, TableChange, TableName
+from engine.schema.changes import SchemaChange, Source, TableChange, TableName
 from engine.spark.eras import Era, table_eras
 
 ORDERS, GHOST = TableName("shop", "orders"), TableName("shop", "_orders_gho")
@@ -30,7 +30,7 @@ def columns(*names: str, key: tuple[str, ...] = ("id",), **defaults: str) -> tup
 
 
 def entry(
-    seq: int, text: str | None, *tables: TableChange, source: str = "statement", **parts: Any
+    seq: int, text: str | None, *tables: TableChange, source: Source = "statement", **parts: Any
 ) -> CommittedChange:
     position = BinlogPosition("binlog.000001", 100 * seq)
     return CommittedChange(seq, 0, seq, SchemaChange(source, position, text, tables, **parts))
