@@ -181,7 +181,7 @@ def test_memory_of_a_command_and_its_children() -> None:
     child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {grandchild!r}])"
     with subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout.readline() == "1\n"
+            assert process.stdout is not None and process.stdout.readline() == "1\n"
             seen = processes_of(process.pid)
             watch = MemoryWatch()
             watch.look(process.pid)
@@ -190,6 +190,7 @@ def test_memory_of_a_command_and_its_children() -> None:
                 os.kill(pid, signal.SIGKILL)
     assert seen.pop("supervisor").peak_memory < 50_000_000
     ((_, usage),) = seen.items()
+    assert usage.proportional_memory is not None
     assert usage.peak_memory >= usage.proportional_memory > 50_000_000
     assert watch.values()[RESIDENT] > 60
 
@@ -227,7 +228,8 @@ def test_a_long_binlog_is_read_to_its_end(mysql97: Server, tmp_path: Path) -> No
     result = run_case(case, 1, lambda line: None)
     assert {peer.name: peer.skipped for peer in result.peers if peer.skipped} == {}
     assert result.rows == 10 * 1000
-    assert 0 < result.engine.value(PROPORTIONAL) <= result.engine.value(RESIDENT)
+    proportional, resident = result.engine.value(PROPORTIONAL), result.engine.value(RESIDENT)
+    assert proportional is not None and resident is not None and 0 < proportional <= resident
 
 
 @pytest.mark.server
@@ -240,7 +242,8 @@ def test_a_tiny_case_on_a_real_server(mysql97: Server, tmp_path: Path) -> None:
     # A machine without a toolchain goes without the peers that need it.
     assert [reason for reason in skipped.values() if not reason.startswith("this machine has no ")] == []
     assert {"network", "decoder-0", "sink"} <= set(result.engine.process_medians())
-    assert result.engine.seconds > 0 and result.engine.start_up_seconds > 0
+    assert result.engine.seconds > 0
+    assert result.engine.start_up_seconds is not None and result.engine.start_up_seconds > 0
     assert result.rows == 400
 
 

@@ -84,8 +84,11 @@ def committed(
     batches: list[OutgoingBatch],
 ) -> tuple[list[int], list[tuple[str, int, int, int]], dict[str, int]]:
     """The values, GTIDs and counters that the sink would commit."""
-    values, gtids, counters = [], [], {}
-    open_values, open_gtids = [], []
+    values: list[int] = []
+    gtids: list[tuple[str, int, int, int]] = []
+    counters: dict[str, int] = {}
+    open_values: list[int] = []
+    open_gtids: list[tuple[str, int, int, int]] = []
     for batch in batches:
         decoded = decode_all([batch])
         assert decoded.error is None
@@ -189,7 +192,7 @@ def test_what_comes_out_is_what_the_server_has(server: Server) -> None:
     server.execute(*STATEMENTS.split(";"))
     last = server.flush_binlog()
     reader = Batcher(lambda table_map: None, marker=None)
-    batches = []
+    batches: list[OutgoingBatch] = []
     for path in server.binlogs():
         if first.name < path.name <= last.name:
             batches += reader.begin_file(path.name)

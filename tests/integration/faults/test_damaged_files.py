@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def decode_past(path: Path, out: Path) -> Ended:
     return ended
 
 
-def skipped(out: Path) -> list[dict]:
+def skipped(out: Path) -> list[dict[str, Any]]:
     """The events feed's records of what was dropped."""
     feed = [row for row in Changes(out).events().to_pylist() if row["type"] == "CORRUPT_EVENT"]
     assert all(row["_file"] for row in feed)
@@ -76,7 +77,7 @@ def flip(data: bytes, *offsets: int) -> bytes:
     return bytes(damaged)
 
 
-def values(out: Path, *, but: range = range(0)) -> list[dict]:
+def values(out: Path, *, but: range = range(0)) -> list[dict[str, Any]]:
     """The rows of all transactions, `_seq` left out, but for those at these positions."""
     if not Changes(out).tables():
         return []
@@ -238,5 +239,6 @@ def test_a_server_whose_file_is_damaged(tmp_path: Path, out: Path) -> None:
         assert_sound(killed)
         # All that was dropped counts as executed.
         (executed,) = server.query("SELECT @@GLOBAL.gtid_executed")[0]
-        position = CommitLog(killed).latest().position
-        assert (position.gtid_set or "").replace(",", ",\n") == executed
+        latest = CommitLog(killed).latest()
+        assert latest is not None
+        assert (latest.position.gtid_set or "").replace(",", ",\n") == executed

@@ -15,6 +15,7 @@ from engine.config.decode_options import DecodeOptions
 from engine.net.batching import table_book
 from engine.net.batching.batcher import Batcher
 from engine.output.reader import Changes
+from tests.servers import Server as RealServer
 from tests.support.batches import decode_all, feed, packets_of
 from tests.support.binlog_builder import Part, binlog
 from tests.support.engine_run import drain
@@ -117,7 +118,7 @@ def test_another_table_is_altered(batch_bytes: int) -> None:
         *transaction(4, 1, table="notes", table_id=9),
         *transaction(5, 1),
     ]
-    answers = [described("a"), described("n"), described("m"), described("a")]
+    answers: list[bytes | None] = [described("a"), described("n"), described("m"), described("a")]
     assert values_of(parts, Server(answers), batch_bytes) == [{"a": 1}, {"a": 5}]
     assert values_of(parts, Server(answers), batch_bytes, "notes") == [{"n": 2}, {"m": 4}]
 
@@ -173,7 +174,7 @@ def test_columns_without_names_are_refused_where_names_are_needed() -> None:
 
 
 @pytest.mark.server
-def test_compressed_transactions_of_a_real_server(mysql97: Server, tmp_path: Path) -> None:
+def test_compressed_transactions_of_a_real_server(mysql97: RealServer, tmp_path: Path) -> None:
     mysql97.execute("DROP DATABASE IF EXISTS packed", "CREATE DATABASE packed", "USE packed")
     mysql97.execute("CREATE TABLE t (id INT PRIMARY KEY, e ENUM('x', 'y'), n INT UNSIGNED)")
     mysql97.execute(

@@ -7,6 +7,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from signal import Signals
 
@@ -79,7 +80,7 @@ def test_a_command_that_stops_early_exits_with_the_signal(tmp_path: Path) -> Non
     os.mkfifo(fifo)
     for number in (signal.SIGINT, signal.SIGTERM):
         with EngineRun(["events", str(fifo)], tmp_path) as engine:
-            wait_until(lambda pid=engine.pid: catches_stop_signals(pid), "first step")
+            wait_until(partial(catches_stop_signals, engine.pid), "first step")
             os.kill(engine.pid, number)
             ended = engine.wait()
         assert (ended.status, ended.stderr) == (128 + number, "")

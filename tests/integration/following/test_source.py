@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
@@ -15,7 +16,9 @@ from engine.net.client.connection import Connection
 from engine.net.client.refusals import Refusal, explain
 from engine.net.client.table_columns import describe_table, describe_tables
 from engine.net.protocol import packets
+from engine.net.protocol.commands import Replica
 from tests.servers import Server, get_server
+from tests.support.definitions import definition_of
 
 pytestmark = pytest.mark.server
 
@@ -40,7 +43,7 @@ def first_answer(connection: Connection) -> bytes:
     joiner = packets.PacketJoiner()
     joiner.sequence = 1
     joiner.feed(pending)
-    with sock:
+    with closing(sock):
         while (payload := joiner.next()) is None:
             received = sock.recv(1 << 16)
             assert received
@@ -70,7 +73,7 @@ def test_gtid_sets(server: Server, connection: Connection) -> None:
     server.execute("CREATE DATABASE IF NOT EXISTS gtid_sets", "DROP DATABASE gtid_sets")
     position = server_queries.current_position(connection)
     assert server_queries.read_facts(connection).gtid_set == position.gtid_set != before
-    assert "\n" not in position.gtid_set
+    assert position.gtid_set is not None and "\n" not in position.gtid_set
 
 
 def test_positions(server: Server, connection: Connection) -> None:
@@ -91,7 +94,7 @@ def test_a_prepared_dump_begins_and_is_registered(server: Server, connection: Co
         ("500000000", "CRC32")
     ]
     server_queries.register(connection, 4711, "engine", 1234)
-    mine = server_queries.Replica(4711, "engine", 1234, replica_uuid)
+    mine = Replica(4711, "engine", 1234, replica_uuid)
     if server.flavor.startswith("mysql"):
         assert mine in server_queries.replicas(connection)
         assert server_queries.server_id_holder(connection, 4711, replica_uuid) is None
@@ -108,8 +111,9 @@ def test_a_prepared_dump_begins_and_is_registered(server: Server, connection: Co
 def test_replicas_seen_from_another_session_of_mariadb(mariadb118: Server) -> None:
     with Connection.open(mariadb118.host, mariadb118.port, mariadb118.user) as connection:
         server_queries.register(connection, 4713, "engine", 7)
-        assert server_queries.Replica(4713, "engine", 7, None) in server_queries.replicas(connection)
-        assert server_queries.server_id_holder(connection, 4713, "any").host == "engine"
+        assert Replica(4713, "engine", 7, None) in server_queries.replicas(connection)
+        holder = server_queries.server_id_holder(connection, 4713, "any")
+        assert holder is not None and holder.host == "engine"
 
 
 @pytest.mark.parametrize("privileges", ["SELECT", "REPLICATION CLIENT", "USAGE"])
@@ -160,7 +164,7 @@ def test_a_place_between_events(server: Server, connection: Connection) -> None:
     position = server_queries.current_position(connection)
     server_queries.start_dump(connection, position.file, position.position - 1, 4716, non_block=True)
     sock, pending = connection.take_over()
-    with sock:
+    with closing(sock):
         stream = pending
         while chunk := sock.recv(1 << 16):
             stream += chunk
@@ -207,7 +211,7 @@ def test_members_are_what_select_gives(server: Server, connection: Connection, m
         owner.execute(f"CREATE TABLE described.members (e ENUM({listed}), s SET('x','y'''))")
         owner.execute("INSERT INTO described.members (e) VALUES (1),(2),(3),(4),(5),(6),(7)")
         selected = tuple(row[0] for row in owner.query("SELECT e FROM described.members ORDER BY e + 0"))
-    enum, set_ = describe_table(connection, "described", "members").columns
+    enum, set_ = definition_of(connection, "described", "members").columns
     assert enum.members == selected == MEMBERS
     assert set_.members == ("x", "y'")
 
@@ -222,7 +226,7 @@ def test_columns(server: Server, connection: Connection) -> None:
         "CREATE TABLE described.`it's` (amount INT UNSIGNED NOT NULL, name VARCHAR(10) CHARACTER SET latin1, "
         f"`bin` VARBINARY(3), id BIGINT, d DOUBLE UNSIGNED, PRIMARY KEY (id, amount){virtual})",
     )
-    columns = {column.name: column for column in describe_table(connection, "described", "it's").columns}
+    columns = {column.name: column for column in definition_of(connection, "described", "it's").columns}
     assert list(columns)[:5] == ["amount", "name", "bin", "id", "d"]
     assert columns["name"] == ColumnDefinition(
         name="name",
@@ -281,7 +285,7 @@ def test_the_columns_are_those_of_the_binlog(shared_server: Callable[[str], Serv
             server.flush_binlog()
             server.execute(f"INSERT INTO hidden.{table} (a, b) VALUES (1, 2)")
             logged = columns_logged(server)
-            described = describe_table(connection, "hidden", table).columns
+            described = definition_of(connection, "hidden", table).columns
             assert len(described) == logged, (table, [column.name for column in described])
         tables = [table for (table,) in server.query("SHOW TABLES FROM hidden")]
         assert describe_tables(connection, "hidden", tables) == {

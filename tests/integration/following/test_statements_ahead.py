@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -12,7 +13,9 @@ from engine.binlog.position import BinlogPosition
 from engine.errors import ConnectionFailed
 from engine.net.batching.stream_position import StreamPosition
 from engine.net.client import statements_ahead
-from engine.net.client.statements_ahead import StatementsAhead
+from engine.net.client.connection import Connection
+from engine.net.client.server_queries import SourceFacts
+from engine.net.client.statements_ahead import Change, StatementsAhead
 from engine.schema.altered_tables import ANY_TABLE
 from tests.support.batches import packets_of
 from tests.support.binlog_builder import Part, format_description, make_event, make_events
@@ -57,7 +60,9 @@ class Binlog:
 
     def ahead(self) -> StatementsAhead:
         facts = SimpleNamespace(binlog_checksum="CRC32")
-        return StatementsAhead(lambda: None, facts, lambda stream, empty: None)
+        return StatementsAhead(
+            lambda: cast(Connection, None), cast(SourceFacts, facts), lambda stream, empty: None
+        )
 
     # -- as a `DumpStream` ----------------------------------------------------------------------------------
 
@@ -104,6 +109,12 @@ def here(position: int, boundary: int | None = None) -> StreamPosition:
 START = here(FIRST)
 
 
+def changed(ahead: StatementsAhead, database: str, table: str) -> Change:
+    change = ahead.change_of(database, table, START)
+    assert change is not None
+    return change
+
+
 def test_only_what_may_change_a_table(binlog: Binlog) -> None:
     binlog.insert(1)
     binlog.execute("CREATE TABLE u (a INT)")
@@ -123,14 +134,14 @@ def test_the_last_one_counts(binlog: Binlog) -> None:
     dropped = binlog.execute("DROP TABLE t")
     ahead = binlog.ahead()
     ahead.read(START, None)
-    assert ahead.change_of("shop", "t", START).position == BinlogPosition(FILE, dropped)
+    assert changed(ahead, "shop", "t").position == BinlogPosition(FILE, dropped)
 
 
 def test_a_long_statement_is_shown_in_part(binlog: Binlog) -> None:
     binlog.execute("ALTER TABLE t\n  DROP " + "a" * 1000)
     ahead = binlog.ahead()
     ahead.read(START, None)
-    text = ahead.change_of("shop", "t", START).what
+    text = changed(ahead, "shop", "t").what
     assert text.startswith("ALTER TABLE t DROP aaa")
     assert text.endswith("…")
     assert len(text) <= 160
@@ -147,8 +158,8 @@ def test_each_part_once(binlog: Binlog) -> None:
     ahead.read(START, BinlogPosition(FILE, binlog.end))
     assert binlog.asked == [FIRST, first_end]
     assert ahead.end == BinlogPosition(FILE, binlog.end)
-    assert ahead.change_of("shop", "t", START).position == BinlogPosition(FILE, of_t)
-    assert ahead.change_of("SHOP", "U", START).position == BinlogPosition(FILE, of_u)
+    assert changed(ahead, "shop", "t").position == BinlogPosition(FILE, of_t)
+    assert changed(ahead, "SHOP", "U").position == BinlogPosition(FILE, of_u)
     assert ahead.change_of("shop", "v", START) is None
 
 

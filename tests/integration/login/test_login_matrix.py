@@ -178,6 +178,7 @@ def intercepted(server: Server) -> Iterator[tuple[int, bytearray]]:
             selector.register(upstream, selectors.EVENT_READ, client)
             while True:
                 for key, _ in selector.select():
+                    assert isinstance(key.fileobj, socket.socket)
                     data = key.fileobj.recv(1 << 16)
                     if not data:
                         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def random_bytes(size: int) -> str:
 @pytest.fixture(scope="module")
 def plain_run(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     """Runs without TLS and compression up to where the binlog ends now; gives the output folder."""
-    outputs: dict[str, Path] = {}
+    outputs: dict[tuple[str, int], Path] = {}
 
     def run() -> Path:
         end = end_of_binlog(secured.server)
@@ -77,7 +78,7 @@ RUNS = {
 
 @pytest.mark.parametrize("settings", RUNS.values(), ids=RUNS)
 def test_a_run_brings_what_a_plain_one_brings(
-    secured: Secured, plain_run: Callable[[], Path], tmp_path: Path, settings: dict[str, str]
+    secured: Secured, plain_run: Callable[[], Path], tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     if settings["tls"] != "disabled":
         settings = {**settings, "tls_ca": secured.authority.ca}

@@ -8,7 +8,9 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pymysqlreplication import BinLogStreamReader
@@ -176,7 +178,7 @@ def test_another_reader_reads_rows(mysql97: Server, tmp_path: Path) -> None:
     assert rows == [{"id": 1, "name": "one"}, {"id": 2, "name": "zwei"}]
 
 
-def dump_to_the_end(port: int, file: str = "", position: int = 4, **login: str) -> tuple[list[bytes], bytes]:
+def dump_to_the_end(port: int, file: str = "", position: int = 4, **login: Any) -> tuple[list[bytes], bytes]:
     """The events that our own client gets, without packets, and the payload that ended them."""
     with Connection.open("127.0.0.1", port, **login) as connection:
         facts = server_queries.read_facts(connection)
@@ -188,7 +190,7 @@ def dump_to_the_end(port: int, file: str = "", position: int = 4, **login: str) 
     joiner.sequence = 1
     joiner.feed(pending)
     events: list[bytes] = []
-    with sock:
+    with closing(sock):
         while True:
             while (payload := joiner.next()) is not None:
                 if payload[0] != packets.OK_MARKER:
@@ -246,8 +248,9 @@ def test_gtids_of_the_archive_are_those_of_the_server(
             assert server_queries.gtid_set_at(connection, there.file, there.position) == there.gtid_set
 
 
-def own_gtids(gtid_set: str, server: Server) -> list[str]:
+def own_gtids(gtid_set: str | None, server: Server) -> list[str]:
     """The parts of a GTID set that the server itself made."""
+    assert gtid_set is not None
     own = "0-1-" if server.flavor.startswith("mariadb") else server.query("SELECT @@server_uuid")[0][0]
     return [part for part in gtid_set.split(",") if part.startswith(own)]
 
@@ -296,7 +299,7 @@ def test_an_idle_client_gets_heartbeats(small: tuple[list[Path], list[bytes]]) -
         joiner, deadline = PacketJoiner(), time.monotonic() + 10
         joiner.sequence = 1
         joiner.feed(pending)
-        with sock:
+        with closing(sock):
             while len(heartbeats) < 3:
                 assert time.monotonic() < deadline
                 while (payload := joiner.next()) is not None:

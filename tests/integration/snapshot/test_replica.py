@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_rows_of_a_lagging_replica_meet_the_stream(pair: Pair, tmp_path: Path) -
     keyless = Counter(source.query("SELECT v, text FROM d.keyless"))
     drain(source, truth, start="earliest", tables="d.*")
     states = Truth(truth, "d", "keyed", COLUMNS)
-    found = Counter()
+    found: Counter[tuple[Any, ...]] = Counter()
     for boundary in boundaries(out, "d", "keyed", COLUMNS):
         expected, found = states.at(boundary.position), boundary.rows
         is_done = boundary.snapshot is not None and boundary.snapshot.state == "done"

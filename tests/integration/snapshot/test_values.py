@@ -20,7 +20,6 @@ from engine.binlog.table_map_writer import write_table_map
 from engine.config.decode_options import DecodeOptions
 from engine.decode.batch import BatchDecoder
 from engine.errors import EngineError
-from engine.net.client.table_columns import describe_table
 from engine.output.change_schema import CHANGE_TYPES, transit_schema
 from engine.pipeline.messages import Batch, StreamStatus
 from engine.snapshot.rows.row_batches import RowBatch
@@ -28,6 +27,7 @@ from tests.servers import Server
 from tests.support import mixed_columns
 from tests.support.binlog_builder import PLAIN, make_event
 from tests.support.column_cases import CASES
+from tests.support.definitions import definition_of
 from tests.support.selected_rows import PLACE, decoded, open_connection, row_format, select
 
 pytestmark = pytest.mark.server
@@ -110,7 +110,7 @@ def test_every_column_type(server: Server, metadata: str, temporal_text: bool) -
     tables = tables_of(server)
     log = fill(server, tables)
     with open_connection(server) as connection:
-        definitions = {table: describe_table(connection, DATABASE, table) for table in tables}
+        definitions = {table: definition_of(connection, DATABASE, table) for table in tables}
     options = DecodeOptions(temporal_text=temporal_text)
     logged = from_binlog(log, catalog_of(definitions, metadata), options)
     assert logged.keys() == tables.keys()
@@ -165,7 +165,7 @@ def compare(
     `unknown`: columns that no statement can name, and which are NULL.
     """
     with open_connection(server) as connection:
-        definition = describe_table(connection, DATABASE, table)
+        definition = definition_of(connection, DATABASE, table)
     want, want_schema = from_binlog(log, catalog_of({table: definition}, "catalog"), DecodeOptions())[table]
     connection = open_connection(server)
     if session:
@@ -353,7 +353,7 @@ def test_table_maps_are_those_of_the_server(server: Server) -> None:
     log = fill(server, tables)
     fmt, start, compared = FormatDescription.parse(log[: int.from_bytes(log[9:13], "little")]), 0, set()
     with open_connection(server) as connection:
-        definitions = {table: describe_table(connection, DATABASE, table) for table in tables}
+        definitions = {table: definition_of(connection, DATABASE, table) for table in tables}
     while start < len(log):
         event = log[start : start + int.from_bytes(log[start + 9 : start + 13], "little")]
         start += len(event)
@@ -382,7 +382,7 @@ def test_names_that_need_quotes(server: Server) -> None:
 def test_an_empty_table(server: Server) -> None:
     made(server, "CREATE TABLE no_rows (id INT PRIMARY KEY)")
     with open_connection(server) as connection:
-        definition = describe_table(connection, DATABASE, "no_rows")
+        definition = definition_of(connection, DATABASE, "no_rows")
     connection = open_connection(server)
     assert list(select(connection, row_format(connection, definition))) == []
 
@@ -390,7 +390,7 @@ def test_an_empty_table(server: Server) -> None:
 def test_a_table_that_was_altered_after_its_definition_was_read(server: Server) -> None:
     made(server, "CREATE TABLE changed (id INT PRIMARY KEY, a INT, t VARCHAR(10) CHARACTER SET latin1)")
     with open_connection(server) as connection:
-        definition = describe_table(connection, DATABASE, "changed")
+        definition = definition_of(connection, DATABASE, "changed")
     for change, column in (
         ("a INT UNSIGNED", "a"),
         ("a BIGINT", "a"),

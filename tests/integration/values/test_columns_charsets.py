@@ -27,7 +27,7 @@ def text_column(charset: str) -> Column:
 def test_texts_of_all_characters(charset: str) -> None:
     encode = {c: sequence for sequence, c in characters_of(charset).items()}
     characters = sorted(encode)
-    texts = ["".join(characters[at : at + 50]) for at in range(0, len(characters), 50)]
+    texts: list[str | None] = ["".join(characters[at : at + 50]) for at in range(0, len(characters), 50)]
     texts = ["", "ASCII", None, *texts, "ONLY ASCII AT THE END, AND LONG ENOUGH FOR SEVERAL WORDS"]
     cells = [None if text is None else b"".join(encode[c] for c in text) for text in texts]
     counters = Counters()
@@ -111,11 +111,11 @@ def converted(server: Server, charset: str, sequences: list[bytes]) -> list[str]
     for at in range(0, len(sequences), 5000):
         rows = ",".join(f"({i},x'{s.hex()}')" for i, s in enumerate(sequences[at : at + 5000], at))
         server.execute(f"INSERT INTO sequences VALUES {rows}")
-    rows = server.query(
+    found = server.query(
         f"SELECT HEX(CONVERT(CONVERT(bytes USING {charset}) USING utf8mb4)) FROM sequences ORDER BY id"
     )
     server.execute("DROP TABLE sequences")
-    return [bytes.fromhex(text).decode() for (text,) in rows]
+    return [bytes.fromhex(text).decode() for (text,) in found]
 
 
 @pytest.mark.server

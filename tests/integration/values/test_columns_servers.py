@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from engine.binlog.table_map import TableMap
 from engine.decode.arrow.codec import Options
 from engine.decode.inspect.single_event import decode_rows
 from engine.net.client.connection import Connection
-from engine.net.client.table_columns import describe_table
 from tests.servers import Server
 from tests.support.column_cases import CASES, TEMPORAL, UUIDS, Case, comparable, temporal
+from tests.support.definitions import definition_of
 
 pytestmark = pytest.mark.server
 
@@ -49,7 +49,7 @@ def assert_same_values(server: Server, all_cases: list[Case], *, full_metadata: 
             wants[table] = [value for (value,) in cursor.fetchall()]
     binlog = server.flush_binlog()
     with Connection.open(server.host, server.port, server.user, server.password) as connection:
-        catalog = {table: describe_table(connection, DATABASE, table).columns for table in cases}
+        catalog = {table: definition_of(connection, DATABASE, table).columns for table in cases}
     logged = logged_values(binlog, declared_only(catalog) if full_metadata else catalog)
     assert logged.keys() == wants.keys()
     for table, case in cases.items():
@@ -81,7 +81,7 @@ def declared_only(
 
 
 def logged_values(
-    binlog: Path, catalog: dict[str, tuple[ColumnDefinition, ...] | None]
+    binlog: Path, catalog: Mapping[str, tuple[ColumnDefinition, ...] | None]
 ) -> dict[str, list[Any]]:
     """Table → values of column v in its inserted rows."""
     events = [event for _, event in read_events(binlog)]

@@ -19,10 +19,10 @@ import pytest
 from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
 from engine.binlog.column import Column
 from engine.net.client.connection import Connection
-from engine.net.client.table_columns import describe_table
 from engine.output.reader import Changes
 from tests.servers import FLAVORS, Server, UnavailableError, get_server
 from tests.support.column_cases import CASES, Case, comparable
+from tests.support.definitions import definition_of
 from tests.support.engine_run import drain
 from tests.support.generated_values import generated, vector_of_mysql
 from tests.support.printed_values import PrintedRow, as_printed, printed_rows
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 DATABASE = "differential"
 GENERATED = 25
-OPTIONS = {"mysql-5.6": {}}
+OPTIONS: dict[str, dict[str, str]] = {"mysql-5.6": {}}
 FULL_METADATA = {"binlog_row_metadata": "FULL"}
 
 
@@ -103,7 +103,7 @@ def play(server: Server, played: Played) -> None:
 
 def catalog_of(server: Server, tables: list[str]) -> Catalog:
     with Connection.open(server.host, server.port, server.user, server.password) as connection:
-        return {table: describe_table(connection, DATABASE, table).columns for table in tables}
+        return {table: definition_of(connection, DATABASE, table).columns for table in tables}
 
 
 @pytest.fixture(scope="module", params=FLAVORS)
@@ -132,6 +132,7 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def test_change_rows_are_what_select_gave(played: Played) -> None:
+    assert played.changes is not None
     for table, case in played.cases.items():
         rows = played.changes.read(DATABASE, table)
         kinds, values = rows["_change_type"].to_pylist(), rows["v"].to_pylist()

@@ -211,7 +211,7 @@ def test_full_images_are_what_select_gives(documents_server: Server, compressed:
         if placed.event.type_name == "XID_EVENT":
             state = next(remaining)
             assert state is None or [table[number] for number in sorted(table)] == state
-    assert next(changes, None) is next(remaining, None) is None
+    assert (next(changes, None), next(remaining, None)) == (None, None)
     assert kinds == {"WRITE_ROWS_EVENT", "PARTIAL_UPDATE_ROWS_EVENT"}
 
 

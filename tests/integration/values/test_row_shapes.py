@@ -23,6 +23,10 @@ pytestmark = pytest.mark.server
 
 DATABASE = "shapes"
 
+Table = dict[str, dict[str, str | None]]
+State = tuple[str, Table, Table]
+"""A row image, and the table before and after a statement that was logged with it."""
+
 
 @pytest.fixture
 def cursor(server: Server) -> Iterator[Any]:
@@ -34,7 +38,7 @@ def cursor(server: Server) -> Iterator[Any]:
     server.execute(f"DROP DATABASE {DATABASE}")
 
 
-def selected(cursor: Any, table: str, columns: dict[str, str]) -> dict[str, dict[str, str | None]]:
+def selected(cursor: Any, table: str, columns: dict[str, str]) -> Table:
     """The table by `id`; `columns` says what to ask for."""
     wanted = ", ".join(columns.values())
     cursor.execute(f"SELECT {wanted} FROM {table}")
@@ -80,7 +84,7 @@ def test_partial_row_images(server: Server, cursor: Any, tmp_path: Path) -> None
     cursor.execute(f"CREATE TABLE t (id INT PRIMARY KEY, {declared}) ENGINE = {engine}")
     server.flush_binlog()
     start = server.binlogs()[-1]
-    states = []
+    states: list[State] = []
     for row_image in ("FULL", "MINIMAL", "NOBLOB"):
         cursor.execute(f"SET SESSION binlog_row_image = {row_image}")
         for statement in STATEMENTS:
@@ -103,10 +107,10 @@ def absent(row: dict[str, Any]) -> set[str]:
     return set(row["_absent_columns"] or ())
 
 
-def assert_images(rows: list[dict[str, Any]], states: list, shown: dict[str, Case]) -> None:
+def assert_images(rows: list[dict[str, Any]], states: list[State], shown: dict[str, Case]) -> None:
     """Each row carries what SELECT gave around its statement, and is as partial as it should be."""
     remaining = iter(rows)
-    kinds = {"FULL": set(), "MINIMAL": set(), "NOBLOB": set()}
+    kinds: dict[str, set[int]] = {"FULL": set(), "MINIMAL": set(), "NOBLOB": set()}
     for row_image, before, after in states:
         changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
         images = sum((key in before) + (key in after) for key in changed)
