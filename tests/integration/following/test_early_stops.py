@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from signal import Signals
 
 import pytest
 
@@ -58,7 +57,7 @@ def test_a_stop_is_a_good_end_from_the_first_moment_on(
     tmp_path: Path,
     temporary: Path,
     delay: float,
-    number: Signals,
+    number: signal.Signals,
     whole_group: bool,
     cold: bool,
 ) -> None:

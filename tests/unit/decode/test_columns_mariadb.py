@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import uuid
 from collections.abc import Callable
-from ipaddress import IPv4Address
 
 import pyarrow as pa
 import pytest
@@ -38,7 +37,7 @@ def test_uuids(values: list[uuid.UUID | None]) -> None:
 
 
 @given(st.lists(st.none() | st.ip_addresses(v=4), max_size=20))
-def test_inet4(values: list[IPv4Address | None]) -> None:
+def test_inet4(values: list[ipaddress.IPv4Address | None]) -> None:
     array = decode(INET4, [stored(None if value is None else value.packed) for value in values])
     assert array.to_pylist() == [value and str(value) for value in values]
 

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import DataType
 
 from engine.binlog.field_types import FieldType
 from engine.decode.arrow.codec import Counters, Options
@@ -171,7 +170,7 @@ def test_members_that_take_much_more_room_than_their_numbers(type_code: FieldTyp
     ],
 )
 def test_values_whose_members_are_not_known_are_numbers(
-    type_code: FieldType, size: int, arrow_type: DataType
+    type_code: FieldType, size: int, arrow_type: pa.DataType
 ) -> None:
     counters = Counters()
     numbers = [2, None, 0, 2 ** (8 * size) - 1]

@@ -10,7 +10,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from functools import partial
-from http.client import HTTPResponse
 from pathlib import Path
 from typing import NoReturn
 
@@ -53,7 +52,7 @@ def address_of(server: MonitoringServer) -> tuple[str, int]:
 
 def ask(
     server: MonitoringServer, path: str, method: str = "GET", **headers: str
-) -> tuple[HTTPResponse, bytes]:
+) -> tuple[http.client.HTTPResponse, bytes]:
     connection = http.client.HTTPConnection(*address_of(server), timeout=10)
     try:
         connection.request(method, path, headers=headers)

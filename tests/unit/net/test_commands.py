@@ -50,7 +50,7 @@ def test_documented_bytes() -> None:
 
 @given(st.sampled_from([RegisterSlave, BinlogDump, BinlogDumpGtid]), st.binary(max_size=60))
 def test_hostile_bytes_raise_nothing_but_engine_errors(
-    kind: type[BinlogDumpGtid] | type[BinlogDump] | type[RegisterSlave], payload: bytes
+    kind: type[BinlogDumpGtid | BinlogDump | RegisterSlave], payload: bytes
 ) -> None:
     code = {RegisterSlave: 0x15, BinlogDump: 0x12, BinlogDumpGtid: 0x1E}[kind]
     for hostile in (payload, bytes([code]) + payload):

@@ -69,7 +69,7 @@ def test_execute(capabilities: Capability, count: int) -> None:
 
 @pytest.mark.parametrize("after", [0, 1, 2])
 @pytest.mark.parametrize("parser", [PrepareParser, ExecuteParser])
-def test_an_error_at_any_place(parser: type[ExecuteParser] | type[PrepareParser], after: int) -> None:
+def test_an_error_at_any_place(parser: type[ExecuteParser | PrepareParser], after: int) -> None:
     payloads = prepared(1, 3, MODERN) if parser is PrepareParser else executed(3, MODERN)
     reading = parser(MODERN)
     for payload in payloads[:after]:
@@ -89,9 +89,7 @@ def test_an_error_at_any_place(parser: type[ExecuteParser] | type[PrepareParser]
         (ExecuteParser, b"\x01\x01", "cannot have"),
     ],
 )
-def test_unexpected_answers(
-    parser: type[ExecuteParser] | type[PrepareParser], payload: bytes, reason: str
-) -> None:
+def test_unexpected_answers(parser: type[ExecuteParser | PrepareParser], payload: bytes, reason: str) -> None:
     with pytest.raises(ProtocolError, match=reason):
         parser(MODERN).feed(payload)
 

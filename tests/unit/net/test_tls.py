@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from ssl import SSLContext, TLSVersion, VerifyMode
 
 import pytest
 
@@ -115,7 +114,7 @@ def test_certificate_and_key_in_one_file(client: Certificate, tmp_path: Path) ->
     assert Tls(certificate=both).context().get_ca_certs() == []
 
 
-def serving(certificate: Certificate, **limits: TLSVersion | VerifyMode) -> SSLContext:
+def serving(certificate: Certificate, **limits: ssl.TLSVersion | ssl.VerifyMode) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate.certificate, certificate.key)
     for name, value in limits.items():
@@ -124,7 +123,7 @@ def serving(certificate: Certificate, **limits: TLSVersion | VerifyMode) -> SSLC
 
 
 @contextlib.contextmanager
-def answering(context: SSLContext | None) -> Iterator[socket.socket]:
+def answering(context: ssl.SSLContext | None) -> Iterator[socket.socket]:
     """Our end of a connection whose other end answers in TLS, or in clear without a context."""
     ours, theirs = socket.socketpair()
 
@@ -148,7 +147,7 @@ def answering(context: SSLContext | None) -> Iterator[socket.socket]:
         assert not thread.is_alive()
 
 
-def spoken(asked: Tls, context: SSLContext | None, host: str = HOST) -> str | None:
+def spoken(asked: Tls, context: ssl.SSLContext | None, host: str = HOST) -> str | None:
     """The version that both sides agree on, as the other one says."""
     with answering(context) as ours:
         try:

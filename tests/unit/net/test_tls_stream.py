@@ -6,7 +6,6 @@ import socket
 import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from ssl import SSLSocket
 
 import pytest
 
@@ -26,7 +25,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 @pytest.fixture(params=VERSIONS)
 def both_ends(
     certificate: Certificate, request: pytest.FixtureRequest
-) -> Iterator[tuple[TlsStream, SSLSocket]]:
+) -> Iterator[tuple[TlsStream, ssl.SSLSocket]]:
     """Our stream, non-blocking, and the server's end; they have shaken hands."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.maximum_version = VERSIONS[request.param]
@@ -43,7 +42,9 @@ def both_ends(
             yield stream, server
 
 
-def test_all_records_that_have_come_are_handed_out_at_once(both_ends: tuple[TlsStream, SSLSocket]) -> None:
+def test_all_records_that_have_come_are_handed_out_at_once(
+    both_ends: tuple[TlsStream, ssl.SSLSocket],
+) -> None:
     stream, server = both_ends
     sent = bytes(range(256)) * (5 * RECORD // 256)
     buffer = memoryview(bytearray(2 * len(sent)))
@@ -56,7 +57,7 @@ def test_all_records_that_have_come_are_handed_out_at_once(both_ends: tuple[TlsS
         stream.recv_into(buffer)
 
 
-def test_records_of_many_pieces_are_handed_out_at_once(both_ends: tuple[TlsStream, SSLSocket]) -> None:
+def test_records_of_many_pieces_are_handed_out_at_once(both_ends: tuple[TlsStream, ssl.SSLSocket]) -> None:
     stream, server = both_ends
     stream._received = memoryview(bytearray(1000))
     sent = bytes(range(256)) * (5 * RECORD // 256)
@@ -66,7 +67,7 @@ def test_records_of_many_pieces_are_handed_out_at_once(both_ends: tuple[TlsStrea
     assert buffer[: len(sent)] == sent
 
 
-def test_a_reset_connection_fails_after_the_valid_bytes(both_ends: tuple[TlsStream, SSLSocket]) -> None:
+def test_a_reset_connection_fails_after_the_valid_bytes(both_ends: tuple[TlsStream, ssl.SSLSocket]) -> None:
     stream, server = both_ends
     server.sendall(b"good")
     # Bytes that will not be read any more, so that closing resets the connection.
@@ -79,7 +80,7 @@ def test_a_reset_connection_fails_after_the_valid_bytes(both_ends: tuple[TlsStre
             stream.recv_into(buffer)
 
 
-def test_what_does_not_fit_is_not_waited_for(both_ends: tuple[TlsStream, SSLSocket]) -> None:
+def test_what_does_not_fit_is_not_waited_for(both_ends: tuple[TlsStream, ssl.SSLSocket]) -> None:
     stream, server = both_ends
     sent = bytes(range(256)) * (3 * RECORD // 256)
     buffer = memoryview(bytearray(RECORD + 100))
@@ -92,7 +93,7 @@ def test_what_does_not_fit_is_not_waited_for(both_ends: tuple[TlsStream, SSLSock
     assert stream.recv_into(buffer) == len(sent) - 15 - 2 * len(buffer)
 
 
-def test_large_messages_are_sent_whole(both_ends: tuple[TlsStream, SSLSocket]) -> None:
+def test_large_messages_are_sent_whole(both_ends: tuple[TlsStream, ssl.SSLSocket]) -> None:
     stream, server = both_ends
     stream.settimeout(10)
     sent = bytes(range(256)) * (4 * RECORD // 256) + b"end"
@@ -104,7 +105,9 @@ def test_large_messages_are_sent_whole(both_ends: tuple[TlsStream, SSLSocket]) -
 
 
 @pytest.mark.parametrize("orderly", [True, False])
-def test_the_end_comes_after_everything_else(both_ends: tuple[TlsStream, SSLSocket], orderly: bool) -> None:
+def test_the_end_comes_after_everything_else(
+    both_ends: tuple[TlsStream, ssl.SSLSocket], orderly: bool
+) -> None:
     stream, server = both_ends
     server.sendall(b"last")
     if orderly:
@@ -118,7 +121,7 @@ def test_the_end_comes_after_everything_else(both_ends: tuple[TlsStream, SSLSock
     assert stream.recv(100) == b""
 
 
-def test_a_damaged_record_fails_after_the_valid_bytes(both_ends: tuple[TlsStream, SSLSocket]) -> None:
+def test_a_damaged_record_fails_after_the_valid_bytes(both_ends: tuple[TlsStream, ssl.SSLSocket]) -> None:
     stream, server = both_ends
     server.sendall(b"good")
     with socket.socket(fileno=server.detach()) as plain:

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import DataType
 
 from engine.output.change_schema import METADATA_FIELDS
 from engine.output.column_types import common_type, plain_type
@@ -201,7 +200,7 @@ VALUES: dict[pa.DataType, list[Any]] = {
 
 
 @pytest.mark.parametrize(("one", "other", "expected"), WIDENED)
-def test_types_widen_without_loss(one: DataType, other: DataType, expected: DataType | None) -> None:
+def test_types_widen_without_loss(one: pa.DataType, other: pa.DataType, expected: pa.DataType | None) -> None:
     assert common_type(one, other) == expected
     assert common_type(other, one) == expected
     for data_type in (one, other):
@@ -220,7 +219,7 @@ plain_types = st.sampled_from(
 
 
 @given(plain_types, plain_types)
-def test_widening_knows_no_order(one: DataType, other: DataType) -> None:
+def test_widening_knows_no_order(one: pa.DataType, other: pa.DataType) -> None:
     assert common_type(one, other) == common_type(other, one)
     assert common_type(one, one) == one
     wide = common_type(one, other)

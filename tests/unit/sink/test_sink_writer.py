@@ -245,7 +245,7 @@ def test_a_server_that_sends_a_transaction_again(tmp_path: Path, repeated: tuple
     with pytest.raises(EngineError, match=f"sent transactions {UUID}:{repeated[1]}-{repeated[2]} again"):
         writer.take(*result(1, [orders([2])], gtids=[repeated]), now=0.0)
     writer.close()
-    assert latest_commit(tmp_path) is None
+    assert CommitLog(tmp_path).latest() is None
 
 
 def test_files_may_overlap(tmp_path: Path) -> None:
