@@ -39,7 +39,8 @@ def walk(parts: list[Part], widths: list[int]) -> tuple[Rows, list[list[bytes | 
     table = table_of(parts)
     found = walk_rows(table, np.arange(len(parts)), RowLayout.of(widths))
     return found, [
-        [_cell(table, at, width) for at, width in zip(row, widths, strict=True)] for row in found.cells
+        [_cell(table, at, width) for at, width in zip(row, widths, strict=True)]
+        for row in found.cells.tolist()
     ]
 
 

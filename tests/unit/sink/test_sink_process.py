@@ -150,7 +150,7 @@ def running(
         sink.close()
 
 
-def rows_of(out: Path) -> list[tuple[int, int]]:
+def rows_of(out: Path) -> list[tuple[int, int | None]]:
     read = Changes(out).read("shop", "orders")
     return list(zip(read["_seq"].to_pylist(), read["id"].to_pylist(), strict=True))
 

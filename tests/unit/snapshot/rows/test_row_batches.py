@@ -427,7 +427,7 @@ HOSTILE = [kind.typed for kind in KINDS if kind.flavor == "mysql"]
 )
 @example(data=None, kinds=HOSTILE, pieces=[])
 def test_hostile_bytes_are_refused_or_transcribed(
-    data: st.DataObject, kinds: list[Typed], pieces: list[int]
+    data: st.DataObject | None, kinds: list[Typed], pieces: list[int]
 ) -> None:
     size = (len(kinds) + 9) // 8
     if data is None:
