@@ -6,6 +6,8 @@ import pytest
 
 from engine.binlog import event_types as types
 from engine.net.batching.batcher import Batcher
+from engine.net.batching.outgoing_batch import OutgoingBatch
+from tests.servers import Server
 from tests.support.batches import decode_all, feed, packets_of
 from tests.support.binlog_builder import MARIADB, MYSQL, Part, binlog
 from tests.support.made_events import (
@@ -67,7 +69,7 @@ STREAMS = {
 }  # fmt: skip
 
 
-def batches_of(parts: list[Part], version: str = MYSQL, batch_bytes: int = 1 << 16):
+def batches_of(parts: list[Part], version: str = MYSQL, batch_bytes: int = 1 << 16) -> list[OutgoingBatch]:
     reader = Batcher(
         lambda table_map: None,
         file="binlog.000001",
@@ -78,10 +80,15 @@ def batches_of(parts: list[Part], version: str = MYSQL, batch_bytes: int = 1 << 
     return list(feed(reader, packets_of(binlog(parts, version)), []))
 
 
-def committed(batches) -> tuple[list[int], list[tuple], dict[str, int]]:
+def committed(
+    batches: list[OutgoingBatch],
+) -> tuple[list[int], list[tuple[str, int, int, int]], dict[str, int]]:
     """The values, GTIDs and counters that the sink would commit."""
-    values, gtids, counters = [], [], {}
-    open_values, open_gtids = [], []
+    values: list[int] = []
+    gtids: list[tuple[str, int, int, int]] = []
+    counters: dict[str, int] = {}
+    open_values: list[int] = []
+    open_gtids: list[tuple[str, int, int, int]] = []
     for batch in batches:
         decoded = decode_all([batch])
         assert decoded.error is None
@@ -99,14 +106,14 @@ def committed(batches) -> tuple[list[int], list[tuple], dict[str, int]]:
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_in_one_batch(name):
+def test_in_one_batch(name: str) -> None:
     parts, expected = STREAMS[name]
     values, _, counters = committed(batches_of(parts))
     assert values == expected
     assert counters == {}
 
 
-def test_numbers_of_rows_have_no_gaps():
+def test_numbers_of_rows_have_no_gaps() -> None:
     parts, _ = STREAMS["to a savepoint"]
     decoded = decode_all(batches_of(parts))
     numbers = sorted(row["_seq"] for rows in decoded.rows.values() for row in rows)
@@ -114,20 +121,20 @@ def test_numbers_of_rows_have_no_gaps():
     assert [entry["statement"] for entry in decoded.rows[""]] == ["SAVEPOINT `a`", "ROLLBACK TO `a`"]
 
 
-def test_mariadb():
+def test_mariadb() -> None:
     parts = [mariadb_gtid(1), *insert(1), ROLLBACK, mariadb_gtid(2), *insert(2), query("COMMIT")]
     values, gtids, _ = committed(batches_of(parts, MARIADB))
     assert values == [2]
     assert gtids == [("0-5", 1, 2, 1)]
 
 
-def test_before_rows_of_other_tables_were_apart_all_stay():
+def test_before_rows_of_other_tables_were_apart_all_stay() -> None:
     parts = [BEGIN, *insert(1), ROLLBACK]
     assert committed(batches_of(parts, "5.1.73-log"))[0] == [1]
 
 
 @pytest.mark.parametrize("batch_bytes", [300, 500, 1000, 5000])
-def test_a_transaction_larger_than_a_batch_is_taken_back_whole(batch_bytes):
+def test_a_transaction_larger_than_a_batch_is_taken_back_whole(batch_bytes: int) -> None:
     large = [part for value in range(100) for part in insert(value)]
     parts = [
         gtid(1),
@@ -154,7 +161,7 @@ def test_a_transaction_larger_than_a_batch_is_taken_back_whole(batch_bytes):
     )
 
 
-def test_a_savepoint_of_an_earlier_batch_is_counted():
+def test_a_savepoint_of_an_earlier_batch_is_counted() -> None:
     before = [part for value in range(100) for part in insert(value)]
     parts = [gtid(1), BEGIN, A, *before, TO_A, *insert(1000), xid()]
     values, _, counters = committed(batches_of(parts, batch_bytes=1000))
@@ -174,7 +181,7 @@ BEGIN; INSERT INTO t VALUES (9); COMMIT
 
 
 @pytest.mark.server
-def test_what_comes_out_is_what_the_server_has(server):
+def test_what_comes_out_is_what_the_server_has(server: Server) -> None:
     """Tables with transactions and without, temporary ones, savepoints."""
     server.execute("DROP DATABASE IF EXISTS rollbacks", "CREATE DATABASE rollbacks", "USE rollbacks")
     server.execute("SET SESSION binlog_format = ROW")
@@ -185,7 +192,7 @@ def test_what_comes_out_is_what_the_server_has(server):
     server.execute(*STATEMENTS.split(";"))
     last = server.flush_binlog()
     reader = Batcher(lambda table_map: None, marker=None)
-    batches = []
+    batches: list[OutgoingBatch] = []
     for path in server.binlogs():
         if first.name < path.name <= last.name:
             batches += reader.begin_file(path.name)

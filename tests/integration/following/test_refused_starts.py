@@ -200,7 +200,9 @@ class TestSettings:
             ("commit_interval = 'soon'", "commit_interval"),
         ],
     )
-    def test_configuration_file(self, mysql97: Server, out: Path, tmp_path: Path, content, fragment) -> None:
+    def test_configuration_file(
+        self, mysql97: Server, out: Path, tmp_path: Path, content: str | None, fragment: str
+    ) -> None:
         path = tmp_path / "engine.toml"
         if content is not None:
             path.write_text(content)
