@@ -114,6 +114,22 @@ def test_a_comment_that_ends_like_an_atomic_create(server: Server, tmp_path: Pat
     assert rows_of(tmp_path, "noted") == [{"id": 2}]
 
 
+def test_any_space_in_set_statement(server: Server, tmp_path: Path) -> None:
+    if "mariadb" not in server.flavor:
+        pytest.skip("SET STATEMENT is MariaDB's")
+    start = executed(
+        server,
+        "CREATE TABLE spaced (a INT, b INT)",
+        "INSERT INTO spaced VALUES (1, 2)",
+        "SET\n STATEMENT max_statement_time=10 FOR ALTER TABLE spaced CHANGE a c INT",
+        "INSERT INTO spaced VALUES (3, 4)",
+        "SET/* */STATEMENT max_statement_time=10 FOR ALTER TABLE spaced CHANGE b d INT",
+        "INSERT INTO spaced VALUES (5, 6)",
+    )
+    drain(server, tmp_path, start=start, tables=f"{DATABASE}.spaced")
+    assert rows_of(tmp_path, "spaced") == [{"a": 1, "b": 2}, {"c": 3, "b": 4}, {"c": 5, "d": 6}]
+
+
 def test_rows_that_are_changed_without_row_events(server: Server, tmp_path: Path) -> None:
     start = executed(
         server,
