@@ -139,7 +139,8 @@ def read_key(reader: TokenReader) -> Key | None:
     elif not (reader.take("INDEX") or reader.take("KEY") or kind):
         raise reader.unexpected("a key")
     if_not_exists = reader.take("IF", "NOT", "EXISTS") or if_not_exists
-    if reader.upper not in ("(", *_ALGORITHM):
+    if reader.upper not in ("(", "USING"):
+        # TYPE is an algorithm's word only after the name.
         name = reader.name()
     hashed = read_key_algorithm(reader)
     return read_key_columns(reader, kind, hashed=hashed, if_not_exists=if_not_exists, name=name)

@@ -1,0 +1,81 @@
+"""Statements that the random ones of `test_ddl_differential` do not contain: the model has the server's tables.
+
+The model reads the binlog and must be certain of every table after each statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from engine.binlog.events.statements import Query
+from engine.net.client.connection import Connection
+from engine.net.client.table_columns import describe_tables
+from engine.schema.model import SchemaModel
+from tests.servers import FLAVORS, Server
+from tests.support.ddl_comparison import BinlogTail, difference_of
+
+pytestmark = pytest.mark.server
+
+DATABASES = ("listed", "listed_too")
+
+ALL = "mysql", "mariadb"
+CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
+    "a key named type": (
+        ALL,
+        [
+            "CREATE TABLE t (type INT, a INT, KEY type (type))",
+            "CREATE TABLE u (type INT, UNIQUE type TYPE BTREE (type), PRIMARY KEY type (type))",
+            "ALTER TABLE u DROP KEY type, ADD UNIQUE KEY type (type) USING BTREE, ADD b INT",
+        ],
+    ),
+}
+"""What is shown: beginnings of the flavors that have it, and statements."""
+
+
+@pytest.fixture(scope="module", params=FLAVORS)
+def server(request: pytest.FixtureRequest, shared_server: Callable[[str], Server]) -> Iterator[Server]:
+    server = shared_server(request.param)
+    yield server
+    server.execute(*(f"DROP DATABASE IF EXISTS {name}" for name in DATABASES))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_model_has_the_servers_tables(case: str, server: Server) -> None:
+    flavors, statements = CASES[case]
+    if not server.flavor.startswith(flavors):
+        pytest.skip("this server has no such statements")
+    model = SchemaModel("mariadb" if "mariadb" in server.flavor else "mysql")
+    tail = BinlogTail(server)
+    prepared = [f"DROP DATABASE IF EXISTS {name}" for name in DATABASES]
+    prepared += [f"CREATE DATABASE {DATABASES[0]} CHARACTER SET latin1"]
+    prepared += [f"CREATE DATABASE {DATABASES[1]} CHARACTER SET latin2", f"USE {DATABASES[0]}"]
+    with server.connect() as session, session.cursor() as cursor:
+        for statement in [*prepared, *statements]:
+            cursor.execute(statement)
+            for position, body in tail.read():
+                if isinstance(body, Query):
+                    model.execute(body, server.installation.version, position)
+            assert differences(model, server) == [], statement
+
+
+def differences(model: SchemaModel, server: Server) -> list[str]:
+    """Tables of which the model is not certain, or not as the server's catalog has them."""
+    found = []
+    catalog = Connection.open(server.host, server.port, server.user, server.password)
+    for database in DATABASES:
+        listed = catalog.query(
+            f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}'"
+        )
+        names = {str(name) for (name,) in listed}
+        names |= {each.table for each in model.tables() if each.database == database}
+        described = describe_tables(catalog, database, names) if names else {}
+        for name in names:
+            ours, theirs = model.find(database, name), described.get(name)
+            if ours is None or theirs is None:
+                found.append(f"{name}: {ours} in the model, {theirs} on the server")
+            elif (difference := difference_of(ours.columns, theirs.columns)) is not None:
+                found.append(f"{name}: {difference}")
+    catalog.close()
+    return found
