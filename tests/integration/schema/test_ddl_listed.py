@@ -30,6 +30,14 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ALTER TABLE u DROP KEY type, ADD UNIQUE KEY type (type) USING BTREE, ADD b INT",
         ],
     ),
+    "partitions at the end of an ALTER TABLE": (
+        ALL,
+        [
+            "CREATE TABLE t (a INT)",
+            "ALTER TABLE t ADD b INT, ADD c INT PARTITION BY HASH (a) PARTITIONS 2",
+            "ALTER TABLE t DROP b REMOVE PARTITIONING",
+        ],
+    ),
 }
 """What is shown: beginnings of the flavors that have it, and statements."""
 
