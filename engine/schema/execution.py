@@ -14,6 +14,7 @@ from engine.schema.alteration import alter_table, fills_rows, loses_rows
 from engine.schema.changes import DatabaseChange, TableChange, TableName
 from engine.schema.column_types import UncertainError, resolve_collation
 from engine.schema.creation import create_table
+from engine.schema.sequences import is_sequence
 from engine.schema.session import StatementSession
 from engine.schema.statements import (
     AlterTable,
@@ -31,8 +32,8 @@ from engine.schema.statements import (
 from engine.schema.table_state import TableState
 from engine.schema.working_tables import WorkingTable, WorkingTables
 
-_UNKNOWN_TABLE = 1051
-"""ER_BAD_TABLE_ERROR: DROP TABLE has dropped the other tables."""
+_UNKNOWN_NAMES = frozenset({1051, 4091})
+"""ER_BAD_TABLE_ERROR and MariaDB's ER_UNKNOWN_SEQUENCES: DROP has dropped the other tables."""
 _BRINGING_WORDS = frozenset({"create", "rename", "convert"})
 """Each statement after which there may be a table that was not there has one of them."""
 
@@ -197,6 +198,8 @@ class Execution:
     def _drop_tables(self, statement: DropTables) -> None:
         for name in statement.tables:
             key = (self._thread, name)
+            if statement.only_sequences and not self._is_sequence(name):
+                continue
             if statement.temporary or self._is_shadowed(name):
                 self._temporary.discard(key)
             else:
@@ -255,7 +258,7 @@ class Execution:
 
     def _failed(self, statement: Statement, error: int) -> None:
         """A statement that ended with an error may have had a part of its effect."""
-        if isinstance(statement, DropTables) and error == _UNKNOWN_TABLE:
+        if isinstance(statement, DropTables) and error in _UNKNOWN_NAMES:
             self._drop_tables(statement)
             return
         if isinstance(statement, CreateTable) and statement.replace and not statement.temporary:
@@ -289,6 +292,10 @@ class Execution:
         database = self._databases.get(name.database)
         complete = database is not None and database.complete
         return self._tables.get(name) is None and (complete or name in self._tables.known)
+
+    def _is_sequence(self, name: TableName) -> bool:
+        table = self._tables.get(name)
+        return table is not None and table.state is not None and is_sequence(table.state.columns)
 
     def _database_collation(self, database: str) -> str | None:
         known = self._databases.get(database)

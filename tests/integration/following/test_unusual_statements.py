@@ -114,6 +114,23 @@ def test_a_comment_that_ends_like_an_atomic_create(server: Server, tmp_path: Pat
     assert rows_of(tmp_path, "noted") == [{"id": 2}]
 
 
+def test_a_sequence_that_is_gone(server: Server, tmp_path: Path) -> None:
+    if "mariadb" not in server.flavor:
+        pytest.skip("sequences are MariaDB's")
+    start = executed(
+        server,
+        "CREATE SEQUENCE counted START WITH 5 NOCACHE",
+        "SELECT NEXTVAL(counted)",
+        "CREATE TABLE counted_too (id INT PRIMARY KEY)",
+        "INSERT INTO counted_too VALUES (1)",
+        "DROP SEQUENCE IF EXISTS counted, counted_too",
+    )
+    drain(server, tmp_path, start=start, tables=f"{DATABASE}.counted*")
+    (first, *_) = rows_of(tmp_path, "counted")
+    assert (first["next_not_cached_value"], first["start_value"]) == (6, 5)
+    assert rows_of(tmp_path, "counted_too") == [{"id": 1}]
+
+
 def test_any_space_in_set_statement(server: Server, tmp_path: Path) -> None:
     if "mariadb" not in server.flavor:
         pytest.skip("SET STATEMENT is MariaDB's")

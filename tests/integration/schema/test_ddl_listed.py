@@ -1,6 +1,6 @@
-"""Statements that the random ones of `test_ddl_differential` do not contain: the model has the server's tables.
+"""Statements that the random ones do not contain: the model has the server's tables, and is certain of them.
 
-The model reads the binlog and must be certain of every table after each statement.
+See `test_ddl_differential` for the random ones.
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ from tests.support.ddl_comparison import BinlogTail, difference_of
 pytestmark = pytest.mark.server
 
 DATABASES = ("listed", "listed_too")
+PREPARED = [
+    "CREATE DATABASE listed CHARACTER SET latin1",
+    "CREATE DATABASE listed_too CHARACTER SET latin2",
+    "USE listed",
+]
 
 ALL = "mysql", "mariadb"
 CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
@@ -38,6 +43,28 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ALTER TABLE t DROP b REMOVE PARTITIONING",
         ],
     ),
+    "sequences": (
+        ("mariadb",),
+        [
+            "CREATE SEQUENCE s START WITH 5 COMMENT 'AS INT'",
+            "CREATE SEQUENCE IF NOT EXISTS listed_too.s",
+            "CREATE OR REPLACE SEQUENCE s CACHE 10",
+            "ALTER SEQUENCE s RESTART 7",
+            "RENAME TABLE s TO u",
+            "CREATE TABLE t (a INT)",
+            "DROP SEQUENCE IF EXISTS t, u, missing",
+            "CREATE TABLE IF NOT EXISTS u (a INT)",
+        ],
+    ),
+    "sequences of other types": (
+        ("mariadb-11",),
+        [
+            "CREATE SEQUENCE s AS INT UNSIGNED START WITH 5",
+            "ALTER SEQUENCE s MAXVALUE 100",
+            "ALTER SEQUENCE s AS SMALLINT",
+            "CREATE SEQUENCE u START WITH 5 AS TINYINT",
+        ],
+    ),
 }
 """What is shown: beginnings of the flavors that have it, and statements."""
 
@@ -55,12 +82,10 @@ def test_the_model_has_the_servers_tables(case: str, server: Server) -> None:
     if not server.flavor.startswith(flavors):
         pytest.skip("this server has no such statements")
     model = SchemaModel("mariadb" if "mariadb" in server.flavor else "mysql")
+    server.execute(*(f"DROP DATABASE IF EXISTS {name}" for name in DATABASES))
     tail = BinlogTail(server)
-    prepared = [f"DROP DATABASE IF EXISTS {name}" for name in DATABASES]
-    prepared += [f"CREATE DATABASE {DATABASES[0]} CHARACTER SET latin1"]
-    prepared += [f"CREATE DATABASE {DATABASES[1]} CHARACTER SET latin2", f"USE {DATABASES[0]}"]
     with server.connect() as session, session.cursor() as cursor:
-        for statement in [*prepared, *statements]:
+        for statement in [*PREPARED, *statements]:
             cursor.execute(statement)
             for position, body in tail.read():
                 if isinstance(body, Query):
