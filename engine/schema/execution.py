@@ -166,8 +166,8 @@ class Execution:
         self, statement: AlterTable, name: TableName, table: WorkingTable, state: TableState
     ) -> WorkingTable:
         try:
-            collation = self._database_collation(name.database)
-            altered = alter_table(statement, state, self._session, collation)
+            collation, converted = self._database_collation(name.database), self._converted_to(name.database)
+            altered = alter_table(statement, state, self._session, collation, converted)
         except UncertainError as error:
             if fills_rows(statement):
                 self._rewritten[name] = None
@@ -300,6 +300,15 @@ class Execution:
     def _database_collation(self, database: str) -> str | None:
         known = self._databases.get(database)
         return None if known is None else known.collation
+
+    def _converted_to(self, database: str) -> str | None:
+        """What CONVERT TO CHARACTER SET DEFAULT stands for with a table of this database."""
+        session = self._session
+        if session.mariadb:
+            return self._database_collation(database)
+        if session.collation_database is not None:
+            return session.collation_database
+        return self._database_collation(session.database) if session.database else session.server_collation
 
 
 def _is_dropped(known: DatabaseChange | None) -> bool:

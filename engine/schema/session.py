@@ -47,6 +47,8 @@ class StatementSession:
     sql_mode: int = 0
     server_collation: str | None = None
     """Canonical name (`engine.schema.collations`); the default of new databases. None if not known."""
+    collation_database: str | None = None
+    """Canonical name of the variable, where it is not the collation of the default database."""
     collations: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Character set → its default collation in this session, where it differs from the server's own."""
     explicit_timestamp: bool = True
@@ -111,13 +113,13 @@ def session_of(
         _add_collation(collations, number, flavor)
     for _, number in status.get("character_set_collations", ()):
         _add_collation(collations, number, flavor)
-    server_collation = status.get("collation_server")
     return StatementSession(
         flavor=cast(Flavor, flavor),
         version=version,
         database=names.stored_database(query.database),
         sql_mode=status.get("sql_mode", 0),
-        server_collation=None if server_collation is None else collation_name(server_collation, flavor),
+        server_collation=_collation(status.get("collation_server"), flavor),
+        collation_database=_collation(status.get("collation_database"), flavor),
         collations=MappingProxyType(collations),
         explicit_timestamp=_explicit_timestamp(query, version, flavor),
         names=names,
@@ -137,8 +139,12 @@ def version_of(server_version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
+def _collation(number: int | None, flavor: str) -> str | None:
+    return None if number is None else collation_name(number, flavor)
+
+
 def _add_collation(collations: dict[str, str], number: int | None, flavor: str) -> None:
-    name = None if number is None else collation_name(number, flavor)
+    name = _collation(number, flavor)
     charset = None if name is None else charset_of_collation(name)
     if name is not None and charset is not None:
         collations[charset] = name

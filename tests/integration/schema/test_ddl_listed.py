@@ -65,6 +65,31 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "CREATE SEQUENCE u START WITH 5 AS TINYINT",
         ],
     ),
+    "CONVERT TO CHARACTER SET DEFAULT": (
+        ALL,
+        [
+            "ALTER DATABASE listed COLLATE latin1_bin",
+            "CREATE TABLE listed_too.t (a TEXT)",
+            "ALTER TABLE listed_too.t CONVERT TO CHARACTER SET DEFAULT",
+            "CREATE TABLE t (a TEXT CHARACTER SET latin2)",
+            "SET collation_database = latin7_bin",
+            "ALTER TABLE t CONVERT TO CHARACTER SET DEFAULT",
+            "CREATE DATABASE listed_once",
+            "USE listed_once",
+            "SET collation_server = latin5_bin",
+            "DROP DATABASE listed_once",
+            "ALTER TABLE listed.t CONVERT TO CHARACTER SET DEFAULT",
+        ],
+    ),
+    "COLLATE DEFAULT in a conversion": (
+        ("mysql-5", "mariadb"),
+        [
+            "ALTER DATABASE listed COLLATE latin1_bin",
+            "CREATE TABLE t (a TEXT)",
+            "ALTER TABLE t CONVERT TO CHARACTER SET latin1 COLLATE DEFAULT",
+            "ALTER TABLE t CONVERT TO CHARACTER SET DEFAULT COLLATE DEFAULT",
+        ],
+    ),
 }
 """What is shown: beginnings of the flavors that have it, and statements."""
 
