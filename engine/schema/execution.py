@@ -126,6 +126,8 @@ class Execution:
 
     def _created(self, statement: CreateTable) -> WorkingTable:
         if statement.like is not None:
+            if (self._thread, statement.like) in self._temporary:
+                return WorkingTable(None, f"a temporary table is called {statement.like}, too")
             source = self._tables.get(statement.like)
             if source is None or source.state is None:
                 return WorkingTable(None, f"it is like {statement.like}, whose definition is not known")
