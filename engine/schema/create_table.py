@@ -163,16 +163,19 @@ def read_key_columns(
         _skip_key_options(reader)
         return None
     parts: list[KeyPart] = []
+    without_overlaps = False
     reader.expect("(")
     while True:
         part = _key_part(reader)
-        if part is not None:
+        if reader.take("WITHOUT", "OVERLAPS"):
+            without_overlaps = True
+        elif part is not None:
             parts.append(part)
         if not reader.take(","):
             break
     reader.expect(")")
     hashed = _skip_key_options(reader) or hashed
-    return Key(kind == "PRIMARY", tuple(parts), hashed, if_not_exists, name)
+    return Key(kind == "PRIMARY", tuple(parts), hashed, if_not_exists, name, without_overlaps)
 
 
 def _skip_foreign_key(reader: TokenReader) -> None:
@@ -185,7 +188,7 @@ def _skip_foreign_key(reader: TokenReader) -> None:
 
 
 def _key_part(reader: TokenReader) -> KeyPart | None:
-    """A column of a key; None for an expression."""
+    """A column or the period of a key; None for an expression."""
     part = None
     if reader.upper == "(":
         reader.skip_parentheses()
@@ -197,7 +200,6 @@ def _key_part(reader: TokenReader) -> KeyPart | None:
         part = KeyPart(column, length)
     if not reader.take("ASC"):
         reader.take("DESC")
-    reader.take("WITHOUT", "OVERLAPS")
     return part
 
 

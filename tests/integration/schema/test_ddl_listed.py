@@ -90,6 +90,23 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ALTER TABLE t CONVERT TO CHARACTER SET DEFAULT COLLATE DEFAULT",
         ],
     ),
+    "a primary key WITHOUT OVERLAPS": (
+        ("mariadb",),
+        [
+            "CREATE TABLE t (a INT, s DATE, e DATE, PERIOD FOR p (s, e), "
+            "PRIMARY KEY (a, p WITHOUT OVERLAPS))",
+            "ALTER TABLE t RENAME COLUMN a TO b, ADD c INT NOT NULL",
+            "ALTER TABLE t DROP PRIMARY KEY",
+            "ALTER TABLE t ADD PRIMARY KEY (c, b, P WITHOUT OVERLAPS)",
+            "CREATE TABLE u (a INT, s DATE, e DATE)",
+            "ALTER TABLE u ADD PERIOD FOR p (s, e), ADD PRIMARY KEY (a, p WITHOUT OVERLAPS)",
+            "CREATE TABLE v (a INT, s DATE, e DATE, PERIOD FOR p (s, e), "
+            "PRIMARY KEY (a, p WITHOUT OVERLAPS)) WITH SYSTEM VERSIONING",
+            "CREATE TABLE w (a INT, s DATE, e DATE, x TIMESTAMP(6) AS ROW START, y TIMESTAMP(6) AS ROW END, "
+            "PERIOD FOR p (s, e), PERIOD FOR SYSTEM_TIME (x, y), PRIMARY KEY (a, p WITHOUT OVERLAPS)) "
+            "WITH SYSTEM VERSIONING",
+        ],
+    ),
 }
 """What is shown: beginnings of the flavors that have it, and statements."""
 
