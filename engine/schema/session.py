@@ -23,6 +23,7 @@ _NO_BACKSLASH_ESCAPES = 1 << 20
 _STRICT_TRANS_TABLES = 1 << 21
 _STRICT_ALL_TABLES = 1 << 22
 _ORACLE = 1 << 9
+_MAXDB = 1 << 12
 _WITHOUT_TABLE_OPTIONS = 0b111_0101_1111 << 8
 """Foreign dialects, MYSQL323, MYSQL40, NO_TABLE_OPTIONS and ANSI."""
 _MYSQL_TRUNCATE_FRACTIONS = 1 << 32
@@ -84,6 +85,11 @@ class StatementSession:
     def oracle(self) -> bool:
         """Whether the statement is in MariaDB's Oracle dialect."""
         return self.mariadb and bool(self.sql_mode & _ORACLE)
+
+    @property
+    def maxdb(self) -> bool:
+        """Whether the statement is in the dialect of MaxDB, which MySQL has before 8.0."""
+        return bool(self.sql_mode & _MAXDB)
 
     @property
     def omits_table_options(self) -> bool:

@@ -107,6 +107,14 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "WITH SYSTEM VERSIONING",
         ],
     ),
+    "TIMESTAMP in the dialect of MaxDB": (
+        ("mysql-5", "mariadb"),
+        [
+            "SET sql_mode = 'MAXDB'",
+            "CREATE TABLE t (a TIMESTAMP, b TIMESTAMP(3) NOT NULL)",
+            "ALTER TABLE t ADD c TIMESTAMP NULL, MODIFY a TIMESTAMP(6)",
+        ],
+    ),
 }
 """What is shown: beginnings of the flavors that have it, and statements."""
 
