@@ -46,7 +46,8 @@ def _parenthesized_default(reader: TokenReader) -> Default:
 
 def _literal(reader: TokenReader) -> Default:
     if reader.token.kind == STRING:
-        return Default("string", reader.string())
+        text = reader.string()
+        return Default("string", text) if text or not reader.session.empty_string_is_null else Default("null")
     if reader.token.kind == BITS:
         return Default("bits", reader.step().text)
     sign = "-" if reader.take("-") else ""

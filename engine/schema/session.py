@@ -26,6 +26,7 @@ _ORACLE = 1 << 9
 _MAXDB = 1 << 12
 _WITHOUT_TABLE_OPTIONS = 0b111_0101_1111 << 8
 """Foreign dialects, MYSQL323, MYSQL40, NO_TABLE_OPTIONS and ANSI."""
+_MARIADB_EMPTY_STRING_IS_NULL = 1 << 32
 _MYSQL_TRUNCATE_FRACTIONS = 1 << 32
 _MARIADB_ROUND_FRACTIONS = 1 << 34
 """Bits of sql_mode: those without a flavor are the same in both (`system_variables.h`, `sql_class.h`)."""
@@ -85,6 +86,11 @@ class StatementSession:
     def oracle(self) -> bool:
         """Whether the statement is in MariaDB's Oracle dialect."""
         return self.mariadb and bool(self.sql_mode & _ORACLE)
+
+    @property
+    def empty_string_is_null(self) -> bool:
+        """Whether the literal of an empty string is NULL."""
+        return self.mariadb and bool(self.sql_mode & _MARIADB_EMPTY_STRING_IS_NULL)
 
     @property
     def maxdb(self) -> bool:

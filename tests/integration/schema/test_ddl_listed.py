@@ -115,6 +115,15 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ALTER TABLE t ADD c TIMESTAMP NULL, MODIFY a TIMESTAMP(6)",
         ],
     ),
+    "an empty string that is NULL": (
+        ("mariadb",),
+        [
+            "SET sql_mode = 'EMPTY_STRING_IS_NULL'",
+            "CREATE TABLE t (a VARCHAR(9) DEFAULT '', b VARCHAR(9) DEFAULT (''), c ENUM('', 'x') DEFAULT 'x')",
+            "ALTER TABLE t ADD d VARCHAR(9) DEFAULT '', ADD e VARCHAR(9) DEFAULT _utf8'', "
+            "ADD f VARCHAR(9) DEFAULT '' 'x', ADD g VARCHAR(9) DEFAULT '' ''",
+        ],
+    ),
 }
 """What is shown: beginnings of the flavors that have it, and statements."""
 
