@@ -59,12 +59,12 @@ def _literal(reader: TokenReader) -> Default:
 
 
 def _skip_expression(reader: TokenReader) -> None:
-    """Step over a primary expression that starts with a word: a function call, a CASE, NEXT VALUE FOR."""
+    """Step over a primary expression that starts with a word: a function call, CASE, a sequence's value."""
     if reader.take("CASE"):
         while not reader.take("END"):
             reader.step()
         return
-    if reader.take("NEXT", "VALUE", "FOR"):
+    if reader.take("NEXT", "VALUE", "FOR") or reader.take("PREVIOUS", "VALUE", "FOR"):
         reader.table()
         return
     reader.column()

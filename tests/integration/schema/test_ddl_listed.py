@@ -50,6 +50,7 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "CREATE SEQUENCE IF NOT EXISTS listed_too.s",
             "CREATE OR REPLACE SEQUENCE s CACHE 10",
             "ALTER SEQUENCE s RESTART 7",
+            "CREATE TABLE v (a INT DEFAULT NEXT VALUE FOR s, b INT DEFAULT PREVIOUS VALUE FOR s, c INT)",
             "RENAME TABLE s TO u",
             "CREATE TABLE t (a INT)",
             "DROP SEQUENCE IF EXISTS t, u, missing",
@@ -119,7 +120,7 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
         ("mariadb",),
         [
             "SET sql_mode = 'EMPTY_STRING_IS_NULL'",
-            "CREATE TABLE t (a VARCHAR(9) DEFAULT '', b VARCHAR(9) DEFAULT (''), c ENUM('', 'x') DEFAULT 'x')",
+            "CREATE TABLE t (a VARCHAR(9) DEFAULT '', b CHAR(9) DEFAULT (''), c ENUM('', 'x') DEFAULT 'x')",
             "ALTER TABLE t ADD d VARCHAR(9) DEFAULT '', ADD e VARCHAR(9) DEFAULT _utf8'', "
             "ADD f VARCHAR(9) DEFAULT '' 'x', ADD g VARCHAR(9) DEFAULT '' ''",
         ],
