@@ -159,9 +159,13 @@ def test_rows_that_are_changed_without_row_events(server: Server, tmp_path: Path
         "INSERT INTO sound VALUES (1, 1)",
         "ALTER TABLE parts EXCHANGE PARTITION low WITH TABLE other",
         "ALTER TABLE sound MODIFY a INT, ADD b INT DEFAULT 3",
+        "CREATE TABLE cut (id INT PRIMARY KEY, a TINYTEXT CHARACTER SET latin1)",
+        "INSERT INTO cut VALUES (1, REPEAT(_latin1 0xE9, 200))",
+        "SET sql_mode = ''",
+        "ALTER TABLE cut MODIFY a TINYTEXT CHARACTER SET utf8mb4",
     )
     drain(server, tmp_path, start=start, tables=f"{DATABASE}.*")
     marked = rewritten_tables(tmp_path, CommitLog(tmp_path).latest_version())
-    assert set(marked) == {TableName(DATABASE, "parts"), TableName(DATABASE, "other")}
+    assert set(marked) == {TableName(DATABASE, name) for name in ("parts", "other", "cut")}
     statement = marked[TableName(DATABASE, "parts")].change.statement
     assert statement is not None and statement.startswith("ALTER TABLE parts EXCHANGE PARTITION")
