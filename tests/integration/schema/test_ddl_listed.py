@@ -125,6 +125,16 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ADD f VARCHAR(9) DEFAULT '' 'x', ADD g VARCHAR(9) DEFAULT '' ''",
         ],
     ),
+    "names that only words have in common": (
+        ALL,
+        [
+            "CREATE TABLE t (straße INT, strasse VARCHAR(9), É INT, PRIMARY KEY (straße))",
+            "ALTER TABLE t MODIFY strasse INT NOT NULL FIRST, CHANGE é è INT",
+            "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (STRASSE), ADD x INT AFTER straße",
+            "ALTER TABLE t DROP STRAßE, ADD ΔΟΣ INT",
+            "ALTER TABLE t DROP δοσ",
+        ],
+    ),
 }
 """What is shown: beginnings of the flavors that have it, and statements."""
 
