@@ -114,6 +114,39 @@ def test_a_comment_that_ends_like_an_atomic_create(server: Server, tmp_path: Pat
     assert rows_of(tmp_path, "noted") == [{"id": 2}]
 
 
+def test_a_sequence_that_is_gone(server: Server, tmp_path: Path) -> None:
+    if "mariadb" not in server.flavor:
+        pytest.skip("sequences are MariaDB's")
+    start = executed(
+        server,
+        "CREATE SEQUENCE counted START WITH 5 NOCACHE",
+        "SELECT NEXTVAL(counted)",
+        "CREATE TABLE counted_too (id INT PRIMARY KEY)",
+        "INSERT INTO counted_too VALUES (1)",
+        "DROP SEQUENCE IF EXISTS counted, counted_too",
+    )
+    drain(server, tmp_path, start=start, tables=f"{DATABASE}.counted*")
+    (first, *_) = rows_of(tmp_path, "counted")
+    assert (first["next_not_cached_value"], first["start_value"]) == (6, 5)
+    assert rows_of(tmp_path, "counted_too") == [{"id": 1}]
+
+
+def test_any_space_in_set_statement(server: Server, tmp_path: Path) -> None:
+    if "mariadb" not in server.flavor:
+        pytest.skip("SET STATEMENT is MariaDB's")
+    start = executed(
+        server,
+        "CREATE TABLE spaced (a INT, b INT)",
+        "INSERT INTO spaced VALUES (1, 2)",
+        "SET\n STATEMENT max_statement_time=10 FOR ALTER TABLE spaced CHANGE a c INT",
+        "INSERT INTO spaced VALUES (3, 4)",
+        "SET/* */STATEMENT max_statement_time=10 FOR ALTER TABLE spaced CHANGE b d INT",
+        "INSERT INTO spaced VALUES (5, 6)",
+    )
+    drain(server, tmp_path, start=start, tables=f"{DATABASE}.spaced")
+    assert rows_of(tmp_path, "spaced") == [{"a": 1, "b": 2}, {"c": 3, "b": 4}, {"c": 5, "d": 6}]
+
+
 def test_rows_that_are_changed_without_row_events(server: Server, tmp_path: Path) -> None:
     start = executed(
         server,
@@ -126,9 +159,13 @@ def test_rows_that_are_changed_without_row_events(server: Server, tmp_path: Path
         "INSERT INTO sound VALUES (1, 1)",
         "ALTER TABLE parts EXCHANGE PARTITION low WITH TABLE other",
         "ALTER TABLE sound MODIFY a INT, ADD b INT DEFAULT 3",
+        "CREATE TABLE cut (id INT PRIMARY KEY, a TINYTEXT CHARACTER SET latin1)",
+        "INSERT INTO cut VALUES (1, REPEAT(_latin1 0xE9, 200))",
+        "SET sql_mode = ''",
+        "ALTER TABLE cut MODIFY a TINYTEXT CHARACTER SET utf8mb4",
     )
     drain(server, tmp_path, start=start, tables=f"{DATABASE}.*")
     marked = rewritten_tables(tmp_path, CommitLog(tmp_path).latest_version())
-    assert set(marked) == {TableName(DATABASE, "parts"), TableName(DATABASE, "other")}
+    assert set(marked) == {TableName(DATABASE, name) for name in ("parts", "other", "cut")}
     statement = marked[TableName(DATABASE, "parts")].change.statement
     assert statement is not None and statement.startswith("ALTER TABLE parts EXCHANGE PARTITION")
