@@ -114,6 +114,19 @@ def test_a_comment_that_ends_like_an_atomic_create(server: Server, tmp_path: Pat
     assert rows_of(tmp_path, "noted") == [{"id": 2}]
 
 
+def test_programs_that_begin_a_transaction(server: Server, tmp_path: Path) -> None:
+    """Statements that end like MySQL 8's CREATE TABLE … SELECT, and are transactions of their own."""
+    start = executed(
+        server,
+        "CREATE PROCEDURE begun() START TRANSACTION",
+        "CREATE EVENT started ON SCHEDULE EVERY 1 DAY DO START TRANSACTION",
+        "CREATE PROCEDURE begun_again() START TRANSACTION",
+    )
+    ended = drain(server, tmp_path, start=start, tables=f"{DATABASE}.*")
+    assert "of 3 transactions" in ended.stderr
+    assert Changes(tmp_path).events().num_rows == 3
+
+
 def test_rows_that_are_changed_without_row_events(server: Server, tmp_path: Path) -> None:
     start = executed(
         server,
