@@ -28,7 +28,11 @@ from engine.config.settings import RunSettings
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connect import connect
-from engine.net.client.start_position import refuse_taken_server_id, start_position
+from engine.net.client.start_position import (
+    refuse_partial_transaction,
+    refuse_taken_server_id,
+    start_position,
+)
 from engine.output.folder import OutputState, claim_output, settled_output
 from engine.output.schema_history import rewritten_tables
 from engine.output.snapshot_requests import has_requests, pattern_of, request_snapshot
@@ -228,6 +232,8 @@ def _run_once(
         # Only now, as an engine that cannot reach its server is to leave the output to another one.
         state = claim_output(settings.pipeline.out, state)
         start = start_position(connection, start_at, state.position, facts, partial(connect, address))
+        if state.is_new:
+            refuse_partial_transaction(start, facts, partial(connect, address))
     snapshot = _snapshot_options(settings, address, state)
     reads_soon = snapshot.is_unfinished or has_requests(settings.pipeline.out)
     snapshot = replace(snapshot, run_ends=stream.stop_at_end and reads_soon)
