@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from textwrap import shorten
 
 from engine.errors import EngineError
-from engine.output.sql_text import quoted_name
+from engine.output.sql_text import quoted_name, quoted_text
 from engine.schema.session import Flavor
 from engine.sql.changes import RowChange, Statement, undo_statement
 from engine.sql.entries import CommitEnd, Entry, FeedEntry, RowEntry
@@ -30,6 +30,7 @@ _STATUS_VARIABLES: dict[str, int | None] = {
     "collation_server": None,
     "explicit_defaults_for_timestamp": 1,
     "default_collation_for_utf8mb4": 255,
+    "time_zone": None,
 }
 """Settings in a statement's event, under which the server executed it; with MySQL's default where only some
 users may set the variable."""
@@ -126,7 +127,7 @@ class _Script:
         yield f"-- {_header(entry.place)}"
         status = data.get("status") or {}
         settings = {
-            name: str(status[name])
+            name: _literal(status[name])
             for name, default in _STATUS_VARIABLES.items()
             if name in status and (status[name] != default or name in self._settings)
         }
@@ -180,6 +181,10 @@ def _row_change(entry: RowEntry, half: RowEntry | None) -> RowChange:
         before, after = (half, entry) if half.seq < entry.seq else (entry, half)
         return RowChange(before, after)
     return RowChange(None, entry) if entry.kind == "insert" else RowChange(entry, None)
+
+
+def _literal(value: int | str) -> str:
+    return quoted_text(value) if isinstance(value, str) else str(value)
 
 
 def _header(place: Place) -> str:

@@ -76,6 +76,11 @@ def create_shop(server: Server) -> None:
         f"CREATE TABLE {SHOP}.`odd ``näme` (`_seq` INT AUTO_INCREMENT PRIMARY KEY, `a.``b` VARCHAR(20), "
         "changed TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP) -- a comment",
         f"CREATE TABLE {SHOP}.keyless (a VARCHAR(10), b DATE)",
+        f"CREATE TABLE {SHOP}.zoned (a INT)",
+        f"INSERT INTO {SHOP}.zoned VALUES (1)",
+        "SET time_zone = '+05:00'",
+        f"ALTER TABLE {SHOP}.zoned ADD moment TIMESTAMP NOT NULL DEFAULT '2020-01-01 00:00:00'",
+        "SET time_zone = '+00:00'",
     )
     if "mariadb" in server.flavor:
         # A key of this length has a hidden column.

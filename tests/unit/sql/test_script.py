@@ -184,6 +184,17 @@ def test_a_table_created_with_rows(output: Output) -> None:
     assert lines(output)[:4] == ["USE `shop`;", "CREATE TABLE `t` (`id` int)", ";", "BEGIN;"]
 
 
+def test_a_statement_has_the_time_zone_of_its_session(output: Output) -> None:
+    statement = "ALTER TABLE t ADD moment TIMESTAMP DEFAULT '2020-01-01'"
+    output.commit({EVENTS: [entry("QUERY_EVENT", statement, status={"time_zone": "it's"})]})
+    text = StringIO()
+    write_script(output.path, SqlSettings(sources=(output.path,)), text)
+    assert [line for line in text.getvalue().splitlines() if "time_zone" in line][1:] == [
+        "SET SESSION time_zone = 'it''s';",
+        "SET SESSION time_zone = '+00:00';",
+    ]
+
+
 def test_generated_columns_are_known_from_elsewhere(output: Output) -> None:
     """A table map, even one with full metadata, does not say which columns are generated."""
     name = TableName("shop", "t")
