@@ -82,6 +82,8 @@ def create_shop(server: Server) -> None:
         f"CREATE TABLE {SHOP}.`odd ``näme` (`_seq` INT AUTO_INCREMENT PRIMARY KEY, `a.``b` VARCHAR(20), "
         "changed TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP) -- a comment",
         f"CREATE TABLE {SHOP}.keyless (a VARCHAR(10), b DATE)",
+        f"CREATE TABLE {SHOP}.breaks (a ENUM('x\r\ny'), b CHAR(3) DEFAULT '\0')",
+        f"INSERT INTO {SHOP}.breaks (a) VALUES ('x\r\ny')",
         f"CREATE TABLE {SHOP}.zoned (a INT)",
         f"INSERT INTO {SHOP}.zoned VALUES (1)",
         "SET time_zone = '+05:00'",
@@ -206,7 +208,7 @@ def test_unusual_tables(played: Played) -> None:
     if server.flavor == "mysql-5.6":
         execute_script(server, redo)
     else:
-        options = "--no-defaults", f"--socket={server.socket}", "--user=root"
+        options = "--no-defaults", f"--socket={server.socket}", "--user=root", "--binary-mode"
         subprocess.run([*server.tool("mysql"), *options], input=redo.encode(), check=True, timeout=60)
     assert contents(server, SHOP) == after
     assert columns(server, SHOP) == shapes
