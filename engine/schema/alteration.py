@@ -26,7 +26,7 @@ from engine.schema.altered_keys import AlteredKeys, engine_after
 from engine.schema.charset_change import CharsetChange
 from engine.schema.column_types import UncertainError
 from engine.schema.columns import define_column, takes_current_time, with_current_time
-from engine.schema.constants import constant_text, implicit_text
+from engine.schema.constants import constant_text, implicit_text, value_text
 from engine.schema.conversions import keeps_values
 from engine.schema.declarations import ColumnClause, Default
 from engine.schema.hidden_columns import split_hidden
@@ -272,5 +272,6 @@ def _filled(column: AlteredColumn, session: StatementSession) -> str | None:
     if column.before is not None or definition.computed_default or definition.generated:
         return None
     if definition.default is not None:
-        return definition.default
+        given = None if column.clause is None else column.clause.default
+        return definition.default if given is None else value_text(given, definition.column_type, session)
     return None if definition.nullable else implicit_text(definition, session)
