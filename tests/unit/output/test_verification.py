@@ -269,7 +269,11 @@ def test_commits_that_vacuum_removes_meanwhile(
         remove_old_commits(out, Retention(seconds=0))
         remove_consumer(out, "slow")
     assert CommitLog(out).oldest_version() == first
-    assert not verify(out, lambda _: remove_old_commits(out, Retention(seconds=0))).problems
+
+    def remove(_: Verified) -> None:
+        remove_old_commits(out, Retention(seconds=0))
+
+    assert not verify(out, remove).problems
     assert CommitLog(out).oldest_version() == 15
 
 

@@ -50,7 +50,7 @@ def test_many_tables_have_one_file_each_and_few_are_open(
     assert data_files(tmp_path) == listed_files(tmp_path)
 
 
-def test_memory_does_not_grow_with_the_batches_of_a_transaction(tmp_path):
+def test_memory_does_not_grow_with_the_batches_of_a_transaction(tmp_path: Path) -> None:
     """Each has the schemas of its tables."""
     of_many_columns = pa.field("name", pa.string(), metadata={"mysql_type": 100_000 * "x"})
     columns = pa.schema([("id", pa.int64()), of_many_columns])
@@ -69,7 +69,9 @@ def test_memory_does_not_grow_with_the_batches_of_a_transaction(tmp_path):
     assert used[1] - used[0] < 10 * len(header.tables[0].schema)
 
 
-def test_rows_of_an_open_transaction_are_moved_from_more_files_than_may_be_open(tmp_path, monkeypatch):
+def test_rows_of_an_open_transaction_are_moved_from_more_files_than_may_be_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(open_files, "MOST_DESCRIPTORS", 3)
     monkeypatch.setattr(open_files, "MOST_WAITING_BYTES", 0)
     names = [f"t{n}" for n in range(100)]
