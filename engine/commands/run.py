@@ -31,7 +31,8 @@ from engine.net.client.connect import connect
 from engine.net.client.start_position import refuse_taken_server_id, start_position
 from engine.output.folder import OutputState, claim_output, settled_output
 from engine.output.schema_history import rewritten_tables
-from engine.output.snapshot_requests import has_requests, pattern_of, request_snapshot
+from engine.output.snapshot_progress import SnapshotRequest
+from engine.output.snapshot_requests import has_requests, pattern_of, request_snapshot, waiting_requests
 from engine.output.storage import be_patient
 from engine.pipeline.decoder_pool import DecoderPool
 from engine.pipeline.end_request import EndRequest, SignalledEnd
@@ -122,8 +123,6 @@ def follow_server(
         state = settled_output(settings.pipeline.out)
         # The first answer shows that the place is right; later the store may be away for a time.
         be_patient(settings.pipeline.out, partial(observer.warn, "store_away"))
-        if state.is_new and settings.stream.start == SNAPSHOT and not has_requests(settings.pipeline.out):
-            request_snapshot(settings.pipeline.out, settings.pipeline.tables or ("*.*",))
         _request_changed(settings, state)
         try:
             address = addresses[turn % len(addresses)]
@@ -164,6 +163,19 @@ def follow_server(
 def has_worked(outcome: Outcome) -> bool:
     """Whether a run got so far that an error of it is not that of the attempt before."""
     return bool(outcome.totals.get("commits")) or outcome.seconds >= _LASTING_SECONDS
+
+
+def _request_all_rows(settings: FollowSettings) -> None:
+    """Request the snapshot with which an output begins, unless an attempt before has done so.
+
+    Other requests may wait there: of the user, or of a first attempt with other tables.
+    """
+    out, tables = settings.pipeline.out, settings.pipeline.tables or ("*.*",)
+    for request in waiting_requests(out):
+        match request:
+            case SnapshotRequest(tables=asked, excluded=(), where=None) if asked == tables:
+                return
+    request_snapshot(out, tables)
 
 
 def _request_changed(settings: FollowSettings, state: OutputState) -> None:
@@ -228,6 +240,8 @@ def _run_once(
         # Only now, as an engine that cannot reach its server is to leave the output to another one.
         state = claim_output(settings.pipeline.out, state)
         start = start_position(connection, start_at, state.position, facts, partial(connect, address))
+        if state.is_new and stream.start == SNAPSHOT:
+            _request_all_rows(settings)
     snapshot = _snapshot_options(settings, address, state)
     reads_soon = snapshot.is_unfinished or has_requests(settings.pipeline.out)
     snapshot = replace(snapshot, run_ends=stream.stop_at_end and reads_soon)
