@@ -22,12 +22,12 @@ from engine.commands.retries import Retries
 from engine.commands.run_log import RunLog
 from engine.config.credentials import read_login
 from engine.config.rates import RateLimit
-from engine.config.server_address import Login, ServerAddress, split_address
+from engine.config.server_address import Login, ServerAddress, named_server
 from engine.config.setting_groups import ConnectionSettings, FollowSettings
 from engine.config.settings import RunSettings
 from engine.errors import EngineError
 from engine.net.client import server_queries
-from engine.net.client.connect import connect
+from engine.net.client.connect import connect, read_public_key
 from engine.net.client.start_position import refuse_taken_server_id, start_position
 from engine.output.folder import OutputState, claim_output, settled_output
 from engine.output.schema_history import rewritten_tables
@@ -83,7 +83,13 @@ def _checked(new: RunSettings, old: RunSettings) -> tuple[RunSettings, Login]:
         raise EngineError(
             f"out cannot change while the engine runs: start another one for {new.pipeline.out}"
         )
-    return new, read_login(new.connection, os.environ, interactive=False)
+    if new.pipeline.shard != old.pipeline.shard:
+        raise EngineError("the shard of an output cannot change: begin a new output for another one")
+    login = read_login(new.connection, os.environ, interactive=False)
+    # The files of TLS and the key are read for each connection; a run must not end for one that is wrong.
+    login.tls.context()
+    read_public_key(login.server_public_key)
+    return new, login
 
 
 def follow_maintained(
@@ -204,9 +210,7 @@ def _address(
     name: str, given: str, settings: ConnectionSettings, login: Login, unix_socket: str | None
 ) -> ServerAddress:
     """The server of `HOST` or `HOST:PORT` in what the user has `given`. Raises `EngineError`."""
-    host, port = split_address(name) or ("", None)
-    if not host:
-        raise EngineError(f"{given} names no server in {name!r}: give HOST or HOST:PORT")
+    host, port = named_server(name, given)
     return ServerAddress(host, port or settings.port, login, unix_socket)
 
 
