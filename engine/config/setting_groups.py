@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+from engine.config.option_file import OptionFile
 from engine.config.output_place import OutputPlace
 from engine.config.rates import RateLimit
 from engine.config.retention import Retention
@@ -48,6 +49,8 @@ class ConnectionSettings:
     defaults_file: Annotated[
         Path | None, Setting("MySQL option file: [client] and [binlog-engine] say how to connect")
     ] = None
+    options: OptionFile | None = None
+    """The content of `defaults_file`, of which the passwords are not settings."""
     tls: Annotated[
         TlsChoice | None,
         Setting("encryption of the connection, and verification [preferred; verify-ca with --tls-ca]"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -83,6 +85,26 @@ def test_where_a_password_comes_from(option_file, tmp_path, monkeypatch):
     assert revealed(login({}, environment, interactive=True)) == ["from the usual variable"]
     assert revealed(login({}, {}, interactive=True)) == ["typed at Password of repl: "]
     assert revealed(login({}, {})) == [""]
+
+
+def test_an_option_file_may_be_a_pipe(tmp_path):
+    pipe = tmp_path / "my.cnf"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as threads:
+        writing = threads.submit(pipe.write_text, "[client]\nuser=from_pipe\npassword=of pipe\n")
+        found = values({"user": None, "defaults_file": str(pipe)})
+        writing.result()
+    assert found.user == "from_pipe"
+    assert revealed(read_login(found, {}, interactive=False)) == ["of pipe"]
+
+
+def test_no_password_at_the_prompt(monkeypatch):
+    def end_of_file(prompt):
+        raise EOFError
+
+    monkeypatch.setattr(getpass, "getpass", end_of_file)
+    with pytest.raises(EngineError, match="no password was entered"):
+        login(interactive=True)
 
 
 def test_passwords_of_several_factors(option_file, tmp_path):
