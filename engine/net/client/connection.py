@@ -254,8 +254,9 @@ class Connection:
             if compression != "none":
                 self._compress(compression)
             if self.greeting.version >= UTF8MB4_SINCE:
-                # A server can be configured to ignore the character set of the handshake.
-                self.execute("SET NAMES utf8mb4")
+                # A server can be configured to ignore the character set of the handshake, and to cut off
+                # results: of SELECT, and of what SHOW and information_schema list.
+                self.execute("SET NAMES utf8mb4, sql_select_limit = 18446744073709551615")
         except ServerError as error:
             raise explain(error, Context(str(self.endpoint), self.user)) from error
         except ProtocolError as error:
