@@ -84,6 +84,17 @@ def test_settings_of_the_server_that_sessions_do_not_take_over(server: Server) -
 
 
 @pytest.mark.server
+def test_a_limit_of_the_server_for_results_does_not_count(server: Server) -> None:
+    server.execute("SET GLOBAL sql_select_limit = 1")
+    try:
+        with Connection.open(server.host, server.port, server.user) as connection:
+            assert len(connection.query("SELECT TABLE_NAME FROM information_schema.TABLES")) > 1
+            assert len(connection.query("SHOW VARIABLES LIKE 'log_bin%'")) > 1
+    finally:
+        server.execute("SET GLOBAL sql_select_limit = DEFAULT")
+
+
+@pytest.mark.server
 def test_results_larger_than_a_packet(server: Server) -> None:
     with Connection.open(server.host, server.port, server.user) as connection:
         size = (1 << 24) + 17
