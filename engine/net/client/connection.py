@@ -51,10 +51,14 @@ READ_SECONDS = 60.0
 """How long an answer may take, unless the caller says otherwise."""
 LOGIN_SECONDS = 60.0
 """Upper limit for a whole login, however often the server sends something."""
-_SESSION_STATEMENT = "SET NAMES utf8mb4, autocommit = 1, completion_type = 0, sql_big_selects = 1"
+_SESSION_STATEMENT = (
+    "SET NAMES utf8mb4, autocommit = 1, completion_type = 0, sql_big_selects = 1, "
+    "sql_select_limit = 18446744073709551615"
+)
 """What no session takes from the server's settings. A server can be configured to ignore the character set of
 the handshake. Without autocommit every query, of MySQL's catalog, too, shows what was there at the first one.
-`completion_type` would end the connection with a transaction, and `max_join_size` refuse large tables."""
+`completion_type` would end the connection with a transaction, `max_join_size` refuse large tables, and
+`sql_select_limit` cut off results: of SELECT, and of what SHOW and information_schema list."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def test_connections_are_idle_for_longer_than_the_server_allows(server: Server, 
         try:
             for table in ("t", "u"):
                 assert request(tmp_path, f"idle.{table}").status == 0
-                wait_until(lambda name=table: is_done(tmp_path, name), table, check=engine.must_run)
+                wait_until(partial(is_done, tmp_path, table), table, check=engine.must_run)
                 time.sleep(1.5)
         finally:
             server.execute("SET GLOBAL wait_timeout = DEFAULT")
