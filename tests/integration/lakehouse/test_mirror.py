@@ -273,7 +273,7 @@ def test_an_empty_text_in_a_partition_of_delta(delta: Lakehouse, out: Path) -> N
     """Delta stores NULL in its place, which would not be found again."""
     key = replace(NAME, primary_key=2)
     table = Table(Output(out), ID, key, AMOUNT, name="partitioned")
-    options = {"partition_by": {str(table.name): [key.name]}}
+    options: dict[str, Any] = {"partition_by": {str(table.name): [key.name]}}
     table.insert(id=1, name="de", amount=1)
     assert_kept(delta, table, **options)
     table.update(table.rows[0], amount=2)
