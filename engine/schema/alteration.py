@@ -52,10 +52,17 @@ class Altered:
 
 
 def alter_table(
-    statement: AlterTable, table: TableState, session: StatementSession, database_collation: str | None
+    statement: AlterTable,
+    table: TableState,
+    session: StatementSession,
+    database_collation: str | None,
+    converted_to: str | None,
 ) -> Altered:
-    """The effect of the statement. Raises `UncertainError` if it does not follow from what is known."""
-    return _Alteration(statement, table, session, database_collation).result()
+    """The effect of the statement. Raises `UncertainError` if it does not follow from what is known.
+
+    `converted_to`: the collation that CONVERT TO CHARACTER SET DEFAULT stands for.
+    """
+    return _Alteration(statement, table, session, database_collation, converted_to).result()
 
 
 def loses_rows(statement: AlterTable) -> bool:
@@ -89,6 +96,7 @@ class _Alteration:
         table: TableState,
         session: StatementSession,
         database_collation: str | None,
+        converted_to: str | None,
     ) -> None:
         self._session = session
         self._before, self._hidden = split_hidden(table.columns)
@@ -97,7 +105,7 @@ class _Alteration:
         """Of columns that clauses before the current one declare."""
         self._actions = [action for action in statement.actions if not self._is_skipped(action)]
         clauses = [action.column for action in self._actions if isinstance(action, AddColumn | ChangeColumn)]
-        self._charsets = CharsetChange(self._actions, session, database_collation)
+        self._charsets = CharsetChange(self._actions, session, database_collation, converted_to)
         self._collation = self._charsets.table_collation(table.collation)
         self._keys = AlteredKeys(self._actions, clauses, table, self._before, session)
         self._engine = engine_after(table.engine, self._actions) if session.mariadb else table.engine

@@ -33,7 +33,7 @@ def shown_column(column: ColumnDefinition, before: dict[str, ColumnDefinition]) 
 
 
 @pytest.mark.parametrize(("version", "clauses", "shown"), CASES)
-def test_columns_after(version, clauses, shown):
+def test_columns_after(version: str, clauses: str, shown: str) -> None:
     followed = Followed(version)
     followed.run("CREATE DATABASE dd")
     followed.run(TABLE)
@@ -54,7 +54,7 @@ def test_columns_after(version, clauses, shown):
         ("CHANGE a b INT, CHANGE b a VARCHAR(10)", ("id", "a", "b", "c", "d", "e")),
     ],
 )
-def test_previous_names(version, clauses, previous):
+def test_previous_names(version: str, clauses: str, previous: tuple[str | None, ...]) -> None:
     followed = Followed(version)
     followed.run(TABLE)
     change = followed.changed(f"ALTER TABLE t {clauses}")
@@ -73,7 +73,7 @@ def test_previous_names(version, clauses, previous):
         "ADD CHECK (a>1)",
     ],
 )
-def test_clauses_without_effect_on_columns(clauses):
+def test_clauses_without_effect_on_columns(clauses: str) -> None:
     followed = Followed()
     followed.run(TABLE)
     assert followed.run(f"ALTER TABLE t {clauses}") is None
@@ -116,7 +116,7 @@ def test_clauses_without_effect_on_columns(clauses):
         ("n INET6 DEFAULT '::1.2.3.4'", "::1.2.3.4"),
     ],
 )
-def test_values_that_rows_got(column, filled):
+def test_values_that_rows_got(column: str, filled: str | None) -> None:
     mariadb = column.startswith(("n BLOB", "n TEXT", "n UUID", "n INET6"))
     followed = Followed(MARIADB_11) if mariadb else Followed()
     followed.run("CREATE TABLE t (a INT)")
@@ -143,13 +143,13 @@ def test_values_that_rows_got(column, filled):
         "IMPORT TABLESPACE",
     ],
 )
-def test_rows_change_without_events(clause):
+def test_rows_change_without_events(clause: str) -> None:
     followed = Followed()
     followed.run(TABLE)
     assert [str(name) for name in followed.changed(f"ALTER TABLE t {clause}").rewritten] == ["shop.t"]
 
 
-def test_not_null_may_change_values_unless_the_mode_is_strict():
+def test_not_null_may_change_values_unless_the_mode_is_strict() -> None:
     followed = Followed()
     followed.run(TABLE)
     assert not followed.changed("ALTER TABLE t MODIFY a INT NOT NULL").rewritten
