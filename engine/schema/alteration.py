@@ -26,7 +26,7 @@ from engine.schema.altered_keys import AlteredKeys, engine_after
 from engine.schema.charset_change import CharsetChange
 from engine.schema.column_types import UncertainError
 from engine.schema.columns import define_column, takes_current_time, with_current_time
-from engine.schema.constants import constant_text, implicit_text
+from engine.schema.constants import constant_text, implicit_text, value_text
 from engine.schema.conversions import keeps_values
 from engine.schema.declarations import ColumnClause, Default
 from engine.schema.hidden_columns import split_hidden
@@ -52,10 +52,17 @@ class Altered:
 
 
 def alter_table(
-    statement: AlterTable, table: TableState, session: StatementSession, database_collation: str | None
+    statement: AlterTable,
+    table: TableState,
+    session: StatementSession,
+    database_collation: str | None,
+    converted_to: str | None,
 ) -> Altered:
-    """The effect of the statement. Raises `UncertainError` if it does not follow from what is known."""
-    return _Alteration(statement, table, session, database_collation).result()
+    """The effect of the statement. Raises `UncertainError` if it does not follow from what is known.
+
+    `converted_to`: the collation that CONVERT TO CHARACTER SET DEFAULT stands for.
+    """
+    return _Alteration(statement, table, session, database_collation, converted_to).result()
 
 
 def loses_rows(statement: AlterTable) -> bool:
@@ -89,6 +96,7 @@ class _Alteration:
         table: TableState,
         session: StatementSession,
         database_collation: str | None,
+        converted_to: str | None,
     ) -> None:
         self._session = session
         self._before, self._hidden = split_hidden(table.columns)
@@ -97,7 +105,7 @@ class _Alteration:
         """Of columns that clauses before the current one declare."""
         self._actions = [action for action in statement.actions if not self._is_skipped(action)]
         clauses = [action.column for action in self._actions if isinstance(action, AddColumn | ChangeColumn)]
-        self._charsets = CharsetChange(self._actions, session, database_collation)
+        self._charsets = CharsetChange(self._actions, session, database_collation, converted_to)
         self._collation = self._charsets.table_collation(table.collation)
         self._keys = AlteredKeys(self._actions, clauses, table, self._before, session)
         self._engine = engine_after(table.engine, self._actions) if session.mariadb else table.engine
@@ -272,5 +280,6 @@ def _filled(column: AlteredColumn, session: StatementSession) -> str | None:
     if column.before is not None or definition.computed_default or definition.generated:
         return None
     if definition.default is not None:
-        return definition.default
+        given = None if column.clause is None else column.clause.default
+        return definition.default if given is None else value_text(given, definition.column_type, session)
     return None if definition.nullable else implicit_text(definition, session)

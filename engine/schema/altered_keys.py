@@ -40,6 +40,7 @@ from engine.schema.table_state import (
     may_be_row_end,
     row_end,
     with_not_null,
+    with_period,
     with_primary_key,
     with_row_end,
 )
@@ -77,21 +78,29 @@ class AlteredKeys:
         if any(isinstance(action, DropKey) and action.of_primary for action in self._actions):
             names = []
         new = [[clause.name] for clause in self._clauses if clause.primary]
+        without_overlaps = False
         for action in self._actions:
             if isinstance(action, AddKey) and action.key.primary:
                 new.append([part.column for part in action.key.parts])
+                without_overlaps = action.key.without_overlaps
         if new and self._session.mariadb and end is None and any(map(may_be_row_end, self._declared)):
             raise UncertainError("whether the primary key contains a ROW END is not known")
-        names = new[-1] if new else names
-        _define(
-            columns,
-            with_primary_key(
-                [column.definition for column in columns], with_row_end(names, end), self._session
-            ),
-        )
+        names = with_row_end(new[-1] if new else names, end)
+        if without_overlaps:
+            names = with_period(names, self._period(columns))
+        definitions = [column.definition for column in columns]
+        _define(columns, with_primary_key(definitions, names, self._session))
 
     def set_period(self, columns: Sequence[AlteredColumn]) -> tuple[str, str] | None:
         """Make the columns of an application-time period NOT NULL; returns their names."""
+        period = self._period(columns)
+        if period is None and self._table.unique_keys is None:
+            self._refuse_unknown_period(columns)
+        _define(columns, with_not_null([column.definition for column in columns], period or ()))
+        return period
+
+    def _period(self, columns: Sequence[AlteredColumn]) -> tuple[str, str] | None:
+        """The start and end of the application-time period afterwards."""
         period = self._table.period
         if any(isinstance(action, DropPeriod) for action in self._actions):
             period = None
@@ -101,9 +110,6 @@ class AlteredKeys:
         for action in self._actions:
             if isinstance(action, AddPeriod) and not action.period.of_system:
                 period = action.period.start, action.period.end
-        if period is None and self._table.unique_keys is None:
-            self._refuse_unknown_period(columns)
-        _define(columns, with_not_null([column.definition for column in columns], period or ()))
         return period
 
     def unique_keys(self, columns: Sequence[AlteredColumn]) -> Keys | None:

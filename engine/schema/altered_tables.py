@@ -86,7 +86,7 @@ def _tables(statement: Statement) -> list[TableName]:
         # Otherwise the table did not exist, or the statement has no effect.
         return [statement.table] if statement.replace and not statement.temporary else []
     if isinstance(statement, DropTables):
-        return [] if statement.temporary else list(statement.tables)
+        return [] if statement.temporary or statement.only_sequences else list(statement.tables)
     if isinstance(statement, RenameTables):
         return [name for pair in statement.renames for name in pair]
     if isinstance(statement, AlterTable):

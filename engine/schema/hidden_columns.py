@@ -19,7 +19,8 @@ from engine.schema.table_state import may_be_row_end
 from engine.schema.type_numbers import numbers
 
 _HASH = re.compile(r"DB_ROW_HASH_[0-9]+")
-_PERIOD_NAMES = ("row_start", "row_end")
+HIDDEN_ROW_END = "row_end"
+_PERIOD_NAMES = ("row_start", HIDDEN_ROW_END)
 _HASH_KEYS_SINCE = (10, 4, 0)
 _ENGINES_WITH_HASH_INDEXES = frozenset({"memory", "heap"})
 _LONGEST_KEYS = {"innodb": 3072, "myisam": 1000, "aria": 2300}

@@ -25,7 +25,10 @@ class NameRules:
         return self._stored(database)
 
     def _stored(self, name: str) -> str:
-        return name.lower() if self.lower_case_table_names else name
+        if not self.lower_case_table_names:
+            return name
+        # As servers do: one letter for each, while words have rules of their own (Σ at the end, İ).
+        return "".join(character.lower()[0] for character in name)
 
 
 AS_WRITTEN = NameRules()

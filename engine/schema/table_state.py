@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from engine.binlog.table_definition import ColumnDefinition
 from engine.schema.changes import UniqueKey
+from engine.schema.column_types import UncertainError
 from engine.schema.constants import implicit_text
 from engine.schema.declarations import ColumnClause
 from engine.schema.session import StatementSession
@@ -81,6 +82,17 @@ def with_row_end(primary_key: Sequence[str], end: str | None) -> list[str]:
     if end is None or not names or end.casefold() in names:
         return list(primary_key)
     return [*primary_key, end]
+
+
+def with_period(primary_key: Sequence[str], period: tuple[str, str] | None) -> list[str]:
+    """The columns of a primary key WITHOUT OVERLAPS of this period, which comes last, its end first.
+
+    Raises `UncertainError` if the period is not known.
+    """
+    if period is None:
+        raise UncertainError("the columns of the period in the primary key are not known")
+    start, end = period
+    return [*primary_key, end, start]
 
 
 def may_be_row_end(column: ColumnDefinition) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from engine.binlog.double_text import double_text
 from engine.decode.columns.json import text as reference
-from engine.decode.columns.json.text import double_text
 
 
 def variable_length(size: int) -> bytes:

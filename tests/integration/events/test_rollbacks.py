@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from engine.binlog import event_types as types
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from tests.servers import Server
-from tests.support.batches import decode_all, feed, packets_of
+from tests.support.batches import Decoded, decode_all, feed, packets_of
 from tests.support.binlog_builder import MARIADB, MYSQL, Part, binlog
 from tests.support.made_events import (
     SIGNED_INT,
@@ -66,6 +68,10 @@ STREAMS = {
         [1, 2],
     ),
     "committed": ([gtid(1), BEGIN, A, *insert(1), xid()], [1]),
+    "to a name without quotes": (
+        [BEGIN, *insert(1), query("SAVEPOINT a"), *insert(2), TO_A, xid()],
+        [1],
+    ),
 }  # fmt: skip
 
 
@@ -169,6 +175,30 @@ def test_a_savepoint_of_an_earlier_batch_is_counted() -> None:
     assert counters == {"rollbacks_beyond_batch": 1}
 
 
+def decoded_since(server: Server, first: Path) -> Decoded:
+    """What the server has written since the end of the binlog file `first`."""
+    last = server.flush_binlog()
+    reader = Batcher(lambda table_map: None, marker=None)
+    batches: list[OutgoingBatch] = []
+    for path in server.binlogs():
+        if first.name < path.name <= last.name:
+            batches += reader.begin_file(path.name)
+            content = path.read_bytes()[4:]
+            reader.space()[: len(content)] = content
+            batches += reader.received(len(content))
+    decoded = decode_all([*batches, *reader.finish()])
+    assert decoded.error is None
+    return decoded
+
+
+SAME_NAMES = [
+    ("'ANSI_QUOTES'", '"a"', '"A"'),
+    ("''", "`é`", "`É`"),
+    ("''", "`one``two`", "`One``two`"),
+    ("''", "`savepoint a`", "`SAVEPOINT a`"),
+]
+"""sql_mode, a savepoint's name, and the same name written in another way."""
+
 STATEMENTS = """
 BEGIN; INSERT INTO t VALUES (1); CREATE TEMPORARY TABLE p (a INT); DROP TEMPORARY TABLE p; ROLLBACK;
 CREATE TEMPORARY TABLE q (a INT); BEGIN; INSERT INTO t VALUES (2); SAVEPOINT s; INSERT INTO t VALUES (3);
@@ -181,6 +211,28 @@ BEGIN; INSERT INTO t VALUES (9); COMMIT
 
 
 @pytest.mark.server
+def test_names_of_savepoints_that_the_server_does_not_distinguish(server: Server) -> None:
+    server.execute("DROP DATABASE IF EXISTS rollbacks", "CREATE DATABASE rollbacks", "USE rollbacks")
+    server.execute("CREATE TABLE t (a INT) ENGINE=InnoDB")
+    first = server.flush_binlog()
+    for number, (mode, name, same) in enumerate(SAME_NAMES):
+        server.execute(
+            f"SET SESSION sql_mode = {mode}",
+            "CREATE TEMPORARY TABLE q (a INT)",
+            "BEGIN",
+            f"INSERT INTO t VALUES ({2 * number})",
+            f"SAVEPOINT {name}",
+            f"INSERT INTO t VALUES ({2 * number + 1})",
+            "DROP TEMPORARY TABLE q",
+            f"ROLLBACK TO {same}",
+            "COMMIT",
+        )
+    server.execute("SET SESSION sql_mode = ''")
+    decoded = decoded_since(server, first)
+    assert [row["@1"] for row in decoded.rows["t"]] == [2 * number for number in range(len(SAME_NAMES))]
+
+
+@pytest.mark.server
 def test_what_comes_out_is_what_the_server_has(server: Server) -> None:
     """Tables with transactions and without, temporary ones, savepoints."""
     server.execute("DROP DATABASE IF EXISTS rollbacks", "CREATE DATABASE rollbacks", "USE rollbacks")
@@ -190,17 +242,7 @@ def test_what_comes_out_is_what_the_server_has(server: Server) -> None:
     server.execute("CREATE TABLE t (a INT) ENGINE=InnoDB", f"CREATE TABLE m (a INT) ENGINE={without}")
     first = server.flush_binlog()
     server.execute(*STATEMENTS.split(";"))
-    last = server.flush_binlog()
-    reader = Batcher(lambda table_map: None, marker=None)
-    batches: list[OutgoingBatch] = []
-    for path in server.binlogs():
-        if first.name < path.name <= last.name:
-            batches += reader.begin_file(path.name)
-            content = path.read_bytes()[4:]
-            reader.space()[: len(content)] = content
-            batches += reader.received(len(content))
-    decoded = decode_all([*batches, *reader.finish()])
-    assert decoded.error is None
+    decoded = decoded_since(server, first)
     for table in ("t", "m"):
         rows = server.query(f"SELECT a FROM rollbacks.{table} ORDER BY a")
         found = sorted(next(iter(row.values())) for row in decoded.rows.get(table, []))

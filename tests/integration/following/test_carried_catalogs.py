@@ -18,7 +18,7 @@ from engine.output.reader import Changes
 from tests.servers import Server as RealServer
 from tests.support.batches import decode_all, feed, packets_of
 from tests.support.binlog_builder import Part, binlog
-from tests.support.engine_run import drain
+from tests.support.engine_run import drain, end_of_binlog
 from tests.support.made_events import SIGNED_INT, gtid, image, integer, payload, query, rows, table_map, xid
 
 SIZES = [250, 400, 700, 1 << 16]
@@ -164,7 +164,7 @@ def test_tables_of_compressed_transactions_are_asked_about(batch_bytes: int, com
 
 
 def test_columns_without_names_are_refused_where_names_are_needed() -> None:
-    """As when a server's binlog_row_metadata is no longer FULL, as it was when the engine connected."""
+    """As when a server's binlog_row_metadata is no longer FULL, as it was before in the file."""
     begin, *inner = transaction(1, 1)
     reader = Batcher(lambda description: None, file="f", checksum_algorithm=1)
     batches = list(feed(reader, packets_of(binlog([begin, payload(inner)])), []))
@@ -184,3 +184,26 @@ def test_compressed_transactions_of_a_real_server(mysql97: RealServer, tmp_path:
     drain(mysql97, tmp_path / "out", tables="packed.*")
     found = Changes(tmp_path / "out").read("packed", "t").select(["id", "e", "n"]).to_pylist()
     assert found == [{"id": 1, "e": "y", "n": 4294967295}, {"id": 2, "e": "x", "n": 0}]
+
+
+@pytest.mark.server
+def test_names_that_only_some_compressed_transactions_have(mysql97: RealServer, tmp_path: Path) -> None:
+    """The server's setting says nothing of what it wrote before."""
+    settings = ("MINIMAL", "FULL", "MINIMAL", "FULL")
+    mysql97.execute("DROP DATABASE IF EXISTS packed", "CREATE DATABASE packed", "USE packed")
+    mysql97.execute(*(f"CREATE TABLE t{number} (id INT PRIMARY KEY)" for number in range(len(settings))))
+    start = "{}:{}".format(*end_of_binlog(mysql97))
+    before = mysql97.query("SELECT @@GLOBAL.binlog_row_metadata")[0][0]
+    mysql97.execute("SET SESSION binlog_transaction_compression = ON")
+    try:
+        for number, metadata in enumerate(settings):
+            mysql97.execute(f"SET GLOBAL binlog_row_metadata = {metadata}")
+            mysql97.execute(f"INSERT INTO t{number} VALUES ({number})")
+            if number == 1:
+                mysql97.flush_binlog()
+        drain(mysql97, tmp_path, start=start, tables="packed.*")
+    finally:
+        mysql97.execute("SET SESSION binlog_transaction_compression = OFF")
+        mysql97.execute(f"SET GLOBAL binlog_row_metadata = {before}")
+    for number in range(len(settings)):
+        assert Changes(tmp_path).read("packed", f"t{number}").column("id").to_pylist() == [number]

@@ -31,6 +31,10 @@ STATEMENTS = [
     "ALTER TABLE shop.ITEMS CHANGE TOTAL price INT",
     "INSERT INTO ITEMS VALUES (5, 50)",
     "TRUNCATE Items",
+    "CREATE TABLE ΠΕΛΑΤΕΣ (Id INT, a INT)",
+    "INSERT INTO πελατεσ VALUES (6, 60)",
+    "ALTER TABLE ΠΕΛΑΤΕΣ CHANGE a İ INT, RENAME İX",
+    "INSERT INTO ix VALUES (7, 70)",
     "DROP DATABASE SHOP",
 ]
 """Columns of all tables have the same types, so that only statements show what they are called."""
@@ -58,6 +62,8 @@ def test_rows_have_the_names_of_their_time(
         {"Id": 4, "Total": 40},
         emptied,
     ]
+    assert change_rows(tmp_path, "πελατεσ") == [{"Id": 6, "a": 60}, emptied]
+    assert change_rows(tmp_path, "ix") == [{"Id": 7, "İ": 70}, emptied]
     assert change_rows(tmp_path, "items") == [
         {"Id": 3, "Total": 30},
         {"Id": 5, "price": 50},

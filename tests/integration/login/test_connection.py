@@ -61,6 +61,40 @@ def test_every_server_logs_in_and_answers(server: Server) -> None:
 
 
 @pytest.mark.server
+def test_settings_of_the_server_that_sessions_do_not_take_over(server: Server) -> None:
+    """Queries see what others have changed since the first one, in the catalog, too, and may read much."""
+    columns = "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'settings'"
+    server.execute("CREATE DATABASE settings", "CREATE TABLE settings.t (id INT PRIMARY KEY)")
+    server.execute("SET GLOBAL autocommit = 0, completion_type = 2, max_join_size = 1")
+    try:
+        with Connection.open(server.host, server.port, server.user) as connection:
+            assert connection.query(columns) == [("1",)]
+            assert connection.query("SELECT * FROM settings.t") == []
+            server.execute("INSERT INTO settings.t VALUES (1), (2)", "CREATE TABLE settings.u (a INT, b INT)")
+            assert connection.query(columns) == [("3",)]
+            connection.execute("START TRANSACTION")
+            assert connection.query("SELECT * FROM settings.t") == [("1",), ("2",)]
+            connection.execute("COMMIT")
+            assert connection.query("SELECT 1") == [("1",)]
+    finally:
+        server.execute(
+            "SET GLOBAL autocommit = 1, completion_type = DEFAULT, max_join_size = DEFAULT",
+            "DROP DATABASE settings",
+        )
+
+
+@pytest.mark.server
+def test_a_limit_of_the_server_for_results_does_not_count(server: Server) -> None:
+    server.execute("SET GLOBAL sql_select_limit = 1")
+    try:
+        with Connection.open(server.host, server.port, server.user) as connection:
+            assert len(connection.query("SELECT TABLE_NAME FROM information_schema.TABLES")) > 1
+            assert len(connection.query("SHOW VARIABLES LIKE 'log_bin%'")) > 1
+    finally:
+        server.execute("SET GLOBAL sql_select_limit = DEFAULT")
+
+
+@pytest.mark.server
 def test_results_larger_than_a_packet(server: Server) -> None:
     with Connection.open(server.host, server.port, server.user) as connection:
         size = (1 << 24) + 17

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -31,10 +33,12 @@ def option_file(tmp_path: Path) -> Callable[[str], str]:
 
 
 def values(
-    flags: dict[str, str] | None = None, environment: dict[str, str] | None = None, file: Path | None = None
+    flags: Mapping[str, str | None] | None = None,
+    environment: dict[str, str] | None = None,
+    file: Path | None = None,
 ) -> ConnectionSettings:
-    flags = {"user": "repl", **(flags or {})}
-    return resolve(ConnectionSettings, flags, environment or {}, file)
+    given = {"user": "repl", **(flags or {})}
+    return resolve(ConnectionSettings, given, environment or {}, file)
 
 
 def login(
@@ -97,6 +101,26 @@ def test_where_a_password_comes_from(
     assert revealed(login({}, environment, interactive=True)) == ["from the usual variable"]
     assert revealed(login({}, {}, interactive=True)) == ["typed at Password of repl: "]
     assert revealed(login({}, {})) == [""]
+
+
+def test_an_option_file_may_be_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "my.cnf"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as threads:
+        writing = threads.submit(pipe.write_text, "[client]\nuser=from_pipe\npassword=of pipe\n")
+        found = values({"user": None, "defaults_file": str(pipe)})
+        writing.result()
+    assert found.user == "from_pipe"
+    assert revealed(read_login(found, {}, interactive=False)) == ["of pipe"]
+
+
+def test_no_password_at_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end_of_file(prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr(getpass, "getpass", end_of_file)
+    with pytest.raises(EngineError, match="no password was entered"):
+        login(interactive=True)
 
 
 def test_passwords_of_several_factors(option_file: Callable[[str], str], tmp_path: Path) -> None:

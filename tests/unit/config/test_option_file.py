@@ -75,6 +75,20 @@ user=somebody
     assert passwords(path) == {0: SECRET, 1: "second", 2: "third"}
 
 
+@pytest.mark.parametrize(
+    ("value", "password"),
+    [
+        (r"a\"b#c", 'a"b#c'),
+        (r"a\"b\" #c", 'a"b" #c'),
+        (r"\\\"b#c", '\\"b#c'),
+        (r'"a\"b#c" #d', 'a"b#c'),
+    ],
+)
+def test_where_a_comment_begins(write: Callable[..., Path], value: str, password: str) -> None:
+    # As my_print_defaults of MySQL 9.7 and MariaDB 11.8 prints them.
+    assert passwords(write(f"[client]\npassword={value}\n")) == {0: password}
+
+
 def test_our_own_group_goes_before_the_one_for_all(write: Callable[..., Path]) -> None:
     path = write("[binlog-engine]\nuser=repl\n[client]\nuser=root\npassword=x\nhost=db1\n")
     assert read_option_file(path).settings == {"user": "repl", "host": "db1"}

@@ -27,7 +27,9 @@ def test_read(text: str | None, limit: RateLimit) -> None:
     assert RateLimit.parse(text) == limit
 
 
-@pytest.mark.parametrize("text", ["", "0", "0.1", "-5", "MB", "5 rows", "5mb", "1e6", "20MB/s", "1,000", "٣"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "0.1", "-5", "MB", "5 rows", "5mb", "1e6", "20MB/s", "1,000", "٣", "9" * 400]
+)
 def test_refused(text: str) -> None:
     with pytest.raises(EngineError, match=r"--snapshot-rate .* is not a rate: give rows a second \(50000\)"):
         RateLimit.parse(text)

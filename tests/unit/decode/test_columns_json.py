@@ -11,10 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from engine.binlog.double_text import double_text
 from engine.binlog.field_types import FieldType
 from engine.decode.arrow.codec import Counters
 from engine.decode.columns.json import text as reference
-from engine.decode.columns.json.text import double_text, json_text
+from engine.decode.columns.json.text import json_text
 from engine.errors import EventError
 from tests.support.binary_json import (
     decimal_content,

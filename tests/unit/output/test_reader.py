@@ -160,6 +160,9 @@ def test_columns_that_nothing_holds_are_named() -> None:
         ReaderError, match=r"column `a` of shop\.orders changed from int32 to list<item: float>"
     ):
         merged_schema([version(a=pa.int32()), vector])
+    for types in ((pa.binary(), pa.int32(), pa.string()), (pa.string(), pa.bool_(), pa.int32())):
+        with pytest.raises(ReaderError, match=r"column `a` of shop\.orders changed"):
+            merged_schema([version(a=data_type) for data_type in types])
 
 
 WIDENED = [

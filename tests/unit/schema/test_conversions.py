@@ -103,6 +103,27 @@ def test_character_sets(old: str, new: str, kept: bool) -> None:
     assert keeps_values(before, after, strict=True) == kept
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        ("tinytext latin1", "tinytext utf8mb4", False),
+        ("tinytext ascii", "tinytext utf8mb4", True),
+        ("tinytext ascii", "tinytext utf16", False),
+        ("text utf8mb3", "text utf8mb4", True),
+        ("text latin1", "mediumtext utf8mb4", True),
+        ("text ucs2", "text utf8mb3", False),
+        ("longtext latin1", "longtext utf8mb4", True),
+        ("tinytext latin1", "varchar(255) utf8mb4", True),
+    ],
+)
+def test_text_that_may_become_too_long(old: str, new: str, kept: bool) -> None:
+    """Unless the mode is strict, a server cuts it."""
+    (before, charset), (after, other) = old.split(), new.split()
+    columns = column(before, charset=charset), column(after, charset=other)
+    assert keeps_values(*columns, strict=False) == kept
+    assert keeps_values(*columns, strict=True)
+
+
 def test_null() -> None:
     nullable, not_null = column("int"), column("int", nullable=False)
     assert keeps_values(not_null, nullable, strict=False)

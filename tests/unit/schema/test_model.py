@@ -217,6 +217,13 @@ def test_a_temporary_table_of_the_same_name_makes_unsure(shop: Followed) -> None
     assert rewritten(change) == ["shop.t"]
 
 
+def test_like_a_name_that_a_temporary_table_has(shop: Followed) -> None:
+    shop.run("CREATE TEMPORARY TABLE t (b INT)")
+    shop.run("CREATE TABLE v LIKE t")
+    assert "temporary" in (shop.model.doubt("shop", "v") or "")
+    assert shop.names() == "id a"
+
+
 # What is not certain
 
 

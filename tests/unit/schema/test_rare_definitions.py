@@ -158,3 +158,18 @@ def test_the_row_end_is_a_part_of_unique_keys(length: int, hashes: int) -> None:
     assert "DB_ROW_HASH" not in followed.names("t")
     followed.run("ALTER TABLE t ADD SYSTEM VERSIONING")
     assert [followed.names(table).count("DB_ROW_HASH") for table in ("t", "u")] == [hashes, hashes]
+
+
+def test_the_type_of_a_sequence() -> None:
+    followed = Followed(MARIADB_11)
+    followed.run("CREATE OR REPLACE SEQUENCE t START WITH 5 AS smallint unsigned COMMENT 'AS int'")
+    types = [column.column_type for column in followed.columns()]
+    assert types == [
+        *["smallint(7) unsigned"] * 4,
+        "bigint(21)",
+        "bigint(21) unsigned",
+        "tinyint(1) unsigned",
+        "bigint(21)",
+    ]
+    followed.run("ALTER SEQUENCE t MAXVALUE 100 AS int")
+    assert [column.column_type for column in followed.columns()] == ["int(12)"] * 4 + types[4:]

@@ -43,7 +43,7 @@ from engine.pipeline.snapshot_messages import (
     Watch,
     Watched,
 )
-from engine.schema.changes import SchemaChange, TableName
+from engine.schema.changes import SchemaChange, TableChange, TableName
 from engine.sink.snapshot_rows import SnapshotRows
 from engine.sink.writer import Writer
 from tests.support.results import orders, result
@@ -129,7 +129,7 @@ def test_orders_wait_for_the_end_of_a_transaction(sink: Sink) -> None:
     sink.stream(1, ends=False)
     assert sink.answers == []
     sink.stream(2)
-    assert sink.answers == [Watched(7, 0)]
+    assert sink.answers == [Watched(7, 0, has_begun=False)]
     (opened,) = sink.order(Open(1, ORDERS, EVERYTHING, ("id",), 0))
     assert isinstance(opened, Opened)
     assert opened.place.position == BinlogPosition("binlog.000001", 204)
@@ -191,7 +191,7 @@ def test_a_change_of_the_definition_refuses_the_chunk(sink: Sink) -> None:
     altered = SchemaChange("statement", place, statement="ALTER", rewritten=(ORDERS,))
     sink.stream(schema_changes=[altered])
     assert sink.close(1, high=2) == [Refused(1, 1, partial=False)]
-    assert sink.order(Watch(8, ORDERS)) == [Watched(8, 1)]
+    assert sink.order(Watch(8, ORDERS)) == [Watched(8, 1, has_begun=True)]
     sink.order(Open(2, ORDERS, EVERYTHING, ("id",), 1))
     sink.part(2, 0, [1])
     assert sink.close(1, high=2, chunk=2) == [Taken(2, 1)]
@@ -320,3 +320,39 @@ def test_a_table_that_cannot_be_read_is_refused_with_the_reason(sink: Sink) -> N
     sink.order(Record(SnapshotChange(tables=(replace(RUNNING, state="failed", reason="too many"),)), 1))
     sink.part(1, 0, [7])
     assert Refused(1, 0, partial=False, reason="too many") in sink.close(1, 0)
+
+
+def renamed(source: str, name: str) -> SchemaChange:
+    change = TableChange(TableName("shop", name), 1, renamed_from=TableName("shop", source))
+    return SchemaChange("statement", BinlogPosition("binlog.000001", 4), tables=(change,))
+
+
+def test_another_table_gets_the_name(sink: Sink) -> None:
+    """Ranges that were read are those of the table before, so all are to be read again."""
+    half = KeyRange(None, ("5",))
+    sink.stream(50)
+    sink.begin()
+    sink.order(Cut(ORDERS, half))
+    sink.order(Open(2, ORDERS, half, ("id",), 0))
+    sink.part(2, 0, [1, 2])
+    sink.close(1, high=1, chunk=2)
+    assert Taken(2, 2) in sink.answers
+    sink.stream(schema_changes=[renamed("other", "orders")])
+    assert sink.order(Watch(9, ORDERS)) == [Watched(9, 1, has_begun=False)]
+    sink.writer.finish()
+    (state,) = open_output(sink.out).snapshots.tables
+    assert (state.state, state.left, state.rows) == ("waiting", (EVERYTHING,), 0)
+    sink.order(Begin(RUNNING))
+    assert sink.order(Watch(10, ORDERS)) == [Watched(10, 1, has_begun=True)]
+
+
+def test_a_table_that_is_being_read_gets_another_name(sink: Sink) -> None:
+    """It is not complete there, which must not look so."""
+    sink.stream(50)
+    sink.begin()
+    sink.stream(schema_changes=[renamed("orders", "old_orders")])
+    sink.writer.finish()
+    states = {state.table: state for state in open_output(sink.out).snapshots.tables}
+    old = states["old_orders"]
+    assert old.state == "failed"
+    assert old.reason == "it was renamed from shop.orders before that was read: request it again"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import resource
+import tracemalloc
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from engine.output.data_file_names import file_of, part_of
@@ -46,6 +48,47 @@ def test_many_tables_have_one_file_each_and_few_are_open(
         assert rows_of(tmp_path, table=table) == [(5 * s + n + 1, s) for s in range(20)]
     assert len(data_files(tmp_path)) == 5
     assert data_files(tmp_path) == listed_files(tmp_path)
+
+
+def test_memory_does_not_grow_with_the_batches_of_a_transaction(tmp_path: Path) -> None:
+    """Each has the schemas of its tables."""
+    of_many_columns = pa.field("name", pa.string(), metadata={"mysql_type": 100_000 * "x"})
+    columns = pa.schema([("id", pa.int64()), of_many_columns])
+    results = (result(n, [orders([n], columns=columns)], ends=False) for n in range(110))
+    writer = open_writer(tmp_path)
+    used = []
+    tracemalloc.start()
+    try:
+        for number, (header, frames) in enumerate(results):
+            writer.take(header, frames, now=0.0)
+            if number in (9, 109):
+                used.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    writer.close()
+    assert used[1] - used[0] < 10 * len(header.tables[0].schema)
+
+
+def test_rows_of_an_open_transaction_are_moved_from_more_files_than_may_be_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_files, "MOST_DESCRIPTORS", 3)
+    monkeypatch.setattr(open_files, "MOST_WAITING_BYTES", 0)
+    names = [f"t{n}" for n in range(100)]
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([1])]), now=0.0)
+    rows = [Rows("shop", table, [n], [n + 1]) for n, table in enumerate(names)]
+    writer.take(*result(1, rows, ends=False), now=0.0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_descriptors() + 30, hard))
+    try:
+        writer.commit_if_due(now=2.5)
+        writer.take(*result(2), now=2.5)
+        writer.finish()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert [len(commit.files) for commit in commits(tmp_path)] == [1, 100]
+    assert [rows_of(tmp_path, table=table) for table in names] == [[(n + 2, n)] for n in range(100)]
 
 
 @pytest.mark.parametrize(("tables", "packs"), [(8, 0), (9, 1), (300, 1)])
