@@ -47,6 +47,7 @@ _XA_ROLLBACK = _text("XA ROLLBACK")
 _START_TRANSACTION = _text("START TRANSACTION")
 _ALTER = _text("ALTER")
 _CREATE = _text("CREATE")
+_CREATE_TABLE = _text("CREATE TABLE")
 _DROP = _text("DROP")
 _RENAME = _text("RENAME")
 _SET = _text("SET")
@@ -147,9 +148,11 @@ def statement_kind(data: Bytes, text: int, end: int) -> int:
             return XA_FINISH
         return OTHER
     if _matches(data, text, end, _CREATE):
+        # Procedures and events may end in the same way.
         tail = end - len(_START_TRANSACTION)
         if (
             tail > text
+            and _matches(data, text, end, _CREATE_TABLE)
             and _matches(data, tail, end, _START_TRANSACTION)
             and not _in_line_comment(data, text, tail)
         ):

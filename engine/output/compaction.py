@@ -24,7 +24,7 @@ from engine.output.commit import DataFile, SchemaKey
 from engine.output.commit_log import CommitLog
 from engine.output.compaction_progress import GRACE_SECONDS, CompactionProgress
 from engine.output.data_file_names import commits_in, compacted_path, is_compacted, part_of
-from engine.output.data_files import open_data_file
+from engine.output.data_files import open_data_file, read_batch
 from engine.output.file_moves import MoveJournal
 from engine.output.files import writing
 from engine.output.lock import maintenance_lock
@@ -192,11 +192,12 @@ def _joined_batches(storage: Storage, run: Iterable[DataFile]) -> Iterator[pa.Re
     """The rows of all files in record batches of about the same size."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
-    files = storage.side_by_side(partial(open_data_file, storage.place), [entry.path for entry in run])
-    for opened in files:
+    paths = [entry.path for entry in run]
+    files = storage.side_by_side(partial(open_data_file, storage.place), paths)
+    for path, opened in zip(paths, files, strict=True):
         with opened as file:
             for index in range(file.num_record_batches):
-                batch = with_all_change_types(file.get_batch(index))
+                batch = with_all_change_types(read_batch(storage.place, path, file, index))
                 waiting.append(batch)
                 rows += batch.num_rows
                 size += batch.get_total_buffer_size()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -31,10 +32,29 @@ class MissingFileError(ReaderError):
 def open_data_file(out: OutputPlace, name: str) -> pa.ipc.RecordBatchFileReader:
     """A data file of the output. Raises `ReaderError` if it is damaged, and `MissingFileError`."""
     try:
-        return pa.ipc.open_file(storage_of(out).open(name))
+        with _damage_of(out, name):
+            return pa.ipc.open_file(storage_of(out).open(name))
     except FileNotFoundError:
         raise _missing(out, name) from None
-    except pa.ArrowInvalid as error:
+
+
+def read_batch(out: OutputPlace, name: str, file: pa.ipc.RecordBatchFileReader, index: int) -> pa.RecordBatch:
+    """A record batch of an open data file. Raises `ReaderError` if it is damaged."""
+    with _damage_of(out, name):
+        return file.get_batch(index)
+
+
+@contextmanager
+def _damage_of(out: OutputPlace, name: str) -> Iterator[None]:
+    """Raise what Arrow finds wrong with a file as a `ReaderError`."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        # One of the operating system has a number, and names the file itself.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         raise ReaderError(f"{out / name} is damaged: {error}") from None
 
 
@@ -90,9 +110,10 @@ class DataFiles:
             return
         with file:
             indexes = range(file.num_record_batches)
-            first = bisect_left(indexes, rows.first_seq, key=partial(_last_seq, file))
+            read = partial(read_batch, self.out, rows.path, file)
+            first = bisect_left(indexes, rows.first_seq, key=lambda index: _last_seq(read(index)))
             for index in indexes[first:]:
-                batch = file.get_batch(index)
+                batch = read(index)
                 numbers = batch.column("_seq").to_numpy()
                 begin = int(np.searchsorted(numbers, rows.first_seq))
                 end = int(np.searchsorted(numbers, rows.last_seq, side="right"))
@@ -157,6 +178,5 @@ class _Found:
         return found
 
 
-def _last_seq(file: pa.ipc.RecordBatchFileReader, index: int) -> int:
-    batch = file.get_batch(index)
+def _last_seq(batch: pa.RecordBatch) -> int:
     return int(batch.column("_seq")[-1].as_py()) if batch.num_rows else 0

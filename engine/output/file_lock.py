@@ -9,6 +9,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from engine.errors import EngineError
@@ -26,8 +27,10 @@ def locked_file(path: Path, patience: float, in_use: Callable[[str], EngineError
     descriptor = create_file(path, os.O_RDWR | os.O_NOFOLLOW)
     try:
         _wait_for(descriptor, path, time.monotonic() + patience, in_use)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        # Only shown: a full disk prevents no lock, since old data is removed under one.
+        with suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     except BaseException:
         os.close(descriptor)
         raise

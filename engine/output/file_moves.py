@@ -157,9 +157,13 @@ class MoveJournal:
                 removed += len(old)
         return removed
 
-    def old_files(self) -> set[str]:
-        """The files that no commit lists any more and that are still to be removed."""
-        return {path for moves in self._all() if moves.state == "replaced" for path in moves.old_files}
+    def copies(self) -> set[str]:
+        """Old files that are still to be removed, and new ones that commits do not list yet."""
+        return {
+            path
+            for moves in self._all()
+            for path in (moves.old_files if moves.state == "replaced" else moves.new_paths)
+        }
 
     def _is_left(self, moves: Moves) -> bool:
         """Whether nothing writes the new files any more."""
@@ -168,6 +172,9 @@ class MoveJournal:
         return _now_us() - moves.time_us > _ABANDONED_SECONDS * 1_000_000
 
     def _undo(self, moves: Moves) -> None:
+        if self._storage.has_lock:
+            # Nothing else can take the next step, and a full disk, which may be the reason, has room then.
+            self._storage.remove(moves.new_paths)
         undone = self._reach(moves, replace(moves, state="undone"))
         self._storage.remove(undone.new_paths)
         self.forget(undone)

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 
 from engine.config.output_place import OutputPlace
 from engine.errors import EngineError
@@ -26,9 +27,10 @@ EVENTS_FOLDER = "_events"
 
 _FOLDER_MODE = 0o700
 _FILE_MODE = 0o600
-_SHARED_FOLDER_MODE = 0o2750
+_SHARED_FOLDER_MODE = 0o750
 _SHARED_FILE_MODE = 0o640
 _IS_SHARED = stat.S_ISGID | stat.S_IRGRP | stat.S_IXGRP
+_umask_lock = Lock()
 _LONGEST_FOLDER_NAME = 200
 _C_LIBRARY = ctypes.CDLL(None)
 _FROM_ITS_START = _TO_ITS_END = ctypes.c_int64(0)
@@ -110,9 +112,21 @@ def make_folder_in(out: Path, folder: Path) -> None:
 def create_folder(folder: Path) -> None:
     """Create a folder of an output, but not durably; an existing one is not changed."""
     with suppress(FileExistsError):
-        folder.mkdir(mode=_FOLDER_MODE)
         if _is_shared(folder.parent):
-            folder.chmod(_SHARED_FOLDER_MODE)
+            _create_shared_folder(folder)
+        else:
+            folder.mkdir(mode=_FOLDER_MODE)
+
+
+def _create_shared_folder(folder: Path) -> None:
+    # The new folder has group and set-group-ID bit from its parent. To set the bit afterwards is refused to a
+    # user who is not in the group, and to a service of systemd with RestrictSUIDSGID.
+    with _umask_lock:
+        umask = os.umask(0o777 & ~_SHARED_FOLDER_MODE)
+        try:
+            folder.mkdir(mode=_SHARED_FOLDER_MODE)
+        finally:
+            os.umask(umask)
 
 
 def create_file(path: Path, flags: int) -> int:

@@ -7,6 +7,7 @@ engine and queries keep running; compaction waits.
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -48,11 +49,20 @@ def remove_old_commits(out: OutputPlace, retention: Retention, *, dry_run: bool 
         if dry_run:
             return _Removal(out, retention).remove(dry_run=True)
         with maintenance_lock(out):
-            MoveJournal(out).recover()
+            _recover(MoveJournal(out))
             segments = LogSegments(out)
             for segment in segments.detached():
                 _finish(out, segments, segment)
             return _Removal(out, retention).remove(dry_run=False)
+
+
+def _recover(journal: MoveJournal) -> None:
+    try:
+        journal.recover()
+    except OSError as error:
+        # The next compaction completes it, when there is room again.
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
 
 
 class _Removal:
@@ -129,8 +139,8 @@ class _Sizes:
         return self._folders[folder].get(name, 0)
 
     def total(self) -> int:
-        """Size of all data files, without those that compaction has replaced and not removed yet."""
-        old = MoveJournal(self._out).old_files()
+        """Size of all data files; rows that compaction has copied count once."""
+        copies = MoveJournal(self._out).copies()
         folders = list(filter(is_data_folder, self._storage.top_names()))
         for folder, sizes in zip(
             folders, self._storage.side_by_side(self._storage.sizes, folders), strict=True
@@ -140,5 +150,5 @@ class _Sizes:
             size
             for folder, sizes in self._folders.items()
             for name, size in sizes.items()
-            if is_data_file_name(name) and f"{folder}/{name}" not in old
+            if is_data_file_name(name) and f"{folder}/{name}" not in copies
         )

@@ -35,6 +35,16 @@ class Verified:
     """A sentence for each thing that is wrong."""
 
 
+@dataclass(slots=True)
+class _Listed:
+    """What the commits so far list of a file."""
+
+    first_commit: int
+    last_commit: int
+    """The first and the last one of these that lists it."""
+    entries: list[DataFile] = field(default_factory=list)
+
+
 def verify(out: OutputPlace | str, report: Callable[[Verified], None] = lambda _: None) -> Verified:
     """Look at all commits from the oldest to the last; `report` is called after each of them."""
     return _Verification(out, report).run()
@@ -49,8 +59,8 @@ class _Verification:
         self._oldest = self._log.oldest_version()
         self._latest = self._log.latest_version()
         self._schemas: dict[SchemaKey, pa.Schema] = {}
-        self._open: dict[str, list[DataFile]] = {}
-        """The entries so far about files that later commits may list, too."""
+        self._open: dict[str, _Listed] = {}
+        """The files so far that later commits may list, too."""
         self._done = Verified()
 
     def run(self) -> Verified:
@@ -62,12 +72,14 @@ class _Verification:
             self._check_order(commit, last_seq)
             last_seq = commit.last_seq
             for entry in commit.files:
-                self._open.setdefault(entry.path, []).append(entry)
+                listed = self._open.setdefault(entry.path, _Listed(commit.version, commit.version))
+                listed.last_commit = commit.version
+                listed.entries.append(entry)
             for path in [path for path in self._open if commits_in(path)[1] <= commit.version]:
                 self._check_file(path, self._open.pop(path))
             self._report(self._done)
-        for path, entries in self._open.items():
-            self._check_file(path, entries)
+        for path, listed in self._open.items():
+            self._check_file(path, listed)
         if not self._done.problems:
             self._read_schemas(self._latest)
         return self._done
@@ -86,7 +98,9 @@ class _Verification:
             try:
                 commit = self._log.read(version)
             except MissingCommitError:
-                first_missing = version if first_missing is None else first_missing
+                # `vacuum` may have removed it meanwhile.
+                if first_missing is None and version >= self._log.oldest_version():
+                    first_missing = version
                 continue
             except CommitLogError as error:
                 self._add(str(error))
@@ -109,31 +123,30 @@ class _Verification:
                     f"{entry.path}, but it has those from {last_seq + 1} to {commit.last_seq}"
                 )
 
-    def _check_file(self, path: str, entries: list[DataFile]) -> None:
+    def _check_file(self, path: str, listed: _Listed) -> None:
         self._done.files += 1
-        self._done.rows += sum(entry.rows for entry in entries)
+        self._done.rows += sum(entry.rows for entry in listed.entries)
         try:
-            problem = self._damage(path, entries)
+            problem = self._damage(path, listed)
         except OSError:
             problem = "it does not exist, or cannot be read"
         except (ReaderError, pa.ArrowException) as error:
             problem = f"it cannot be read as an Arrow file ({error})"
-        if problem is not None and not self._was_moved(path):
+        if problem is not None and not self._was_moved(path, listed.last_commit):
             first, last = commits_in(path)
             lister = f"commit {first} lists" if first == last else f"commits {first} to {last} list"
             self._add(f"{self._out / path}, which {lister}, is damaged: {problem}")
 
-    def _was_moved(self, path: str) -> bool:
-        """Whether compaction or `vacuum` has removed the file meanwhile."""
-        first = commits_in(path)[0]
+    def _was_moved(self, path: str, commit: int) -> bool:
+        """Whether compaction or `vacuum` has removed the file meanwhile, which the commit has listed."""
         log = CommitLog(self._out)
-        if first < log.oldest_version():
-            return first >= self._oldest
-        return path not in (entry.path for entry in log.read(first).files)
+        if commit < log.oldest_version():
+            return True
+        return path not in (entry.path for entry in log.read(commit).files)
 
-    def _damage(self, path: str, entries: list[DataFile]) -> str | None:
+    def _damage(self, path: str, listed: _Listed) -> str | None:
         """What is wrong with a file, as a part of a sentence; None if nothing is."""
-        first = entries[0]
+        first = listed.entries[0]
         size = self._storage.size(path)
         self._done.bytes += size
         if not is_compacted(path) and size != first.bytes:
@@ -153,12 +166,12 @@ class _Verification:
                 batch = file.get_batch(index)
                 batch.validate(full=first.checksum is None)
                 numbers.append(batch.column("_seq").to_numpy())
-        return self._wrong_rows(path, entries, np.concatenate(numbers))
+        return self._wrong_rows(path, listed, np.concatenate(numbers))
 
-    def _wrong_rows(self, path: str, entries: list[DataFile], numbers: np.ndarray) -> str | None:
+    def _wrong_rows(self, path: str, listed: _Listed, numbers: np.ndarray) -> str | None:
         if np.any(np.diff(numbers) <= 0):
             return "its rows are not in order of `_seq`"
-        for entry in entries:
+        for entry in listed.entries:
             begin = np.searchsorted(numbers, entry.first_seq)
             rows = numbers[begin : np.searchsorted(numbers, entry.last_seq, side="right")]
             if len(rows) != entry.rows or (rows[0], rows[-1]) != (entry.first_seq, entry.last_seq):
@@ -166,8 +179,8 @@ class _Verification:
                     f"it has {len(rows):,} rows from `_seq` {entry.first_seq} to {entry.last_seq}, not "
                     f"{entry.rows:,} of which these are the first and the last"
                 )
-        # The first commits of a compacted file may have been removed.
-        listed = sum(entry.rows for entry in entries)
-        if len(numbers) != listed and commits_in(path)[0] >= self._oldest:
-            return f"it has {len(numbers):,} rows, of which {listed:,} are listed"
+        # The first commits of a compacted file may have been removed, or been read before compaction made it.
+        count = sum(entry.rows for entry in listed.entries)
+        if len(numbers) != count and commits_in(path)[0] == listed.first_commit:
+            return f"it has {len(numbers):,} rows, of which {count:,} are listed"
         return None

@@ -134,7 +134,8 @@ class Writer:
             self._abort()
         if not self._open:
             self._open_since = now
-        self._open.append(result)
+        # Without the tables, whose schemas would take as much memory as a large transaction has batches.
+        self._open.append(replace(result, tables=[], spans=[]))
         before, after = divided(result)
         self._schema_changes.add(before, self._last_seq)
         for table, rows in zip(result.tables, frames, strict=True):

@@ -94,6 +94,13 @@ def _common(column: str, types: Mapping[pa.DataType, str]) -> pa.DataType:
                 "which have no common type: read these tables separately"
             )
         common = wider
+    for data_type, table in types.items():
+        # The common type of two others may hold no values of a third one.
+        if common_type(data_type, common) != common:
+            raise EngineError(
+                f"column `{column}` is {data_type} in {table}, and the common type of the other tables is "
+                f"{common}, which does not hold it: read these tables separately"
+            )
     return common
 
 

@@ -42,7 +42,7 @@ class Storage(ABC):
 
     @abstractmethod
     def open(self, name: str) -> pa.NativeFile:
-        """A file, or a part of a pack, for reading with Arrow, which copies nothing of it."""
+        """A file, or what there is of a part of a pack, for reading with Arrow; nothing of it is copied."""
 
     @abstractmethod
     def exists(self, name: str) -> bool:

@@ -47,7 +47,7 @@ class LocalFolder(Storage):
         if part is None:
             return pa.memory_map(str(self.place / name))
         with pa.memory_map(str(self.place / part.file)) as pack:
-            pack.seek(part.offset)
+            pack.seek(min(part.offset, pack.size()))
             return pa.BufferReader(pack.read_buffer(part.size))
 
     def exists(self, name: str) -> bool:

@@ -21,7 +21,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from engine.config.output_place import StoreUrl
-from engine.output.data_file_names import file_of, part_of
+from engine.output.data_file_names import Part, file_of, part_of
 from engine.output.storage.aws_files import aws_file_options
 from engine.output.storage.interface import Storage
 from engine.output.storage.store_errors import ALLOWS_HTTP, StoreAwayError, store_error
@@ -48,6 +48,8 @@ _LISTED_AT_ONCE = 1000
 _NO_KEY = ("NoSuchKey", "BlobNotFound", "non-2xx status code: 404 Not Found: \n")
 """In the answer for a name that does not exist; others, such as a bucket's, get that status, too. A HEAD has
 no content that would tell them apart."""
+_NO_RANGE = "non-2xx status code: 416"
+"""In the answer for a range that begins after the end."""
 
 
 class ObjectStore(Storage):
@@ -112,10 +114,15 @@ class ObjectStore(Storage):
         part = part_of(name)
         if part is None:
             return self._ask("reading", lambda: obstore.get(self._store, name).bytes())
-        return self._ask(
-            "reading",
-            lambda: obstore.get_range(self._store, part.file, start=part.offset, length=part.size),
-        )
+        return self._ask("reading", lambda: self._range(part))
+
+    def _range(self, part: Part) -> Any:
+        try:
+            return obstore.get_range(self._store, part.file, start=part.offset, length=part.size)
+        except BaseError as error:
+            if _NO_RANGE in str(error):
+                return b""
+            raise
 
     def open(self, name: str) -> pa.NativeFile:
         import pyarrow as pa  # Here, because the supervisor reads commits too and has no need of Arrow.

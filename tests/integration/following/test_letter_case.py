@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from engine.net.client.connection import Connection
 from engine.net.client.table_columns import describe_tables
 from engine.output.reader import Changes
 from engine.output.schema_history import schema_history
+from tests.servers import Server
 from tests.support.engine_run import drain, end_of_binlog
 
 pytestmark = pytest.mark.server
@@ -45,7 +48,9 @@ def change_rows(out: Any, table: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("flavor", ["mysql-5.6", "mariadb-11.8"])
-def test_rows_have_the_names_of_their_time(own_server, flavor, tmp_path):
+def test_rows_have_the_names_of_their_time(
+    own_server: Callable[..., Server], flavor: str, tmp_path: Path
+) -> None:
     server = own_server(flavor, {"lower_case_table_names": "1"})
     start = "{}:{}".format(*end_of_binlog(server))
     server.execute(*STATEMENTS)
@@ -74,7 +79,7 @@ def test_rows_have_the_names_of_their_time(own_server, flavor, tmp_path):
     assert names == [("Id", "a"), ("Id", "Total"), ("Id", "Total"), ("Id", "price"), ()]
 
 
-def test_a_table_whose_name_differs_only_in_letter_case(server):
+def test_a_table_whose_name_differs_only_in_letter_case(server: Server) -> None:
     """Servers compare names in information_schema without regard to case."""
     server.execute("CREATE DATABASE `case`", "CREATE TABLE `case`.t (a INT)")
     connection = Connection.open(server.host, server.port, server.user, server.password)

@@ -5,6 +5,7 @@ All of it happens before an engine reads any of it, on servers that write no col
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tests.support.engine_run import assert_one_sentence, command_line, drain, e
 pytestmark = pytest.mark.server
 
 DATABASE = "unusual"
+MARIADB = [flavor for flavor in FLAVORS if flavor.startswith("mariadb")]
 
 
 @pytest.fixture(scope="module", params=FLAVORS)
@@ -99,6 +101,39 @@ def test_objects_of_other_kinds(server: Server, tmp_path: Path) -> None:
     assert rows_of(tmp_path, "kept") == [{"id": 1, "a": 2}]
 
 
+@pytest.mark.parametrize("flavor", MARIADB)
+def test_sequences(shared_server: Callable[[str], Server], flavor: str, tmp_path: Path) -> None:
+    """MariaDB's are tables of one row; those that were dropped or renamed, the server cannot name."""
+    server = shared_server(flavor)
+    server.execute("CREATE DATABASE sequences", "USE sequences")
+    start = "{}:{}".format(*end_of_binlog(server))
+    server.execute(
+        *("CREATE SEQUENCE dropped CACHE 3", "DO NEXTVAL(dropped)", "DROP SEQUENCE dropped"),
+        *("CREATE SEQUENCE kept", "DO NEXTVAL(kept)", "CREATE OR REPLACE SEQUENCE kept START WITH 7 CACHE 5"),
+        *("DO NEXTVAL(kept)", "ALTER TABLE kept RENAME other", "ALTER SEQUENCE other RESTART 90"),
+    )
+    drain(server, tmp_path, start=start, tables="sequences.*")
+    catalog = server.query(
+        "SELECT column_name, column_type FROM information_schema.columns"
+        " WHERE table_schema = 'sequences' ORDER BY ordinal_position"
+    )
+    server.execute("DROP DATABASE sequences")
+    shown = run_command("schema", str(tmp_path), "sequences.other", "--at=0", "--json").stdout
+    assert [(each["name"], each["column_type"]) for each in json.loads(shown)["columns"]] == list(catalog)
+    columns = ["next_not_cached_value", "_change_type"]
+    found = {
+        table: [
+            tuple(row.values())
+            for row in Changes(tmp_path).read("sequences", table).select(columns).to_pylist()
+        ]
+        for table in ("dropped", "kept")
+    }
+    assert found == {
+        "dropped": [(4, "insert"), (None, "truncate")],
+        "kept": [(1001, "insert"), (None, "truncate"), (12, "insert")],
+    }
+
+
 def test_a_comment_that_ends_like_an_atomic_create(server: Server, tmp_path: Path) -> None:
     """MySQL 8 logs CREATE TABLE … SELECT with such an end, and the rows in the same transaction."""
     start = executed(
@@ -163,6 +198,19 @@ def test_a_primary_key_that_is_another_one_later(server: Server, tmp_path: Path)
         for table in entry.change.tables
     ]
     assert keys == [[], ["a"]]
+
+
+def test_programs_that_begin_a_transaction(server: Server, tmp_path: Path) -> None:
+    """Statements that end like MySQL 8's CREATE TABLE … SELECT, and are transactions of their own."""
+    start = executed(
+        server,
+        "CREATE PROCEDURE begun() START TRANSACTION",
+        "CREATE EVENT started ON SCHEDULE EVERY 1 DAY DO START TRANSACTION",
+        "CREATE PROCEDURE begun_again() START TRANSACTION",
+    )
+    ended = drain(server, tmp_path, start=start, tables=f"{DATABASE}.*")
+    assert "of 3 transactions" in ended.stderr
+    assert Changes(tmp_path).events().num_rows == 3
 
 
 def test_rows_that_are_changed_without_row_events(server: Server, tmp_path: Path) -> None:

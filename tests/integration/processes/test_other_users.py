@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,8 @@ from engine.pipeline.slot_file import SlotFile
 from tests.support.engine_run import COMMAND
 
 ANOTHER_USER = 65534
+GROUP = 54321
+"""Which neither we nor the other user are in."""
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 LINKED = "must stay"
 
@@ -118,6 +121,33 @@ def test_the_group_reads_an_output_that_is_shared_with_it() -> None:
         names = sorted(path.name for path in decode_samples(out, umask=0o022) if path.is_file())
         said = as_another_user(READS_ALL, out)
     assert sorted(said.stdout.splitlines()) == [f"only reads {name}" for name in names], said.stderr
+
+
+@needs_root
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_a_user_outside_of_the_group_shares_an_output_with_it(umask: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        out = Path(name) / "out"
+        out.mkdir()
+        os.chown(out, ANOTHER_USER, GROUP)
+        out.chmod(0o2750)
+        pid = os.fork()
+        if not pid:
+            with suppress(BaseException):
+                os.setgroups([])
+                os.setresgid(ANOTHER_USER, ANOTHER_USER, ANOTHER_USER)
+                os.setresuid(ANOTHER_USER, ANOTHER_USER, ANOTHER_USER)
+                os.umask(umask)
+                storage_of(out).create("_log/1.json", b"{}")
+                os._exit(os.umask(0) != umask)
+            os._exit(2)
+        assert os.waitpid(pid, 0)[1] == 0
+        made = [(out / path).stat() for path in ("_log", "_log/1.json")]
+    assert [(found.st_gid, stat.S_IMODE(found.st_mode)) for found in made] == [
+        (GROUP, 0o2750),
+        (GROUP, 0o640),
+    ]
 
 
 READS = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -117,7 +118,7 @@ def test_a_vacuum_that_was_broken_off_is_finished(
     class Crash(BaseException):
         pass
 
-    def stepping(real):  # type: ignore[no-untyped-def]
+    def stepping(real: Callable[..., object]) -> Callable[..., object]:
         def step(*arguments: object) -> object:
             if next(left, None) is None:
                 raise Crash

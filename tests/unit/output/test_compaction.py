@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from engine.cli import main
+from engine.config.retention import Retention
 from engine.output import compaction, log_files
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
 from engine.output.compaction_progress import has_work
 from engine.output.data_file_names import is_compacted, pack_path
 from engine.output.data_files import MissingFileError
+from engine.output.file_moves import MoveJournal
 from engine.output.files import OutputError
 from engine.output.lock import maintenance_lock
 from engine.output.reader import Changes
+from engine.output.removal import remove_old_commits
+from engine.output.storage import local_folder
 from engine.output.verification import verify
+from engine.output.working_folder import MAINTENANCE_LOCK_FILE
 from engine.spark.options import Options
 from engine.spark.selection import Selection
 from engine.spark.stream import BinlogStreamReader
@@ -269,7 +276,7 @@ def test_a_compaction_that_was_broken_off(
     class Crash(BaseException):
         pass
 
-    def stepping(real):  # type: ignore[no-untyped-def]
+    def stepping(real: Callable[..., object]) -> Callable[..., object]:
         def step(*arguments: object, **options: object) -> object:
             if next(left, None) is None:
                 raise Crash
@@ -292,6 +299,35 @@ def test_a_compaction_that_was_broken_off(
     assert data_files(out) == listed_files(out)
     assert [Changes(out).read("shop", table) for table in ("orders", "items")] == expected
     assert sorted(path.name for path in (out / "_compaction").iterdir()) == ["progress.json"]
+
+
+@pytest.mark.parametrize("state", ["planned", "written"])
+def test_vacuum_makes_room_on_a_full_disk(out: Path, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where compaction has filled it, before or after the new files of its last step were written."""
+    with monkeypatch.context() as patched:
+        patched.setattr(MoveJournal, "complete" if state == "planned" else "_replace", full)
+        patched.setattr(MoveJournal, "abandon", lambda *_: None)
+        with pytest.raises(OutputError, match="No space left"):
+            compact(out, grace_seconds=0)
+    listed = listed_files(out)
+    unlisted = data_files(out) - listed
+    assert unlisted
+    (out / MAINTENANCE_LOCK_FILE).unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr(local_folder, "write_new", full)
+        patched.setattr(os, "pwrite", full)
+        remove_old_commits(out, Retention(bytes=sum((out / path).stat().st_size for path in listed)))
+        assert CommitLog(out).oldest_version() == 0
+        remove_old_commits(out, Retention(seconds=0))
+        assert CommitLog(out).oldest_version() == SEALED - 5
+        assert (unlisted <= data_files(out)) == (state == "written")
+    compact(out, grace_seconds=0)
+    assert data_files(out) == listed_files(out)
+    assert not verify(out).problems
+
+
+def full(*_: object) -> NoReturn:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_one_at_a_time(out: Path) -> None:

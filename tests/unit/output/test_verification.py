@@ -14,11 +14,15 @@ import pyarrow as pa
 import pytest
 
 from engine.cli import main
-from engine.output import log_files
+from engine.config.retention import Retention
+from engine.output import compaction, log_files
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
-from engine.output.data_files import open_data_file
-from engine.output.verification import verify
+from engine.output.consumers import note_progress, remove_consumer
+from engine.output.data_files import ReaderError, open_data_file
+from engine.output.reader import Changes
+from engine.output.removal import remove_old_commits
+from engine.output.verification import Verified, verify
 from tests.support.output import Output, encoded, insert
 
 COMMITS = 23
@@ -88,6 +92,19 @@ def without_checksums(out: Path) -> None:
         path.write_bytes(lines[0] + b"".join(b'"checksum":null' + line[17:] for line in lines[1:]))
 
 
+def rewrite_compacted(
+    out: Path, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]], **metadata: str
+) -> None:
+    """Rewrite it in an output whose log has no checksums."""
+    without_checksums(out)
+    rewrite(out / COMPACTED, change, **metadata)
+
+
+def damage_two(out: Path) -> None:
+    (out / PLAIN).unlink()
+    cut(out / COMPACTED)
+
+
 PACK = f"_packs/{1:020d}-0.pack"
 
 
@@ -122,6 +139,26 @@ def test_packs(packed: Path, damage: Callable[[Path], object], found: list[str])
         assert re.search(expected, problem)
 
 
+def test_a_reader_names_the_part_that_is_cut_off(packed: Path) -> None:
+    os.truncate(packed / PACK, 100)
+    for number in range(3):
+        with pytest.raises(ReaderError, match=rf"{PACK}@\d+\+\d+ is damaged"):
+            Changes(packed).read("shop", f"t{number}")
+
+
+@pytest.mark.parametrize("where", ["footer", "record batch"])
+def test_a_reader_and_compaction_name_the_file_that_is_damaged(out: Path, where: str) -> None:
+    path = out / f"shop.orders/{17:020d}-0.arrow"
+    content = bytearray(path.read_bytes())
+    end_of_messages = content.rindex(b"\xff\xff\xff\xff\0\0\0\0")
+    message = content.rindex(b"\xff\xff\xff\xff", 0, end_of_messages)
+    content[end_of_messages + 8 if where == "footer" else message + 8] ^= 1
+    path.write_bytes(content)
+    for read in (lambda: Changes(out).read("shop", "orders"), lambda: compact(out)):
+        with pytest.raises(ReaderError, match=rf"{path} is damaged: .*flatbuffer"):
+            read()
+
+
 def test_a_sound_output(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done = verify(out)
     assert (done.problems, done.commits, done.files, done.rows) == ([], COMMITS, 3 + 8, 4 * COMMITS)
@@ -143,28 +180,19 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "a compacted one is cut off": (lambda out: cut(out / COMPACTED), [f"{COMPACTED}, .* checksum"]),
     "a bit is flipped": (lambda out: flip(out / COMPACTED, 0.5), [f"{COMPACTED}, .* checksum"]),
     "a row is gone": (
-        lambda out: (without_checksums(out), rewrite(out / COMPACTED, lambda rows: rows[1:])),
+        lambda out: rewrite_compacted(out, lambda rows: rows[1:]),
         [f"{COMPACTED}, .* 3 rows from `_seq` 21 to 24, not 4"],
     ),
     "rows are added": (
-        lambda out: (
-            without_checksums(out),
-            rewrite(out / COMPACTED, lambda rows: read(out / PLAIN)[:1] + rows),
-        ),
+        lambda out: rewrite_compacted(out, lambda rows: read(out / PLAIN)[:1] + rows),
         [f"{COMPACTED}, .* not in order of `_seq`"],
     ),
     "rows of the end are added": (
-        lambda out: (
-            without_checksums(out),
-            rewrite(out / COMPACTED, lambda rows: rows + read(out / PLAIN)[:1]),
-        ),
+        lambda out: rewrite_compacted(out, lambda rows: rows + read(out / PLAIN)[:1]),
         [f"{COMPACTED}, .* it has 21 rows, of which 20 are listed"],
     ),
     "another schema": (
-        lambda out: (
-            without_checksums(out),
-            rewrite(out / COMPACTED, lambda rows: rows, table="items"),
-        ),
+        lambda out: rewrite_compacted(out, lambda rows: rows, table="items"),
         [f"{COMPACTED}, .* version 1 of the table's schema"],
     ),
     "an entry is missing": (
@@ -178,7 +206,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "a segment is missing": (lambda out: segment(out, 5).unlink(), ["commits 5 to 9 are not in .*_log"]),
     "a segment is torn": (lambda out: cut_half(segment(out, 5)), [f"{segment(Path(), 5).name} is damaged"]),
     "two things": (
-        lambda out: ((out / PLAIN).unlink(), cut(out / COMPACTED)),
+        damage_two,
         [f"{COMPACTED}, .* checksum", f"{PLAIN}, .* not exist"],
     ),
     "an entry lists rows of another commit": (
@@ -227,3 +255,36 @@ def test_files_that_compaction_moves_meanwhile(out: Path) -> None:
     assert log.read(15).files[0].path.endswith(f"{15:020d}-0.arrow")
     assert not verify(out, compact_once).problems
     assert moved
+
+
+@pytest.mark.parametrize("first", [0, 5])
+def test_commits_that_vacuum_removes_meanwhile(
+    out: Path, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `first` 5, those before have been removed, and rows of theirs are in the file of the next."""
+    monkeypatch.setattr(compaction, "_SEGMENTS_TOGETHER", (2,))
+    compact(out, grace_seconds=0)
+    if first:
+        note_progress(out, "slow", first - 1)
+        remove_old_commits(out, Retention(seconds=0))
+        remove_consumer(out, "slow")
+    assert CommitLog(out).oldest_version() == first
+
+    def remove(_: Verified) -> None:
+        remove_old_commits(out, Retention(seconds=0))
+
+    assert not verify(out, remove).problems
+    assert CommitLog(out).oldest_version() == 15
+
+
+def test_a_file_that_compaction_makes_of_commits_that_were_read_before(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "_SEGMENTS_TOGETHER", (2,))
+
+    def compact_late(done: Verified) -> None:
+        if done.commits == 11:
+            compact(out)
+
+    assert not verify(out, compact_late).problems
+    assert CommitLog(out).read(15).files[0].path.startswith(f"shop.orders/{10:020d}-{19:020d}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from engine.schema.changes import TableName
 from engine.schema.schema_file import read_schema_file
 
@@ -26,7 +28,7 @@ delimiter ;
 """
 
 
-def test_the_statements_of_routines_are_not_those_of_the_file(tmp_path):
+def test_the_statements_of_routines_are_not_those_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "dump.sql").write_text(DUMP)
     found = read_schema_file(tmp_path / "dump.sql", "mysql")
     names = {name: [column.name for column in each.columns] for name, each in found.items()}
