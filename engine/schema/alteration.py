@@ -30,6 +30,7 @@ from engine.schema.constants import constant_text, implicit_text, value_text
 from engine.schema.conversions import keeps_values
 from engine.schema.declarations import ColumnClause, Default
 from engine.schema.hidden_columns import split_hidden
+from engine.schema.names import folded
 from engine.schema.session import StatementSession
 from engine.schema.statements import AlterTable
 from engine.schema.table_state import TableState, is_generated_key
@@ -100,7 +101,7 @@ class _Alteration:
     ) -> None:
         self._session = session
         self._before, self._hidden = split_hidden(table.columns)
-        self._names = {column.name.casefold() for column in self._before}
+        self._names = {folded(column.name) for column in self._before}
         self._declared_names: set[str] = set()
         """Of columns that clauses before the current one declare."""
         self._actions = [action for action in statement.actions if not self._is_skipped(action)]
@@ -142,14 +143,14 @@ class _Alteration:
     def _is_skipped(self, action: object) -> bool:
         """Whether IF [NOT] EXISTS cancels the clause; of two equal ADD COLUMN it cancels the second."""
         if isinstance(action, AddColumn | ChangeColumn):
-            name = action.column.name.casefold()
+            name = folded(action.column.name)
             exists = name in self._declared_names or (isinstance(action, AddColumn) and name in self._names)
             if isinstance(action, AddColumn) and action.if_not_exists and exists:
                 _refuse_key(action.column)
                 return True
             self._declared_names.add(name)
         if isinstance(action, ChangeColumn | RenameColumn | DropColumn | SetDefault) and action.if_exists:
-            skipped = action.name.casefold() not in self._names
+            skipped = folded(action.name) not in self._names
             if skipped and isinstance(action, ChangeColumn):
                 _refuse_key(action.column)
             return skipped
@@ -172,7 +173,7 @@ class _Alteration:
             raise UncertainError("a column is changed twice")
         changed: dict[int, AlteredColumn] = {}
         for before in self._before:
-            key = before.name.casefold()
+            key = folded(before.name)
             if key in dropped:
                 continue
             change = changes.get(key)
@@ -216,7 +217,7 @@ class _Alteration:
 
     def _known(self, name: str) -> str:
         """The case-folded name of a column that the table has. Raises `UncertainError`."""
-        key = name.casefold()
+        key = folded(name)
         if key not in self._names:
             raise UncertainError(f"the definition has no column {name}")
         return key

@@ -34,6 +34,7 @@ from engine.schema.hidden_columns import (
     may_need_hash,
     version_columns,
 )
+from engine.schema.names import folded
 from engine.schema.session import StatementSession
 from engine.schema.table_state import (
     TableState,
@@ -139,7 +140,7 @@ class AlteredKeys:
             self._refuse_unknown_hashes(hidden, columns)
             keys = self._with_added(())
         present = [*(column.definition for column in columns), *versions]
-        by_name = {column.name.casefold(): column for column in present}
+        by_name = {folded(column.name): column for column in present}
         hashes = hash_columns(keys, by_name, engine, self._session)
         kept = {column.name: column for column in hidden}
         return [AlteredColumn(column, kept.get(column.name)) for column in (*versions, *hashes)]
@@ -190,10 +191,10 @@ class AlteredKeys:
                 keys = without_key(keys, action.name)
             elif isinstance(action, RenameKey):
                 keys = renamed_key(keys, action.name, action.new_name)
-        names: dict[str, str | None] = {column.name.casefold(): None for column in self._declared}
+        names: dict[str, str | None] = {folded(column.name): None for column in self._declared}
         for column in columns:
             if column.before is not None:
-                names[column.before.name.casefold()] = column.definition.name
+                names[folded(column.before.name)] = column.definition.name
         keys = with_columns(keys, names)
         if self._session.mariadb and any(key.hashed for key in keys) and not self._only_renames:
             raise UncertainError("whether a key USING HASH keeps its hash is not certain")
@@ -225,14 +226,14 @@ def _define(columns: Iterable[AlteredColumn], definitions: Iterable[ColumnDefini
 def _with_prefixes(key: UniqueKey, columns: Iterable[AlteredColumn]) -> UniqueKey:
     """The key with the prefix lengths that the columns' types leave it. Raises `UncertainError`."""
     changed: Mapping[str, tuple[ColumnDefinition, ColumnDefinition]] = {
-        column.before.name.casefold(): (column.before, column.definition)
+        folded(column.before.name): (column.before, column.definition)
         for column in columns
         if column.before is not None and column.before.column_type != column.definition.column_type
     }
     lengths = []
     for name, length in zip(key.columns, key.lengths, strict=True):
-        if length is not None and name.casefold() in changed:
-            before, after = changed[name.casefold()]
+        if length is not None and folded(name) in changed:
+            before, after = changed[folded(name)]
             if may_have_prefix(after) and not (before.data_type in LONG and after.data_type in LONG):
                 raise UncertainError(f"what prefix of {name} the key {key.name} has afterwards")
             length = length if may_have_prefix(after) else None

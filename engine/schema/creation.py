@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.schema.column_types import UncertainError, resolve_collation
 from engine.schema.columns import define_column, takes_current_time, with_current_time
 from engine.schema.hidden_columns import HIDDEN_ROW_END, column_keys, hash_columns, version_columns
+from engine.schema.names import folded
 from engine.schema.session import StatementSession
 from engine.schema.statements import CreateTable
 from engine.schema.table_state import (
@@ -43,7 +44,7 @@ def create_table(
     columns = with_not_null(columns, period or ())
     if versioned and row_end(clauses) is None:
         columns += version_columns()
-    by_name = {column.name.casefold(): column for column in columns}
+    by_name = {folded(column.name): column for column in columns}
     keys = with_keys((), [*column_keys(clauses), *statement.keys])
     hashes = hash_columns(keys, by_name, options.engine, session)
     return TableState(

@@ -14,6 +14,7 @@ from engine.schema.changes import UniqueKey
 from engine.schema.collations import WIDTH, canonical
 from engine.schema.column_types import UncertainError
 from engine.schema.declarations import ColumnClause, Key, KeyPart
+from engine.schema.names import folded
 from engine.schema.session import StatementSession
 from engine.schema.table_state import may_be_row_end
 from engine.schema.type_numbers import numbers
@@ -119,7 +120,7 @@ def _needs_hash(key: UniqueKey, columns: Mapping[str, ColumnDefinition], engine:
     # With system versioning, ROW END is a part of every unique key.
     least = most = next((_row_end_bytes(column) for column in columns.values() if may_be_row_end(column)), 0)
     for name, length in zip(key.columns, key.lengths, strict=True):
-        sizes = _key_bytes(length, columns.get(name.casefold()))
+        sizes = _key_bytes(length, columns.get(folded(name)))
         if sizes is None:
             return True
         least, most = least + sizes[0], most + sizes[1]

@@ -86,6 +86,9 @@ class _Script:
                 f"the output has rows of {entry.table.name} that a snapshot read at {entry.place}, which are "
                 "not changes: choose changes after it with --since, or other tables"
             )
+        if self._undo and entry.table.is_sequence:
+            # What it has given is not taken back, as with AUTO_INCREMENT.
+            return
         change = _row_change(entry, half)
         statement = self._statement_of(change)
         yield from self._begin_transaction(entry.place)

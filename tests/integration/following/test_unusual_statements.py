@@ -14,7 +14,7 @@ import pytest
 
 from engine.output.commit_log import CommitLog
 from engine.output.reader import Changes
-from engine.output.schema_history import rewritten_tables
+from engine.output.schema_history import rewritten_tables, schema_history
 from engine.schema.changes import TableName
 from tests.servers import FLAVORS, Server
 from tests.support.engine_run import assert_one_sentence, command_line, drain, end_of_binlog, run_command
@@ -180,6 +180,24 @@ def test_any_space_in_set_statement(server: Server, tmp_path: Path) -> None:
     )
     drain(server, tmp_path, start=start, tables=f"{DATABASE}.spaced")
     assert rows_of(tmp_path, "spaced") == [{"a": 1, "b": 2}, {"c": 3, "b": 4}, {"c": 5, "d": 6}]
+
+
+def test_a_primary_key_that_is_another_one_later(server: Server, tmp_path: Path) -> None:
+    """What the server shows is not the key that rows before the statement had."""
+    server.execute(f"USE {DATABASE}", "CREATE TABLE keyed (id INT PRIMARY KEY, a INT NOT NULL)")
+    start = executed(
+        server,
+        "INSERT INTO keyed VALUES (1, 7), (2, 7)",
+        "DELETE FROM keyed WHERE id = 1",
+        "ALTER TABLE keyed DROP PRIMARY KEY, ADD PRIMARY KEY (a)",
+    )
+    drain(server, tmp_path, start=start, tables=f"{DATABASE}.keyed")
+    keys = [
+        [column.name for column in table.columns or () if column.primary_key]
+        for entry in schema_history(tmp_path, DATABASE, "keyed")
+        for table in entry.change.tables
+    ]
+    assert keys == [[], ["a"]]
 
 
 def test_programs_that_begin_a_transaction(server: Server, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class Archived:
     files: Sequence[Path]
     cut: int
     """Bytes of the middle file up to the end of some transaction."""
-    tables: dict[str, int]
+    tables: dict[str, int | None]
     """Checksum of each table at the end."""
     gtids: str
     """All of the server's transactions."""
@@ -57,7 +57,7 @@ class Archived:
         return copies
 
 
-def checksums(server: Server, tables: Sequence[str]) -> dict[str, int]:
+def checksums(server: Server, tables: Sequence[str]) -> dict[str, int | None]:
     return {name: server.query(f"CHECKSUM TABLE {quoted_table(name)}")[0][1] for name in tables}
 
 

@@ -106,6 +106,7 @@ def create_shop(server: Server) -> None:
     if "mariadb" in server.flavor:
         # A key of this length has a hidden column.
         server.execute(f"CREATE TABLE {SHOP}.hashed (a TEXT, UNIQUE (a))")
+        server.execute(f"CREATE SEQUENCE {SHOP}.numbers", f"SELECT NEXT VALUE FOR {SHOP}.numbers")
     if server.flavor != "mysql-5.6":
         server.execute(
             f"CREATE TABLE {SHOP}.derived (id INT PRIMARY KEY, a INT, total BIGINT AS (a + id) STORED, "
@@ -127,6 +128,7 @@ def sell(server: Server) -> None:
     )
     if "mariadb" in server.flavor:
         server.execute(f"INSERT INTO {SHOP}.hashed VALUES ('a'), ('b')", f"DELETE FROM {SHOP}.hashed LIMIT 1")
+        server.execute(f"SELECT SETVAL({SHOP}.numbers, 5000)")
     if server.flavor != "mysql-5.6":
         server.execute(
             f"INSERT INTO {SHOP}.derived (id, a) VALUES (1, 10), (2, NULL), (3, 30)",
@@ -202,7 +204,8 @@ def test_unusual_tables(played: Played) -> None:
     server = played.server
     after, shapes = contents(server, SHOP), columns(server, SHOP)
     execute_script(server, played.script(SHOP, "sold", "typed", undo=True))
-    assert contents(server, SHOP) == played.shop_before
+    kept = {name: rows for name, rows in after.items() if name == "numbers"}
+    assert contents(server, SHOP) == played.shop_before | kept
     server.execute(f"DROP DATABASE {SHOP}")
     redo = played.script(SHOP, "start", "typed")
     if server.flavor == "mysql-5.6":
