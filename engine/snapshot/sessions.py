@@ -28,8 +28,8 @@ _TIME_LIMITS = (
         "idle_write_transaction_timeout = 0",
     ),
 )
-"""Flavor, the version since which the server may limit the time of a statement, or of an idle transaction, and
-how to switch that off."""
+"""Flavor, the version since which the server may limit the time of a statement, or of an idle transaction,
+and how to switch that off."""
 
 
 def open_readers(stream: ServerAddress, other: ServerAddress | None, check: Callable[[], None]) -> Readers:
