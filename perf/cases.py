@@ -30,6 +30,7 @@ from perf.peers.mysqlbinlog import MysqlBinlogRaw, MysqlBinlogVerbose
 from perf.scaling import GIGABYTES, shards_case, size_case, size_name, workers_case
 from perf.snapshot_lag import lag_case
 from perf.snapshots import SNAPSHOTS
+from perf.spark_columns import SPARK_COLUMNS, spark_columns_case
 from perf.spark_read import SPARK_CASES, spark_case
 from perf.start_up import start_up_case
 from perf.workload import Workload
@@ -110,6 +111,7 @@ CASES: dict[str, Callable[[Settings], Case[Any]]] = {
     "shards": shards_case,
     **{size_name(size): partial(size_case, size) for size in GIGABYTES},
     **{name: partial(spark_case, name) for name in SPARK_CASES},
+    SPARK_COLUMNS: spark_columns_case,
     **SNAPSHOTS,
     "snapshot-lag": lag_case,
     **{name: partial(mirror_case, name) for name in (LARGE, MIRROR_MANY)},

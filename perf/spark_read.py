@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -54,10 +54,10 @@ class Readable:
 
 def spark_case(name: str, settings: Settings) -> Case[Readable]:
     """A batch or a streaming read (AvailableNow) of all change rows of a bulk load."""
-    read = _read_batch if name == BATCH else _read_stream
+    read = read_batch if name == BATCH else _read_stream
     kind = "a batch read" if name == BATCH else "a streaming read (AvailableNow)"
     scale = _START_SCALE if name == STREAM_START else settings.scale
-    peers = [SparkRead(ENGINE, read, _binlog_source), SparkRead(PARQUET, read, _parquet_source)]
+    peers = [SparkRead(ENGINE, read, binlog_source), SparkRead(PARQUET, read, _parquet_source)]
     if name == BATCH:
         peers.append(SparkRead(LIMIT, read, _repeating_source))
     return Case(
@@ -65,7 +65,7 @@ def spark_case(name: str, settings: Settings) -> Case[Readable]:
         title=f"{kind} of the bulk load's change rows, all columns, metadata included",
         group=f"Spark: {kind}",
         material=partial(binlog_of, BULK, scale),
-        offer=partial(_readable, settings),
+        offer=partial(readable, settings),
         peers=peers,
     )
 
@@ -98,8 +98,12 @@ class SparkRead(Peer[Readable]):
         return Measurement(seconds, values={"processor s": processor_seconds_in_all(os.getpid()) - used})
 
 
-def _binlog_source(subject: Readable, reader: Any) -> Any:
-    return reader.format("binlog").option("tables", _TABLE).load(str(subject.changes))
+def binlog_source(subject: Readable, reader: Any, columns: Sequence[str] = ()) -> Any:
+    """The engine's data source, with these columns only if there are any."""
+    reading = reader.format("binlog").option("tables", _TABLE)
+    if columns:
+        reading = reading.option("columns", ",".join(columns))
+    return reading.load(str(subject.changes))
 
 
 def _parquet_source(subject: Readable, reader: Any) -> Any:
@@ -114,7 +118,8 @@ def _repeating_source(subject: Readable, reader: Any) -> Any:
     return repeating.load(str(subject.changes))
 
 
-def _read_batch(subject: Readable, source: Callable[[Readable, Any], Any]) -> None:
+def read_batch(subject: Readable, source: Callable[[Readable, Any], Any]) -> None:
+    """Read all that `source` has, into a sink that discards it."""
     source(subject, subject.spark.read).write.format("noop").mode("overwrite").save()
 
 
@@ -134,7 +139,8 @@ def _read_stream(subject: Readable, source: Callable[[Readable, Any], Any]) -> N
 
 
 @contextmanager
-def _readable(settings: Settings, binlog: Binlog) -> Iterator[Readable]:
+def readable(settings: Settings, binlog: Binlog) -> Iterator[Readable]:
+    """The change rows of a binlog, in both formats."""
     if find_spec("pyspark") is None:
         raise PeerError("PySpark is not installed: make venv")
     from perf.spark_limit import RepeatingSource
@@ -147,7 +153,7 @@ def _readable(settings: Settings, binlog: Binlog) -> Iterator[Readable]:
         spark = start_spark(Path(folder) / "warehouse")
         try:
             readable = Readable(spark, changes, parquet, binlog.change_rows, Path(folder))
-            _binlog_source(readable, spark.read).write.parquet(str(parquet))
+            binlog_source(readable, spark.read).write.parquet(str(parquet))
             spark.dataSource.register(RepeatingSource)
             yield readable
         finally:

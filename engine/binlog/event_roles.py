@@ -33,6 +33,12 @@ incident; like QUERY, a transaction unless it is inside one. TRANSACTION_FINISH:
 XA PREPARE). PAYLOAD: a whole compressed transaction after its GTID. MANAGEMENT: an event between
 transactions. HEARTBEAT: never in a file."""
 
+BETWEEN_TRANSACTIONS = (
+    *(MYSQL_GTID, ANONYMOUS_GTID, TAGGED_GTID, MARIADB_GTID),
+    *(MANAGEMENT, FORMAT, ROTATE),
+)
+"""Roles of the events that begin a transaction or are between two, where each has a GTID event."""
+
 _ROLES: dict[int, tuple[int, ...]] = {
     MYSQL_GTID: (types.GTID_LOG_EVENT,),
     ANONYMOUS_GTID: (types.ANONYMOUS_GTID_LOG_EVENT,),

@@ -186,9 +186,19 @@ def _without_checksums(description: FormatDescription) -> FormatDescription:
 
 
 _FIRST_WITH_TWO_CACHES = (5, 5)
+_FIRST_WITH_GTIDS = {"mysql": (5, 7), "mariadb": (10, 0)}
 
 
 def rollback_undoes_rows(description: FormatDescription) -> bool:
     """Whether ROLLBACK undoes all rows in its transaction, on servers of this version."""
+    return _version(description) >= _FIRST_WITH_TWO_CACHES
+
+
+def announces_transactions(description: FormatDescription) -> bool:
+    """Whether servers of this version write a GTID event, if an anonymous one, before every transaction."""
+    return _version(description) >= _FIRST_WITH_GTIDS[description.flavor]
+
+
+def _version(description: FormatDescription) -> tuple[int, int]:
     numbers = re.match(r"(\d+)\.(\d+)", description.server_version)
-    return numbers is not None and (int(numbers[1]), int(numbers[2])) >= _FIRST_WITH_TWO_CACHES
+    return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)

@@ -25,7 +25,8 @@ from engine.kernels.kernel import Bytes, kernel, read_u16
     ATOMIC_CREATE,
 ) = range(11)
 """Kinds of statement. XA_FINISH: XA COMMIT and XA ROLLBACK. DEFINITION: may change a table's definition, or
-remove its rows without row events, as may any statement after MariaDB's SET STATEMENT … FOR.
+remove its rows without row events, as may any statement after MariaDB's SET STATEMENT … FOR; so does every
+other SET count, since any space and comments may follow the word.
 ATOMIC_CREATE: MySQL 8's CREATE TABLE … SELECT, whose rows follow in the same transaction."""
 
 
@@ -46,9 +47,10 @@ _XA_ROLLBACK = _text("XA ROLLBACK")
 _START_TRANSACTION = _text("START TRANSACTION")
 _ALTER = _text("ALTER")
 _CREATE = _text("CREATE")
+_CREATE_TABLE = _text("CREATE TABLE")
 _DROP = _text("DROP")
 _RENAME = _text("RENAME")
-_SET_STATEMENT = _text("SET STATEMENT")
+_SET = _text("SET")
 _TRUNCATE = _text("TRUNCATE")
 
 _QUERY_POST_HEADER = 13
@@ -146,9 +148,11 @@ def statement_kind(data: Bytes, text: int, end: int) -> int:
             return XA_FINISH
         return OTHER
     if _matches(data, text, end, _CREATE):
+        # Procedures and events may end in the same way.
         tail = end - len(_START_TRANSACTION)
         if (
             tail > text
+            and _matches(data, text, end, _CREATE_TABLE)
             and _matches(data, tail, end, _START_TRANSACTION)
             and not _in_line_comment(data, text, tail)
         ):
@@ -159,7 +163,7 @@ def statement_kind(data: Bytes, text: int, end: int) -> int:
         or _matches(data, text, end, _DROP)
         or _matches(data, text, end, _RENAME)
         or _matches(data, text, end, _TRUNCATE)
-        or _matches(data, text, end, _SET_STATEMENT)
+        or _matches(data, text, end, _SET)
     ):
         return DEFINITION
     # A statement of any kind may follow a comment or white space.

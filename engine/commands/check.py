@@ -20,7 +20,7 @@ from engine.config.output_place import OutputPlace
 from engine.config.server_address import ServerAddress
 from engine.config.settings import CheckSettings
 from engine.config.table_filter import TableFilter
-from engine.doctor.connection import account, check_connection, failed_connection
+from engine.doctor.connection import account, check_connection, failed_connection, quote_as_usual
 from engine.doctor.finding import Finding
 from engine.doctor.output import check_output
 from engine.doctor.privileges import check_privileges, read_grants
@@ -67,6 +67,7 @@ def examine_server(
         return
     with connection:
         yield from check_connection(connection, address)
+        quote_as_usual(connection)
         facts, variables = read_facts(connection), read_variables(connection)
         yield from check_settings(variables)
         tables = read_tables(connection, wanted)

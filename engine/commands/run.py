@@ -22,16 +22,21 @@ from engine.commands.retries import Retries
 from engine.commands.run_log import RunLog
 from engine.config.credentials import read_login
 from engine.config.rates import RateLimit
-from engine.config.server_address import Login, ServerAddress, split_address
+from engine.config.server_address import Login, ServerAddress, named_server
 from engine.config.setting_groups import ConnectionSettings, FollowSettings
 from engine.config.settings import RunSettings
 from engine.errors import EngineError
 from engine.net.client import server_queries
-from engine.net.client.connect import connect
-from engine.net.client.start_position import refuse_taken_server_id, start_position
+from engine.net.client.connect import connect, read_public_key
+from engine.net.client.start_position import (
+    refuse_partial_transaction,
+    refuse_taken_server_id,
+    start_position,
+)
 from engine.output.folder import OutputState, claim_output, settled_output
 from engine.output.schema_history import rewritten_tables
-from engine.output.snapshot_requests import has_requests, pattern_of, request_snapshot
+from engine.output.snapshot_progress import SnapshotRequest
+from engine.output.snapshot_requests import has_requests, pattern_of, request_snapshot, waiting_requests
 from engine.output.storage import be_patient
 from engine.pipeline.decoder_pool import DecoderPool
 from engine.pipeline.end_request import EndRequest, SignalledEnd
@@ -82,7 +87,13 @@ def _checked(new: RunSettings, old: RunSettings) -> tuple[RunSettings, Login]:
         raise EngineError(
             f"out cannot change while the engine runs: start another one for {new.pipeline.out}"
         )
-    return new, read_login(new.connection, os.environ, interactive=False)
+    if new.pipeline.shard != old.pipeline.shard:
+        raise EngineError("the shard of an output cannot change: begin a new output for another one")
+    login = read_login(new.connection, os.environ, interactive=False)
+    # The files of TLS and the key are read for each connection; a run must not end for one that is wrong.
+    login.tls.context()
+    read_public_key(login.server_public_key)
+    return new, login
 
 
 def follow_maintained(
@@ -122,8 +133,6 @@ def follow_server(
         state = settled_output(settings.pipeline.out)
         # The first answer shows that the place is right; later the store may be away for a time.
         be_patient(settings.pipeline.out, partial(observer.warn, "store_away"))
-        if state.is_new and settings.stream.start == SNAPSHOT and not has_requests(settings.pipeline.out):
-            request_snapshot(settings.pipeline.out, settings.pipeline.tables or ("*.*",))
         _request_changed(settings, state)
         try:
             address = addresses[turn % len(addresses)]
@@ -166,6 +175,19 @@ def has_worked(outcome: Outcome) -> bool:
     return bool(outcome.totals.get("commits")) or outcome.seconds >= _LASTING_SECONDS
 
 
+def _request_all_rows(settings: FollowSettings) -> None:
+    """Request the snapshot with which an output begins, unless an attempt before has done so.
+
+    Other requests may wait there: of the user, or of a first attempt with other tables.
+    """
+    out, tables = settings.pipeline.out, settings.pipeline.tables or ("*.*",)
+    for request in waiting_requests(out):
+        match request:
+            case SnapshotRequest(tables=asked, excluded=(), where=None) if asked == tables:
+                return
+    request_snapshot(out, tables)
+
+
 def _request_changed(settings: FollowSettings, state: OutputState) -> None:
     """Request snapshots of the tables that are *changed by statement*, if that is wanted."""
     out = settings.pipeline.out
@@ -192,9 +214,7 @@ def _address(
     name: str, given: str, settings: ConnectionSettings, login: Login, unix_socket: str | None
 ) -> ServerAddress:
     """The server of `HOST` or `HOST:PORT` in what the user has `given`. Raises `EngineError`."""
-    host, port = split_address(name) or ("", None)
-    if not host:
-        raise EngineError(f"{given} names no server in {name!r}: give HOST or HOST:PORT")
+    host, port = named_server(name, given)
     return ServerAddress(host, port or settings.port, login, unix_socket)
 
 
@@ -228,6 +248,10 @@ def _run_once(
         # Only now, as an engine that cannot reach its server is to leave the output to another one.
         state = claim_output(settings.pipeline.out, state)
         start = start_position(connection, start_at, state.position, facts, partial(connect, address))
+        if state.is_new:
+            refuse_partial_transaction(start, facts, partial(connect, address))
+        if state.is_new and stream.start == SNAPSHOT:
+            _request_all_rows(settings)
     snapshot = _snapshot_options(settings, address, state)
     reads_soon = snapshot.is_unfinished or has_requests(settings.pipeline.out)
     snapshot = replace(snapshot, run_ends=stream.stop_at_end and reads_soon)

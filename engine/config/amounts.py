@@ -6,9 +6,9 @@ import re
 
 from engine.errors import EngineError
 
-_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kKMGT]?)(B?)")
+_AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]+)?)\s*([kKMGT]?)(B?)")
 _FACTORS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_AGE = re.compile(r"([0-9]+)\s*([smhd])")
+_AGE = re.compile(r"([0-9]{1,18})\s*([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LONGER_UNITS = ((86400, "days"), (3600, "hours"), (60, "minutes"))
 

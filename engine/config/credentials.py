@@ -12,7 +12,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.config.option_file import read_option_file
 from engine.config.secret import Secret
 from engine.config.server_address import Login
 from engine.config.setting_groups import ConnectionSettings
@@ -47,7 +46,7 @@ def read_variable(name: str, environment: Mapping[str, str]) -> Secret:
 def _read_passwords(
     settings: ConnectionSettings, environment: Mapping[str, str], interactive: bool
 ) -> tuple[Secret, ...]:
-    options = None if settings.defaults_file is None else read_option_file(settings.defaults_file)
+    options = settings.options
     in_options = {} if options is None else options.passwords
     for path in () if options is None else options.exposed:
         print(
@@ -87,7 +86,12 @@ def _from_variable(name: str | None, environment: Mapping[str, str]) -> Secret |
 def _default_password(user: str, environment: Mapping[str, str], interactive: bool) -> Secret:
     if PASSWORD_VARIABLE in environment:
         return Secret(environment[PASSWORD_VARIABLE])
-    return Secret(getpass.getpass(f"Password of {user}: ") if interactive else "")
+    if not interactive:
+        return Secret()
+    try:
+        return Secret(getpass.getpass(f"Password of {user}: "))
+    except EOFError:
+        raise EngineError("no password was entered: enter it, or give it as --password-file") from None
 
 
 def _tls(settings: ConnectionSettings) -> Tls:

@@ -145,7 +145,10 @@ def _included(path: Path, directive: str, number: int) -> list[Path]:
 
 
 def _without_comment(line: str) -> str:
-    """The line up to a `#` outside of quotes; a `;` begins a comment only at the start of a line."""
+    """The line up to a `#` outside of quotes; a `;` begins a comment only at the start of a line.
+
+    Here a backslash escapes a quote within quotes only, as in MySQL's programs.
+    """
     if line.lstrip().startswith(";"):
         return ""
     quote, escaped = "", False
@@ -154,7 +157,7 @@ def _without_comment(line: str) -> str:
             return line[:index]
         if not escaped and character in "'\"" and quote in ("", character):
             quote = "" if quote else character
-        escaped = character == "\\" and not escaped
+        escaped = bool(quote) and character == "\\" and not escaped
     return line
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from engine.config.option_file import read_option_file
+from engine.config.option_file import OptionFile, read_option_file
 from engine.config.output_place import OutputPlace, StoreUrl, output_place
 from engine.config.setting import DeclaredSetting, declared_settings, groups, is_required
 from engine.errors import EngineError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _Settings = TypeVar("_Settings", bound="DataclassInstance")
+_OPTION_FILE = "defaults_file"
 _Given = tuple[object, str]
 """A value as given, and the name of its source for errors."""
 
@@ -62,6 +63,9 @@ def resolve_tables(
     """
     declared = tuple(declared_settings(owner))
     given = _given(declared, flags, environment, tables)
+    options = _options(declared, given)
+    if options is not None:
+        given = _from_options(options, given) | given
     values = {
         each.name: _convert(each, *given[each.name]) if each.name in given else each.default
         for each in declared
@@ -69,7 +73,7 @@ def resolve_tables(
     for each in declared:
         if is_required(each) and each.name not in given:
             raise EngineError(f"{each.flag} is needed" if whose is None else f"{whose} needs `{each.name}`")
-    return _build(owner, values, flags)
+    return _build(owner, values, {**flags, "options": options})
 
 
 def _build(
@@ -109,17 +113,24 @@ def _given(
         found = next(((value, source) for value, source in sources if value is not None), None)
         if found is not None:
             given[each.name] = found
-    if "defaults_file" in given:
-        given = _read_options(str(given["defaults_file"][0]), given) | given
     return given
 
 
-def _read_options(path: str, nearer: Mapping[str, _Given]) -> dict[str, _Given]:
+def _options(declared: Sequence[DeclaredSetting], given: Mapping[str, _Given]) -> OptionFile | None:
+    """The content of the option file that is given, read once: it may be a pipe."""
+    for each in declared:
+        if each.name == _OPTION_FILE and each.name in given:
+            path = _convert(each, *given[each.name])
+            assert isinstance(path, Path)
+            return read_option_file(path)
+    return None
+
+
+def _from_options(options: OptionFile, nearer: Mapping[str, _Given]) -> dict[str, _Given]:
     """The option file's settings; its socket is ignored if another source names the host."""
-    options = read_option_file(_path(path)).settings
     return {
-        name: (value, f"{name} in {path}")
-        for name, value in options.items()
+        name: (value, f"{name} in {nearer[_OPTION_FILE][0]}")
+        for name, value in options.settings.items()
         if not (name == "socket" and "host" in nearer)
     }
 

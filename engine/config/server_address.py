@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.config.secret import Secret
 from engine.config.tls import NO_TLS, Tls
+from engine.errors import EngineError
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +43,11 @@ def split_address(text: str) -> tuple[str, int | None] | None:
     if match is None or int(match["port"] or 0) > 65535:
         return None
     return match["v6"] or match["host"], None if match["port"] is None else int(match["port"])
+
+
+def named_server(name: str, given: str) -> tuple[str, int | None]:
+    """Host and port of `HOST` or `HOST:PORT` in what the user has `given`. Raises `EngineError`."""
+    host, port = split_address(name) or ("", None)
+    if not host:
+        raise EngineError(f"{given} names no server in {name!r}: give HOST or HOST:PORT")
+    return host, port

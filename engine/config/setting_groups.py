@@ -10,8 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+from engine.config.option_file import OptionFile
 from engine.config.output_place import OutputPlace
+from engine.config.rates import RateLimit
+from engine.config.retention import Retention
+from engine.config.server_address import named_server
 from engine.config.setting import Setting
+from engine.config.shard import Shard
+from engine.config.table_filter import TableFilter
 
 _DAY = 86_400
 WANTED_TABLES = "tables wanted, as database.table patterns with * and ?, separated by commas"
@@ -43,6 +49,8 @@ class ConnectionSettings:
     defaults_file: Annotated[
         Path | None, Setting("MySQL option file: [client] and [binlog-engine] say how to connect")
     ] = None
+    options: OptionFile | None = None
+    """The content of `defaults_file`, of which the passwords are not settings."""
     tls: Annotated[
         TlsChoice | None,
         Setting("encryption of the connection, and verification [preferred; verify-ca with --tls-ca]"),
@@ -213,10 +221,27 @@ class MaintenanceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowSettings:
-    """How a server is followed into an output: of `run`, and of each source of a fleet."""
+    """How a server is followed into an output: of `run`, and of each source of a fleet.
+
+    Raises `EngineError` for a text that is not valid, so that a reload is refused before a run ends for it.
+    """
 
     connection: ConnectionSettings
     pipeline: PipelineSettings
     stream: StreamSettings
     snapshot: SnapshotReadingSettings = SnapshotReadingSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
+
+    def __post_init__(self) -> None:
+        TableFilter(self.pipeline.tables, self.pipeline.exclude_tables)
+        if self.pipeline.shard is not None:
+            Shard.parse(self.pipeline.shard)
+        if self.maintenance.retain is not None:
+            Retention.parse(self.maintenance.retain)
+        RateLimit.parse(self.snapshot.snapshot_rate)
+        for name in self.connection.host.split(","):
+            named_server(name, f"--host {self.connection.host}")
+        if self.snapshot.snapshot_host is not None:
+            named_server(self.snapshot.snapshot_host, "--snapshot-host")
+        for name in self.snapshot.snapshot_watch:
+            named_server(name, "--snapshot-watch")

@@ -85,3 +85,12 @@ def _clock_finding(connection: Connection) -> Finding:
         "lag is computed from the server's times and this machine's clock",
         "synchronize both clocks (NTP)",
     )
+
+
+def quote_as_usual(connection: Connection) -> None:
+    """Have SHOW GRANTS and SHOW CREATE TABLE quote names with backticks, whatever the server's settings are.
+
+    Raises `Refusal`.
+    """
+    with explained(connection):
+        connection.execute("SET SESSION sql_mode = '', sql_quote_show_create = 1")

@@ -13,6 +13,7 @@ from engine.doctor.finding import Finding, Level
 from engine.doctor.tables import TableFacts
 from engine.net.client.connection import Connection
 from engine.net.client.server_queries import SourceFacts, explained
+from engine.output.sql_text import quoted_name
 from engine.schema.changes import TableName
 
 _NAME = r"(\*|`(?:[^`]|``)*`)"
@@ -118,13 +119,15 @@ def _on_tables(
     lacking = {name.database for name in needed if not grants.on(privilege, name.database, name.table)}
     if privilege == "SELECT":
         # A user sees only tables on which there is some privilege.
-        lacking |= {database for database in tables.named_databases if not grants.on(privilege, database)}
-        if not needed and not tables.named_databases and not grants.everywhere(privilege):
+        lacking |= {database for database, table in tables.named if not grants.on(privilege, database, table)}
+        if not needed and not tables.named and not grants.everywhere(privilege):
             return Finding(what, "missing", level, "granted", why, f"GRANT {privilege} ON *.* TO {user}")
     if not lacking:
         return Finding(what, "granted" if needed else "not needed")
     missing = ", ".join(sorted(lacking))
-    remedy = "; ".join(f"GRANT {privilege} ON `{database}`.* TO {user}" for database in sorted(lacking))
+    remedy = "; ".join(
+        f"GRANT {privilege} ON {quoted_name(database)}.* TO {user}" for database in sorted(lacking)
+    )
     return Finding(what, f"missing on {missing}", level, "granted", why, remedy)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from engine.config.table_filter import TableFilter
@@ -11,9 +13,21 @@ from engine.doctor.settings import Variables
 from engine.net.client.connection import Connection
 from engine.net.client.server_queries import SourceFacts, explained, gives_places
 from engine.net.client.table_columns import ARE_TABLES, ENGINES_WITH_VIEWS, IN_USER_DATABASES
+from engine.net.protocol.packets import ServerError
+from engine.output.sql_text import quoted_name
 from engine.schema.changes import TableName
 
 _ACTIONS = ("CASCADE", "SET NULL", "SET DEFAULT")
+_WILDCARDS = frozenset("*?[")
+_FOREIGN_KEY = re.compile(
+    r"^  CONSTRAINT `((?:[^`]|``)*)` FOREIGN KEY .*?"
+    r"(?: ON DELETE (CASCADE|SET NULL|SET DEFAULT|NO ACTION|RESTRICT))?"
+    r"(?: ON UPDATE (CASCADE|SET NULL|SET DEFAULT|NO ACTION|RESTRICT))?,?$",
+    re.MULTILINE,
+)
+"""A line of MariaDB's SHOW CREATE TABLE."""
+_Actions = tuple[TableName, str, str, str]
+"""A foreign key: its table, its name, and what it does ON DELETE and ON UPDATE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +42,8 @@ class TableFacts:
     """MariaDB's tables with system versioning."""
     cascading: tuple[tuple[TableName, str], ...]
     """Tables whose rows a foreign key may change, each with the constraint's name and its actions."""
-    named_databases: tuple[str, ...]
-    """Databases that the user's patterns name."""
+    named: tuple[tuple[str, str | None], ...]
+    """Databases that the user's patterns name, with the table, or None for several tables."""
     gives_places: bool
     """Whether the server gives the place in the binlog of a consistent snapshot (MariaDB, Percona Server)."""
 
@@ -55,13 +69,8 @@ def read_tables(connection: Connection, wanted: TableFilter) -> TableFacts:
             f"WHERE {ARE_TABLES} AND {IN_USER_DATABASES}"
         )
         keys = connection.query(
-            "SELECT table_schema, table_name FROM information_schema.table_constraints "
-            f"WHERE constraint_type = 'PRIMARY KEY' AND {IN_USER_DATABASES}"
-        )
-        foreign = connection.query(
-            "SELECT constraint_schema, table_name, constraint_name, delete_rule, update_rule "
-            "FROM information_schema.referential_constraints "
-            f"WHERE delete_rule IN {_ACTIONS} OR update_rule IN {_ACTIONS}"
+            "SELECT DISTINCT table_schema, table_name FROM information_schema.statistics "
+            f"WHERE index_name = 'PRIMARY' AND {IN_USER_DATABASES}"
         )
         shown = [
             (TableName(database or "", table or ""), (engine or "").lower(), kind)
@@ -69,22 +78,55 @@ def read_tables(connection: Connection, wanted: TableFilter) -> TableFacts:
         ]
         mine = [row for row in shown if wanted.wants(row[0].database, row[0].table)]
         mine.sort(key=lambda row: str(row[0]))
-        literal = (pattern.partition(".")[0] for pattern in wanted.wanted)
+        names = {name for name, _, _ in mine}
+        if connection.greeting.flavor == "mariadb":
+            foreign = _foreign_keys_of_mariadb(connection, names)
+        else:
+            foreign = _foreign_keys(connection)
         return TableFacts(
             {name: engine for name, engine, _ in mine},
             frozenset(TableName(database or "", table or "") for database, table in keys),
             frozenset(name for name, _, kind in mine if kind == "SYSTEM VERSIONED"),
             tuple(
-                (
-                    TableName(database or "", table or ""),
-                    f"{name}: ON DELETE {on_delete}, ON UPDATE {on_update}",
-                )
-                for database, table, name, on_delete, on_update in foreign
-                if wanted.wants(database or "", table or "")
+                (table, f"{name}: ON DELETE {on_delete}, ON UPDATE {on_update}")
+                for table, name, on_delete, on_update in foreign
+                if table in names and (on_delete in _ACTIONS or on_update in _ACTIONS)
             ),
-            tuple(dict.fromkeys(database for database in literal if not set("*?[") & set(database))),
+            tuple(_named(wanted.wanted)),
             gives_places(connection),
         )
+
+
+def _named(patterns: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+    for pattern in patterns:
+        database, _, table = pattern.partition(".")
+        if not _WILDCARDS & set(database):
+            yield database, None if _WILDCARDS & set(table) else table
+
+
+def _foreign_keys(connection: Connection) -> Iterator[_Actions]:
+    for database, table, *texts in connection.query(
+        "SELECT constraint_schema, table_name, constraint_name, delete_rule, update_rule "
+        "FROM information_schema.referential_constraints"
+    ):
+        name, on_delete, on_update = (text or "" for text in texts)
+        yield TableName(database or "", table or ""), name, on_delete, on_update
+
+
+def _foreign_keys_of_mariadb(connection: Connection, wanted: set[TableName]) -> Iterator[_Actions]:
+    """MariaDB shows the actions to a user with SELECT alone only in the tables' definitions."""
+    rows = connection.query(
+        "SELECT DISTINCT table_schema, table_name FROM information_schema.key_column_usage "
+        "WHERE referenced_table_name IS NOT NULL"
+    )
+    having = {TableName(database or "", table or "") for database, table in rows}
+    for table in sorted(having & wanted, key=str):
+        place = f"{quoted_name(table.database)}.{quoted_name(table.table)}"
+        # Refused without SELECT, which is a finding of its own.
+        with suppress(ServerError):
+            _, definition, *_ = connection.query(f"SHOW CREATE TABLE {place}")[0]
+            for name, on_delete, on_update in _FOREIGN_KEY.findall(definition or ""):
+                yield table, name.replace("``", "`"), on_delete or "RESTRICT", on_update or "RESTRICT"
 
 
 def check_tables(tables: TableFacts, facts: SourceFacts, variables: Variables) -> Iterator[Finding]:

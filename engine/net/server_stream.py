@@ -96,7 +96,7 @@ def follow_server(
             gtid_set=origin.gtid_set,
             checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0,
             decode=decode,
-            opens_compressed=facts.binlog_row_metadata != "FULL",
+            opens_compressed=True,
             skips=origin.skips,
             left_unfinished=watch.left_unfinished,
             pool=sender.pool,

@@ -116,13 +116,15 @@ def merged_schema(versions: Iterable[pa.Schema]) -> pa.Schema:
             newer = merged.setdefault(field.name, plain)
             data_type = common_type(plain.type, newer.type)
             if data_type is None:
-                change = f"changed from {plain.type} to {newer.type}, which have no common type"
-                raise ReaderError(
-                    f"column `{field.name}` of {_table_name(schema)} {change}: "
-                    "read the commits before and after that change separately"
-                )
+                raise _without_common_type(schema, field.name, plain.type, newer.type)
             nullable = newer.nullable or field.nullable
             merged[field.name] = newer.with_type(data_type).with_nullable(nullable)
+    for schema in newest_first:
+        for field in schema:
+            given, wanted = plain_type(field.type), merged[field.name].type
+            # The common type of two others may hold no values of a third one.
+            if common_type(given, wanted) != wanted:
+                raise _without_common_type(schema, field.name, given, wanted)
     for name, field in merged.items():
         if any(schema.get_field_index(name) < 0 for schema in newest_first):
             merged[name] = field.with_nullable(True)
@@ -132,6 +134,13 @@ def merged_schema(versions: Iterable[pa.Schema]) -> pa.Schema:
     own = [merged[name] for name in names]
     rest = [merged[name] for name in newest.names[len(names) :]]
     return pa.schema([*own, *dropped, *rest], newest.metadata)
+
+
+def _without_common_type(schema: pa.Schema, column: str, old: pa.DataType, new: pa.DataType) -> ReaderError:
+    return ReaderError(
+        f"column `{column}` of {_table_name(schema)} changed from {old} to {new}, which have no common type: "
+        "read the commits before and after that change separately"
+    )
 
 
 def decode_batch(

@@ -116,6 +116,8 @@ class Watched(Variant, frozen=True, tag="watched"):
     number: int
     definition: int
     """How many changes of its definition have been counted."""
+    has_begun: bool
+    """Whether the ranges that are left of its snapshot are those of the table that now has the name."""
 
 
 class Held(Variant, frozen=True, tag="held"):

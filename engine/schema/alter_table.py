@@ -39,6 +39,8 @@ from engine.schema.token_reader import TokenReader, UnexpectedTokenError
 _PARTITION_VERBS_WITHOUT_LOSS = frozenset(
     {"ANALYZE", "CHECK", "COALESCE", "OPTIMIZE", "REBUILD", "REORGANIZE", "REPAIR"}
 )
+_WITHOUT_COMMA = frozenset({"PARTITION", "REMOVE"})
+"""First words of the clauses that follow others without a comma: PARTITION BY and REMOVE PARTITIONING."""
 
 
 def read_alter_table(reader: TokenReader, *, ignore: bool) -> AlterTable:
@@ -49,7 +51,7 @@ def read_alter_table(reader: TokenReader, *, ignore: bool) -> AlterTable:
     actions: list[Action] = []
     while not reader.at_end:
         actions.extend(_clause(reader))
-        if not reader.take(",") and not reader.at_end and not reader.ahead("PARTITION"):
+        if not (reader.take(",") or reader.at_end or reader.upper in _WITHOUT_COMMA):
             raise reader.unexpected("a comma")
     if sum(isinstance(action, RenameTo) for action in actions) > 1:
         raise UnexpectedTokenError("more than one new name of the table")

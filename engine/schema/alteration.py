@@ -26,10 +26,11 @@ from engine.schema.altered_keys import AlteredKeys, engine_after
 from engine.schema.charset_change import CharsetChange
 from engine.schema.column_types import UncertainError
 from engine.schema.columns import define_column, takes_current_time, with_current_time
-from engine.schema.constants import constant_text, implicit_text
+from engine.schema.constants import constant_text, implicit_text, value_text
 from engine.schema.conversions import keeps_values
 from engine.schema.declarations import ColumnClause, Default
 from engine.schema.hidden_columns import split_hidden
+from engine.schema.names import folded
 from engine.schema.session import StatementSession
 from engine.schema.statements import AlterTable
 from engine.schema.table_state import TableState, is_generated_key
@@ -52,10 +53,17 @@ class Altered:
 
 
 def alter_table(
-    statement: AlterTable, table: TableState, session: StatementSession, database_collation: str | None
+    statement: AlterTable,
+    table: TableState,
+    session: StatementSession,
+    database_collation: str | None,
+    converted_to: str | None,
 ) -> Altered:
-    """The effect of the statement. Raises `UncertainError` if it does not follow from what is known."""
-    return _Alteration(statement, table, session, database_collation).result()
+    """The effect of the statement. Raises `UncertainError` if it does not follow from what is known.
+
+    `converted_to`: the collation that CONVERT TO CHARACTER SET DEFAULT stands for.
+    """
+    return _Alteration(statement, table, session, database_collation, converted_to).result()
 
 
 def loses_rows(statement: AlterTable) -> bool:
@@ -89,15 +97,16 @@ class _Alteration:
         table: TableState,
         session: StatementSession,
         database_collation: str | None,
+        converted_to: str | None,
     ) -> None:
         self._session = session
         self._before, self._hidden = split_hidden(table.columns)
-        self._names = {column.name.casefold() for column in self._before}
+        self._names = {folded(column.name) for column in self._before}
         self._declared_names: set[str] = set()
         """Of columns that clauses before the current one declare."""
         self._actions = [action for action in statement.actions if not self._is_skipped(action)]
         clauses = [action.column for action in self._actions if isinstance(action, AddColumn | ChangeColumn)]
-        self._charsets = CharsetChange(self._actions, session, database_collation)
+        self._charsets = CharsetChange(self._actions, session, database_collation, converted_to)
         self._collation = self._charsets.table_collation(table.collation)
         self._keys = AlteredKeys(self._actions, clauses, table, self._before, session)
         self._engine = engine_after(table.engine, self._actions) if session.mariadb else table.engine
@@ -134,14 +143,14 @@ class _Alteration:
     def _is_skipped(self, action: object) -> bool:
         """Whether IF [NOT] EXISTS cancels the clause; of two equal ADD COLUMN it cancels the second."""
         if isinstance(action, AddColumn | ChangeColumn):
-            name = action.column.name.casefold()
+            name = folded(action.column.name)
             exists = name in self._declared_names or (isinstance(action, AddColumn) and name in self._names)
             if isinstance(action, AddColumn) and action.if_not_exists and exists:
                 _refuse_key(action.column)
                 return True
             self._declared_names.add(name)
         if isinstance(action, ChangeColumn | RenameColumn | DropColumn | SetDefault) and action.if_exists:
-            skipped = action.name.casefold() not in self._names
+            skipped = folded(action.name) not in self._names
             if skipped and isinstance(action, ChangeColumn):
                 _refuse_key(action.column)
             return skipped
@@ -164,7 +173,7 @@ class _Alteration:
             raise UncertainError("a column is changed twice")
         changed: dict[int, AlteredColumn] = {}
         for before in self._before:
-            key = before.name.casefold()
+            key = folded(before.name)
             if key in dropped:
                 continue
             change = changes.get(key)
@@ -208,7 +217,7 @@ class _Alteration:
 
     def _known(self, name: str) -> str:
         """The case-folded name of a column that the table has. Raises `UncertainError`."""
-        key = name.casefold()
+        key = folded(name)
         if key not in self._names:
             raise UncertainError(f"the definition has no column {name}")
         return key
@@ -272,5 +281,6 @@ def _filled(column: AlteredColumn, session: StatementSession) -> str | None:
     if column.before is not None or definition.computed_default or definition.generated:
         return None
     if definition.default is not None:
-        return definition.default
+        given = None if column.clause is None else column.clause.default
+        return definition.default if given is None else value_text(given, definition.column_type, session)
     return None if definition.nullable else implicit_text(definition, session)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from engine.binlog.table_definition import ColumnDefinition
 from engine.schema.column_types import UncertainError
 from engine.schema.declarations import ColumnClause
+from engine.schema.names import folded
 
 
 @dataclass(slots=True)
@@ -23,11 +24,11 @@ class AlteredColumn:
 
 def place_of(columns: Sequence[AlteredColumn], name: str) -> int:
     """The place of a column by its new name or, if there is none, by its old one. Raises `UncertainError`."""
-    key = name.casefold()
+    key = folded(name)
     for index, column in enumerate(columns):
-        if column.definition.name.casefold() == key:
+        if folded(column.definition.name) == key:
             return index
     for index, column in enumerate(columns):
-        if column.before is not None and column.before.name.casefold() == key:
+        if column.before is not None and folded(column.before.name) == key:
             return index
     raise UncertainError(f"the definition has no column {name}")

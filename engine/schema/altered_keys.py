@@ -34,12 +34,14 @@ from engine.schema.hidden_columns import (
     may_need_hash,
     version_columns,
 )
+from engine.schema.names import folded
 from engine.schema.session import StatementSession
 from engine.schema.table_state import (
     TableState,
     may_be_row_end,
     row_end,
     with_not_null,
+    with_period,
     with_primary_key,
     with_row_end,
 )
@@ -77,21 +79,29 @@ class AlteredKeys:
         if any(isinstance(action, DropKey) and action.of_primary for action in self._actions):
             names = []
         new = [[clause.name] for clause in self._clauses if clause.primary]
+        without_overlaps = False
         for action in self._actions:
             if isinstance(action, AddKey) and action.key.primary:
                 new.append([part.column for part in action.key.parts])
+                without_overlaps = action.key.without_overlaps
         if new and self._session.mariadb and end is None and any(map(may_be_row_end, self._declared)):
             raise UncertainError("whether the primary key contains a ROW END is not known")
-        names = new[-1] if new else names
-        _define(
-            columns,
-            with_primary_key(
-                [column.definition for column in columns], with_row_end(names, end), self._session
-            ),
-        )
+        names = with_row_end(new[-1] if new else names, end)
+        if without_overlaps:
+            names = with_period(names, self._period(columns))
+        definitions = [column.definition for column in columns]
+        _define(columns, with_primary_key(definitions, names, self._session))
 
     def set_period(self, columns: Sequence[AlteredColumn]) -> tuple[str, str] | None:
         """Make the columns of an application-time period NOT NULL; returns their names."""
+        period = self._period(columns)
+        if period is None and self._table.unique_keys is None:
+            self._refuse_unknown_period(columns)
+        _define(columns, with_not_null([column.definition for column in columns], period or ()))
+        return period
+
+    def _period(self, columns: Sequence[AlteredColumn]) -> tuple[str, str] | None:
+        """The start and end of the application-time period afterwards."""
         period = self._table.period
         if any(isinstance(action, DropPeriod) for action in self._actions):
             period = None
@@ -101,9 +111,6 @@ class AlteredKeys:
         for action in self._actions:
             if isinstance(action, AddPeriod) and not action.period.of_system:
                 period = action.period.start, action.period.end
-        if period is None and self._table.unique_keys is None:
-            self._refuse_unknown_period(columns)
-        _define(columns, with_not_null([column.definition for column in columns], period or ()))
         return period
 
     def unique_keys(self, columns: Sequence[AlteredColumn]) -> Keys | None:
@@ -133,7 +140,7 @@ class AlteredKeys:
             self._refuse_unknown_hashes(hidden, columns)
             keys = self._with_added(())
         present = [*(column.definition for column in columns), *versions]
-        by_name = {column.name.casefold(): column for column in present}
+        by_name = {folded(column.name): column for column in present}
         hashes = hash_columns(keys, by_name, engine, self._session)
         kept = {column.name: column for column in hidden}
         return [AlteredColumn(column, kept.get(column.name)) for column in (*versions, *hashes)]
@@ -184,10 +191,10 @@ class AlteredKeys:
                 keys = without_key(keys, action.name)
             elif isinstance(action, RenameKey):
                 keys = renamed_key(keys, action.name, action.new_name)
-        names: dict[str, str | None] = {column.name.casefold(): None for column in self._declared}
+        names: dict[str, str | None] = {folded(column.name): None for column in self._declared}
         for column in columns:
             if column.before is not None:
-                names[column.before.name.casefold()] = column.definition.name
+                names[folded(column.before.name)] = column.definition.name
         keys = with_columns(keys, names)
         if self._session.mariadb and any(key.hashed for key in keys) and not self._only_renames:
             raise UncertainError("whether a key USING HASH keeps its hash is not certain")
@@ -219,14 +226,14 @@ def _define(columns: Iterable[AlteredColumn], definitions: Iterable[ColumnDefini
 def _with_prefixes(key: UniqueKey, columns: Iterable[AlteredColumn]) -> UniqueKey:
     """The key with the prefix lengths that the columns' types leave it. Raises `UncertainError`."""
     changed: Mapping[str, tuple[ColumnDefinition, ColumnDefinition]] = {
-        column.before.name.casefold(): (column.before, column.definition)
+        folded(column.before.name): (column.before, column.definition)
         for column in columns
         if column.before is not None and column.before.column_type != column.definition.column_type
     }
     lengths = []
     for name, length in zip(key.columns, key.lengths, strict=True):
-        if length is not None and name.casefold() in changed:
-            before, after = changed[name.casefold()]
+        if length is not None and folded(name) in changed:
+            before, after = changed[folded(name)]
             if may_have_prefix(after) and not (before.data_type in LONG and after.data_type in LONG):
                 raise UncertainError(f"what prefix of {name} the key {key.name} has afterwards")
             length = length if may_have_prefix(after) else None

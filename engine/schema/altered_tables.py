@@ -41,6 +41,8 @@ from engine.schema.statements import (
 Name = tuple[str | None, str | None]
 """Database and table, both case-folded; None for any."""
 ANY_TABLE: Name = (None, None)
+_KEY = "\0key"
+"""Follows the name of a table of which a statement may have changed the primary key."""
 _NO_WORD: Name = (None, "")
 """Any table whose name, or whose database's name, is not a word in ASCII."""
 _WORD = re.compile(r"[\w$]+", re.ASCII)
@@ -51,7 +53,10 @@ _OTHER_TABLE = (RenameTo, ExchangePartition, PartitionToTable, TableToPartition)
 
 
 def altered_tables(query: Query, server_version: str, flavor: str) -> frozenset[Name]:
-    """The tables that existed before the statement and whose definitions it may have changed."""
+    """The tables that existed before the statement and whose definitions it may have changed.
+
+    A change of nothing but the primary key has a name of its own: `key_name`.
+    """
     if query.statement_bytes is not None:
         return _names(not_decoded(query.statement))
     return _names(parse(query.statement, session_of(query, server_version, flavor)))
@@ -64,6 +69,11 @@ def names_of(database: str, table: str) -> tuple[Name, ...]:
     return names if _WORD.fullmatch(owner) and _WORD.fullmatch(name) else (*names, _NO_WORD)
 
 
+def key_name(database: str, table: str) -> Name:
+    """The element of a result of `altered_tables` for a table whose primary key may have changed."""
+    return database.casefold(), table.casefold() + _KEY
+
+
 def _names(statement: Statement) -> frozenset[Name]:
     if isinstance(statement, NotUnderstood):
         return _mentioned(statement)
@@ -72,6 +82,9 @@ def _names(statement: Statement) -> frozenset[Name]:
     if isinstance(statement, DefineDatabase):
         # The empty name stands for the database's defaults.
         return frozenset([(statement.database.casefold(), None if statement.replace else "")])
+    if isinstance(statement, AlterTable) and any(map(_changes_key, statement.actions)):
+        table = statement.table
+        return frozenset([*map(_name, _tables(statement)), key_name(table.database, table.table)])
     return frozenset(map(_name, _tables(statement)))
 
 
@@ -86,7 +99,7 @@ def _tables(statement: Statement) -> list[TableName]:
         # Otherwise the table did not exist, or the statement has no effect.
         return [statement.table] if statement.replace and not statement.temporary else []
     if isinstance(statement, DropTables):
-        return [] if statement.temporary else list(statement.tables)
+        return [] if statement.temporary or statement.only_sequences else list(statement.tables)
     if isinstance(statement, RenameTables):
         return [name for pair in statement.renames for name in pair]
     if isinstance(statement, AlterTable):
@@ -102,6 +115,12 @@ def _alters(action: Action) -> bool:
         options = action.options
         return options.charset is not None or options.collation is not None
     return not isinstance(action, SetDefault | LoseRows | AddKey | DropKey | RenameKey | DropPeriod)
+
+
+def _changes_key(action: Action) -> bool:
+    return (isinstance(action, AddKey) and action.key.primary) or (
+        isinstance(action, DropKey) and action.of_primary
+    )
 
 
 def _mentioned(statement: NotUnderstood) -> frozenset[Name]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.schema.alter_actions import Action, ConvertCharset, SetOptions
 from engine.schema.altered_column import AlteredColumn
-from engine.schema.collations import BINARY, WIDTH, canonical, charset_of_collation
+from engine.schema.collations import BINARY, DEFAULT, WIDTH, canonical, charset_of_collation
 from engine.schema.column_types import (
     TEXT_TYPES,
     UncertainError,
@@ -35,10 +35,17 @@ _SHORT_FORMS = frozenset({"latin1", "ucs2"})
 
 
 class CharsetChange:
-    """The clauses of one statement that concern character sets. Raises `UncertainError`."""
+    """The clauses of one statement that concern character sets. Raises `UncertainError`.
+
+    `converted_to`: the collation that CONVERT TO CHARACTER SET DEFAULT stands for.
+    """
 
     def __init__(
-        self, actions: Sequence[Action], session: StatementSession, database_collation: str | None
+        self,
+        actions: Sequence[Action],
+        session: StatementSession,
+        database_collation: str | None,
+        converted_to: str | None,
     ) -> None:
         self._session = session
         self._database_collation = database_collation
@@ -48,7 +55,7 @@ class CharsetChange:
             raise UncertainError("which of several CONVERT TO counts")
         if conversions and self._has_option and not session.mariadb:
             raise UncertainError("which of CONVERT TO and the table's character set counts")
-        self._target = self._collation_of(conversions[0]) if conversions else None
+        self._target = self._collation_of(conversions[0], converted_to) if conversions else None
 
     def table_collation(self, before: str | None) -> str | None:
         """The table's default after the statement; None if it is not known."""
@@ -123,10 +130,10 @@ class CharsetChange:
             raise UncertainError(f"whether {clause.name} stays binary after a conversion")
         return old
 
-    def _collation_of(self, action: ConvertCharset) -> str:
-        collation = resolve_collation(
-            action.charset, action.collation, self._session, None, self._database_collation
-        )
+    def _collation_of(self, action: ConvertCharset, default: str | None) -> str:
+        # For MySQL, COLLATE DEFAULT is as no COLLATE.
+        named = None if action.collation == DEFAULT and not self._session.mariadb else action.collation
+        collation = resolve_collation(action.charset, named, self._session, None, default)
         if collation is None:
             raise UncertainError("the database's default character set is not known")
         return collation

@@ -6,9 +6,12 @@ A default in a statement is a literal; the server stores it as a value of the co
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
+from ipaddress import IPv4Address, IPv6Address
+from uuid import UUID
 
 from engine.binlog.table_definition import ColumnDefinition, parse_members
 from engine.schema.declarations import Default
@@ -24,6 +27,8 @@ _MARIADB_HEXADECIMAL_SINCE = (11, 0, 0)
 """BINARY and VARBINARY constants are shown in hexadecimal."""
 _DIGITS = Context(prec=100, rounding=ROUND_HALF_UP)
 """Precision beyond that of any column."""
+_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_TEXTS = frozenset({"tinytext", "text", "mediumtext", "longtext"})
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 
 
@@ -36,6 +41,21 @@ def constant_text(default: Default, column_type: str, session: StatementSession)
     except (ValueError, ArithmeticError):
         # The type has no such value, so a server would have refused it.
         return default.text
+
+
+def value_text(default: Default, column_type: str, session: StatementSession) -> str | None:
+    """The value itself, of which less is shown if it is a FLOAT, bytes, or a TEXT of MariaDB."""
+    kind = re.split(r"[ (]", column_type, maxsplit=1)[0]
+    if default.kind in ("null", "computed"):
+        return None
+    if kind in _BYTES:
+        value = _bytes(default)
+        return f"0x{value.hex()}" if value else ""
+    if kind in _TEXTS:
+        return _decoded(_bytes(default))
+    if kind == "float" and default.kind != "bits" and not numbers(column_type):
+        return default.text.strip()
+    return constant_text(default, column_type, session)
 
 
 def implicit_text(column: ColumnDefinition, session: StatementSession) -> str:
@@ -57,18 +77,32 @@ def _text(default: Default, column_type: str, session: StatementSession) -> str:
     if kind == "bit":
         return f"b'{_bits(default):b}'"
     convert = _CONVERSIONS.get(kind)
+    if kind == "char":
+        return _decoded(_bytes(default)).rstrip(" ")
+    if kind == "varchar":
+        return _decoded(_bytes(default))
     if convert is None:
         return _decoded(_bytes(default)) if default.kind == "bits" else default.text
+    if kind == "year" and default.kind == "string" and default.text in ("0", "00", "000"):
+        # As a number it would be 0000.
+        return "2000"
     text = str(_bits(default)) if default.kind == "bits" else default.text
     return convert(text, column_type, session)
 
 
 def _bytes(default: Default) -> bytes:
-    if default.kind != "bits":
+    if default.kind == "number":
+        return _number_text(default.text).encode()
+    if default.kind == "string":
         return default.text.encode()
     digits = default.text[2:].rstrip("'") or "0"
     number = int(digits, 16 if default.text[0] in "xX" or default.text[1] in "xX" else 2)
     return number.to_bytes((number.bit_length() + 7) // 8, "big")
+
+
+def _number_text(text: str) -> str:
+    """A number as it becomes text: a DECIMAL or an integer, with an exponent a DOUBLE."""
+    return _shortest(text, "double") if "e" in text.lower() else f"{Decimal(text):f}"
 
 
 def _bits(default: Default) -> int:
@@ -88,11 +122,6 @@ def _binary(value: bytes, column_type: str, session: StatementSession) -> str:
     if session.version >= _MYSQL_HEXADECIMAL_SINCE:
         return "0x" + value.hex().upper() if value else ""
     return _decoded(value.ljust(length, b"\0") if fixed else value)
-
-
-def _char(text: str, column_type: str, session: StatementSession) -> str:
-    """CHAR values have no spaces at their end."""
-    return text.rstrip(" ")
 
 
 def _decoded(value: bytes) -> str:
@@ -119,9 +148,16 @@ def _rounded(text: str, scale: int) -> str:
 def _floating(text: str, column_type: str, session: StatementSession) -> str:
     digits = numbers(column_type)
     kind = "double" if column_type.startswith("double") else "float"
-    shown = _rounded(text, digits[1]) if len(digits) == 2 else _shortest(text, kind)
+    shown = _rounded_double(text, digits[1]) if len(digits) == 2 else _shortest(text, kind)
     width = digits[0] if digits else _FLOATING_WIDTHS[kind]
     return shown.zfill(width) if "zerofill" in column_type else shown
+
+
+def _rounded_double(text: str, scale: int) -> str:
+    """A double with as many digits after the point, rounded as the servers' `Field_real::truncate`."""
+    number, power = float(text), 10.0**scale
+    whole = math.floor(number)
+    return f"{whole + round((number - whole) * power) / power:.{scale}f}"
 
 
 def _shortest(text: str, kind: str) -> str:
@@ -151,12 +187,26 @@ def _set(text: str, column_type: str, session: StatementSession) -> str:
     return ",".join(member for member in members if member.casefold() in chosen)
 
 
+def _uuid(text: str, column_type: str, session: StatementSession) -> str:
+    return str(UUID(text))
+
+
+def _inet6(text: str, column_type: str, session: StatementSession) -> str:
+    """Addresses that contain one of IPv4 end as it is written."""
+    address = IPv6Address(text)
+    prefix, rest = divmod(int(address), 1 << 32)
+    if prefix == _MAPPED or (not prefix and rest >> 16):
+        return f"::{'ffff:' if prefix else ''}{IPv4Address(rest)}"
+    return str(address)
+
+
+_MAPPED = 0xFFFF
+"""The bits of an IPv6 address before those of an IPv4 address that is mapped to it."""
 _CONVERSIONS: Mapping[str, Callable[[str, str, StatementSession], str]] = {
     **dict.fromkeys(_INTEGERS, _integer),
     "decimal": _fixed,
     "float": _floating,
     "double": _floating,
-    "char": _char,
     "date": date_text,
     "datetime": datetime_text,
     "timestamp": datetime_text,
@@ -164,6 +214,8 @@ _CONVERSIONS: Mapping[str, Callable[[str, str, StatementSession], str]] = {
     "year": year_text,
     "enum": _enum,
     "set": _set,
+    "uuid": _uuid,
+    "inet6": _inet6,
 }
 _IMPLICIT = {
     **dict.fromkeys((*_INTEGERS, "decimal", "float", "double", "bit", "year"), "0"),

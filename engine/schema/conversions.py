@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.schema.collations import WIDTH, canonical
+from engine.schema.member_texts import WIDE
 from engine.schema.type_numbers import numbers
 
 _INTEGER_BYTES = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
@@ -31,17 +32,30 @@ def keeps_values(old: ColumnDefinition, new: ColumnDefinition, strict: bool) -> 
         return False
     if old.nullable and not new.nullable and (not strict or new.data_type == "timestamp"):
         return False
-    return _keeps_text(old, new) and _keeps_type(old, new, strict)
+    return _keeps_text(old, new, strict) and _keeps_type(old, new, strict)
 
 
-def _keeps_text(old: ColumnDefinition, new: ColumnDefinition) -> bool:
+def _keeps_text(old: ColumnDefinition, new: ColumnDefinition, strict: bool) -> bool:
     if old.charset is None or new.charset is None:
         return old.charset == new.charset
     before, after = canonical(old.charset), canonical(new.charset)
     if UNKNOWN_CHARSET in (before, after):
         # A column of unknown character set that stays so has its table's default, as before.
         return before == after
-    return before == after or after in _ALL_OF_UNICODE or before in _CONTAINS.get(after, ())
+    if before == after:
+        return True
+    contains = after in _ALL_OF_UNICODE or before in _CONTAINS.get(after, ())
+    return contains and (strict or _fits(old, new, before, after))
+
+
+def _fits(old: ColumnDefinition, new: ColumnDefinition, before: str, after: str) -> bool:
+    """Whether the longest TEXT fits in another character set, in which its characters may take more bytes."""
+    sizes = _TEXT_SIZES.get(old.data_type), _TEXT_SIZES.get(new.data_type)
+    same_bytes = (before == "ascii" and after not in WIDE) or (before, after) == ("utf8mb3", "utf8mb4")
+    # No packet contains a LONGTEXT of its full size.
+    if sizes[0] is None or sizes[1] is None or same_bytes or old.data_type == "longtext":
+        return True
+    return sizes[0] * WIDTH[after] <= sizes[1]
 
 
 def _keeps_type(old: ColumnDefinition, new: ColumnDefinition, strict: bool) -> bool:

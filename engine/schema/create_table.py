@@ -139,7 +139,8 @@ def read_key(reader: TokenReader) -> Key | None:
     elif not (reader.take("INDEX") or reader.take("KEY") or kind):
         raise reader.unexpected("a key")
     if_not_exists = reader.take("IF", "NOT", "EXISTS") or if_not_exists
-    if reader.upper not in ("(", *_ALGORITHM):
+    if reader.upper not in ("(", "USING"):
+        # TYPE is an algorithm's word only after the name.
         name = reader.name()
     hashed = read_key_algorithm(reader)
     return read_key_columns(reader, kind, hashed=hashed, if_not_exists=if_not_exists, name=name)
@@ -162,16 +163,19 @@ def read_key_columns(
         _skip_key_options(reader)
         return None
     parts: list[KeyPart] = []
+    without_overlaps = False
     reader.expect("(")
     while True:
         part = _key_part(reader)
-        if part is not None:
+        if reader.take("WITHOUT", "OVERLAPS"):
+            without_overlaps = True
+        elif part is not None:
             parts.append(part)
         if not reader.take(","):
             break
     reader.expect(")")
     hashed = _skip_key_options(reader) or hashed
-    return Key(kind == "PRIMARY", tuple(parts), hashed, if_not_exists, name)
+    return Key(kind == "PRIMARY", tuple(parts), hashed, if_not_exists, name, without_overlaps)
 
 
 def _skip_foreign_key(reader: TokenReader) -> None:
@@ -184,7 +188,7 @@ def _skip_foreign_key(reader: TokenReader) -> None:
 
 
 def _key_part(reader: TokenReader) -> KeyPart | None:
-    """A column of a key; None for an expression."""
+    """A column or the period of a key; None for an expression."""
     part = None
     if reader.upper == "(":
         reader.skip_parentheses()
@@ -196,7 +200,6 @@ def _key_part(reader: TokenReader) -> KeyPart | None:
         part = KeyPart(column, length)
     if not reader.take("ASC"):
         reader.take("DESC")
-    reader.take("WITHOUT", "OVERLAPS")
     return part
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from engine.schema.column_types import UncertainError, resolve_collation
 from engine.schema.columns import define_column, takes_current_time, with_current_time
-from engine.schema.hidden_columns import column_keys, hash_columns, version_columns
+from engine.schema.hidden_columns import HIDDEN_ROW_END, column_keys, hash_columns, version_columns
+from engine.schema.names import folded
 from engine.schema.session import StatementSession
 from engine.schema.statements import CreateTable
 from engine.schema.table_state import (
     TableState,
     row_end,
     with_not_null,
+    with_period,
     with_primary_key,
     with_row_end,
 )
@@ -37,12 +39,12 @@ def create_table(
     versioned = statement.versioned or any(clause.versioned for clause in clauses)
     if not versioned and any(clause.row_version for clause in clauses):
         raise UncertainError("it declares row versions without system versioning")
-    columns = with_primary_key(columns, _primary_key(statement, versioned), session)
     period = next(((each.start, each.end) for each in statement.periods if not each.of_system), None)
+    columns = with_primary_key(columns, _primary_key(statement, versioned, period), session)
     columns = with_not_null(columns, period or ())
     if versioned and row_end(clauses) is None:
         columns += version_columns()
-    by_name = {column.name.casefold(): column for column in columns}
+    by_name = {folded(column.name): column for column in columns}
     keys = with_keys((), [*column_keys(clauses), *statement.keys])
     hashes = hash_columns(keys, by_name, options.engine, session)
     return TableState(
@@ -54,10 +56,12 @@ def create_table(
     )
 
 
-def _primary_key(statement: CreateTable, versioned: bool) -> list[str]:
+def _primary_key(statement: CreateTable, versioned: bool, period: tuple[str, str] | None) -> list[str]:
     """The names of the primary key's columns."""
-    names = [clause.name for clause in statement.columns if clause.primary]
+    end = (row_end(statement.columns) or HIDDEN_ROW_END) if versioned else None
+    names = with_row_end([clause.name for clause in statement.columns if clause.primary], end)
     for key in statement.keys:
         if key.primary:
-            names = [part.column for part in key.parts]
-    return with_row_end(names, row_end(statement.columns) if versioned else None)
+            names = with_row_end([part.column for part in key.parts], end)
+            names = with_period(names, period) if key.without_overlaps else names
+    return names

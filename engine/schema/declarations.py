@@ -83,6 +83,8 @@ class Key:
     """USING HASH."""
     if_not_exists: bool = False
     name: str | None = None
+    without_overlaps: bool = False
+    """The key ends with the table's application-time period."""
 
 
 @dataclass(frozen=True, slots=True)

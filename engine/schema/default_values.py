@@ -46,7 +46,8 @@ def _parenthesized_default(reader: TokenReader) -> Default:
 
 def _literal(reader: TokenReader) -> Default:
     if reader.token.kind == STRING:
-        return Default("string", reader.string())
+        text = reader.string()
+        return Default("string", text) if text or not reader.session.empty_string_is_null else Default("null")
     if reader.token.kind == BITS:
         return Default("bits", reader.step().text)
     sign = "-" if reader.take("-") else ""
@@ -58,12 +59,12 @@ def _literal(reader: TokenReader) -> Default:
 
 
 def _skip_expression(reader: TokenReader) -> None:
-    """Step over a primary expression that starts with a word: a function call, a CASE, NEXT VALUE FOR."""
+    """Step over a primary expression that starts with a word: a function call, CASE, a sequence's value."""
     if reader.take("CASE"):
         while not reader.take("END"):
             reader.step()
         return
-    if reader.take("NEXT", "VALUE", "FOR"):
+    if reader.take("NEXT", "VALUE", "FOR") or reader.take("PREVIOUS", "VALUE", "FOR"):
         reader.table()
         return
     reader.column()

@@ -14,6 +14,7 @@ from engine.schema.alteration import alter_table, fills_rows, loses_rows
 from engine.schema.changes import DatabaseChange, TableChange, TableName
 from engine.schema.column_types import UncertainError, resolve_collation
 from engine.schema.creation import create_table
+from engine.schema.sequences import is_sequence
 from engine.schema.session import StatementSession
 from engine.schema.statements import (
     AlterTable,
@@ -31,8 +32,8 @@ from engine.schema.statements import (
 from engine.schema.table_state import TableState
 from engine.schema.working_tables import WorkingTable, WorkingTables
 
-_UNKNOWN_TABLE = 1051
-"""ER_BAD_TABLE_ERROR: DROP TABLE has dropped the other tables."""
+_UNKNOWN_NAMES = frozenset({1051, 4091})
+"""ER_BAD_TABLE_ERROR and MariaDB's ER_UNKNOWN_SEQUENCES: DROP has dropped the other tables."""
 _BRINGING_WORDS = frozenset({"create", "rename", "convert"})
 """Each statement after which there may be a table that was not there has one of them."""
 
@@ -125,6 +126,8 @@ class Execution:
 
     def _created(self, statement: CreateTable) -> WorkingTable:
         if statement.like is not None:
+            if (self._thread, statement.like) in self._temporary:
+                return WorkingTable(None, f"a temporary table is called {statement.like}, too")
             source = self._tables.get(statement.like)
             if source is None or source.state is None:
                 return WorkingTable(None, f"it is like {statement.like}, whose definition is not known")
@@ -165,8 +168,8 @@ class Execution:
         self, statement: AlterTable, name: TableName, table: WorkingTable, state: TableState
     ) -> WorkingTable:
         try:
-            collation = self._database_collation(name.database)
-            altered = alter_table(statement, state, self._session, collation)
+            collation, converted = self._database_collation(name.database), self._converted_to(name.database)
+            altered = alter_table(statement, state, self._session, collation, converted)
         except UncertainError as error:
             if fills_rows(statement):
                 self._rewritten[name] = None
@@ -197,6 +200,8 @@ class Execution:
     def _drop_tables(self, statement: DropTables) -> None:
         for name in statement.tables:
             key = (self._thread, name)
+            if statement.only_sequences and not self._is_sequence(name):
+                continue
             if statement.temporary or self._is_shadowed(name):
                 self._temporary.discard(key)
             else:
@@ -255,7 +260,7 @@ class Execution:
 
     def _failed(self, statement: Statement, error: int) -> None:
         """A statement that ended with an error may have had a part of its effect."""
-        if isinstance(statement, DropTables) and error == _UNKNOWN_TABLE:
+        if isinstance(statement, DropTables) and error in _UNKNOWN_NAMES:
             self._drop_tables(statement)
             return
         if isinstance(statement, CreateTable) and statement.replace and not statement.temporary:
@@ -290,9 +295,22 @@ class Execution:
         complete = database is not None and database.complete
         return self._tables.get(name) is None and (complete or name in self._tables.known)
 
+    def _is_sequence(self, name: TableName) -> bool:
+        table = self._tables.get(name)
+        return table is not None and table.state is not None and is_sequence(table.state.columns)
+
     def _database_collation(self, database: str) -> str | None:
         known = self._databases.get(database)
         return None if known is None else known.collation
+
+    def _converted_to(self, database: str) -> str | None:
+        """What CONVERT TO CHARACTER SET DEFAULT stands for with a table of this database."""
+        session = self._session
+        if session.mariadb:
+            return self._database_collation(database)
+        if session.collation_database is not None:
+            return session.collation_database
+        return self._database_collation(session.database) if session.database else session.server_collation
 
 
 def _is_dropped(known: DatabaseChange | None) -> bool:

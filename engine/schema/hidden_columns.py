@@ -14,12 +14,14 @@ from engine.schema.changes import UniqueKey
 from engine.schema.collations import WIDTH, canonical
 from engine.schema.column_types import UncertainError
 from engine.schema.declarations import ColumnClause, Key, KeyPart
+from engine.schema.names import folded
 from engine.schema.session import StatementSession
 from engine.schema.table_state import may_be_row_end
 from engine.schema.type_numbers import numbers
 
 _HASH = re.compile(r"DB_ROW_HASH_[0-9]+")
-_PERIOD_NAMES = ("row_start", "row_end")
+HIDDEN_ROW_END = "row_end"
+_PERIOD_NAMES = ("row_start", HIDDEN_ROW_END)
 _HASH_KEYS_SINCE = (10, 4, 0)
 _ENGINES_WITH_HASH_INDEXES = frozenset({"memory", "heap"})
 _LONGEST_KEYS = {"innodb": 3072, "myisam": 1000, "aria": 2300}
@@ -118,7 +120,7 @@ def _needs_hash(key: UniqueKey, columns: Mapping[str, ColumnDefinition], engine:
     # With system versioning, ROW END is a part of every unique key.
     least = most = next((_row_end_bytes(column) for column in columns.values() if may_be_row_end(column)), 0)
     for name, length in zip(key.columns, key.lengths, strict=True):
-        sizes = _key_bytes(length, columns.get(name.casefold()))
+        sizes = _key_bytes(length, columns.get(folded(name)))
         if sizes is None:
             return True
         least, most = least + sizes[0], most + sizes[1]

@@ -21,7 +21,7 @@ from engine.schema.changes import (
     TableName,
 )
 from engine.schema.execution import Execution, Outcome
-from engine.schema.names import NameRules
+from engine.schema.names import NameRules, folded
 from engine.schema.parser import not_decoded, parse
 from engine.schema.session import session_of
 from engine.schema.statement_text import may_mislead, statement_text
@@ -188,5 +188,5 @@ def _previous_names(
 ) -> tuple[str | None, ...] | None:
     if before is None:
         return None
-    names = {column.name.casefold(): column.name for column in before}
-    return tuple(names.get(column.name.casefold()) for column in columns)
+    names = {folded(column.name): column.name for column in before}
+    return tuple(names.get(folded(column.name)) for column in columns)

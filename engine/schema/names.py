@@ -1,4 +1,4 @@
-"""The names of tables and databases as table maps contain them: `lower_case_table_names`."""
+"""Letter case in names: of tables and databases as table maps contain them, and of columns in comparisons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,15 @@ class NameRules:
         return self._stored(database)
 
     def _stored(self, name: str) -> str:
-        return name.lower() if self.lower_case_table_names else name
+        return folded(name) if self.lower_case_table_names else name
+
+
+def folded(name: str) -> str:
+    """A name in lower case, as servers compare those of columns and keys: one letter for each.
+
+    Python has other rules for words (ß is ss, Σ at the end, İ).
+    """
+    return name.lower() if name.isascii() else "".join(character.lower()[0] for character in name)
 
 
 AS_WRITTEN = NameRules()

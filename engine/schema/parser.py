@@ -13,6 +13,7 @@ from engine.schema.alter_table import read_alter_table
 from engine.schema.changes import TableName
 from engine.schema.create_table import read_create_table
 from engine.schema.index_statements import read_create_index, read_drop_index
+from engine.schema.sequences import read_alter_sequence, read_create_sequence, read_drop_sequence
 from engine.schema.session import StatementSession
 from engine.schema.statements import (
     DefineDatabase,
@@ -37,7 +38,7 @@ _HARMLESS = frozenset(_HARMLESS_WORDS.split())
 """First words of statements that define no tables."""
 _OTHER_OBJECTS_WORDS = """
     AGGREGATE ALGORITHM DEFINER EVENT FUNCTION INSTANCE JSON LIBRARY LOGFILE MASKING PACKAGE PREPARE
-    PROCEDURE RESOURCE ROLE SEQUENCE SERVER SPATIAL SQL TABLESPACE TRIGGER UNDO USER VIEW MATERIALIZED
+    PROCEDURE RESOURCE ROLE SERVER SPATIAL SQL TABLESPACE TRIGGER UNDO USER VIEW MATERIALIZED
     EXTERNAL
 """
 _OTHER_OBJECTS = frozenset(_OTHER_OBJECTS_WORDS.split())
@@ -114,8 +115,8 @@ def _create(reader: TokenReader) -> Statement:
     temporary = reader.take("TEMPORARY")
     if reader.take("TABLE"):
         return read_create_table(reader, replace=replace, temporary=temporary)
-    if temporary and reader.ahead("SEQUENCE"):
-        return Harmless()
+    if reader.take("SEQUENCE"):
+        return Harmless() if temporary else read_create_sequence(reader, replace=replace)
     reader.take("ONLINE") or reader.take("OFFLINE")
     start = reader.position
     kind = reader.take_one_of(_INDEX_KINDS)
@@ -133,6 +134,8 @@ def _alter(reader: TokenReader) -> Statement:
     if reader.take("TABLE"):
         return read_alter_table(reader, ignore=ignore)
     reader.position = start
+    if reader.take("SEQUENCE"):
+        return read_alter_sequence(reader)
     if reader.take_one_of(_DATABASE):
         name = None if _database_option_follows(reader) else reader.database()
         if name is not None and reader.take("UPGRADE", "DATA", "DIRECTORY", "NAME"):
@@ -160,8 +163,8 @@ def _drop(reader: TokenReader) -> Statement:
     temporary = reader.take("TEMPORARY")
     if reader.take("TABLE") or reader.take("TABLES"):
         return _drop_tables(reader, temporary)
-    if temporary and reader.ahead("SEQUENCE"):
-        return Harmless()
+    if reader.take("SEQUENCE"):
+        return Harmless() if temporary else read_drop_sequence(reader)
     reader.take("ONLINE") or reader.take("OFFLINE")
     if reader.take("INDEX"):
         return read_drop_index(reader)

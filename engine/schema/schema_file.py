@@ -23,6 +23,10 @@ from engine.schema.tokens import Token, TokenError, tokenize
 _VERSION = re.compile(r"^-- Server version\s+(\S+)", re.MULTILINE)
 _NEWEST = {"mysql": "9.99.0", "mariadb": "99.0.0-MariaDB"}
 """The versions to assume without a header: every executable comment counts."""
+_OTHER_DELIMITER = re.compile(
+    r"^DELIMITER[ \t]+(?!;[ \t\r]*$).*?^DELIMITER[ \t]+;", re.MULTILINE | re.DOTALL | re.IGNORECASE
+)
+"""Routines, triggers and events, whose bodies contain statements that are not the file's."""
 _DEFINING = {("CREATE", "TABLE"), ("CREATE", "DATABASE"), ("CREATE", "SCHEMA"), ("CREATE", "OR")}
 _UTF8MB4 = {"mysql": 255, "mariadb": 45}
 """Collation ids; dumps name the character set of every table, so that this rarely counts."""
@@ -67,6 +71,7 @@ def read_schema_file(path: Path, flavor: str) -> Mapping[TableName, TableDefinit
 
 def _statements(text: str, version: str, flavor: str) -> Iterator[tuple[str, str]]:
     """The statements that define something, each with its default database. Raises `TokenError`."""
+    text = _OTHER_DELIMITER.sub("", text)
     session = session_of(Query("", "", None, 0, 0, 0, {}), version, flavor)
     database = ""
     tokens: list[Token] = []

@@ -23,8 +23,10 @@ _NO_BACKSLASH_ESCAPES = 1 << 20
 _STRICT_TRANS_TABLES = 1 << 21
 _STRICT_ALL_TABLES = 1 << 22
 _ORACLE = 1 << 9
+_MAXDB = 1 << 12
 _WITHOUT_TABLE_OPTIONS = 0b111_0101_1111 << 8
 """Foreign dialects, MYSQL323, MYSQL40, NO_TABLE_OPTIONS and ANSI."""
+_MARIADB_EMPTY_STRING_IS_NULL = 1 << 32
 _MYSQL_TRUNCATE_FRACTIONS = 1 << 32
 _MARIADB_ROUND_FRACTIONS = 1 << 34
 """Bits of sql_mode: those without a flavor are the same in both (`system_variables.h`, `sql_class.h`)."""
@@ -47,6 +49,8 @@ class StatementSession:
     sql_mode: int = 0
     server_collation: str | None = None
     """Canonical name (`engine.schema.collations`); the default of new databases. None if not known."""
+    collation_database: str | None = None
+    """Canonical name of the variable, where it is not the collation of the default database."""
     collations: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Character set → its default collation in this session, where it differs from the server's own."""
     explicit_timestamp: bool = True
@@ -84,6 +88,16 @@ class StatementSession:
         return self.mariadb and bool(self.sql_mode & _ORACLE)
 
     @property
+    def empty_string_is_null(self) -> bool:
+        """Whether the literal of an empty string is NULL."""
+        return self.mariadb and bool(self.sql_mode & _MARIADB_EMPTY_STRING_IS_NULL)
+
+    @property
+    def maxdb(self) -> bool:
+        """Whether the statement is in the dialect of MaxDB, which MySQL has before 8.0."""
+        return bool(self.sql_mode & _MAXDB)
+
+    @property
     def omits_table_options(self) -> bool:
         """Whether the server writes CREATE TABLE … SELECT into the binlog without the table's options."""
         return bool(self.sql_mode & _WITHOUT_TABLE_OPTIONS)
@@ -111,13 +125,13 @@ def session_of(
         _add_collation(collations, number, flavor)
     for _, number in status.get("character_set_collations", ()):
         _add_collation(collations, number, flavor)
-    server_collation = status.get("collation_server")
     return StatementSession(
         flavor=cast(Flavor, flavor),
         version=version,
         database=names.stored_database(query.database),
         sql_mode=status.get("sql_mode", 0),
-        server_collation=None if server_collation is None else collation_name(server_collation, flavor),
+        server_collation=_collation(status.get("collation_server"), flavor),
+        collation_database=_collation(status.get("collation_database"), flavor),
         collations=MappingProxyType(collations),
         explicit_timestamp=_explicit_timestamp(query, version, flavor),
         names=names,
@@ -137,8 +151,12 @@ def version_of(server_version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
+def _collation(number: int | None, flavor: str) -> str | None:
+    return None if number is None else collation_name(number, flavor)
+
+
 def _add_collation(collations: dict[str, str], number: int | None, flavor: str) -> None:
-    name = None if number is None else collation_name(number, flavor)
+    name = _collation(number, flavor)
     charset = None if name is None else charset_of_collation(name)
     if name is not None and charset is not None:
         collations[charset] = name

@@ -60,11 +60,13 @@ class RenameTables:
 
 @dataclass(frozen=True, slots=True)
 class DropTables:
-    """DROP TABLE."""
+    """DROP TABLE and DROP SEQUENCE."""
 
     tables: tuple[TableName, ...]
     if_exists: bool = False
     temporary: bool = False
+    only_sequences: bool = False
+    """Other tables of these names stay, although the statement is logged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from engine.binlog.table_definition import ColumnDefinition
 from engine.schema.changes import UniqueKey
+from engine.schema.column_types import UncertainError
 from engine.schema.constants import implicit_text
 from engine.schema.declarations import ColumnClause
+from engine.schema.names import folded
 from engine.schema.session import StatementSession
 
 _KEY_WITHOUT_DEFAULT_SINCE = (5, 7, 0)
@@ -48,10 +50,10 @@ def with_primary_key(
 ) -> list[ColumnDefinition]:
     """The columns with this primary key, whose columns cannot be NULL."""
     gives_default = not session.mariadb and session.version < _KEY_WITHOUT_DEFAULT_SINCE
-    numbered = {name.casefold(): number for number, name in enumerate(names, 1)}
+    numbered = {folded(name): number for number, name in enumerate(names, 1)}
     keyed = []
     for column in columns:
-        number = numbered.get(column.name.casefold())
+        number = numbered.get(folded(column.name))
         if number != column.primary_key or (number is not None and column.nullable):
             implicit = column.nullable and number is not None
             if implicit and gives_default and column.default is None and not column.computed_default:
@@ -63,10 +65,9 @@ def with_primary_key(
 
 def with_not_null(columns: Sequence[ColumnDefinition], names: Iterable[str]) -> list[ColumnDefinition]:
     """The columns, of which those named are NOT NULL: the start and end of a period."""
-    not_null = {name.casefold() for name in names}
+    not_null = {folded(name) for name in names}
     return [
-        replace(column, nullable=False) if column.name.casefold() in not_null else column
-        for column in columns
+        replace(column, nullable=False) if folded(column.name) in not_null else column for column in columns
     ]
 
 
@@ -77,10 +78,21 @@ def row_end(clauses: Iterable[ColumnClause]) -> str | None:
 
 def with_row_end(primary_key: Sequence[str], end: str | None) -> list[str]:
     """The primary key's columns; MariaDB adds a versioned table's declared ROW END to them."""
-    names = {name.casefold() for name in primary_key}
-    if end is None or not names or end.casefold() in names:
+    names = {folded(name) for name in primary_key}
+    if end is None or not names or folded(end) in names:
         return list(primary_key)
     return [*primary_key, end]
+
+
+def with_period(primary_key: Sequence[str], period: tuple[str, str] | None) -> list[str]:
+    """The columns of a primary key WITHOUT OVERLAPS of this period, which comes last, its end first.
+
+    Raises `UncertainError` if the period is not known.
+    """
+    if period is None:
+        raise UncertainError("the columns of the period in the primary key are not known")
+    start, end = period
+    return [*primary_key, end, start]
 
 
 def may_be_row_end(column: ColumnDefinition) -> bool:

@@ -38,11 +38,14 @@ def datetime_text(text: str, column_type: str, session: StatementSession) -> str
 def time_text(text: str, column_type: str, session: StatementSession) -> str:
     """The text of a TIME."""
     sign = "-" if text.startswith("-") else ""
-    whole, _, fraction = text.lstrip("-").partition(".")
+    # Before a space: days, or a date, which does not count.
+    days, _, clock = text.lstrip("-").rpartition(" ")
+    whole, _, fraction = clock.partition(".")
     groups = [int(group) for group in whole.split(":") if group.isdecimal()]
-    if len(groups) == 1:
+    if len(groups) == 1 and not days:
         groups = [groups[0] // 10000, groups[0] // 100 % 100, groups[0] % 100]
     hours, minutes, seconds = (*groups, 0, 0, 0)[:3]
+    hours += 24 * int(days) if days.isdecimal() else 0
     total, suffix = _rounded(hours * 3600 + minutes * 60 + seconds, fraction, column_type, session)
     return f"{sign}{_clock(total)}{suffix}"
 

@@ -44,7 +44,10 @@ _DIALECT_TYPES: Mapping[str, Mapping[str, str]] = {
     "ORACLE_SCHEMA": {"date": "datetime"},
     "MAXDB_SCHEMA": {"timestamp": "datetime"},
 }
-"""MariaDB: a type's name may be qualified with the dialect that it comes from → types with other meanings."""
+"""MariaDB: a type's name may be qualified with the dialect that it comes from → types with other meanings.
+
+The same types have these meanings while sql_mode is ORACLE or MAXDB.
+"""
 
 Item = TypeVar("Item")
 Fields = dict[str, Any]
@@ -60,6 +63,8 @@ def read_type(reader: TokenReader) -> Fields:
         reader.expect(".")
     elif reader.session.oracle:
         dialect = _DIALECT_TYPES["ORACLE_SCHEMA"]
+    elif reader.session.maxdb:
+        dialect = _DIALECT_TYPES["MAXDB_SCHEMA"]
     word = reader.upper
     special = _TYPE_READERS.get(word)
     if special is not None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from engine.schema.changes import UniqueKey
 from engine.schema.declarations import Key
+from engine.schema.names import folded
 
 Keys = tuple[UniqueKey, ...]
 
@@ -31,12 +32,12 @@ def with_keys(known: Keys, added: Iterable[Key]) -> Keys:
 
 def without_key(known: Keys, name: str) -> Keys:
     """The keys after DROP INDEX of a name, which may be that of a key that is not unique."""
-    return tuple(key for key in known if key.name.casefold() != name.casefold())
+    return tuple(key for key in known if folded(key.name) != folded(name))
 
 
 def renamed_key(known: Keys, old: str, new: str) -> Keys:
     """The keys after RENAME INDEX."""
-    return tuple(replace(key, name=new) if key.name.casefold() == old.casefold() else key for key in known)
+    return tuple(replace(key, name=new) if folded(key.name) == folded(old) else key for key in known)
 
 
 def with_columns(known: Keys, names: Mapping[str, str | None]) -> Keys:
@@ -44,7 +45,7 @@ def with_columns(known: Keys, names: Mapping[str, str | None]) -> Keys:
     keys = []
     for key in known:
         parts = [
-            (names.get(column.casefold(), column), length)
+            (names.get(folded(column), column), length)
             for column, length in zip(key.columns, key.lengths, strict=True)
         ]
         kept = [(column, length) for column, length in parts if column is not None]
@@ -57,9 +58,9 @@ def with_columns(known: Keys, names: Mapping[str, str | None]) -> Keys:
 
 def _free_name(keys: Iterable[UniqueKey], column: str) -> str:
     """The name that the server gives a key whose first column this is."""
-    taken = {key.name.casefold() for key in keys}
+    taken = {folded(key.name) for key in keys}
     name, number = column, 1
-    while name.casefold() in taken:
+    while folded(name) in taken:
         number += 1
         name = f"{column}_{number}"
     return name

@@ -42,6 +42,7 @@ from engine.pipeline.snapshot_messages import (
 from engine.schema.changes import SchemaChange, TableName
 from engine.sink.left_out import LeftOut
 from engine.sink.part_memory import Copied, PartMemory
+from engine.sink.renamed_snapshots import states_after_renames
 from engine.sink.staging import Rows
 from engine.sink.stream_keys import StreamKeys
 from engine.sink.touched_keys import untouched
@@ -72,6 +73,8 @@ class SnapshotRows:
         self._tables = {table.name: table for table in state.tables}
         self._definitions: dict[TableName, int] = {}
         """Watched tables: how often their definition has changed."""
+        self._altered: deque[SchemaChange] = deque()
+        """Changes whose effect on the states of snapshots waits for the end of a transaction."""
         self._keys = StreamKeys(state.tables)
         self._chunks: dict[int, _Chunk] = {}
         self._closed: dict[int, _Chunk] = {}
@@ -132,7 +135,7 @@ class SnapshotRows:
 
     def settle(self, now: float) -> None:
         """Carry out what waits for the end of a transaction, if the stream is there."""
-        has_work = self._recorded or self._orders or self._chunks or self._left_out
+        has_work = self._recorded or self._orders or self._chunks or self._left_out or self._altered
         if not (has_work or self._keys.has_changes):
             return
         if self._last_commit != self._writer.safe.commit:
@@ -144,6 +147,10 @@ class SnapshotRows:
             return
         for name in self._keys.keep():
             self._keep_moved(name, now)
+        while self._altered:
+            for table in states_after_renames(self._altered.popleft(), dict(self._tables)):
+                self._keys.end(table.name)
+                self._set(table, now)
         while self._orders:
             self._carry_out(self._orders.popleft(), now)
         for chunk in [chunk for chunk in self._closed.values() if self._is_ready(chunk)]:
@@ -158,7 +165,9 @@ class SnapshotRows:
     def _carry_out(self, order: Order, now: float) -> None:
         match order:
             case Watch(number=number, table=name):
-                self._answer(Watched(number, self._definitions.setdefault(name, 0)))
+                table_now = self._tables.get(name)
+                has_begun = table_now is not None and table_now.state == "running"
+                self._answer(Watched(number, self._definitions.setdefault(name, 0), has_begun))
             case Hold(number=number):
                 self._held = number
                 self._answer(Held(number, self._writer.place))
@@ -211,6 +220,7 @@ class SnapshotRows:
         """Count a change of a watched table's definition, or of its rows without row events."""
         if change.source != "statement":
             return
+        self._altered.append(change)
         changed = {table.name for table in change.tables}
         changed |= {table.renamed_from for table in change.tables if table.renamed_from is not None}
         changed |= {*change.emptied, *change.rewritten}

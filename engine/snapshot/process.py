@@ -120,7 +120,7 @@ class _Snapshots:
         for number in range(options.workers):
             Reader(
                 number,
-                (options.read_from or source, source),
+                source,
                 options,
                 views,
                 self._schedule,

@@ -12,8 +12,6 @@ from dataclasses import replace
 
 from engine.config.server_address import ServerAddress
 from engine.errors import EngineError
-from engine.net.client.connect import connect
-from engine.net.client.connection import Connection
 from engine.net.client.refusals import Refusal, explain
 from engine.net.client.server_queries import context_of, explained
 from engine.net.protocol.packets import ServerError
@@ -24,8 +22,9 @@ from engine.schema.changes import TableName
 from engine.snapshot.back_off import BackOff
 from engine.snapshot.chunk_reader import Chunk, ChunkReader, TooLarge, UnderWay
 from engine.snapshot.rate import Rate
-from engine.snapshot.rows.row_format import SESSION_STATEMENT, AlteredTable
+from engine.snapshot.rows.row_format import AlteredTable
 from engine.snapshot.schedule import Schedule, Table, Work
+from engine.snapshot.sessions import open_readers
 from engine.snapshot.sink_link import SinkLink
 from engine.snapshot.table_source import TableSource
 from engine.snapshot.views import Readers, TableBusy, Views
@@ -38,14 +37,6 @@ _ALTERED = (1054, 1146, 1176, 1412)
 """Of a column, a table or a key that is not there, and of a definition that changed under an open view."""
 _LOCKED_ROWS = 1000
 """Rows that are locked at a time, where changes have partial row images."""
-_ISOLATED = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
-_PATIENT = "SET SESSION net_write_timeout = 3600"
-"""Rows wait while the stream is behind, or because of the limit of the rate."""
-_TIME_LIMITS = (
-    ("mysql", (5, 7, 8), "SET SESSION max_execution_time = 0"),
-    ("mariadb", (10, 1), "SET SESSION max_statement_time = 0"),
-)
-"""Flavor, the version since which the server may limit the time of statements, and how to switch that off."""
 
 
 class Reader(threading.Thread):
@@ -54,7 +45,7 @@ class Reader(threading.Thread):
     def __init__(
         self,
         number: int,
-        addresses: tuple[ServerAddress, ServerAddress],
+        address: ServerAddress,
         options: SnapshotOptions,
         views: Views,
         schedule: Schedule,
@@ -65,9 +56,9 @@ class Reader(threading.Thread):
         set_aside: Callable[[Table, EngineError], None],
         failed: Callable[[BaseException], None],
     ) -> None:
-        """`addresses`: of the server to read from, and of the stream's. `set_aside`: for a table's error."""
+        """`address`: of the stream's server. `set_aside`: for a table's error."""
         super().__init__(name=f"reader-{number}", daemon=True)
-        self._addresses = addresses
+        self._address = address
         self._options = options
         self._views = views
         self._schedule = schedule
@@ -168,18 +159,18 @@ class Reader(threading.Thread):
     def _prepare_all(self, works: Sequence[Work], readers: Readers) -> None:
         """Read the tables' definitions; the first time, begin their snapshots."""
         tables = [work.table for work in works]
-        definitions = self._link.watch([table.snapshot.name for table in tables])
+        watched = self._link.watch([table.snapshot.name for table in tables])
         found: dict[TableName, TableSource] = {}
         if len(tables) > 1:
             found = self._sources(tables, readers)
-        for work, definition in zip(works, definitions, strict=True):
+        for work, sink in zip(works, watched, strict=True):
             table, name = work.table, work.table.snapshot.name
             try:
                 source = found.get(name) or TableSource.read(readers.rows, name, table.where)
             except EngineError as error:
                 self._take_error(error, work)
             else:
-                self._prepare(table, replace(source, definition=definition))
+                self._prepare(table, replace(source, definition=sink.definition), has_begun=sink.has_begun)
 
     def _sources(self, tables: Sequence[Table], readers: Readers) -> dict[TableName, TableSource]:
         """Of those tables that can be prepared together; the others are prepared alone."""
@@ -193,10 +184,10 @@ class Reader(threading.Thread):
                 raise
             return {}
 
-    def _prepare(self, table: Table, source: TableSource) -> None:
+    def _prepare(self, table: Table, source: TableSource, *, has_begun: bool) -> None:
         snapshot, anew = table.snapshot, None
         as_before = snapshot.key == source.key_columns and snapshot.key_order == source.key_order
-        if snapshot.state == "waiting" or not as_before:
+        if not (has_begun and as_before):
             anew = replace(
                 snapshot,
                 state="running",
@@ -238,12 +229,7 @@ class Reader(threading.Thread):
         readers = self._readers
         if readers is None or not (readers.rows.is_open and readers.rows_at_source.is_open):
             self._close()
-            rows, source = map(connect, self._addresses)
-            elsewhere = self._options.read_from is not None
-            at_source = connect(self._addresses[1]) if elsewhere else rows
-            for connection in {rows, at_source}:
-                _prepare_session(connection)
-            self._readers = readers = Readers(rows, source, at_source, self._link.check)
+            self._readers = readers = open_readers(self._address, self._options.read_from, self._link.check)
         return readers
 
     def _close(self) -> None:
@@ -261,14 +247,3 @@ def _may_be_altered(error: EngineError, code: int, table: Table) -> bool:
     """
     is_likely = isinstance(error, AlteredTable) or (code in _ALTERED and table.where is None)
     return bool(is_likely or code) and table.found_altered(is_likely=is_likely)
-
-
-def _prepare_session(connection: Connection) -> None:
-    """Have a connection read rows as they are stored and committed, and for as long as it takes."""
-    greeting = connection.greeting
-    with explained(connection):
-        for statement in (SESSION_STATEMENT, _ISOLATED, _PATIENT):
-            connection.execute(statement)
-        for flavor, version, statement in _TIME_LIMITS:
-            if greeting.flavor == flavor and greeting.version >= version:
-                connection.execute(statement)

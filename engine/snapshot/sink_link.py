@@ -104,11 +104,10 @@ class SinkLink:
         """A new number, for a chunk or another order."""
         return next(self._numbers)
 
-    def watch(self, tables: Sequence[TableName]) -> list[int]:
-        """Have the sink count the changes of tables' definitions; returns the present counts."""
+    def watch(self, tables: Sequence[TableName]) -> list[Watched]:
+        """Have the sink count the changes of tables' definitions; returns the present state, in order."""
         orders = [Watch(self.number(), table) for table in tables]
-        replies: list[Watched] = self._ask_all([(order.number, order) for order in orders])
-        return [reply.definition for reply in replies]
+        return self._ask_all([(order.number, order) for order in orders])
 
     def begin(self, table: TableSnapshot, place: BinlogPosition | None = None) -> None:
         """Rows of the table from before no longer count; see `Begin`."""

@@ -21,7 +21,7 @@ from engine.output.commit import SchemaKey
 from engine.output.reader import decode_batch
 from engine.pipeline.allocator import keep_freed_memory
 from engine.spark.archive_options import ArchiveOptions
-from engine.spark.schema import EVENTS, check_readable, query_schema
+from engine.spark.schema import EVENTS, check_letter_case, check_readable, query_schema
 from engine.spark.tasks import in_pieces
 
 
@@ -50,8 +50,10 @@ class ArchiveReader(DataSourceReader):
     def partitions(self) -> list[ArchiveTask]:
         """A task per part. Raises `EngineError` if a table's columns cannot be read in the query's schema."""
         found = self._plan or plan(self._options.request)
-        for key, version in _versions(found).items():
+        versions = _versions(found)
+        for key, version in versions.items():
             check_readable(key, version, self._schema)
+        check_letter_case(self._schema, {name for version in versions.values() for name in version.names})
         return [ArchiveTask(part, found.reading, found.bounds) for part in found.survey.parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -6,7 +6,7 @@ dropped, missing columns are NULL, and a type that does not fit ends the query w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from inspect import signature
 
 import pyarrow as pa
@@ -94,6 +94,13 @@ def _common(column: str, types: Mapping[pa.DataType, str]) -> pa.DataType:
                 "which have no common type: read these tables separately"
             )
         common = wider
+    for data_type, table in types.items():
+        # The common type of two others may hold no values of a third one.
+        if common_type(data_type, common) != common:
+            raise EngineError(
+                f"column `{column}` is {data_type} in {table}, and the common type of the other tables is "
+                f"{common}, which does not hold it: read these tables separately"
+            )
     return common
 
 
@@ -125,6 +132,18 @@ def check_readable(key: SchemaKey, version: pa.Schema, query: pa.Schema) -> None
             raise EngineError(
                 f"column `{field.name}` of {database}.{table} is now {given}, but the query reads {wanted}: "
                 "start it again to read the new type"
+            )
+
+
+def check_letter_case(query: pa.Schema, known: Collection[str]) -> None:
+    """Raise `EngineError` for a column that is `known`, but in other case: Spark would show it as NULL."""
+    names = {*known, *METADATA_NAMES, *ORIGIN_NAMES, SOURCE_NAME}
+    written = {name.lower(): name for name in names}
+    for name in query.names:
+        if name not in names and name.lower() in written:
+            raise EngineError(
+                f"the query's schema has a column `{name}`, which is `{written[name.lower()]}` in the rows: "
+                "write its name in the same case"
             )
 
 

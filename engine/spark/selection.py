@@ -17,7 +17,7 @@ from engine.output.commit_log import CommitLog
 from engine.output.commit_times import first_commit_from, last_commit_until
 from engine.output.log_files import MissingCommitError
 from engine.spark.options import EARLIEST, LATEST, Options
-from engine.spark.schema import check_readable, query_schema
+from engine.spark.schema import check_letter_case, check_readable, query_schema
 
 if TYPE_CHECKING:
     from engine.spark.table_rows import TableRows
@@ -100,6 +100,8 @@ class Selection:
             schemas = self._log.schemas_at(last)
             for key in sorted(unchecked):
                 check_readable(key, schemas[key], schema)
+            versions = (each for key, each in schemas.items() if self._wants(*key[:2]))
+            check_letter_case(schema, {name for version in versions for name in version.names})
             self._checked |= unchecked
         return files
 

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from engine.errors import EngineError
 from engine.spark.option_values import ARCHIVE
 from engine.spark.options import Options
-from engine.spark.schema import arrow_schema, spark_schema
+from engine.spark.schema import arrow_schema, check_letter_case, spark_schema
 from engine.spark.selection import Selection
 from engine.spark.several import SeveralReader, ends, require_no_numbers, schema_of
 from engine.spark.tasks import ReadTask, plan_tasks, read_task
@@ -121,7 +121,9 @@ class BinlogReader(DataSourceReader):
         selection = Selection(self._options)
         last = selection.last() if self._end is None else self._end
         if self._options.current_columns:
-            files, views = selection.table_rows(last).files(selection.first())
+            rows = selection.table_rows(last)
+            check_letter_case(self._schema, rows.names)
+            files, views = rows.files(selection.first())
         else:
             files, views = selection.readable_files(selection.first(), last, self._schema), {}
         return plan_tasks(self._options.path, files, self._options.min_partitions, views) or [ReadTask(())]

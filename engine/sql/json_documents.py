@@ -12,13 +12,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from engine.binlog.double_text import double_text
 from engine.output.sql_text import quoted_text
 
 _MAY_BE_DECIMAL = re.compile(r"\.\d+0(?!\d)|\d[\d.]{15}")
 """In a document without this, every number is printed as it was read. Strings may contain it, too."""
-_WHOLE = re.compile(r"-?\d+\.0")
-_DOUBLE_DIGITS = 17
-"""No double is printed with more significant digits."""
 _INTEGERS = range(-(1 << 63), 1 << 64)
 
 
@@ -40,10 +38,8 @@ def json_literal(text: str) -> str:
 
 
 def _fraction(text: str) -> Any:
-    if "e" in text.lower():
-        return None
-    digits = text.lstrip("-0.").replace(".", "")
-    is_decimal = len(digits) > _DOUBLE_DIGITS or (text.endswith("0") and not _WHOLE.fullmatch(text))
+    # A DECIMAL has no exponent.
+    is_decimal = "e" not in text.lower() and double_text(float(text)) != text
     return _Decimal(text) if is_decimal else None
 
 

@@ -19,20 +19,13 @@ from engine.sql.changes import RowChange, Statement, undo_statement
 from engine.sql.entries import CommitEnd, Entry, FeedEntry, RowEntry
 from engine.sql.roles import Role, role_of
 from engine.sql.selection import Place, Selection
+from engine.sql.statement_settings import set_statement, settings_of
 
 _MODES = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
 _STRICT = {"sql_mode": f"'STRICT_ALL_TABLES,{_MODES}'"}
 _LAX = {"sql_mode": f"'{_MODES}'"}
 _OWN_SETTINGS = {"time_zone": "'+00:00'", **_STRICT}
 
-_STATUS_VARIABLES: dict[str, int | None] = {
-    "sql_mode": None,
-    "collation_server": None,
-    "explicit_defaults_for_timestamp": 1,
-    "default_collation_for_utf8mb4": 255,
-}
-"""Settings in a statement's event, under which the server executed it; with MySQL's default where only some
-users may set the variable."""
 _OPEN_ENDED = re.compile(r"\s+START\s+TRANSACTION\s*\Z", re.IGNORECASE)
 """Of a CREATE TABLE … SELECT: MySQL's own request to go on with the rows in the same transaction."""
 
@@ -93,6 +86,9 @@ class _Script:
                 f"the output has rows of {entry.table.name} that a snapshot read at {entry.place}, which are "
                 "not changes: choose changes after it with --since, or other tables"
             )
+        if self._undo and entry.table.is_sequence:
+            # What it has given is not taken back, as with AUTO_INCREMENT.
+            return
         change = _row_change(entry, half)
         statement = self._statement_of(change)
         yield from self._begin_transaction(entry.place)
@@ -125,15 +121,7 @@ class _Script:
             )
         yield f"-- {_header(entry.place)}"
         status = data.get("status") or {}
-        settings = {
-            name: str(status[name])
-            for name, default in _STATUS_VARIABLES.items()
-            if name in status and (status[name] != default or name in self._settings)
-        }
-        flags = status.get("flags2", 0)
-        yield from self._set(
-            {**settings, "foreign_key_checks": "0" if flags & _NO_FOREIGN_KEY_CHECKS else "1"}
-        )
+        yield from self._set(settings_of(status, self._flavor, self._settings))
         if role is Role.DATABASE_DEFINITION:
             # Dropping the default database leaves the session without one.
             self._database = ""
@@ -162,11 +150,9 @@ class _Script:
         new = {name: value for name, value in settings.items() if self._settings.get(name) != value}
         if new:
             self._settings |= new
-            yield "SET " + ", ".join(f"SESSION {name} = {value}" for name, value in new.items()) + ";"
+            yield set_statement(new, self._flavor)
 
 
-_NO_FOREIGN_KEY_CHECKS = 1 << 26
-"""OPTION_NO_FOREIGN_KEY_CHECKS in `flags2` (`sql/query_options.h`)."""
 _DEFINITIONS = (Role.TABLE_DEFINITION, Role.DATABASE_DEFINITION)
 _REFUSED = {
     Role.ROWS: "rows were changed by a statement without row events",

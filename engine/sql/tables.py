@@ -20,6 +20,7 @@ from engine.output.commit_log import CommitLog
 from engine.output.schema_history import table_history
 from engine.output.sql_text import quoted_name
 from engine.schema.changes import TableName
+from engine.schema.sequences import is_sequence
 from engine.sql.literals import ValueFormat, mysql_type, value_format
 
 
@@ -46,6 +47,8 @@ class SqlTable:
     """The columns of the primary key; empty without one."""
     enums: tuple[int, ...]
     """The ENUM columns."""
+    is_sequence: bool
+    """Whether it is a sequence of MariaDB, whose row can be written and not deleted."""
 
     @classmethod
     def of(cls, schema: pa.Schema, definition: TableDefinition | None, flavor: str) -> SqlTable:
@@ -70,7 +73,8 @@ class SqlTable:
         key = tuple(map(names.index, json.loads(metadata.get(b"primary_key", b"[]"))))
         quoted = f"{quoted_name(name.database)}.{quoted_name(name.table)}"
         enums = tuple(i for i, field in enumerate(schema) if mysql_type(field).startswith("enum"))
-        return cls(name, quoted, columns, key, enums)
+        counts = flavor == "mariadb" and definition is not None and is_sequence(definition.columns)
+        return cls(name, quoted, columns, key, enums, counts)
 
     def indexes(self, output_names: Collection[str]) -> frozenset[int]:
         """The columns with these names in the output."""

@@ -128,6 +128,7 @@ class Follower(threading.Thread):
         )
         last: Counter[Hashable] = Counter()
         for client, number in ended:
+            assert isinstance(number, int)
             last[client] = max(last[client], number)
         self._require(
             len(ended) == last.total(), f"commit {commit.version} lacks a transaction before its last"

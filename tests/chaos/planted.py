@@ -18,8 +18,10 @@ from typing import Any
 from engine.__main__ import main
 from engine.output import lock
 from engine.output.commit_log import CommitLog
+from engine.pipeline.messages import Ack
 from engine.sink import process as sink_process
 from engine.sink import writer
+from engine.sink.reorder import Reorder
 from engine.sink.writer import Writer
 
 _VARIABLE = "PLANTED_FAULT"
@@ -33,11 +35,11 @@ def command(name: str) -> tuple[str, ...]:
 def _order_is_ignored() -> None:
     """Results are taken as they come, not by their numbers."""
 
-    class AsItComes(sink_process.Reorder):  # type: ignore[type-arg]
+    class AsItComes(Reorder[Any]):
         def push(self, sequence: int, item: Any) -> Iterator[Any]:
             yield item
 
-    sink_process.Reorder = AsItComes  # type: ignore[misc]
+    sink_process.Reorder = AsItComes  # type: ignore[attr-defined]
 
 
 def _rows_after_a_restart_are_lost() -> None:
@@ -87,8 +89,7 @@ def _a_transaction_is_divided() -> None:
 
 def _acknowledged_too_early() -> None:
     """The network process may use the memory of batches again that are not written yet."""
-    ack = sink_process.Ack
-    sink_process.Ack = lambda taken, committed: ack(taken + 4, committed)  # type: ignore[assignment, misc]
+    sink_process.Ack = lambda taken, committed: Ack(taken + 4, committed)  # type: ignore[assignment, attr-defined]
 
 
 def _a_commit_lacks_a_file() -> None:

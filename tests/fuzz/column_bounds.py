@@ -127,7 +127,7 @@ def _build(codec: Codec, batch: np.ndarray, cells: np.ndarray, arena: Arena) -> 
 def main(rounds: int) -> None:
     """Decode `rounds` batches of each column type in each position and kind of rendering."""
     choose = random.Random(1)
-    np.empty, np.zeros = guarded_empty, guarded_zeros
+    np.empty, np.zeros = guarded_empty, guarded_zeros  # type: ignore[assignment, misc]
     for column, temporal_text in product(columns(), (False, True)):
         codec = codec_for(column, Options(temporal_text))
         decoded = 0

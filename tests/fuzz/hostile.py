@@ -32,7 +32,8 @@ from hypothesis import strategies as st
 from engine.binlog import event_types as types
 from engine.binlog.event_types import EVENT_NAMES, HEADER_LENGTH
 from engine.binlog.events import decode_event
-from engine.binlog.events.payload import inner_events
+from engine.binlog.events.payload import TransactionPayload, inner_events
+from engine.binlog.events.rows import RowsHeader
 from engine.binlog.files import MAGIC_LENGTH
 from engine.binlog.format_description import FormatDescription, has_checksum_field
 from engine.binlog.position import BinlogPosition
@@ -43,6 +44,7 @@ from engine.config.table_filter import EVERY_TABLE, TableFilter
 from engine.decode.batch import BatchDecoder
 from engine.errors import BinlogError, EventError
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
+from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.statement_search import StatementSearch
 from engine.output.change_schema import transit_schema
 from engine.pipeline.messages import Corruption
@@ -206,11 +208,13 @@ def _inside(rng: Random, event: bytes) -> bytes:
     try:
         body = decode_event(_resized(event, 0), _PLAIN).body
         if event[_TYPE_AT] == types.TRANSACTION_PAYLOAD_EVENT:
+            assert isinstance(body, TransactionPayload)
             events = list(inner_events(body))
             at = rng.randrange(len(events))
             events[at] = _resized(rng.choice(DAMAGES)(rng, events[at]), 0)
             return event[:HEADER_LENGTH] + payload_of(b"".join(events))[1]
         if event[_TYPE_AT] in types.ROWS_EVENTS and types.ROWS_EVENTS[event[_TYPE_AT]].compressed:
+            assert isinstance(body, RowsHeader)
             packed = mariadb_compressed(body.rows)
             fixed = event[: len(event) - len(packed)]
             return fixed + mariadb_compressed(rng.choice(DAMAGES)(rng, body.rows + bytes(HEADER_LENGTH)))
@@ -347,7 +351,8 @@ def _run_through(
         skips=skips,
         describe_ahead=dict.fromkeys,
     )
-    batches, error, at = [], None, 0
+    batches: list[OutgoingBatch] = []
+    error, at = None, 0
     try:
         while at < len(case.stream) and not batcher.ended:
             space = batcher.space()
@@ -374,10 +379,10 @@ def _run_through(
             read.validate(full=True)
             numbers = np.frombuffer(frame, np.int64, table.rows, table.sequence_at)
             assert read.column("_seq").to_pylist() == numbers.tolist()
-        failure = result.status.failure
-        if failure is not None:
-            assert failure.message == str(error) or LOCATED.fullmatch(failure.message), failure.message
-            return failure.message, failure.corruption
+        ended = result.status.failure
+        if ended is not None:
+            assert ended.message == str(error) or LOCATED.fullmatch(ended.message), ended.message
+            return ended.message, ended.corruption
     return None, None
 
 
@@ -386,7 +391,8 @@ def _search(case: Case) -> None:
     slow, search = PlainSearch(start, checksum_algorithm=0), StatementSearch(start, checksum_algorithm=0)
     with suppress(Damaged):
         slow.read(case.stream)
-    found, at = [], 0
+    found: list[tuple[BinlogPosition, str]] = []
+    at = 0
     try:
         while at < len(case.stream) and not search.ended:
             space = search.space()

@@ -39,7 +39,7 @@ def run(arguments: list[str], checked: bool) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.parametrize("checked", [False, True], ids=["as users run them", "checked"])
-def test_damaged_binlogs(tmp_path: Path, checked: bool):
+def test_damaged_binlogs(tmp_path: Path, checked: bool) -> None:
     state = tmp_path / "case"
     # With checks, kernels take several times as long.
     cases = "100" if checked else "400"
@@ -49,7 +49,7 @@ def test_damaged_binlogs(tmp_path: Path, checked: bool):
         pytest.fail(f"exit code {ended.returncode} at {case}\n{ended.stderr}")
 
 
-def test_damaged_binlogs_that_coverage_chooses(tmp_path: Path):
+def test_damaged_binlogs_that_coverage_chooses(tmp_path: Path) -> None:
     state = tmp_path / "case"
     ended = run(["-m", "tests.fuzz.guided", "--seconds", "3", "--state", str(state)], checked=False)
     assert ended.returncode == 0, f"{ended.stderr}\n{state.exists() and load(state).description}"
@@ -91,7 +91,7 @@ for kernel, last in ((load, 8), (store, 15), (move, 8), (load_of, 8), (read_u32,
 """
 
 
-def test_checked_kernels_notice_that_they_leave_an_array(tmp_path: Path):
+def test_checked_kernels_notice_that_they_leave_an_array(tmp_path: Path) -> None:
     """Otherwise the test above would show nothing."""
     script = tmp_path / "leaves_arrays.py"
     script.write_text(OUT_OF_BOUNDS)
@@ -99,5 +99,5 @@ def test_checked_kernels_notice_that_they_leave_an_array(tmp_path: Path):
     assert ended.returncode == 0, ended.stderr
 
 
-def test_users_get_kernels_without_checks():
+def test_users_get_kernels_without_checks() -> None:
     assert not CHECKS_BOUNDS

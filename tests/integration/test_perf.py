@@ -1,5 +1,7 @@
 """The perf harness: peers are measured in turn, what fails is left out with the reason, tables add up."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
@@ -7,11 +9,13 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from perf.binlog import Binlog, ServedBinlog, binlog_of, served
-from perf.case import Case, PeerResult, Settings
+from perf.case import Case, CaseResult, PeerResult, Settings
 from perf.cases import CASES, end_to_end
 from perf.figures import Figure, least_ratio, ratio, seconds
 from perf.latency import condition
@@ -32,19 +36,19 @@ from perf.runner import run_case
 from perf.sampling import by_process
 from perf.scaling import size_case
 from perf.workloads import BULK, DECODED, TRANSACTIONS
-from tests.servers import UnavailableError
+from tests.servers import Server, UnavailableError
 
 
-class Timed(Peer):
+class Timed(Peer[object]):
     """Takes the seconds that it was given, one after the other."""
 
-    def __init__(self, name, seconds, order):
+    def __init__(self, name: str, seconds: list[float], order: list[str]) -> None:
         self.name = name
         self.remark = f"remark of {name}"
         self.seconds = list(seconds)
         self.order = order
 
-    def measure(self, subject):
+    def measure(self, subject: object) -> Measurement:
         self.order.append(self.name)
         if not self.seconds:
             raise PeerError("it ran out of seconds")
@@ -52,26 +56,26 @@ class Timed(Peer):
 
 
 class Missing(Timed):
-    def prepare(self):
+    def prepare(self) -> None:
         raise PeerError("there is no such program here")
 
 
 @pytest.fixture
-def binlog(tmp_path):
+def binlog(tmp_path: Path) -> Binlog:
     path = tmp_path / "binlog"
     path.write_bytes(bytes(1_000_000))
     return Binlog(BULK, 0.01, path)
 
 
-def case_of(binlog, *peers):
+def case_of(binlog: Binlog, *peers: Peer[object]) -> Case[object]:
     return Case(
         "bulk", "a load", "end to end", lambda: binlog, lambda given: contextlib.nullcontext(given), peers
     )
 
 
 @pytest.fixture
-def result(binlog):
-    order = []
+def result(binlog: Binlog) -> CaseResult:
+    order: list[str] = []
     peers = (
         Timed("engine", [2.0, 9.0, 1.0], order),
         Timed("peer", [4.0, 5.0, 3.0], order),
@@ -83,7 +87,7 @@ def result(binlog):
     return result
 
 
-def test_medians_and_ratios(result):
+def test_medians_and_ratios(result: CaseResult) -> None:
     engine, peer, broken, missing = result.peers
     assert (engine.seconds, peer.seconds, result.ratio(peer)) == (2.0, 4.0, 2.0)
     assert engine.process_medians() == {"engine": Usage(1.0, 0.25, 10_000_000)}
@@ -93,7 +97,7 @@ def test_medians_and_ratios(result):
     assert result.rows == 10_000
 
 
-def test_reports_contain_everything(result):
+def test_reports_contain_everything(result: CaseResult) -> None:
     machine = machine_facts()
     text = text_report(result)
     for expected in ("5,000", "× 2.00", "remark of peer", "skipped: there is no such program here"):
@@ -108,14 +112,14 @@ def test_reports_contain_everything(result):
     assert written["peers"]["missing"]["skipped"] == "there is no such program here"
 
 
-def test_records_come_back_as_they_were_written(result, tmp_path):
+def test_records_come_back_as_they_were_written(result: CaseResult, tmp_path: Path) -> None:
     record = Record(result, machine_facts(), {"scale": 0.01, "repeat": 3})
     record.write(tmp_path)
     assert read_records(tmp_path, ["missing", "bulk"]) == [record]
 
 
-def test_a_case_that_fails_says_why(binlog):
-    def no_server(given):
+def test_a_case_that_fails_says_why(binlog: Binlog) -> None:
+    def no_server(given: object) -> NoReturn:
         raise UnavailableError("there is no server")
 
     case = replace(case_of(binlog, Timed("engine", [1.0], [])), offer=no_server)
@@ -124,14 +128,14 @@ def test_a_case_that_fails_says_why(binlog):
     assert "skipped: there is no server" in text_report(result)
 
 
-def test_what_takes_long_runs_less_often(binlog):
+def test_what_takes_long_runs_less_often(binlog: Binlog) -> None:
     peers = Timed("engine", [1.0, 1.0, 1.0], []), Timed("slow", [9.0], [])
     peers[1].most_runs = 1
     result = run_case(case_of(binlog, *peers), 3, lambda line: None)
     assert [len(peer.runs) for peer in result.peers] == [3, 1]
 
 
-def test_figures_are_read_off_the_results(result):
+def test_figures_are_read_off_the_results(result: CaseResult) -> None:
     results = {"bulk": result}
     assert ratio("bulk", "peer")(results) == 2.0
     assert ratio("bulk", "missing")(results) is None
@@ -144,13 +148,13 @@ def test_figures_are_read_off_the_results(result):
     assert set(CASES) >= {"bulk", "transactions", *(f"decode-{workload.name}" for workload in DECODED)}
 
 
-def test_machine_facts_name_no_machine():
+def test_machine_facts_name_no_machine() -> None:
     import platform
 
     assert platform.node() not in json.dumps(machine_facts())
 
 
-def test_report_goes_between_markers(tmp_path):
+def test_report_goes_between_markers(tmp_path: Path) -> None:
     page = tmp_path / "README.md"
     assert not write_between_markers(page, "table")
     page.write_text("before\n<!-- perf:start -->\nold\n<!-- perf:end -->\nafter\n")
@@ -159,7 +163,7 @@ def test_report_goes_between_markers(tmp_path):
     assert text == "before\n<!-- perf:start -->\n\nnew \\1 table\n\n<!-- perf:end -->\nafter\n"
 
 
-def test_commands_are_measured_from_outside():
+def test_commands_are_measured_from_outside() -> None:
     done = run_command(
         [sys.executable, "-c", "x = b'x' * 80_000_000; import time; time.sleep(0.2); print(1)"]
     )
@@ -172,12 +176,12 @@ def test_commands_are_measured_from_outside():
         run_command([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.1)
 
 
-def test_memory_of_a_command_and_its_children():
+def test_memory_of_a_command_and_its_children() -> None:
     grandchild = "import time; kept = b'x' * 50_000_000; print(1, flush=True); time.sleep(60)"
     child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {grandchild!r}])"
     with subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout.readline() == "1\n"
+            assert process.stdout is not None and process.stdout.readline() == "1\n"
             seen = processes_of(process.pid)
             watch = MemoryWatch()
             watch.look(process.pid)
@@ -186,11 +190,12 @@ def test_memory_of_a_command_and_its_children():
                 os.kill(pid, signal.SIGKILL)
     assert seen.pop("supervisor").peak_memory < 50_000_000
     ((_, usage),) = seen.items()
+    assert usage.proportional_memory is not None
     assert usage.peak_memory >= usage.proportional_memory > 50_000_000
     assert watch.values()[RESIDENT] > 60
 
 
-def test_samples_fall_into_kinds_of_work():
+def test_samples_fall_into_kinds_of_work() -> None:
     script = """
           python 40 cpu-clock/freq=1999/:  7f00 _PyEval_EvalFrameDefault (/usr/lib/libpython3.11.so.1.0)
   binlog-network 40 cpu-clock/freq=1999/:  ffff8 _copy_to_iter ([kernel.kallsyms])
@@ -205,7 +210,7 @@ def test_samples_fall_into_kinds_of_work():
     assert set(seen["decoder-0"].kinds) == {"system: pages"}
 
 
-def test_plots_of_what_there_is(result, tmp_path):
+def test_plots_of_what_there_is(result: CaseResult, tmp_path: Path) -> None:
     latency = replace(
         result,
         name="latency",
@@ -218,16 +223,17 @@ def test_plots_of_what_there_is(result, tmp_path):
 
 
 @pytest.mark.server
-def test_a_long_binlog_is_read_to_its_end(mysql97, tmp_path):
+def test_a_long_binlog_is_read_to_its_end(mysql97: Server, tmp_path: Path) -> None:
     case = size_case(1.0, Settings(scale=0.002, workers=1, work=tmp_path))
     result = run_case(case, 1, lambda line: None)
     assert {peer.name: peer.skipped for peer in result.peers if peer.skipped} == {}
     assert result.rows == 10 * 1000
-    assert 0 < result.engine.value(PROPORTIONAL) <= result.engine.value(RESIDENT)
+    proportional, resident = result.engine.value(PROPORTIONAL), result.engine.value(RESIDENT)
+    assert proportional is not None and resident is not None and 0 < proportional <= resident
 
 
 @pytest.mark.server
-def test_a_tiny_case_on_a_real_server(mysql97, tmp_path):
+def test_a_tiny_case_on_a_real_server(mysql97: Server, tmp_path: Path) -> None:
     case = end_to_end(TRANSACTIONS, Settings(scale=0.002, workers=1, work=tmp_path))
     # Not Debezium, which takes longer to start than all of them together.
     quick = case.only_with(["drain", "mysqlbinlog", "connector", "go-mysql", "mysql-replication"])
@@ -236,12 +242,13 @@ def test_a_tiny_case_on_a_real_server(mysql97, tmp_path):
     # A machine without a toolchain goes without the peers that need it.
     assert [reason for reason in skipped.values() if not reason.startswith("this machine has no ")] == []
     assert {"network", "decoder-0", "sink"} <= set(result.engine.process_medians())
-    assert result.engine.seconds > 0 and result.engine.start_up_seconds > 0
+    assert result.engine.seconds > 0
+    assert result.engine.start_up_seconds is not None and result.engine.start_up_seconds > 0
     assert result.rows == 400
 
 
 @pytest.mark.server
-def test_a_kept_binlog_is_served_again(mysql97):
+def test_a_kept_binlog_is_served_again(mysql97: Server) -> None:
     binlog = binlog_of(BULK, 0.002)
     with served(binlog) as subject:
         assert isinstance(subject, ServedBinlog)

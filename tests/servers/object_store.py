@@ -1,6 +1,6 @@
 """A real S3 server: versitygw over a folder, in which a bucket is a folder of its own.
 
-It is built from its source with the Go tools, once, unless BINLOG_ENGINE_VERSITYGW or PATH has a program.
+It is built from its source with Go, once, unless BINLOG_ENGINE_VERSITYGW or PATH has a program.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from . import tools
 from .cache import UnavailableError, cached
 from .server import POLL_SECONDS, START_SECONDS, free_port
 from .watched import WatchedProcess
@@ -25,7 +26,6 @@ VERSION = "1.8.0"
 MODULE = "github.com/versity/versitygw/cmd/versitygw"
 VARIABLE = "BINLOG_ENGINE_VERSITYGW"
 PROGRAM = "versitygw"
-BUILD_SECONDS = 900
 
 
 def object_store_program() -> Path:
@@ -35,21 +35,9 @@ def object_store_program() -> Path:
 
 
 def _build(folder: Path) -> None:
-    go = shutil.which("go", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/go/bin"]))
-    if go is None:
-        raise UnavailableError(
-            f"there are no Go tools to build {PROGRAM} with; set {VARIABLE} to the program"
-        )
-    done = subprocess.run(
-        [go, "install", f"{MODULE}@v{VERSION}"],
-        env={**os.environ, "GOBIN": str(folder), "GOFLAGS": "-trimpath"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=BUILD_SECONDS,
-    )
-    if done.returncode:
-        raise UnavailableError(f"{PROGRAM} cannot be built: {done.stderr.strip()[-500:]}")
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".go-") as workspace:
+        command = [*tools.go(Path(workspace)), "install", f"{MODULE}@v{VERSION}"]
+        tools.run(command, Path(workspace), {"GOBIN": str(folder), "GOFLAGS": "-trimpath"})
 
 
 class ObjectServer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -61,7 +62,7 @@ class Decoded:
     """What a run of batches decoded to."""
 
     results: list[Result]
-    rows: dict[str, list[dict]]
+    rows: dict[str, list[dict[str, Any]]]
     """Table name (empty for the events feed) → its rows in plain types, `_seq` counting on over batches."""
 
     @property

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import struct
+from typing import Any
 
 from hypothesis import strategies as st
 
+from engine.binlog.double_text import double_text
 from engine.decode.columns.json import text as reference
-from engine.decode.columns.json.text import double_text
 
 
 def variable_length(size: int) -> bytes:
@@ -19,7 +20,7 @@ def variable_length(size: int) -> bytes:
     return bytes([*encoded, size])
 
 
-def encode_value(value) -> tuple[int, bytes]:
+def encode_value(value: Any) -> tuple[int, bytes]:
     """Type and content of a value, as `json_binary.cc` serializes it."""
     if value is None or isinstance(value, bool):
         return 4, bytes([{None: 0, True: 1, False: 2}[value]])
@@ -49,7 +50,7 @@ def encode_value(value) -> tuple[int, bytes]:
     raise AssertionError(value)
 
 
-def container(value, large: bool) -> bytes | None:
+def container(value: dict[str, Any] | list[Any], large: bool) -> bytes | None:
     width, form = (4, "<I") if large else (2, "<H")
     values = [encode_value(item) for item in (value.values() if isinstance(value, dict) else value)]
     keys = [key.encode() for key in value] if isinstance(value, dict) else []
@@ -71,12 +72,12 @@ def container(value, large: bool) -> bytes | None:
         return None
 
 
-def encode(value) -> bytes:
+def encode(value: Any) -> bytes:
     kind, content = encode_value(value)
     return bytes([kind]) + content
 
 
-def text_of(value) -> str:
+def text_of(value: Any) -> str:
     """What MySQL prints, by way of Python's own JSON."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{text_of(k)}: {text_of(v)}" for k, v in value.items()) + "}"
@@ -98,7 +99,7 @@ scalars = (
 )
 
 
-def nested(leaves):
+def nested(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.recursive(
         leaves,
         lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=10), inner, max_size=5),

@@ -8,7 +8,7 @@ where a list says that a type is there, the test that compares the list with wha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.binlog.event_types import EVENT_NAMES
@@ -191,7 +191,11 @@ def _event_row(code: int, name: str) -> Row:
     if name in DUMPED_EVENTS:
         cells[DUMPED] = "O" if cells[DUMPED] == DASH else f"{cells[DUMPED]} O"
     for flavor in FLAVORS:
-        written = {"W": written_events.WRITTEN, "R": rare_workload.WRITTEN, "E": ENCRYPTED}
+        written: dict[str, Mapping[str, Collection[str]]] = {
+            "W": written_events.WRITTEN,
+            "R": rare_workload.WRITTEN,
+            "E": ENCRYPTED,
+        }
         keys = [key for key, names in written.items() if name in names[flavor]]
         cells[NAMES[flavor]] = " ".join(keys) or DASH
     made = [key for key, names in MADE.items() if name in names]

@@ -105,8 +105,8 @@ class Clauses(Phrases):
     def key(self, types: Mapping[str, str], *kinds: str) -> Words:
         """A key of one of these kinds; `types`: name of each column → its type's name."""
         kind = self.one_of(*(kinds or ("INDEX", "KEY", "UNIQUE", "UNIQUE KEY", "UNIQUE INDEX")))
-        named = self.maybe(0.5, [self.name(self.new_index())])
-        constraint = self.maybe(0.2, ["CONSTRAINT", *self.maybe(0.6, [self.name(self.new_index())])])
+        named: Words = self.maybe(0.5, [self.name(self.new_index())])
+        constraint: Words = self.maybe(0.2, ["CONSTRAINT", *self.maybe(0.6, [self.name(self.new_index())])])
         if kind in ("INDEX", "KEY"):
             constraint = []
         if kind == "PRIMARY KEY":

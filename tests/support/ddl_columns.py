@@ -73,7 +73,7 @@ class Columns(Phrases):
 
     def default_of(self, column_type: str) -> Words:
         """A value for SET DEFAULT on a column of a type as information_schema shows it."""
-        name = re.match(r"\w+", column_type)[0]
+        (name,) = re.findall(r"^\w+", column_type)
         if name in ("char", "varchar"):
             return [self.spelling.text(self.rng.choice(("", "x", "it's", "é", "5")))]
         if name in ("enum", "set"):

@@ -96,7 +96,7 @@ class Generator(Phrases):
 
     def _alter_database(self) -> Step:
         name = self.rng.choice(DATABASES)
-        named = [self.name(name)]
+        named: Words = [self.name(name)]
         if name == self.spelling.session.database:
             named = self.maybe(0.7, named)
         words = [self.one_of("ALTER DATABASE", "ALTER SCHEMA"), *named, *self.clauses.default_charset()]
@@ -171,12 +171,16 @@ class Generator(Phrases):
     def _periods(self) -> list[Words]:
         kind = self.one_of("TIMESTAMP(6)", "TIMESTAMP(6)", "BIGINT UNSIGNED")
         hidden = self.maybe(0.4, ["INVISIBLE"])
-        system = [
+        system: list[Words] = [
             [Verbatim("rs"), kind, "GENERATED ALWAYS AS ROW START", *hidden],
             [Verbatim("re"), kind, "AS ROW END", *hidden],
             [Verbatim("PERIOD FOR SYSTEM_TIME (rs, re)")],
         ]
-        dates = [[Verbatim("p1 DATE")], [Verbatim("p2 DATE")], [Verbatim("PERIOD FOR pp (p1, p2)")]]
+        dates: list[Words] = [
+            [Verbatim("p1 DATE")],
+            [Verbatim("p2 DATE")],
+            [Verbatim("PERIOD FOR pp (p1, p2)")],
+        ]
         return self.one_of(system, dates)
 
     def _select(self) -> Words:
@@ -334,7 +338,12 @@ class Generator(Phrases):
         index = self.rng.choice(indexes) if indexes else "PRIMARY"
         shown = Verbatim("`PRIMARY`") if index == "PRIMARY" else self.name(index)
         words = ["DROP INDEX", *self.if_mariadb(10, 1, words=["IF EXISTS"]), shown, "ON", *self.table(name)]
-        return self._step("DROP INDEX", words, (name,), lambda: index in indexes and indexes.remove(index))
+
+        def drop() -> None:
+            if index in indexes:
+                indexes.remove(index)
+
+        return self._step("DROP INDEX", words, (name,), drop)
 
     # Parts
 

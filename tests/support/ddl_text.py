@@ -10,10 +10,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import TypeVar
 
 from engine.schema.changes import TableName
 
 Words = list[str]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -186,11 +188,11 @@ class Phrases:
         self.dialect = dialect
         self.spelling = spelling
 
-    def one_of(self, *forms):
+    def one_of(self, *forms: T) -> T:
         """One of the forms."""
         return self.rng.choice(forms)
 
-    def maybe(self, probability: float, words: list) -> list:
+    def maybe(self, probability: float, words: list[T]) -> list[T]:
         """The words, or none."""
         return words if self.rng.random() < probability else []
 

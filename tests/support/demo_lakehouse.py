@@ -57,6 +57,7 @@ def _step(title: str, server: Server, engine: EngineRun, lake: Lakehouse) -> int
         print(f"mysql> {statement};", flush=True)
         server.execute(statement)
     commit = engine.catch_up(server).version
+    assert isinstance(engine.log.out, Path)
     lake.mirror(engine.log.out)
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {TABLE} ORDER BY id")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import struct
+from typing import Any
 
 import zstandard
 
 from engine.binlog import event_types as t
 from engine.binlog.events import decode_event
+from engine.binlog.format_description import FormatDescription
 from tests.support.binlog_builder import PLAIN, make_event
 
 UUID = bytes(range(16))
@@ -16,11 +18,11 @@ UUID = bytes(range(16))
 UUID_TEXT = "00010203-0405-0607-0809-0a0b0c0d0e0f"
 
 
-def body_of(type_code: int, body: bytes, fmt=PLAIN):
+def body_of(type_code: int, body: bytes, fmt: FormatDescription = PLAIN) -> Any:
     return decode_event(make_event(type_code, body), fmt).body
 
 
-def json_of(type_code: int, body: bytes, fmt=PLAIN):
+def json_of(type_code: int, body: bytes, fmt: FormatDescription = PLAIN) -> Any:
     shown = decode_event(make_event(type_code, body), fmt).to_json()
     return json.loads(json.dumps(shown))["data"]
 

@@ -20,7 +20,7 @@ _INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INT": 32, "BIGI
 
 def generated(declared: str, random: Random, count: int) -> list[str]:
     """`count` values of a column type as SQL; none for types that have nothing to vary."""
-    base = re.match(r"\w+", declared)[0]
+    (base,) = re.findall(r"^\w+", declared)
     numbers = [int(number) for number in re.findall(r"\d+", declared.partition("(")[2].partition(")")[0])]
     make = _MAKERS.get(base)
     if make is None:
@@ -35,7 +35,8 @@ def literal(text: str) -> str:
 
 
 def _integer(declared: str, numbers: list[int], random: Random) -> str:
-    bits = _INTEGER_BITS[re.match(r"\w+", declared)[0]]
+    (base,) = re.findall(r"^\w+", declared)
+    bits = _INTEGER_BITS[base]
     magnitude = random.getrandbits(random.randint(1, bits))
     return str(
         magnitude

@@ -15,7 +15,7 @@ UNREADABLE = {
 
 def headers(content: bytes) -> list[tuple[int, ...]]:
     """Position, then the header as it is, of every event that is whole; version 4 has two fields more."""
-    found = []
+    found: list[tuple[int, ...]] = []
     at = 4
     while at + 19 <= len(content):
         timestamp, code, server_id, size, _, flags = struct.unpack_from("<IBIIIH", content, at)

@@ -104,7 +104,7 @@ class Talk:
         self.send(*build_result_set(columns, rows, ServerStatus.AUTOCOMMIT, CAPABILITIES))
 
 
-Script = Callable[[Talk], None]
+Script = Callable[[Talk], object]
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import shutil
 from datetime import datetime, timedelta
 
 from tests import PROJECT
-from tests.servers import get_server
+from tests.servers import Server, get_server
 
 SAMPLES = PROJECT / "engine" / "binlog" / "samples"
 
@@ -57,7 +57,7 @@ def main() -> None:
             print(SAMPLES / name, path.stat().st_size)
 
 
-def _fill(server) -> None:
+def _fill(server: Server) -> None:
     start = datetime(2026, 1, 5, 9, 0, 0, 123456)
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.executemany(
@@ -111,7 +111,7 @@ def _fill(server) -> None:
             connection.commit()
 
 
-def _change(server) -> None:
+def _change(server: Server) -> None:
     with server.connect() as connection, connection.cursor() as cursor:
         for number in range(1, 151):
             cursor.execute(
@@ -130,7 +130,7 @@ def _change(server) -> None:
         connection.commit()
 
 
-def _compress(server) -> None:
+def _compress(server: Server) -> None:
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION binlog_transaction_compression = ON")
         cursor.execute("UPDATE shop.customers SET tier = 'silver'")

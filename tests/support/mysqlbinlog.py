@@ -37,7 +37,7 @@ class PrintedEvent:
         head = ("", "", "")
         for line in self.lines:
             if match := _ROW.fullmatch(line):
-                head = match.groups()
+                head = (match[1], match[2], match[3])
             elif line in ("### WHERE", "### SET"):
                 images.append((*head, {}))
             elif match := _VALUE.fullmatch(line):

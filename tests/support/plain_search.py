@@ -10,6 +10,7 @@ import struct
 
 from engine.binlog import event_types as types
 from engine.binlog.events import decode_event
+from engine.binlog.events.statements import Query
 from engine.binlog.format_description import FormatDescription, verify_checksum
 from engine.binlog.position import BinlogPosition
 from engine.errors import EventError
@@ -95,8 +96,9 @@ class PlainSearch:
             start = self._position + (gap if header.next_position and gap < 1 << 31 else 0)
             if self._defines(event):
                 verify_checksum(event, self._format)
-                statement = decode_event(event, self._format).body.statement
-                self.found.append((BinlogPosition(self._file, start), statement))
+                body = decode_event(event, self._format).body
+                assert isinstance(body, Query)
+                self.found.append((BinlogPosition(self._file, start), body.statement))
             self._position = start + length
 
     def _rotate(self, event: bytes, header: types.EventHeader) -> None:

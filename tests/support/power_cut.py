@@ -162,8 +162,8 @@ class ObservedFolder:
         self._change(path.parent, None, path, node)
 
     def _change(self, folder: Path, removed: Path | None, added: Path | None, node: _Node) -> None:
-        names = (None if path is None else self._name(path) for path in (removed, added))
-        self._pending.append(_NameChange(self._name(folder), *names, node))
+        removes, adds = (None if path is None else self._name(path) for path in (removed, added))
+        self._pending.append(_NameChange(self._name(folder), removes, adds, node))
 
     def _name(self, path: Path) -> str:
         name = str(path.relative_to(self._root))

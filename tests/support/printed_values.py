@@ -63,7 +63,7 @@ def as_printed(value: Any, column: Column, printed_type: str, mariadb: bool) -> 
         return "NULL"
     if "COMPRESSED" in printed_type:
         return None
-    name = re.match(r"[A-Z/]+", printed_type)[0]
+    (name,) = re.findall(r"^[A-Z/]+", printed_type)
     return _NOTATIONS[name](value, column, mariadb)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.servers import Server
 from tests.support.engine_run import wait_until
 
-GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
-_MARIADB = {"log_slave_updates": "ON", "gtid_strict_mode": "ON"}
+GTIDS: dict[str, str | None] = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+_MARIADB: dict[str, str | None] = {"log_slave_updates": "ON", "gtid_strict_mode": "ON"}
 OPTIONS: dict[str, dict[str, str | None]] = {
     "mysql-9.7": GTIDS,
     "mariadb-10.11": _MARIADB,

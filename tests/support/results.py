@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of
+from typing import Any
 
 import pyarrow as pa
 
@@ -84,7 +85,7 @@ def _event_batch(rows: Rows, sequence: int) -> pa.RecordBatch:
 
 
 def result(
-    sequence: int, tables: Sequence[Rows] = (), *, ends: bool = True, **fields: object
+    sequence: int, tables: Sequence[Rows] = (), *, ends: bool = True, **fields: Any
 ) -> tuple[Result, list[bytes]]:
     """A result and its frames; `fields` are the result's or its status's.
 
@@ -132,7 +133,7 @@ def _sequence_at(message: bytes, schema: pa.Schema) -> int:
     return numbers.address - source.address
 
 
-def end_of_stream(sequence: int, **fields: object) -> tuple[Result, list[bytes]]:
+def end_of_stream(sequence: int, **fields: Any) -> tuple[Result, list[bytes]]:
     """The empty result after the last one."""
     return result(sequence, end_of_stream=True, transactions=0, last_timestamp=0, **fields)
 

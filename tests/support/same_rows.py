@@ -40,7 +40,9 @@ def _integer(value: int | Decimal) -> int:
 
 
 def _time(text: str) -> timedelta:
-    sign, hours, minutes, seconds, fraction = re.fullmatch(r"(-?)(\d+):(\d\d):(\d\d)\.?(\d*)", text).groups()
+    match = re.fullmatch(r"(-?)(\d+):(\d\d):(\d\d)\.?(\d*)", text)
+    assert match, text
+    sign, hours, minutes, seconds, fraction = match.groups()
     microseconds = int(fraction.ljust(6, "0")) if fraction else 0
     value = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds), microseconds=microseconds)
     return -value if sign else value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from engine.binlog.position import BinlogPosition
@@ -20,12 +22,12 @@ def learned(*tables: TableChange, position: int = 4) -> SchemaChange:
     return SchemaChange("server", BinlogPosition("binlog.000001", position), tables=tables)
 
 
-def statement(text: str, *tables: TableChange, position: int = 4, **parts: object) -> SchemaChange:
+def statement(text: str, *tables: TableChange, position: int = 4, **parts: Any) -> SchemaChange:
     """What a statement did; `parts` are fields of `SchemaChange`."""
     return SchemaChange("statement", BinlogPosition("binlog.000001", position), text, tables, **parts)
 
 
-def defined(name: TableName, version: int, *columns: str, **parts: object) -> TableChange:
+def defined(name: TableName, version: int, *columns: str, **parts: Any) -> TableChange:
     """A definition with INT columns; `parts` are fields of `TableChange`."""
     return TableChange(name, version, tuple(map(column, columns)) if columns else None, **parts)
 

@@ -29,4 +29,5 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     for report in _reports(config, "passed", "skipped"):
         if report.nodeid not in broken:
             reporter = config.pluginmanager.get_plugin("terminalreporter")
+            assert reporter is not None
             reporter.write_line(f"{report.outcome} only in the second try: {report.nodeid}", yellow=True)

@@ -26,4 +26,5 @@ def shown_rows(
         if isinstance(body, TableMap):
             columns[body.table] = body.columns(catalog.get(body.table))
         for row in placed.rows or ():
+            assert placed.table is not None
             yield placed.table[1], row["change_type"], row["values"], columns[placed.table[1]]

@@ -124,7 +124,7 @@ def committed(
 ) -> tuple[Emitted, Corruption | None]:
     """What a sink keeps of the batches; and the corrupt event that ended them."""
     emitted = Emitted()
-    open_batches: list[tuple[Any, dict[str, list[dict]]]] = []
+    open_batches: list[tuple[Any, dict[str, list[dict[str, Any]]]]] = []
     for batch in batches:
         decoded = decode_all([batch], options)
         (result,) = decoded.results

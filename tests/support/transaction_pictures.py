@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from engine.binlog import event_types as types
 from engine.net.batching.batcher import Batcher
@@ -192,5 +193,5 @@ def expected_ends(picture: Sequence[Part | None]) -> list[bool]:
     return ends
 
 
-def batcher(**options) -> Batcher:
+def batcher(**options: Any) -> Batcher:
     return Batcher(lambda table_map: None, file=FILE, checksum_algorithm=1, **options)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from engine.binlog.events import Event
 from engine.binlog.files import read_events
 from engine.decode.inspect.event_stream import PlacedEvent, decode_all
 
@@ -83,6 +85,11 @@ WRITTEN = {
     "mariadb-11.8": MARIADB,
 }
 """What the workload makes each server write."""
+
+
+def fields_of(event: Event) -> Any:
+    """The body of an event, whose class follows from the type that the event was chosen by."""
+    return event.body
 
 
 def decode_file(path: Path) -> list[PlacedEvent]:

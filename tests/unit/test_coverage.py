@@ -6,6 +6,7 @@ import ast
 from collections import defaultdict
 from functools import cache
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -27,12 +28,12 @@ FIRST_ROWS = 500
 TABLES = {"events": coverage.event_rows(), "columns": coverage.column_rows()}
 
 
-def test_the_document_is_up_to_date():
+def test_the_document_is_up_to_date() -> None:
     written = coverage.DOCUMENT.read_text()
     assert written == coverage.document(), "python -m tests.support.coverage writes it anew"
 
 
-def test_every_type_is_there():
+def test_every_type_is_there() -> None:
     assert set(TABLES["events"]) == set(EVENT_NAMES.values())
     assert {form.code for form in FORMS} - {None} == set(FieldType)
     for case in CASES:
@@ -42,7 +43,7 @@ def test_every_type_is_there():
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_cell_names_a_test_or_has_a_dash(name):
+def test_every_cell_names_a_test_or_has_a_dash(name: str) -> None:
     for head, cells in TABLES[name].items():
         assert tuple(cells) == COLUMNS
         for cell in cells.values():
@@ -57,7 +58,7 @@ def functions_of(file: str) -> set[str]:
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-def test_every_test_is_there_and_used():
+def test_every_test_is_there_and_used() -> None:
     for test in TESTS.values():
         file, _, function = test.partition("::")
         assert function in functions_of(file), test
@@ -65,7 +66,7 @@ def test_every_test_is_there_and_used():
     assert TESTS.keys() == {key for cell in cells for key in cell.split()} - {DASH}
 
 
-def column_of(server_version: str) -> str | None:
+def column_of(server_version: str) -> str:
     """The table's column for a server of the past."""
     series = ".".join(server_version.split(".")[:2])
     if "MariaDB" in server_version:
@@ -75,7 +76,7 @@ def column_of(server_version: str) -> str | None:
     )
 
 
-def test_files_of_the_past_hold_what_the_tables_say(historic):
+def test_files_of_the_past_hold_what_the_tables_say(historic: dict[str, Path]) -> None:
     events: dict[str, set[str]] = defaultdict(set)
     whole: dict[str, set[str]] = defaultdict(set)
     codes: dict[str, set[int]] = defaultdict(set)

@@ -20,7 +20,7 @@ def imports_of(file: Path) -> set[str]:
     return found
 
 
-def test_no_module_imports_from_a_test_module():
+def test_no_module_imports_from_a_test_module() -> None:
     files = sorted((PROJECT / "tests").rglob("*.py"))
     assert len(files) > 150
     offending = {
@@ -36,7 +36,7 @@ MADE_BY_THE_BUILD = "compiled/*/*.code"
 """Data that only a wheel has."""
 
 
-def test_every_package_of_the_engine_is_installed():
+def test_every_package_of_the_engine_is_installed() -> None:
     """With its data: an editable installation works without them, a built one does not."""
     setuptools = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["setuptools"]
     found = {

@@ -14,7 +14,7 @@ from engine.decode.arrow.codec import Codec, Counters, Options, error_of_column
 from engine.decode.arrow.record_message import read_arrays
 from engine.decode.columns import codec_for
 from engine.decode.rows.walk import RowLayout, Rows, walk_rows
-from engine.decode.tables.metadata_columns import absent_names
+from engine.decode.tables.absent_columns import absent_names
 from engine.errors import EngineError, EventError
 from engine.kernels.kernel import Bytes, Int32s
 from engine.output.change_schema import CHANGE_TYPES

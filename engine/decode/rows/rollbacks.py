@@ -22,6 +22,7 @@ from engine.decode.rows.event_groups import EventGroups
 from engine.kernels.kernel import Bytes, Int64s, kernel
 
 _NAME = re.compile(rb"(?:ROLLBACK\s+TO|SAVEPOINT)\s+(?:SAVEPOINT\s+)?(.+)", re.IGNORECASE | re.DOTALL)
+_QUOTES = ("`", '"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,8 @@ class _Statement:
     event: int
     transaction: int
     kind: int
-    name: bytes
-    """The savepoint's name; empty for ROLLBACK."""
+    name: str
+    """The savepoint's name, equal for those that the server does not distinguish; empty for ROLLBACK."""
 
 
 @kernel
@@ -95,9 +96,22 @@ def _statements(events: EventTable, groups: EventGroups, description: FormatDesc
         start = int(statement_start(events.data, events.starts[index], events.ends[index], post_header))
         name = _NAME.fullmatch(events.data[start : events.ends[index]].tobytes())
         found.append(
-            _Statement(index, int(transactions[i]), int(kinds[i]), name[1].strip().lower() if name else b"")
+            _Statement(index, int(transactions[i]), int(kinds[i]), _plain_name(name[1]) if name else "")
         )
     return found
+
+
+def _plain_name(written: bytes) -> str:
+    """The name without quotes and letter case, which do not count.
+
+    One statement may quote it in another way than the other: MySQL before 8.0 quotes it by the session's
+    sql_mode after SAVEPOINT, and always with backticks after ROLLBACK TO, where it does not double them.
+    """
+    name = written.strip().decode(errors="backslashreplace")
+    quote = name[:1]
+    if quote in _QUOTES and name.endswith(quote):
+        name = name[1:-1].replace(2 * quote, quote)
+    return name.casefold()
 
 
 def _among(kinds: Int64s, *wanted: int) -> NDArray[np.bool_]:

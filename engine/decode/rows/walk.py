@@ -16,12 +16,17 @@ from numpy.typing import NDArray
 
 from engine.binlog import event_types as types
 from engine.binlog.event_table import EventTable
-from engine.decode.arrow.codec import ABSENT_CELL, NULL_CELL
-from engine.kernels.kernel import Bytes, Int32s, Int64s, inlined, kernel, read_u16, read_u24, read_u32
+from engine.decode.rows.row_image import (
+    BEYOND,
+    bitmap_number,
+    count_bits,
+    has_null,
+    walk_full_image,
+    walk_image,
+)
+from engine.kernels.kernel import Bytes, Int32s, Int64s, kernel, read_u16
 from engine.output.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
-_BEYOND = -1
-"""Returned instead of an end offset: the cell or row would end after its event."""
 _OK, _FULL, _TRUNCATED, _COLUMN_COUNT, _CELL, _NO_PROGRESS = range(6)
 _REASONS = {
     _TRUNCATED: "the rows event ends in the middle of its column bitmaps or of a row",
@@ -31,10 +36,6 @@ _REASONS = {
 }
 
 _FIRST_IMAGE = np.full(256, INSERT, np.int8)
-_BITMAPS_COMPARED = 64
-"""Only the latest so many bitmaps are compared, which bounds the time; a bitmap may get several numbers."""
-_BITS = np.array([byte.bit_count() for byte in range(256)])
-"""Number of set bits per byte value."""
 _IS_UPDATE = np.zeros(256, np.bool_)
 _HAS_EXTRA = np.zeros(256, np.bool_)
 _IS_PLAIN = np.zeros(256, np.bool_)
@@ -67,118 +68,6 @@ class Rows:
     """Per row the number of its column bitmap; 0 if the image has every column."""
     bitmaps: Bytes
     """[number - 1, byte]: the distinct column bitmaps that lack a column, numbered from 1."""
-
-
-@kernel
-def _count_bits(data: Bytes, at: int, columns: int) -> int:
-    """The number of set bits in a bitmap of `columns` columns."""
-    count = np.int64(0)
-    for offset in range(at, at + (columns >> 3)):
-        count += _BITS[data[offset]]
-    if columns & 7:
-        count += _BITS[data[at + (columns >> 3)] & ((1 << (columns & 7)) - 1)]
-    return int(count)
-
-
-@kernel
-def _bitmap_number(data: Bytes, at: int, size: int, bitmaps: Int64s, known: int) -> int:
-    """The number of an equal bitmap among the latest known ones, otherwise the next number (`known` + 1)."""
-    for b in range(max(0, known - _BITMAPS_COMPARED), known):
-        same = True
-        for k in range(size):
-            if data[bitmaps[b] + k] != data[at + k]:
-                same = False
-                break
-        if same:
-            return b + 1
-    return known + 1
-
-
-@inlined
-def _has_null(data: Bytes, at: int, columns: int) -> bool:
-    """Whether a bitmap of `columns` columns has a bit set."""
-    bits = np.int64(0)
-    last = at + (columns >> 3)
-    for offset in range(at, last):
-        bits |= data[offset]
-    if columns & 7:
-        bits |= data[last] & ((1 << (columns & 7)) - 1)
-    return bits != 0
-
-
-@inlined
-def _content_end(data: Bytes, at: int, end: int, width: int) -> int:
-    """The end offset of a cell with a length of -`width` bytes, or `_BEYOND` if the length is after `end`."""
-    if at - width > end:
-        return _BEYOND
-    if width == -1:
-        return at + 1 + int(data[np.uint64(at)])
-    if width == -2:
-        return at + 2 + read_u16(data, at)
-    if width == -3:
-        return at + 3 + read_u24(data, at)
-    return at + 4 + read_u32(data, at)
-
-
-@inlined
-def _walk_full_image(
-    data: Bytes, at: int, end: int, widths: Int32s, cells: Int32s, index: int, stride: int
-) -> int:
-    """Walk a row image that has every column and no NULL; returns its end offset, or `_BEYOND`.
-
-    The offset of its first cell goes to `cells[index]`, that of each next column `stride` further.
-    """
-    # Unsigned indexes cannot count from the end of an array, so numba omits the check for that.
-    for c in range(len(widths)):
-        cells[np.uint64(index)] = at
-        index += stride
-        width = int(widths[np.uint64(c)])
-        if width > 0:
-            at += width
-        else:
-            at = _content_end(data, at, end, width)
-            if at == _BEYOND:
-                return _BEYOND
-    return at if at <= end else _BEYOND
-
-
-@kernel
-def _walk_image(
-    data: Bytes,
-    at: int,
-    end: int,
-    widths: Int32s,
-    cells: Int32s,
-    index: int,
-    stride: int,
-    bitmap: int,
-    present: int,
-    nulls: int,
-) -> int:
-    """`_walk_full_image` for any row image, which has the `present` columns in `bitmap`; `nulls`: its NULLs.
-
-    A separate kernel, since inlined into the caller it would slow down the loop over full images.
-    """
-    bit = np.uint64(0)
-    for c in range(len(widths)):
-        cell = at
-        if present < len(widths) and not (data[bitmap + (c >> 3)] >> (c & 7)) & 1:
-            cell = ABSENT_CELL
-        elif (data[np.uint64(nulls) + (bit >> np.uint64(3))] >> (bit & np.uint64(7))) & np.uint64(1):
-            cell = NULL_CELL
-            bit += np.uint64(1)
-        else:
-            bit += np.uint64(1)
-            width = int(widths[np.uint64(c)])
-            if width > 0:
-                at += width
-            else:
-                at = _content_end(data, at, end, width)
-                if at == _BEYOND:
-                    return _BEYOND
-        cells[np.uint64(index)] = cell
-        index += stride
-    return at if at <= end else _BEYOND
 
 
 @kernel
@@ -234,17 +123,17 @@ def _walk_table(
         at = second_bitmap + bitmap_size
         if at > end:
             return _TRUNCATED, e, row, known
-        first_present = _count_bits(data, first_bitmap, columns)
-        second_present = _count_bits(data, second_bitmap, columns)
+        first_present = count_bits(data, first_bitmap, columns)
+        second_present = count_bits(data, second_bitmap, columns)
         first_number = 0
         second_number = 0
         if first_present < columns:
-            first_number = _bitmap_number(data, first_bitmap, bitmap_size, bitmaps, known)
+            first_number = bitmap_number(data, first_bitmap, bitmap_size, bitmaps, known)
             if first_number > known:
                 bitmaps[known] = first_bitmap
                 known += 1
         if second_present < columns:
-            second_number = _bitmap_number(data, second_bitmap, bitmap_size, bitmaps, known)
+            second_number = bitmap_number(data, second_bitmap, bitmap_size, bitmaps, known)
             if second_number > known:
                 bitmaps[known] = second_bitmap
                 known += 1
@@ -264,11 +153,11 @@ def _walk_table(
             at += (present + 7) >> 3
             if at > end:
                 return _TRUNCATED, e, row, known
-            if present == columns and not _has_null(data, nulls, columns):
-                at = _walk_full_image(data, at, end, widths, cells, row, capacity)
+            if present == columns and not has_null(data, nulls, columns):
+                at = walk_full_image(data, at, end, widths, cells, row, capacity)
             else:
-                at = _walk_image(data, at, end, widths, cells, row, capacity, bitmap, present, nulls)
-            if at == _BEYOND:
+                at = walk_image(data, at, end, widths, cells, row, capacity, bitmap, present, nulls)
+            if at == BEYOND:
                 return _CELL, e, row, known
             images[row] = second_number if second else first_number
             if update:

@@ -129,7 +129,7 @@ class TableDecoders:
             if self._names_needed and table_map.needs_catalog and entry is None:
                 raise EngineError(
                     f"the columns of {name} have no names in the binlog, and the engine did not query them, "
-                    "because binlog_row_metadata was FULL when it connected: start the engine again"
+                    "because compressed transactions before it in the file had names: start the engine again"
                 )
             decoder = make_decoder(table_map, None if entry is None else unpack(entry), self._options)
         self._names[definition] = name

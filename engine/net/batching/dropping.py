@@ -7,7 +7,6 @@ to the end of a transaction, or up to an event that occurs only between transact
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -15,21 +14,15 @@ from enum import Enum, auto
 from engine.binlog import event_types as types
 from engine.binlog import statements
 from engine.binlog.event_roles import (
-    ANONYMOUS_GTID,
+    BETWEEN_TRANSACTIONS,
     EVENT_ROLES,
-    FORMAT,
-    MANAGEMENT,
-    MARIADB_GTID,
-    MYSQL_GTID,
     PAYLOAD,
     QUERY,
-    ROTATE,
-    TAGGED_GTID,
     TRANSACTION_FINISH,
 )
 from engine.binlog.events import decode_event
 from engine.binlog.fingerprint import fingerprint
-from engine.binlog.format_description import FormatDescription, verify_checksum
+from engine.binlog.format_description import FormatDescription, announces_transactions, verify_checksum
 from engine.errors import BinlogError, EngineError, EventError
 from engine.kernels.kernel import Bytes
 from engine.net.batching.stream_state import NO_STOP
@@ -45,14 +38,6 @@ class TransactionPart(Enum):
     """It is dropped, and events after it as well."""
     END = auto()
     """It ends a transaction: it is the last dropped event."""
-
-
-_BETWEEN_TRANSACTIONS = (
-    *(MYSQL_GTID, ANONYMOUS_GTID, TAGGED_GTID, MARIADB_GTID),
-    *(MANAGEMENT, FORMAT, ROTATE),
-)
-_FIRST_WITH_GTIDS = {"mysql": (5, 7), "mariadb": (10, 0)}
-"""The first versions that write a GTID event, if an anonymous one, before every transaction."""
 
 
 def corruption_of(error: EngineError | None) -> Corruption | None:
@@ -154,7 +139,7 @@ class Drop:
     def record(self, end: int, rest_of_file: bool) -> Dropped:
         """The record of the dropped events, which end at position `end`."""
         what = "transaction" if self.whole_transaction else "event"
-        lacks_gtid = self.whole_transaction or not _announces_transactions(self.format)
+        lacks_gtid = self.whole_transaction or not announces_transactions(self.format)
         hides = self.gtid_set_lost or (lacks_gtid and self.gtid_event is None)
         if self.format.flavor == "mariadb":
             # MariaDB's set has only the last transaction of each domain, which the next one replaces.
@@ -168,7 +153,7 @@ class Drop:
 def part_of_transaction(event: Bytes, description: FormatDescription) -> TransactionPart:
     """Where in its transaction a sound event is that follows a corrupt one."""
     role = EVENT_ROLES[event[4]]
-    if role in _BETWEEN_TRANSACTIONS:
+    if role in BETWEEN_TRANSACTIONS:
         return TransactionPart.START
     if role in (TRANSACTION_FINISH, PAYLOAD):
         return TransactionPart.END
@@ -177,7 +162,7 @@ def part_of_transaction(event: Bytes, description: FormatDescription) -> Transac
     kind = _statement_kind(event, description)
     if kind in (statements.COMMIT, statements.ROLLBACK, statements.XA_FINISH):
         return TransactionPart.END
-    begins = kind in (statements.BEGIN, statements.XA_START) and not _announces_transactions(description)
+    begins = kind in (statements.BEGIN, statements.XA_START) and not announces_transactions(description)
     return TransactionPart.START if begins else TransactionPart.MIDDLE
 
 
@@ -236,10 +221,3 @@ def _is_readable(event: bytes, description: FormatDescription) -> bool:
     except EventError:
         return False
     return True
-
-
-def _announces_transactions(description: FormatDescription) -> bool:
-    """Whether every transaction begins with a GTID event, and none with BEGIN."""
-    numbers = re.match(r"(\d+)\.(\d+)", description.server_version)
-    version = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
-    return version >= _FIRST_WITH_GTIDS[description.flavor]

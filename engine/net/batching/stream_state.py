@@ -107,6 +107,7 @@ class StreamState:
         self._state: Int64s = np.zeros(len(Field), np.int64)
         self._state[POSITION] = self._state[INDEXED_POSITION] = position
         self._state[GTID_ROW] = self._state[IDLE_CURSOR] = -1
+        self._opens_payloads = opens_payloads
         self._state[PAYLOAD_CURSOR] = -1 if opens_payloads else KEEP_CLOSED
         self._state[STOP_POSITION] = NO_STOP
         self._state[STATEMENT_CURSOR] = self._state[JOINED_CURSOR] = -1
@@ -216,7 +217,7 @@ class StreamState:
         self._state[PAYLOAD_CURSOR] = self._state[CURSOR]
 
     def keep_payloads_closed(self) -> None:
-        """The table maps of compressed transactions need not be known any more."""
+        """The table maps of compressed transactions need not be known any more in this file."""
         self._state[PAYLOAD_CURSOR] = KEEP_CLOSED
 
     def read_statement(self) -> None:
@@ -229,6 +230,8 @@ class StreamState:
         """The next event is at `position` of another file, between transactions."""
         self.skip_to(position)
         self.leave_transaction()
+        if self._opens_payloads:
+            self._state[PAYLOAD_CURSOR] = -1
 
     def skip_to(self, position: int) -> None:
         """The next event is at `position` of the file."""

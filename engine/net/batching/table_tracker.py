@@ -60,7 +60,8 @@ class TableTracker:
                 yield from self._add(inner)
                 have_names.append(not self._parse(inner).needs_catalog)
         if have_names and all(have_names):
-            # The decoders need no descriptions, so that others of this stream need not be opened either.
+            # The decoders need no descriptions, so that others of this file need not be opened either: the
+            # server's setting, binlog_row_metadata, seldom changes within one.
             self._state.keep_payloads_closed()
         else:
             self._state.open_payload()

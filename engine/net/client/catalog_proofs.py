@@ -2,7 +2,8 @@
 
 The server answers with the current definition of the table, and the table map may be old. So an answer is
 compared with the table map column by column, and used only if it is valid at the table map's position: no
-statement from there to the end of the binlog, determined after the answer, may have changed the table.
+statement from there to the end of the binlog, determined after the answer, may have changed the table. If one
+has changed nothing but the primary key, the answer counts without it.
 
 That is sufficient because a server shows a new definition only when its statement is in the binlog. MariaDB,
 and MySQL before 8.0, write the statement while they hold the table's metadata lock, for which
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import TableDefinition
@@ -76,7 +78,7 @@ class CatalogProofs:
             doubt = self._change(database, table, here)
         if doubt is not None or found is None:
             return f"the table was altered or dropped after this event was written: {doubt}"
-        return found
+        return self._with_certain_key(found, here)
 
     def prove_ahead(self, table_maps: Mapping[int, TableMap]) -> dict[int, TableDefinition]:
         """The same for many tables with one query per database, without those that are not certain."""
@@ -91,7 +93,7 @@ class CatalogProofs:
         if fitting:
             self._ahead.read(here, self._end())
         return {
-            key: definition
+            key: self._with_certain_key(definition, here)
             for key, definition in fitting.items()
             if self._change(definition.database, definition.table, here) is None
         }
@@ -116,7 +118,7 @@ class CatalogProofs:
         for each in found:
             change = self._ahead.change_of(each.database, each.table, here)
             if change is None:
-                unchanged.append(each)
+                unchanged.append(self._with_certain_key(each, here))
             elif not change.what.lstrip().upper().startswith("CREATE"):
                 raise AlteredMeanwhile(
                     f"{each.database}.{each.table} was altered while its definition was read ({change.what})"
@@ -153,6 +155,14 @@ class CatalogProofs:
             # The query needs the binlog's lock, which a commit may hold until this process acknowledges it.
             return None
         return self._side.ask(server_queries.known_end)
+
+    def _with_certain_key(self, definition: TableDefinition, here: StreamPosition) -> TableDefinition:
+        """Without the primary key, if that may be another one since."""
+        if self._ahead.key_change_of(definition.database, definition.table, here) is None:
+            return definition
+        return replace(
+            definition, columns=tuple(replace(column, primary_key=None) for column in definition.columns)
+        )
 
     def _change(self, database: str, table: str, here: StreamPosition) -> str | None:
         """The statement that may have changed the table since, as text; None if there is none."""

@@ -7,15 +7,20 @@ from pathlib import Path
 
 from engine.config.server_address import ServerAddress
 from engine.errors import EngineError
-from engine.net.client.connection import Connection
+from engine.net.client.connection import READ_SECONDS, Connection
 from engine.net.protocol.auth import check_public_key
 from engine.net.protocol.wire import ProtocolError
 
 
-def connect(address: ServerAddress, meanwhile: Callable[[], None] | None = None) -> Connection:
+def connect(
+    address: ServerAddress,
+    meanwhile: Callable[[], None] | None = None,
+    *,
+    read_timeout: float | None = READ_SECONDS,
+) -> Connection:
     """Connect and log in. Raises `EngineError` with the reason and the remedy if that fails.
 
-    `meanwhile`: see `Connection.open`.
+    `meanwhile`, `read_timeout`: see `Connection.open`.
     """
     login = address.login
     password, *further = (each.reveal() for each in login.passwords)
@@ -30,6 +35,7 @@ def connect(address: ServerAddress, meanwhile: Callable[[], None] | None = None)
         compression=login.compression,
         public_key=read_public_key(login.server_public_key),
         further_passwords=further,
+        read_timeout=read_timeout,
         meanwhile=meanwhile,
     )
 

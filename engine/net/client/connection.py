@@ -47,8 +47,18 @@ from engine.net.protocol.resultset import ColumnDefinition, ResultSet, ResultSet
 from engine.net.protocol.wire import ProtocolError
 
 RECEIVE_SIZE = 1 << 16
+READ_SECONDS = 60.0
+"""How long an answer may take, unless the caller says otherwise."""
 LOGIN_SECONDS = 60.0
 """Upper limit for a whole login, however often the server sends something."""
+_SESSION_STATEMENT = (
+    "SET NAMES utf8mb4, autocommit = 1, completion_type = 0, sql_big_selects = 1, "
+    "sql_select_limit = 18446744073709551615"
+)
+"""What no session takes from the server's settings. A server can be configured to ignore the character set of
+the handshake. Without autocommit every query, of MySQL's catalog, too, shows what was there at the first one.
+`completion_type` would end the connection with a transaction, `max_join_size` refuse large tables, and
+`sql_select_limit` cut off results: of SELECT, and of what SHOW and information_schema list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +105,7 @@ class Connection:
         *,
         unix_socket: str | None = None,
         connect_timeout: float = 10.0,
-        read_timeout: float | None = 60.0,
+        read_timeout: float | None = READ_SECONDS,
         attributes: Mapping[str, str] | None = None,
         tls: Tls = NO_TLS,
         compression: str = "none",
@@ -254,8 +264,7 @@ class Connection:
             if compression != "none":
                 self._compress(compression)
             if self.greeting.version >= UTF8MB4_SINCE:
-                # A server can be configured to ignore the character set of the handshake.
-                self.execute("SET NAMES utf8mb4")
+                self.execute(_SESSION_STATEMENT)
         except ServerError as error:
             raise explain(error, Context(str(self.endpoint), self.user)) from error
         except ProtocolError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ from engine.net.client.waiting_socket import WaitingSocket
 
 _UNUSABLE_PATH = (None, errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EPERM)
 """Errors that mean a wrong path of a unix socket; Python's error for a path that is too long has None."""
+if sys.platform == "linux":
+    _KEEPALIVE = {socket.TCP_KEEPIDLE: 60, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 6}
+    """Two minutes after its last byte a machine that does not answer is gone, also where a read may wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,9 @@ def open_socket(
         if endpoint.unix_socket is None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if sys.platform == "linux":
+                for option, value in _KEEPALIVE.items():
+                    sock.setsockopt(socket.IPPROTO_TCP, option, value)
         return sock
     except (socket.gaierror, UnicodeError):
         raise ConnectionFailed(f"the host name {endpoint.host} cannot be resolved: check the name") from None

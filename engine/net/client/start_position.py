@@ -6,20 +6,23 @@ started.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from engine.binlog.files import file_order
+from engine.binlog.format_description import FormatDescription, announces_transactions
 from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from engine.binlog.position import ExecutedPosition, SourcePosition
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
 from engine.net.client.refusals import Refusal
-from engine.net.client.server_events import file_begun
+from engine.net.client.server_events import any_server_id, file_begun, read_server_events
 from engine.net.client.server_queries import FIRST_POSITION, SourceFacts
 
 _STALE_REPLICA_SECONDS = 12.0
@@ -197,3 +200,29 @@ def refuse_taken_server_id(connection: Connection, server_id: int, replica_uuid:
                 f"{f' (host {holder.host})' if holder.host else ''}: give this engine another --server-id"
             )
         time.sleep(_RETRY_SECONDS)
+
+
+def refuse_partial_transaction(
+    start: StartPosition, facts: SourceFacts, connect: Callable[[], Connection]
+) -> None:
+    """Raise `EngineError` if a dump from `start` begins inside a transaction.
+
+    The rest of it would be emitted without its GTID, and by the next run, which continues by GTID, again.
+    Before MySQL 5.7 no event shows where a transaction begins.
+    """
+    if start.by_gtid or start.position <= FIRST_POSITION:
+        return
+    # Imports numpy, which is slow and not needed otherwise.
+    from engine.binlog.event_roles import BETWEEN_TRANSACTIONS, EVENT_ROLES
+
+    dump = read_server_events(connect(), facts, start.file, start.position, any_server_id())
+    with contextlib.closing(dump):
+        # The format description comes first, whatever the position.
+        first = [event for _, _, event in islice(dump, 2)]
+    if len(first) < 2 or not announces_transactions(FormatDescription.parse(first[0])):
+        return
+    if EVENT_ROLES[first[1][4]] not in BETWEEN_TRANSACTIONS:
+        raise EngineError(
+            f"position {start.position} of {start.file} is inside a transaction: start at that of its GTID "
+            "event, which `binlog-engine events` lists, or of another transaction"
+        )

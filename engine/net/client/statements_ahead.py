@@ -25,7 +25,7 @@ from engine.net.client.connection import Connection
 from engine.net.client.dump_stream import dump_to_end
 from engine.net.client.server_events import any_server_id
 from engine.net.client.server_queries import MAX_DUMP_POSITION, SourceFacts
-from engine.schema.altered_tables import ANY_TABLE, Name, altered_tables, names_of
+from engine.schema.altered_tables import ANY_TABLE, Name, altered_tables, key_name, names_of
 
 Meanwhile = Callable[[Stream, bool], None]
 """Called after each piece of the dump; true: no bytes are there, so it waits for some. May raise."""
@@ -88,7 +88,14 @@ class StatementsAhead:
 
     def change_of(self, database: str, table: str, here: StreamPosition) -> Change | None:
         """The last change after `here`, in the part that was read, that may be one of this table."""
-        found = [self._last.get(name) for name in names_of(database, table)]
+        return self._last_of(names_of(database, table), here)
+
+    def key_change_of(self, database: str, table: str, here: StreamPosition) -> Change | None:
+        """The same for this table's primary key; a change of the table counts as well."""
+        return self._last_of((*names_of(database, table), key_name(database, table)), here)
+
+    def _last_of(self, names: Iterable[Name], here: StreamPosition) -> Change | None:
+        found = [self._last.get(name) for name in names]
         changes = [change for change in found if change is not None and here.is_before(change.position)]
         return max(changes, key=lambda change: change.position, default=None)
 

@@ -190,6 +190,34 @@ def test_tables(database: Server) -> None:
         assert findings(database)["tables with system versioning"].names == (versioned,)
 
 
+def test_a_user_with_the_documented_privileges_sees_keys(database: Server) -> None:
+    database.create_replication_user(NAME, PASSWORD, privileges="REPLICATION SLAVE, REPLICATION CLIENT")
+    database.execute(f"GRANT SELECT ON {DATABASE}.* TO {NAME}")
+    found, seen_by_root = findings(database, NAME, PASSWORD), findings(database)
+    for what in ("tables without a primary key", "foreign keys with actions"):
+        assert found[what] == seen_by_root[what]
+
+
+def test_a_privilege_on_a_named_table_is_enough(database: Server) -> None:
+    database.create_replication_user(NAME, PASSWORD, privileges="USAGE")
+    database.execute(f"GRANT SELECT ON {DATABASE}.parent TO {NAME}")
+    found = findings(database, NAME, PASSWORD, (f"{DATABASE}.parent",))
+    assert found["privilege SELECT"].actual == "granted"
+    found = findings(database, NAME, PASSWORD)
+    assert found["privilege SELECT"].actual == f"missing on {DATABASE}"
+
+
+def test_names_are_quoted_otherwise(database: Server) -> None:
+    database.create_replication_user(NAME, PASSWORD, privileges="USAGE")
+    database.execute(f"GRANT SELECT ON {DATABASE}.* TO {NAME}")
+    with variables_kept(database, "sql_mode", "sql_quote_show_create"):
+        for setting in ("sql_mode = 'ANSI'", "sql_quote_show_create = 0"):
+            database.execute(f"SET GLOBAL {setting}")
+            found = findings(database, NAME, PASSWORD)
+            assert found["privilege SELECT"].actual == "granted"
+            assert len(found["foreign keys with actions"].names) == (database.flavor != "mysql-9.7")
+
+
 def test_the_place_of_an_output(mysql97: Server) -> None:
     def headroom(file: str, position: int, uuid: str) -> Finding:
         output = SourcePosition(file, position, None, uuid, "mysql")

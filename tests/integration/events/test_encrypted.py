@@ -38,7 +38,7 @@ def encrypting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 
 @pytest.mark.server
-def test_the_server_sends_them_in_clear(encrypting, tmp_path):
+def test_the_server_sends_them_in_clear(encrypting: Server, tmp_path: Path) -> None:
     drain(encrypting, tmp_path)
     changes = Changes(tmp_path)
     assert changes.read("d", "t")["a"].to_pylist() == [1, 2, 3]
@@ -46,14 +46,14 @@ def test_the_server_sends_them_in_clear(encrypting, tmp_path):
 
 
 @pytest.mark.server
-def test_files_are_refused_by_name(encrypting, tmp_path):
+def test_files_are_refused_by_name(encrypting: Server, tmp_path: Path) -> None:
     path = str(encrypting.binlogs()[0])
     for command in (["events", path], ["decode", path, "--out", str(tmp_path / "out")]):
         ended = run_command(*command)
         assert (ended.status, ended.sentence) == (1, REFUSAL)
 
 
-def test_files_that_mysql_encrypts_are_refused_by_name(tmp_path: Path):
+def test_files_that_mysql_encrypts_are_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(b"\xfdbin" + bytes(600))
     for command in (["events", str(path)], ["decode", str(path), "--out", str(tmp_path / "out")]):

@@ -26,7 +26,7 @@ from tests.servers import FLAVORS, Server, UnavailableError, get_server
 from tests.servers.installations import installation
 from tests.support.mysqlbinlog import print_binlog
 from tests.support.rare_workload import OPTIONS, SHARED, WRITTEN, run_rare_workload
-from tests.support.written_events import decode_file
+from tests.support.written_events import decode_file, fields_of
 
 pytestmark = pytest.mark.server
 
@@ -55,10 +55,15 @@ class Rare:
     def bodies(self, name: str) -> list[Any]:
         return [placed.event.body for placed in self.events if placed.event.type_name == name]
 
+    def status(self, text: str) -> dict[str, Any]:
+        """The status variables of the statement that begins like this."""
+        status: dict[str, Any] = fields_of(self.statement(text).event).status
+        return status
+
     def statement(self, text: str) -> PlacedEvent:
         """The statement that begins like this."""
         queries = (p for p in self.events if p.event.type_name == "QUERY_EVENT")
-        return next(placed for placed in queries if placed.event.body.statement.startswith(text))
+        return next(placed for placed in queries if fields_of(placed.event).statement.startswith(text))
 
 
 def heartbeat(server: Server, place: tuple[str, int], flags: int) -> Event:
@@ -98,17 +103,17 @@ def rare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     yield Rare(request.param, events, text, heartbeats, end)
 
 
-def test_all_that_was_to_be_written_is_there(rare):
+def test_all_that_was_to_be_written_is_there(rare: Rare) -> None:
     sent = {event.type_name for event in rare.heartbeats.values()}
     assert WRITTEN[rare.flavor] <= {placed.event.type_name for placed in rare.events} | sent
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_failures_pieces_and_shutdown(rare, name):
+def test_failures_pieces_and_shutdown(rare: Rare, name: str) -> None:
     assert len(rare.bodies(name)) == rare.text.count(LABELS[name]) > 0
 
 
-def test_a_loaded_file_in_pieces(rare):
+def test_a_loaded_file_in_pieces(rare: Rare) -> None:
     (begin, failed), pieces = rare.bodies("BEGIN_LOAD_QUERY_EVENT"), rare.bodies("APPEND_BLOCK_EVENT")
     content = begin.block + b"".join(piece.block for piece in pieces if piece.file_id == begin.file_id)
     assert content == b"".join(b"%d\n" % number for number in range(60_000))
@@ -116,16 +121,16 @@ def test_a_loaded_file_in_pieces(rare):
     assert deleted.file_id == failed.file_id
 
 
-def test_incident(rare):
+def test_incident(rare: Rare) -> None:
     (incident,) = rare.bodies("INCIDENT_EVENT")
     assert (incident.incident, incident.name) == (1, "LOST_EVENTS")
     assert "written to the bin" in incident.message or "writing to the bin" in incident.message
 
 
-def test_settings_of_the_session(rare):
+def test_settings_of_the_session(rare: Rare) -> None:
     inserted = rare.statement("INSERT INTO settings").event
-    status = inserted.body.status
-    wants = {
+    status = fields_of(inserted).status
+    wants: dict[str, Any] = {
         "auto_increment_increment": 3,
         "auto_increment_offset": 2,
         "lc_time_names": 5,
@@ -150,32 +155,32 @@ def test_settings_of_the_session(rare):
         f"SET @@session.sql_mode={status['sql_mode']}",
     ):
         assert line in printed, line
-    assert rare.statement("UPDATE plain, settings").event.body.status["table_map_for_update"] == 2
-    view = rare.statement("CREATE ALGORITHM").event.body.status
+    assert rare.status("UPDATE plain, settings")["table_map_for_update"] == 2
+    view = rare.status("CREATE ALGORITHM")
     assert (view["invoker_user"], view["invoker_host"]) == ("root", "localhost")
     assert all("unknown_variable" not in body.status for body in rare.bodies("QUERY_EVENT"))
 
 
-def test_flags_of_headers(rare):
+def test_flags_of_headers(rare: Rare) -> None:
     assert rare.statement("INSERT INTO passing").event.header.flags & FLAG_THREAD_SPECIFIC
     assert rare.statement("COMMIT").event.header.flags & FLAG_SUPPRESS_USE
     skipped = [p for p in rare.events if p.event.header.flags & FLAG_MARIADB_SKIP_REPLICATION]
     assert bool(skipped) == ("mariadb" in rare.flavor)
 
 
-def test_a_statement_whose_rows_take_several_events(rare):
+def test_a_statement_whose_rows_take_several_events(rare: Rare) -> None:
     """The servers cut between rows, and the last event says that it ends the statement."""
     plain = [p for p in rare.events if p.table == ("rare", "plain")]
-    rows = [row["values"]["@1"] for p in plain for row in p.rows if row["change_type"] == "insert"]
+    rows = [row["values"]["@1"] for p in plain for row in p.rows or () if row["change_type"] == "insert"]
     assert [value for value in rows if value < 200][-200:] == list(range(200))
-    long = next(number for number, p in enumerate(plain) if len(p.rows) > 10)
-    pieces = [p.event.body.end_of_statement for p in plain[long:]]
+    long = next(number for number, p in enumerate(plain) if len(p.rows or ()) > 10)
+    pieces = [fields_of(p.event).end_of_statement for p in plain[long:]]
     assert pieces.index(True) >= 3
-    updated = [row for p in plain for row in p.rows if row["change_type"] == "update_postimage"]
+    updated = [row for p in plain for row in p.rows or () if row["change_type"] == "update_postimage"]
     assert [row["values"]["@1"] for row in updated][-200:] == list(range(1199, 999, -1))
 
 
-def test_one_phase_of_xa(rare):
+def test_one_phase_of_xa(rare: Rare) -> None:
     if rare.flavor != "mysql-9.7":
         pytest.skip("others write a plain transaction")
     (prepare,) = rare.bodies("XA_PREPARE_LOG_EVENT")
@@ -183,25 +188,25 @@ def test_one_phase_of_xa(rare):
     assert "XA COMMIT X'6f6e6365',X'',1 ONE PHASE" in rare.text
 
 
-def test_what_only_mysql_9_7_writes(rare):
+def test_what_only_mysql_9_7_writes(rare: Rare) -> None:
     if rare.flavor != "mysql-9.7":
         pytest.skip("only MySQL 8.0 and later")
-    assert rare.statement("CREATE DATABASE").event.body.status["default_table_encryption"] == 1
-    table = rare.statement("CREATE TABLE with_key").event.body.status
+    assert rare.status("CREATE DATABASE")["default_table_encryption"] == 1
+    table = rare.status("CREATE TABLE with_key")
     assert (table["sql_require_primary_key"], "ddl_xid" in table) == (1, True)
     assert table["default_collation_for_utf8mb4"] == 255
-    assert rare.statement("CREATE TABLE settings").event.body.status["explicit_defaults_for_timestamp"] == 1
-    assert rare.statement("INSERT INTO settings").event.body.status["enable_cascade_triggers"] == 0
+    assert rare.status("CREATE TABLE settings")["explicit_defaults_for_timestamp"] == 1
+    assert rare.status("INSERT INTO settings")["enable_cascade_triggers"] == 0
     anonymous = rare.bodies("ANONYMOUS_GTID_LOG_EVENT")
     assert len(anonymous) == rare.text.count("\tAnonymous_GTID\t") > 0
     assert all(body.gtid is None and body.transaction_length for body in anonymous)
 
 
-def test_rows_of_version_1_from_mysql(rare):
+def test_rows_of_version_1_from_mysql(rare: Rare) -> None:
     if rare.flavor != "mysql-5.6":
         pytest.skip("later versions write version 2 only")
     kinds = ("WRITE_ROWS_EVENT_V1", "UPDATE_ROWS_EVENT_V1", "DELETE_ROWS_EVENT_V1")
-    rows = [row for p in rare.events if p.event.type_name in kinds for row in p.rows]
+    rows = [row for p in rare.events if p.event.type_name in kinds for row in p.rows or ()]
     assert [(row["change_type"], row["values"]["@1"]) for row in rows] == [
         ("insert", 7),
         ("update_preimage", 7),
@@ -210,7 +215,7 @@ def test_rows_of_version_1_from_mysql(rare):
     ]
 
 
-def test_gtid_flags_of_mariadb(rare):
+def test_gtid_flags_of_mariadb(rare: Rare) -> None:
     if "mariadb" not in rare.flavor:
         pytest.skip("only MariaDB has such")
     gtids = rare.bodies("GTID_EVENT")
@@ -228,7 +233,7 @@ def test_gtid_flags_of_mariadb(rare):
     assert len(starts) == 3
 
 
-def test_heartbeats(rare):
+def test_heartbeats(rare: Rare) -> None:
     short, long = rare.heartbeats.values()
     both = rare.flavor == "mysql-9.7"
     assert (short.header.type_code, long.header.type_code) == (
@@ -236,4 +241,4 @@ def test_heartbeats(rare):
         HEARTBEAT_LOG_EVENT_V2 if both else HEARTBEAT_LOG_EVENT,
     )
     for event in (short, long):
-        assert (event.body.file, event.body.position) == rare.end
+        assert (fields_of(event).file, fields_of(event).position) == rare.end

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ from tests.servers import FLAVORS, UnavailableError, get_server
 from tests.support.binlog_builder import resized
 from tests.support.event_workload import OPTIONS, run_workload
 from tests.support.mysqlbinlog import Printout, print_binlog
-from tests.support.written_events import LABELS, WRITTEN, decode_file
+from tests.support.written_events import LABELS, WRITTEN, decode_file, fields_of
 
 pytestmark = pytest.mark.server
 
@@ -61,11 +62,11 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield Written(request.param, path, decode_file(path), print_binlog(tool, path), next_path, executed)
 
 
-def test_every_kind_of_event_is_there(written):
+def test_every_kind_of_event_is_there(written: Written) -> None:
     assert {placed.event.type_name for placed in written.events} == WRITTEN[written.flavor]
 
 
-def test_positions(written):
+def test_positions(written: Written) -> None:
     # The tool gives events of a compressed transaction the place of its end.
     ours = [placed.end_position if placed.in_payload else placed.position for placed in written.events]
     ours = [
@@ -79,7 +80,7 @@ def test_positions(written):
     assert ours == printed
 
 
-def test_types_times_and_ends(written):
+def test_types_times_and_ends(written: Written) -> None:
     ours = [placed for placed in written.events if placed.event.type_name != "ANNOTATE_ROWS_EVENT"]
     printed = [event for event in written.printed.events if not event.label.startswith("Annotate_rows")]
     assert len(ours) == len(printed)
@@ -92,7 +93,7 @@ def test_types_times_and_ends(written):
         assert event.end_position in (0, placed.end_position)
 
 
-def test_statements(written):
+def test_statements(written: Written) -> None:
     queries = written.of_type("QUERY_EVENT", "QUERY_COMPRESSED_EVENT", "EXECUTE_LOAD_QUERY_EVENT")
     for placed in queries:
         body = placed.event.body
@@ -102,13 +103,14 @@ def test_statements(written):
         assert body.database == "shop"
         assert body.statement_bytes is None
     for placed in written.of_type("ROWS_QUERY_LOG_EVENT", "ANNOTATE_ROWS_EVENT"):
-        for line in placed.event.body.statement.splitlines():
+        for line in fields_of(placed.event).statement.splitlines():
             assert line in written.printed.text
 
 
-def test_session_settings(written):
+def test_session_settings(written: Written) -> None:
     statuses = {
-        placed.event.body.statement: placed.event.body.status for placed in written.of_type("QUERY_EVENT")
+        fields_of(placed.event).statement: fields_of(placed.event).status
+        for placed in written.of_type("QUERY_EVENT")
     }
     zone = next(status for text, status in statuses.items() if "'zone'" in text)
     if written.flavor.startswith("mysql"):
@@ -123,16 +125,18 @@ def test_session_settings(written):
         assert "unknown_variable" not in status
 
 
-def test_context_of_statements(written):
+def test_context_of_statements(written: Written) -> None:
     text = written.printed.text
     ours = [
-        f"SET {placed.event.body.kind}={placed.event.body.value}/*!*/;"
+        f"SET {fields_of(placed.event).kind}={fields_of(placed.event).value}/*!*/;"
         for placed in written.of_type("INTVAR_EVENT")
     ]
     assert ours == re.findall(r"^SET (?:LAST_)?INSERT_ID=\d+/\*!\*/;$", text, re.MULTILINE)
-    (rand,) = (placed.event.body for placed in written.of_type("RAND_EVENT"))
+    (rand,) = (fields_of(placed.event) for placed in written.of_type("RAND_EVENT"))
     assert f"@@RAND_SEED1={rand.seed1}, @@RAND_SEED2={rand.seed2}" in text
-    variables = {placed.event.body.name: placed.event.body for placed in written.of_type("USER_VAR_EVENT")}
+    variables = {
+        fields_of(placed.event).name: fields_of(placed.event) for placed in written.of_type("USER_VAR_EVENT")
+    }
     assert {name: (body.type, body.value) for name, body in variables.items()} == {
         "s": ("string", "text"),
         "i": ("integer", -5),
@@ -143,9 +147,9 @@ def test_context_of_statements(written):
     }
 
 
-def test_load_data(written):
-    (begin,) = (placed.event.body for placed in written.of_type("BEGIN_LOAD_QUERY_EVENT"))
-    (execute,) = (placed.event.body for placed in written.of_type("EXECUTE_LOAD_QUERY_EVENT"))
+def test_load_data(written: Written) -> None:
+    (begin,) = (fields_of(placed.event) for placed in written.of_type("BEGIN_LOAD_QUERY_EVENT"))
+    (execute,) = (fields_of(placed.event) for placed in written.of_type("EXECUTE_LOAD_QUERY_EVENT"))
     assert begin.block == b"100\tloaded\n101\tzwei\n"
     assert execute.file_id == begin.file_id
     assert execute.duplicates == "REPLACE"
@@ -153,23 +157,25 @@ def test_load_data(written):
     assert b"load.txt" in statement[execute.file_name_start : execute.file_name_end]
 
 
-def test_gtids(written):
+def test_gtids(written: Written) -> None:
     text = written.printed.text
     if written.flavor.startswith("mariadb"):
-        ours = [placed.event.body.gtid for placed in written.of_type("GTID_EVENT")]
+        ours = [fields_of(placed.event).gtid for placed in written.of_type("GTID_EVENT")]
         assert ours == re.findall(r"\sGTID (\d+-\d+-\d+)", text)
         prepared, completed = (
             next(
-                placed.event.body
+                fields_of(placed.event)
                 for placed in written.of_type("GTID_EVENT")
-                if flag in placed.event.body.flags
+                if flag in fields_of(placed.event).flags
             )
             for flag in ("prepared_xa", "completed_xa")
         )
         for body in (prepared, completed):
             assert (body.xa_format_id, body.xa_gtrid, body.xa_bqual) == (7, b"gt", b"bq")
         return
-    bodies = [placed.event.body for placed in written.of_type("GTID_LOG_EVENT", "GTID_TAGGED_LOG_EVENT")]
+    bodies = [
+        fields_of(placed.event) for placed in written.of_type("GTID_LOG_EVENT", "GTID_TAGGED_LOG_EVENT")
+    ]
     assert [body.gtid for body in bodies] == re.findall(r"GTID_NEXT= '([0-9a-f-]{36}:[^']+)'", text)
     if written.flavor == "mysql-9.7":
         shown = [
@@ -188,32 +194,34 @@ def test_gtids(written):
         )
 
 
-def test_transaction_lengths_are_those_of_the_events(written):
+def test_transaction_lengths_are_those_of_the_events(written: Written) -> None:
     if written.flavor != "mysql-9.7":
         pytest.skip("only MySQL 8.0 and later write the length")
     outer = [placed for placed in written.events if not placed.in_payload]
     begins = [i for i, placed in enumerate(outer) if isinstance(placed.event.body, Gtid)]
     for begin, following in zip(begins, [*begins[1:], len(outer) - 1], strict=True):
         length = sum(placed.event.header.size for placed in outer[begin:following])
-        assert outer[begin].event.body.transaction_length == length
+        assert fields_of(outer[begin].event).transaction_length == length
 
 
-def test_gtid_set_at_the_next_file(written):
+def test_gtid_set_at_the_next_file(written: Written) -> None:
     second = decode_file(written.next_path)[1].event
     if written.flavor.startswith("mariadb"):
-        last = written.of_type("GTID_EVENT")[-1].event.body.gtid
-        assert second.body.gtids == (last,)
+        last = fields_of(written.of_type("GTID_EVENT")[-1].event).gtid
+        assert fields_of(second).gtids == (last,)
     else:
-        executed = MysqlGtidSet.parse(second.body.gtid_set)
+        executed = MysqlGtidSet.parse(fields_of(second).gtid_set)
         for placed in decode_file(written.next_path):
-            if isinstance(placed.event.body, Gtid):
-                executed.add(placed.event.body.source, placed.event.body.number, placed.event.body.number)
+            body = placed.event.body
+            if isinstance(body, Gtid):
+                assert body.source is not None and body.number is not None
+                executed.add(body.source, body.number, body.number)
         everything = dict(MysqlGtidSet.parse(written.executed).intervals())
         assert set(executed.intervals()) <= set(everything.items())
         assert len(list(executed.intervals())) == (2 if written.flavor == "mysql-9.7" else 1)
 
 
-def test_rows(written):
+def test_rows(written: Written) -> None:
     verbs = {"insert": "INSERT INTO", "delete": "DELETE FROM"}
     ours = []
     for placed in written.events:
@@ -225,19 +233,20 @@ def test_rows(written):
     assert ours == printed
 
 
-def test_all_rows_are_decoded(written):
+def test_all_rows_are_decoded(written: Written) -> None:
     assert not [placed.event.type_name for placed in written.events if placed.rows_error]
     (inserted,) = (
         placed.rows
         for placed in written.of_type("WRITE_ROWS_EVENT", "WRITE_ROWS_EVENT_V1")
         if placed.table == ("shop", "all_types")
     )
+    assert inserted is not None
     values = list(inserted[0]["values"].values())
     assert values[:2] == [1, -1]
     assert "grün" in values
 
 
-def test_truncation_anywhere(written):
+def test_truncation_anywhere(written: Written) -> None:
     """A cut event is an EventError, or reads as a shorter one; nothing else is ever raised."""
     raw = [data for _, data in read_events(written.path)]
     fmt = FormatDescription.parse(raw[0])
@@ -251,7 +260,7 @@ def test_truncation_anywhere(written):
                     decode_event(cut, fmt.without_checksums())
 
 
-def _printed(values):
+def _printed(values: dict[str, Any]) -> dict[str, str]:
     shown = {}
     for number, value in enumerate(values.values(), 1):
         text = "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
@@ -259,16 +268,18 @@ def _printed(values):
     return shown
 
 
-def test_xa(written):
+def test_xa(written: Written) -> None:
     if written.flavor == "mysql-5.6":
         pytest.skip("MySQL 5.6 does not write prepared transactions")
-    (prepare,) = (placed.event.body for placed in written.of_type("XA_PREPARE_LOG_EVENT"))
+    (prepare,) = (fields_of(placed.event) for placed in written.of_type("XA_PREPARE_LOG_EVENT"))
     assert (prepare.one_phase, prepare.format_id, prepare.gtrid, prepare.bqual) == (False, 7, b"gt", b"bq")
 
 
-def test_partitions(written):
+def test_partitions(written: Written) -> None:
     if written.flavor != "mysql-9.7":
         pytest.skip("only MySQL 8.0 and later write the partition")
     rows = [placed for placed in written.events if placed.table == ("shop", "parts")]
-    partitions = [(placed.event.body.partition, placed.event.body.source_partition) for placed in rows]
+    partitions = [
+        (fields_of(placed.event).partition, fields_of(placed.event).source_partition) for placed in rows
+    ]
     assert partitions == [(1, None), (2, None), (3, 1)]

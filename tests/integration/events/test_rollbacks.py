@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from engine.binlog import event_types as types
 from engine.net.batching.batcher import Batcher
-from tests.support.batches import decode_all, feed, packets_of
+from engine.net.batching.outgoing_batch import OutgoingBatch
+from tests.servers import Server
+from tests.support.batches import Decoded, decode_all, feed, packets_of
 from tests.support.binlog_builder import MARIADB, MYSQL, Part, binlog
 from tests.support.made_events import (
     SIGNED_INT,
@@ -64,10 +68,14 @@ STREAMS = {
         [1, 2],
     ),
     "committed": ([gtid(1), BEGIN, A, *insert(1), xid()], [1]),
+    "to a name without quotes": (
+        [BEGIN, *insert(1), query("SAVEPOINT a"), *insert(2), TO_A, xid()],
+        [1],
+    ),
 }  # fmt: skip
 
 
-def batches_of(parts: list[Part], version: str = MYSQL, batch_bytes: int = 1 << 16):
+def batches_of(parts: list[Part], version: str = MYSQL, batch_bytes: int = 1 << 16) -> list[OutgoingBatch]:
     reader = Batcher(
         lambda table_map: None,
         file="binlog.000001",
@@ -78,10 +86,15 @@ def batches_of(parts: list[Part], version: str = MYSQL, batch_bytes: int = 1 << 
     return list(feed(reader, packets_of(binlog(parts, version)), []))
 
 
-def committed(batches) -> tuple[list[int], list[tuple], dict[str, int]]:
+def committed(
+    batches: list[OutgoingBatch],
+) -> tuple[list[int], list[tuple[str, int, int, int]], dict[str, int]]:
     """The values, GTIDs and counters that the sink would commit."""
-    values, gtids, counters = [], [], {}
-    open_values, open_gtids = [], []
+    values: list[int] = []
+    gtids: list[tuple[str, int, int, int]] = []
+    counters: dict[str, int] = {}
+    open_values: list[int] = []
+    open_gtids: list[tuple[str, int, int, int]] = []
     for batch in batches:
         decoded = decode_all([batch])
         assert decoded.error is None
@@ -99,14 +112,14 @@ def committed(batches) -> tuple[list[int], list[tuple], dict[str, int]]:
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_in_one_batch(name):
+def test_in_one_batch(name: str) -> None:
     parts, expected = STREAMS[name]
     values, _, counters = committed(batches_of(parts))
     assert values == expected
     assert counters == {}
 
 
-def test_numbers_of_rows_have_no_gaps():
+def test_numbers_of_rows_have_no_gaps() -> None:
     parts, _ = STREAMS["to a savepoint"]
     decoded = decode_all(batches_of(parts))
     numbers = sorted(row["_seq"] for rows in decoded.rows.values() for row in rows)
@@ -114,20 +127,20 @@ def test_numbers_of_rows_have_no_gaps():
     assert [entry["statement"] for entry in decoded.rows[""]] == ["SAVEPOINT `a`", "ROLLBACK TO `a`"]
 
 
-def test_mariadb():
+def test_mariadb() -> None:
     parts = [mariadb_gtid(1), *insert(1), ROLLBACK, mariadb_gtid(2), *insert(2), query("COMMIT")]
     values, gtids, _ = committed(batches_of(parts, MARIADB))
     assert values == [2]
     assert gtids == [("0-5", 1, 2, 1)]
 
 
-def test_before_rows_of_other_tables_were_apart_all_stay():
+def test_before_rows_of_other_tables_were_apart_all_stay() -> None:
     parts = [BEGIN, *insert(1), ROLLBACK]
     assert committed(batches_of(parts, "5.1.73-log"))[0] == [1]
 
 
 @pytest.mark.parametrize("batch_bytes", [300, 500, 1000, 5000])
-def test_a_transaction_larger_than_a_batch_is_taken_back_whole(batch_bytes):
+def test_a_transaction_larger_than_a_batch_is_taken_back_whole(batch_bytes: int) -> None:
     large = [part for value in range(100) for part in insert(value)]
     parts = [
         gtid(1),
@@ -154,13 +167,37 @@ def test_a_transaction_larger_than_a_batch_is_taken_back_whole(batch_bytes):
     )
 
 
-def test_a_savepoint_of_an_earlier_batch_is_counted():
+def test_a_savepoint_of_an_earlier_batch_is_counted() -> None:
     before = [part for value in range(100) for part in insert(value)]
     parts = [gtid(1), BEGIN, A, *before, TO_A, *insert(1000), xid()]
     values, _, counters = committed(batches_of(parts, batch_bytes=1000))
     assert values[-1] == 1000
     assert counters == {"rollbacks_beyond_batch": 1}
 
+
+def decoded_since(server: Server, first: Path) -> Decoded:
+    """What the server has written since the end of the binlog file `first`."""
+    last = server.flush_binlog()
+    reader = Batcher(lambda table_map: None, marker=None)
+    batches: list[OutgoingBatch] = []
+    for path in server.binlogs():
+        if first.name < path.name <= last.name:
+            batches += reader.begin_file(path.name)
+            content = path.read_bytes()[4:]
+            reader.space()[: len(content)] = content
+            batches += reader.received(len(content))
+    decoded = decode_all([*batches, *reader.finish()])
+    assert decoded.error is None
+    return decoded
+
+
+SAME_NAMES = [
+    ("'ANSI_QUOTES'", '"a"', '"A"'),
+    ("''", "`é`", "`É`"),
+    ("''", "`one``two`", "`One``two`"),
+    ("''", "`savepoint a`", "`SAVEPOINT a`"),
+]
+"""sql_mode, a savepoint's name, and the same name written in another way."""
 
 STATEMENTS = """
 BEGIN; INSERT INTO t VALUES (1); CREATE TEMPORARY TABLE p (a INT); DROP TEMPORARY TABLE p; ROLLBACK;
@@ -174,7 +211,29 @@ BEGIN; INSERT INTO t VALUES (9); COMMIT
 
 
 @pytest.mark.server
-def test_what_comes_out_is_what_the_server_has(server):
+def test_names_of_savepoints_that_the_server_does_not_distinguish(server: Server) -> None:
+    server.execute("DROP DATABASE IF EXISTS rollbacks", "CREATE DATABASE rollbacks", "USE rollbacks")
+    server.execute("CREATE TABLE t (a INT) ENGINE=InnoDB")
+    first = server.flush_binlog()
+    for number, (mode, name, same) in enumerate(SAME_NAMES):
+        server.execute(
+            f"SET SESSION sql_mode = {mode}",
+            "CREATE TEMPORARY TABLE q (a INT)",
+            "BEGIN",
+            f"INSERT INTO t VALUES ({2 * number})",
+            f"SAVEPOINT {name}",
+            f"INSERT INTO t VALUES ({2 * number + 1})",
+            "DROP TEMPORARY TABLE q",
+            f"ROLLBACK TO {same}",
+            "COMMIT",
+        )
+    server.execute("SET SESSION sql_mode = ''")
+    decoded = decoded_since(server, first)
+    assert [row["@1"] for row in decoded.rows["t"]] == [2 * number for number in range(len(SAME_NAMES))]
+
+
+@pytest.mark.server
+def test_what_comes_out_is_what_the_server_has(server: Server) -> None:
     """Tables with transactions and without, temporary ones, savepoints."""
     server.execute("DROP DATABASE IF EXISTS rollbacks", "CREATE DATABASE rollbacks", "USE rollbacks")
     server.execute("SET SESSION binlog_format = ROW")
@@ -183,17 +242,7 @@ def test_what_comes_out_is_what_the_server_has(server):
     server.execute("CREATE TABLE t (a INT) ENGINE=InnoDB", f"CREATE TABLE m (a INT) ENGINE={without}")
     first = server.flush_binlog()
     server.execute(*STATEMENTS.split(";"))
-    last = server.flush_binlog()
-    reader = Batcher(lambda table_map: None, marker=None)
-    batches = []
-    for path in server.binlogs():
-        if first.name < path.name <= last.name:
-            batches += reader.begin_file(path.name)
-            content = path.read_bytes()[4:]
-            reader.space()[: len(content)] = content
-            batches += reader.received(len(content))
-    decoded = decode_all([*batches, *reader.finish()])
-    assert decoded.error is None
+    decoded = decoded_since(server, first)
     for table in ("t", "m"):
         rows = server.query(f"SELECT a FROM rollbacks.{table} ORDER BY a")
         found = sorted(next(iter(row.values())) for row in decoded.rows.get(table, []))

@@ -35,7 +35,7 @@ def start_here(server: Server, database: str) -> str:
     return server.binlogs()[-1].name
 
 
-def test_the_same_events_as_in_the_files(server):
+def test_the_same_events_as_in_the_files(server: Server) -> None:
     name = start_here(server, "server_events_1")
     server.flush_binlog()
     server.execute("INSERT INTO server_events_1.t1 VALUES (2, 'next file')")
@@ -56,7 +56,7 @@ def test_the_same_events_as_in_the_files(server):
     assert all(ours == theirs for ours, theirs in compared)
 
 
-def test_start_in_the_middle(server):
+def test_start_in_the_middle(server: Server) -> None:
     name = start_here(server, "server_events_2")
     path = server.binlogs()[-1]
     positions = [position for position, _ in read_events(path)]
@@ -65,7 +65,7 @@ def test_start_in_the_middle(server):
     assert [position for _, position, _ in sent] == [4, *positions[-3:]]
 
 
-def test_columns_are_named_by_the_catalog(server):
+def test_columns_are_named_by_the_catalog(server: Server) -> None:
     name = start_here(server, "server_events_3")
     output = io.StringIO()
     show_server_events(
@@ -89,12 +89,14 @@ def test_columns_are_named_by_the_catalog(server):
     assert [event["pos"] for event in plain] == [event["pos"] for event in shown]
 
 
-def test_refusals(server):
+def test_refusals(server: Server) -> None:
     with connect(server) as connection, pytest.raises(EngineError, match=r"binlog\.999999"):
         list(read_server_events(connection, read_facts(connection), "binlog.999999", 4, 4245))
 
 
-def test_the_command(server, capsys, monkeypatch):
+def test_the_command(
+    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = start_here(server, "server_events_5")
     monkeypatch.setenv("MYSQL_PWD", "")
     arguments = ["events", "--host", server.host, "--port", str(server.port), "--user", server.user]
@@ -108,6 +110,6 @@ def test_the_command(server, capsys, monkeypatch):
     assert "binlog.999999" in capsys.readouterr().err
 
 
-def test_the_command_needs_something_to_show(capsys):
+def test_the_command_needs_something_to_show(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["events"]) == 1
     assert "name the binlog files to show, or a server with --host" in capsys.readouterr().err

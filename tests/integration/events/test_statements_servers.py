@@ -170,7 +170,9 @@ class Again:
 
 
 @pytest.mark.parametrize("binlog_format", ["STATEMENT", "MIXED"])
-def test_the_feed_is_enough_to_do_it_again(server, databases, binlog_format, tmp_path):
+def test_the_feed_is_enough_to_do_it_again(
+    server: Server, databases: None, binlog_format: str, tmp_path: Path
+) -> None:
     server.flush_binlog()
     start = server.binlogs()[-1].name
     run_workload(server, binlog_format, tmp_path / "load.txt")

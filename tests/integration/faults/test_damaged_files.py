@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def decode_past(path: Path, out: Path) -> Ended:
     return ended
 
 
-def skipped(out: Path) -> list[dict]:
+def skipped(out: Path) -> list[dict[str, Any]]:
     """The events feed's records of what was dropped."""
     feed = [row for row in Changes(out).events().to_pylist() if row["type"] == "CORRUPT_EVENT"]
     assert all(row["_file"] for row in feed)
@@ -76,7 +77,7 @@ def flip(data: bytes, *offsets: int) -> bytes:
     return bytes(damaged)
 
 
-def values(out: Path, *, but: range = range(0)) -> list[dict]:
+def values(out: Path, *, but: range = range(0)) -> list[dict[str, Any]]:
     """The rows of all transactions, `_seq` left out, but for those at these positions."""
     if not Changes(out).tables():
         return []
@@ -107,7 +108,7 @@ def rows_event(listed: list[Listed], transaction: int) -> int:
     ][transaction]
 
 
-def test_a_flipped_byte(binlog, path: Path, out: Path) -> None:
+def test_a_flipped_byte(binlog: tuple[bytes, list[Listed]], path: Path, out: Path) -> None:
     data, listed = binlog
     position = rows_event(listed, 3)
     damaged = bytearray(data)
@@ -124,7 +125,9 @@ def test_a_flipped_byte(binlog, path: Path, out: Path) -> None:
 
 
 @pytest.mark.parametrize("into_event", [0, 10, 30])
-def test_a_file_that_was_cut_off(binlog, path: Path, out: Path, into_event: int) -> None:
+def test_a_file_that_was_cut_off(
+    binlog: tuple[bytes, list[Listed]], path: Path, out: Path, into_event: int
+) -> None:
     data, listed = binlog
     position = rows_event(listed, 4)
     path.write_bytes(data[: position + into_event])
@@ -139,7 +142,9 @@ def begin_of(listed: list[Listed], transaction: int) -> int:
     return max(event.position for event in listed if "tid" in event.type.lower() and event.position < rows)
 
 
-def test_transactions_with_a_corrupt_event_are_skipped(binlog, path: Path, tmp_path: Path) -> None:
+def test_transactions_with_a_corrupt_event_are_skipped(
+    binlog: tuple[bytes, list[Listed]], path: Path, tmp_path: Path
+) -> None:
     """In the middle of one, and at the beginning of another; all others are the same as ever."""
     data, listed = binlog
     path.write_bytes(data)
@@ -160,7 +165,9 @@ def test_transactions_with_a_corrupt_event_are_skipped(binlog, path: Path, tmp_p
     assert state["counters"]["skipped_corrupt_events"] == 2
 
 
-def test_the_rest_of_a_file_is_dropped_and_the_next_one_read(binlog, path: Path, out: Path) -> None:
+def test_the_rest_of_a_file_is_dropped_and_the_next_one_read(
+    binlog: tuple[bytes, list[Listed]], path: Path, out: Path
+) -> None:
     """If an event's size is damaged, the start of the next event is not known."""
     data, listed = binlog
     damaged = bytearray(data)
@@ -232,5 +239,6 @@ def test_a_server_whose_file_is_damaged(tmp_path: Path, out: Path) -> None:
         assert_sound(killed)
         # All that was dropped counts as executed.
         (executed,) = server.query("SELECT @@GLOBAL.gtid_executed")[0]
-        position = CommitLog(killed).latest().position
-        assert (position.gtid_set or "").replace(",", ",\n") == executed
+        latest = CommitLog(killed).latest()
+        assert latest is not None
+        assert (latest.position.gtid_set or "").replace(",", ",\n") == executed

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -181,7 +182,7 @@ def test_streams_have_what_the_server_has(
         for seed, database in enumerate(DATABASES):
             loads.enter_context(Load(mysql97, database, pause=0.02, seed=seed))
         disturbed.engine.wait_for_commit(lambda _: True)
-        limits: list[dict[str, object]] = [
+        limits: list[dict[str, Any]] = [
             {"minPartitions": "3"},
             {"most_bytes": 50_000},
             {"most_bytes": 500_000},

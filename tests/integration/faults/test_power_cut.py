@@ -15,7 +15,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -161,7 +163,7 @@ class PowerCuts:
         self._chance = random.Random(1)
         self.folder = ObservedFolder(out.parent)
 
-    def during(self, work: Callable[[], None], meanwhile: Callable[[], None] = lambda: None) -> None:
+    def during(self, work: Callable[[], object], meanwhile: Callable[[], None] = lambda: None) -> None:
         """Do `work`; `meanwhile` acts as another process, and is called between any two steps."""
 
         def between_steps() -> None:
@@ -330,7 +332,7 @@ def test_a_compaction_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     written = 2 * SEGMENT + 1
     write_until(out, written)
     cuts = PowerCuts(out, drawn_states=1)
-    cuts.during(lambda: compact(out, grace_seconds=0))
+    cuts.during(partial(compact, out, grace_seconds=0))
     paths = {file.path for commit in CommitLog(out).range(0, written - 1) for file in commit.files}
     assert any(commits_in(path) == (0, 5) for path in paths)
     vacuums = itertools.cycle([False, True])
@@ -400,7 +402,8 @@ def test_a_commit_that_fails_is_there_or_not(
 def test_what_fsync_refused_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the entry could not be removed either: another fsync of the same file would prove nothing."""
     write_until(tmp_path, 2)
-    real, refused = os.fsync, []
+    real = os.fsync
+    refused: list[Any] = []
 
     def failing(descriptor: int) -> None:
         if not refused and Path(f"/proc/self/fd/{descriptor}").readlink().name.endswith(".json.tmp"):

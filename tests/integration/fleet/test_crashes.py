@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import urllib.request
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,18 @@ def rows(out: Path) -> list[int]:
     return sorted(changes.read("crashes", "t")["id"].to_pylist())
 
 
+def has_rows(out: Path, count: int) -> bool:
+    return rows(out) == list(range(count))
+
+
+def tables_of(figures: Callable[[], dict[str, Any]]) -> Any:
+    return figures()["output"]["tables"]
+
+
+def has_other_processes(fleet: Fleet, engine: EngineRun, name: str, old: set[int]) -> bool:
+    return old.isdisjoint(fleet.wait_for(engine, name, "running").processes.values())
+
+
 def insert(servers: tuple[Server, ...], number: int) -> None:
     for server in servers:
         server.execute(f"INSERT INTO crashes.t VALUES ({number})")
@@ -55,7 +69,7 @@ def insert(servers: tuple[Server, ...], number: int) -> None:
 def wait_for_rows(engine: EngineRun, fleet: Fleet, count: int) -> None:
     for name in NAMES:
         wait_until(
-            lambda name=name: rows(fleet.root / name) == list(range(count)),
+            partial(has_rows, fleet.root / name, count),
             f"{count} rows of {name}",
             check=engine.must_run,
         )
@@ -105,7 +119,7 @@ def test_the_metrics_of_every_source(fleet: Fleet, mysql97: Server, mariadb118: 
                 return json.loads(answer_of(engine, f"{page}status.json"))["figures"]
 
             assert figures()["source"] == f"{server.host}:{server.port}"
-            wait_until(lambda figures=figures: figures()["output"]["tables"], "the commit with the row")
+            wait_until(partial(tables_of, figures), "the commit with the row")
             assert [table["name"] for table in figures()["output"]["tables"]] == ["crashes.t"]
             assert answer_of(engine, f"{source['page']}readyz") == "ok\n"
             assert '<table id="tables">' in answer_of(engine, source["page"])
@@ -129,9 +143,7 @@ def test_every_source_continues(fleet: Fleet, mysql97: Server, mariadb118: Serve
             old = set(before[name].processes.values())
             # The last row may have been committed by the old ones, just before they ended.
             wait_until(
-                lambda name=name, old=old: old.isdisjoint(
-                    fleet.wait_for(engine, name, "running").processes.values()
-                ),
+                partial(has_other_processes, fleet, engine, name, old),
                 f"other processes of {name}",
                 check=engine.must_run,
             )

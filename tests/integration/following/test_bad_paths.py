@@ -107,7 +107,9 @@ def in_one_sentence(status: int, said: str, path: str) -> bool:
     )
 
 
-def test_every_command_with_every_bad_path(folder: Path, filled_in) -> None:
+def test_every_command_with_every_bad_path(
+    folder: Path, filled_in: Callable[[tuple[str, ...], str], list[str]]
+) -> None:
     cases = [
         (command, str(folder / path))
         for use, command in COMMANDS
@@ -124,7 +126,7 @@ def test_every_command_with_every_bad_path(folder: Path, filled_in) -> None:
     assert not (folder / "new").exists()
 
 
-def test_the_home_of_an_unknown_user(filled_in) -> None:
+def test_the_home_of_an_unknown_user(filled_in: Callable[[tuple[str, ...], str], list[str]]) -> None:
     path = "~nobody-has-this-name/x"
     names = ("tls-ca", "tls-cert", "server-public-key", "defaults-file", "password-file")
     for status, text in run_restricted(
@@ -133,7 +135,9 @@ def test_the_home_of_an_unknown_user(filled_in) -> None:
         assert in_one_sentence(status, text, path), text
 
 
-def test_an_option_file_with_a_bad_include(folder: Path, filled_in) -> None:
+def test_an_option_file_with_a_bad_include(
+    folder: Path, filled_in: Callable[[tuple[str, ...], str], list[str]]
+) -> None:
     options = folder / "my.cnf"
     for path in ("locked/x", "loop", "file/x", 300 * "x"):
         options.write_text(f"[client]\n!include {folder / path}\n")
@@ -141,7 +145,7 @@ def test_an_option_file_with_a_bad_include(folder: Path, filled_in) -> None:
         assert in_one_sentence(status, text, str(folder / path)), text
 
 
-def test_a_path_with_a_nul(folder: Path, filled_in) -> None:
+def test_a_path_with_a_nul(folder: Path, filled_in: Callable[[tuple[str, ...], str], list[str]]) -> None:
     config = folder / "engine.toml"
     config.write_text('out = "a\\u0000b"')
     ((status, text),) = run_restricted([filled_in((*RUN, "--config={path}"), str(config))])
@@ -149,7 +153,9 @@ def test_a_path_with_a_nul(folder: Path, filled_in) -> None:
 
 
 @pytest.mark.parametrize("name", ["none", "file", "loop", "locked", "fixed"])
-def test_another_folder_for_temporary_files(folder: Path, tmp_path: Path, filled_in, name: str) -> None:
+def test_another_folder_for_temporary_files(
+    folder: Path, tmp_path: Path, filled_in: Callable[[tuple[str, ...], str], list[str]], name: str
+) -> None:
     """Python takes the next one that it knows."""
     command = filled_in((*RUN, "--out={path}"), str(tmp_path / "out"))
     ((status, text),) = run_restricted([command], {"TMPDIR": str(folder / name)})

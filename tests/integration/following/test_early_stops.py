@@ -7,6 +7,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,14 @@ def catches_stop_signals(pid: int) -> bool:
 )
 @pytest.mark.parametrize("delay", DELAYS)
 def test_a_stop_is_a_good_end_from_the_first_moment_on(
-    mysql97, tmp_path, temporary, delay, number, whole_group, cold
-):
+    mysql97: Server,
+    tmp_path: Path,
+    temporary: Path,
+    delay: float,
+    number: signal.Signals,
+    whole_group: bool,
+    cold: bool,
+) -> None:
     with begin(mysql97, tmp_path / "out", temporary, cold=cold) as engine:
         wait_until(lambda: catches_stop_signals(engine.pid), "first step")
         time.sleep(delay)
@@ -67,19 +74,21 @@ def test_a_stop_is_a_good_end_from_the_first_moment_on(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_command_that_stops_early_exits_with_the_signal(tmp_path):
+def test_a_command_that_stops_early_exits_with_the_signal(tmp_path: Path) -> None:
     fifo = tmp_path / "binlog.000001"
     os.mkfifo(fifo)
     for number in (signal.SIGINT, signal.SIGTERM):
         with EngineRun(["events", str(fifo)], tmp_path) as engine:
-            wait_until(lambda pid=engine.pid: catches_stop_signals(pid), "first step")
+            wait_until(partial(catches_stop_signals, engine.pid), "first step")
             os.kill(engine.pid, number)
             ended = engine.wait()
         assert (ended.status, ended.stderr) == (128 + number, "")
 
 
 @pytest.mark.server
-def test_nothing_compiles_on_when_its_command_was_killed(mysql97, tmp_path, temporary):
+def test_nothing_compiles_on_when_its_command_was_killed(
+    mysql97: Server, tmp_path: Path, temporary: Path
+) -> None:
     with begin(mysql97, tmp_path / "out", temporary, cold=True) as engine:
         wait_until(lambda: "compiling kernels" in engine.stderr, "start of compiling")
         engine.kill("supervisor")
@@ -89,7 +98,9 @@ def test_nothing_compiles_on_when_its_command_was_killed(mysql97, tmp_path, temp
 
 
 @pytest.mark.server
-def test_the_folders_of_killed_commands_are_removed_by_the_next(mysql97, tmp_path, temporary):
+def test_the_folders_of_killed_commands_are_removed_by_the_next(
+    mysql97: Server, tmp_path: Path, temporary: Path
+) -> None:
     foreign = temporary / "pymp-foreign"
     foreign.mkdir()
     (foreign / "unlocked").touch()

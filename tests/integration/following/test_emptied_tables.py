@@ -46,7 +46,7 @@ def rows_of(out: Path, table: str) -> list[tuple[str, int | None]]:
     return list(zip(read["_change_type"].to_pylist(), read["id"].to_pylist(), strict=True))
 
 
-def test_change_rows_and_history_follow_the_statements(server, start, tmp_path):
+def test_change_rows_and_history_follow_the_statements(server: Server, start: str, tmp_path: Path) -> None:
     """Over a restart in the middle, after which the definitions come from the commit log."""
     server.execute(*BEFORE)
     assert drain(server, tmp_path, "--start", start).status == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -12,7 +12,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from engine.output.reader import Changes
@@ -58,7 +58,13 @@ def configured(server: Server, variables: dict[str, str]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("flavor", "variables"), CONFIGURATIONS)
-def test_a_mixed_workload_arrives_value_by_value(shared_server, flavor, variables, spark, tmp_path) -> None:
+def test_a_mixed_workload_arrives_value_by_value(
+    shared_server: Callable[[str], Server],
+    flavor: str,
+    variables: dict[str, str],
+    spark: SparkSession,
+    tmp_path: Path,
+) -> None:
     server: Server = shared_server(flavor)
     workload = Workload(server, tmp_path / "load.tsv")
     out = tmp_path / "out"

@@ -7,11 +7,13 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from engine.output.reader import Changes, ReaderError
+from engine.output.data_files import ReaderError
+from engine.output.reader import Changes
 from tests.servers import Server
 from tests.support.committed import assert_same_changes, assert_sound
 from tests.support.engine_run import drain, end_of_binlog, follow, wait_until
@@ -53,6 +55,10 @@ def ids(out: Path) -> list[int]:
         return []
 
 
+def has_come(out: Path, number: int) -> bool:
+    return number in ids(out)
+
+
 def test_a_row_shows_soon(server: Server, out: Path) -> None:
     interval = 1.0
     with followed(server) as start, follow(server, out, start=start, commit_interval=interval) as engine:
@@ -60,7 +66,7 @@ def test_a_row_shows_soon(server: Server, out: Path) -> None:
         for number in range(2):
             server.query("INSERT INTO followed.t VALUES (%s)", number)
             began = time.monotonic()
-            wait_until(lambda wanted=number: wanted in ids(out), f"row {number}")
+            wait_until(partial(has_come, out, number), f"row {number}")
             assert time.monotonic() - began < interval + LATENCY_SECONDS
 
 

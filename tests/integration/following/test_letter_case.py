@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from engine.net.client.connection import Connection
 from engine.net.client.table_columns import describe_tables
 from engine.output.reader import Changes
 from engine.output.schema_history import schema_history
+from tests.servers import Server
 from tests.support.engine_run import drain, end_of_binlog
 
 pytestmark = pytest.mark.server
@@ -28,6 +31,10 @@ STATEMENTS = [
     "ALTER TABLE shop.ITEMS CHANGE TOTAL price INT",
     "INSERT INTO ITEMS VALUES (5, 50)",
     "TRUNCATE Items",
+    "CREATE TABLE ΠΕΛΑΤΕΣ (Id INT, a INT)",
+    "INSERT INTO πελατεσ VALUES (6, 60)",
+    "ALTER TABLE ΠΕΛΑΤΕΣ CHANGE a İ INT, RENAME İX",
+    "INSERT INTO ix VALUES (7, 70)",
     "DROP DATABASE SHOP",
 ]
 """Columns of all tables have the same types, so that only statements show what they are called."""
@@ -41,7 +48,9 @@ def change_rows(out: Any, table: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("flavor", ["mysql-5.6", "mariadb-11.8"])
-def test_rows_have_the_names_of_their_time(own_server, flavor, tmp_path):
+def test_rows_have_the_names_of_their_time(
+    own_server: Callable[..., Server], flavor: str, tmp_path: Path
+) -> None:
     server = own_server(flavor, {"lower_case_table_names": "1"})
     start = "{}:{}".format(*end_of_binlog(server))
     server.execute(*STATEMENTS)
@@ -53,6 +62,8 @@ def test_rows_have_the_names_of_their_time(own_server, flavor, tmp_path):
         {"Id": 4, "Total": 40},
         emptied,
     ]
+    assert change_rows(tmp_path, "πελατεσ") == [{"Id": 6, "a": 60}, emptied]
+    assert change_rows(tmp_path, "ix") == [{"Id": 7, "İ": 70}, emptied]
     assert change_rows(tmp_path, "items") == [
         {"Id": 3, "Total": 30},
         {"Id": 5, "price": 50},
@@ -68,7 +79,7 @@ def test_rows_have_the_names_of_their_time(own_server, flavor, tmp_path):
     assert names == [("Id", "a"), ("Id", "Total"), ("Id", "Total"), ("Id", "price"), ()]
 
 
-def test_a_table_whose_name_differs_only_in_letter_case(server):
+def test_a_table_whose_name_differs_only_in_letter_case(server: Server) -> None:
     """Servers compare names in information_schema without regard to case."""
     server.execute("CREATE DATABASE `case`", "CREATE TABLE `case`.t (a INT)")
     connection = Connection.open(server.host, server.port, server.user, server.password)

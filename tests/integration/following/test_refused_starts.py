@@ -130,6 +130,23 @@ class TestServerState:
             refused(run(private, elsewhere, start=start), *fragments)
             assert CommitLog(elsewhere).latest() is None
 
+    def test_a_position_inside_a_transaction(self, server: Server, out: Path) -> None:
+        server.execute("CREATE DATABASE inside", "CREATE TABLE inside.t (a INT)")
+        file, begin = end_of_binlog(server)
+        server.execute("INSERT INTO inside.t VALUES (1)")
+        events = [row[1] for row in server.query(f"SHOW BINLOG EVENTS IN '{file}' FROM {begin}")]
+        if server.flavor != "mysql-5.6":
+            for position in events[1:]:
+                refused(
+                    run(server, out, start=f"{file}:{position}"),
+                    f"position {position} of {file}",
+                    "GTID event",
+                )
+                assert CommitLog(out).latest() is None
+        drain(server, out, start=f"{file}:{begin}", tables="inside.*")
+        assert Changes(out).read("inside", "t")["a"].to_pylist() == [1]
+        server.execute("DROP DATABASE inside")
+
     def test_columns_without_names(self, mysql97: Server, out: Path) -> None:
         mysql97.execute(
             "CREATE DATABASE nameless",
@@ -200,7 +217,9 @@ class TestSettings:
             ("commit_interval = 'soon'", "commit_interval"),
         ],
     )
-    def test_configuration_file(self, mysql97: Server, out: Path, tmp_path: Path, content, fragment) -> None:
+    def test_configuration_file(
+        self, mysql97: Server, out: Path, tmp_path: Path, content: str | None, fragment: str
+    ) -> None:
         path = tmp_path / "engine.toml"
         if content is not None:
             path.write_text(content)

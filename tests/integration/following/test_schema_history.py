@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.output.commit import Commit
 from engine.output.reader import Changes
 from engine.output.schema_history import stored_schema
 from tests.servers import FLAVORS, Server
@@ -74,6 +76,10 @@ def test_each_row_has_the_names_of_its_time(
     assert_as_written(tmp_path, tables)
 
 
+def reaches(place: int, commit: Commit) -> bool:
+    return commit.position.position >= place
+
+
 def test_a_killed_engine_goes_on_with_the_definitions_of_its_commit(
     evolved: tuple[Server, str, EvolvingTables], tmp_path: Path
 ) -> None:
@@ -84,7 +90,7 @@ def test_a_killed_engine_goes_on_with_the_definitions_of_its_commit(
     for number in range(1, KILLS + 1):
         place = first + (last - first) * number // (KILLS + 1)
         with follow(server, tmp_path, **settings) as engine:
-            engine.wait_for_commit(lambda commit, place=place: commit.position.position >= place)
+            engine.wait_for_commit(partial(reaches, place))
             engine.kill(chance.choice(("supervisor", "network", "sink")))
     drain(server, tmp_path, **settings)
     assert_as_written(tmp_path, tables)

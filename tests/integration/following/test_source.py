@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
@@ -14,7 +16,9 @@ from engine.net.client.connection import Connection
 from engine.net.client.refusals import Refusal, explain
 from engine.net.client.table_columns import describe_table, describe_tables
 from engine.net.protocol import packets
-from tests.servers import get_server
+from engine.net.protocol.commands import Replica
+from tests.servers import Server, get_server
+from tests.support.definitions import definition_of
 
 pytestmark = pytest.mark.server
 
@@ -22,24 +26,24 @@ PASSWORD = "asks a lot"
 
 
 @pytest.fixture
-def connection(server):
+def connection(server: Server) -> Iterator[Connection]:
     server.create_replication_user("asker", PASSWORD)
     with Connection.open(server.host, server.port, "asker", PASSWORD) as connection:
         yield connection
 
 
-def open_as(server, privileges):
+def open_as(server: Server, privileges: str) -> Connection:
     server.create_replication_user("limited", PASSWORD, privileges=privileges)
     return Connection.open(server.host, server.port, "limited", PASSWORD)
 
 
-def first_answer(connection):
+def first_answer(connection: Connection) -> bytes:
     """The first payload of a dump that was asked for."""
     sock, pending = connection.take_over()
     joiner = packets.PacketJoiner()
     joiner.sequence = 1
     joiner.feed(pending)
-    with sock:
+    with closing(sock):
         while (payload := joiner.next()) is None:
             received = sock.recv(1 << 16)
             assert received
@@ -47,7 +51,7 @@ def first_answer(connection):
     return payload
 
 
-def test_facts(server, connection):
+def test_facts(server: Server, connection: Connection) -> None:
     facts = server_queries.read_facts(connection)
     mariadb = server.flavor.startswith("mariadb")
     assert facts.flavor == ("mariadb" if mariadb else "mysql")
@@ -61,7 +65,7 @@ def test_facts(server, connection):
     assert server_queries.check(facts, "db1:3306") == ()
 
 
-def test_gtid_sets(server, connection):
+def test_gtid_sets(server: Server, connection: Connection) -> None:
     if server.flavor == "mysql-5.6":
         assert server_queries.read_facts(connection).gtid_set == ""
         return
@@ -69,10 +73,10 @@ def test_gtid_sets(server, connection):
     server.execute("CREATE DATABASE IF NOT EXISTS gtid_sets", "DROP DATABASE gtid_sets")
     position = server_queries.current_position(connection)
     assert server_queries.read_facts(connection).gtid_set == position.gtid_set != before
-    assert "\n" not in position.gtid_set
+    assert position.gtid_set is not None and "\n" not in position.gtid_set
 
 
-def test_positions(server, connection):
+def test_positions(server: Server, connection: Connection) -> None:
     logs = server_queries.binary_logs(connection)
     assert logs == [(path.name, path.stat().st_size) for path in server.binlogs()]
     position = server_queries.current_position(connection)
@@ -82,7 +86,7 @@ def test_positions(server, connection):
     assert server_queries.gtid_set_at(connection, "no'such.000001", 4) is None
 
 
-def test_a_prepared_dump_begins_and_is_registered(server, connection):
+def test_a_prepared_dump_begins_and_is_registered(server: Server, connection: Connection) -> None:
     facts = server_queries.read_facts(connection)
     replica_uuid = str(uuid.uuid4())
     server_queries.prepare_dump(connection, facts, heartbeat_seconds=0.5, replica_uuid=replica_uuid)
@@ -90,7 +94,7 @@ def test_a_prepared_dump_begins_and_is_registered(server, connection):
         ("500000000", "CRC32")
     ]
     server_queries.register(connection, 4711, "engine", 1234)
-    mine = server_queries.Replica(4711, "engine", 1234, replica_uuid)
+    mine = Replica(4711, "engine", 1234, replica_uuid)
     if server.flavor.startswith("mysql"):
         assert mine in server_queries.replicas(connection)
         assert server_queries.server_id_holder(connection, 4711, replica_uuid) is None
@@ -104,15 +108,16 @@ def test_a_prepared_dump_begins_and_is_registered(server, connection):
     assert payload[5] == 4, "a dump begins with an artificial ROTATE_EVENT"
 
 
-def test_replicas_seen_from_another_session_of_mariadb(mariadb118):
+def test_replicas_seen_from_another_session_of_mariadb(mariadb118: Server) -> None:
     with Connection.open(mariadb118.host, mariadb118.port, mariadb118.user) as connection:
         server_queries.register(connection, 4713, "engine", 7)
-        assert server_queries.Replica(4713, "engine", 7, None) in server_queries.replicas(connection)
-        assert server_queries.server_id_holder(connection, 4713, "any").host == "engine"
+        assert Replica(4713, "engine", 7, None) in server_queries.replicas(connection)
+        holder = server_queries.server_id_holder(connection, 4713, "any")
+        assert holder is not None and holder.host == "engine"
 
 
 @pytest.mark.parametrize("privileges", ["SELECT", "REPLICATION CLIENT", "USAGE"])
-def test_a_missing_privilege_is_named(server, privileges):
+def test_a_missing_privilege_is_named(server: Server, privileges: str) -> None:
     with open_as(server, privileges) as connection:
         facts = server_queries.read_facts(connection)
         with pytest.raises(Refusal, match="GRANT REPLICATION SLAVE, REPLICATION CLIENT ON"):
@@ -124,7 +129,7 @@ def test_a_missing_privilege_is_named(server, privileges):
             raise explain(packets.parse_err(first_answer(connection)), server_queries.context_of(connection))
 
 
-def test_positions_need_a_privilege(server):
+def test_positions_need_a_privilege(server: Server) -> None:
     with open_as(server, "REPLICATION SLAVE") as connection:
         for ask in (server_queries.binary_logs, server_queries.current_position):
             with pytest.raises(Refusal, match="GRANT REPLICATION SLAVE, REPLICATION CLIENT ON"):
@@ -139,7 +144,9 @@ def test_positions_need_a_privilege(server):
         ("{last}", 900_000_000, "its file is shorter"),
     ],
 )
-def test_positions_that_do_not_exist(server, connection, file, position, says):
+def test_positions_that_do_not_exist(
+    server: Server, connection: Connection, file: str, position: int, says: str
+) -> None:
     facts = server_queries.read_facts(connection)
     server_queries.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
     file = file.format(last=server_queries.current_position(connection).file)
@@ -150,14 +157,14 @@ def test_positions_that_do_not_exist(server, connection, file, position, says):
     assert says in str(refusal)
 
 
-def test_a_place_between_events(server, connection):
+def test_a_place_between_events(server: Server, connection: Connection) -> None:
     server.execute("CREATE DATABASE IF NOT EXISTS between_events")
     facts = server_queries.read_facts(connection)
     server_queries.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
     position = server_queries.current_position(connection)
     server_queries.start_dump(connection, position.file, position.position - 1, 4716, non_block=True)
     sock, pending = connection.take_over()
-    with sock:
+    with closing(sock):
         stream = pending
         while chunk := sock.recv(1 << 16):
             stream += chunk
@@ -169,7 +176,7 @@ def test_a_place_between_events(server, connection):
     )
 
 
-def test_servers_that_cannot_be_followed():
+def test_servers_that_cannot_be_followed() -> None:
     with get_server("mysql-9.7", {"log_bin": None, "skip_log_bin": None}) as server:
         server.create_replication_user("asker", PASSWORD)
         with Connection.open(server.host, server.port, "asker", PASSWORD) as connection:
@@ -181,7 +188,7 @@ def test_servers_that_cannot_be_followed():
                 server_queries.binary_logs(connection)
 
 
-def test_statement_format_is_a_warning(mysql56):
+def test_statement_format_is_a_warning(mysql56: Server) -> None:
     with Connection.open(mysql56.host, mysql56.port, mysql56.user) as connection:
         connection.execute("SET GLOBAL binlog_format = 'MIXED'")
         try:
@@ -195,7 +202,7 @@ MEMBERS = ("a", "b'c", "back\\slash", "new\nline", "é,)", "", '"')
 
 
 @pytest.mark.parametrize("mode", ["", "NO_BACKSLASH_ESCAPES"])
-def test_members_are_what_select_gives(server, connection, mode):
+def test_members_are_what_select_gives(server: Server, connection: Connection, mode: str) -> None:
     with Connection.open(server.host, server.port, server.user) as owner:
         owner.execute(f"SET SESSION sql_mode = '{mode}'")
         owner.execute("CREATE DATABASE IF NOT EXISTS described")
@@ -204,12 +211,12 @@ def test_members_are_what_select_gives(server, connection, mode):
         owner.execute(f"CREATE TABLE described.members (e ENUM({listed}), s SET('x','y'''))")
         owner.execute("INSERT INTO described.members (e) VALUES (1),(2),(3),(4),(5),(6),(7)")
         selected = tuple(row[0] for row in owner.query("SELECT e FROM described.members ORDER BY e + 0"))
-    enum, set_ = describe_table(connection, "described", "members").columns
+    enum, set_ = definition_of(connection, "described", "members").columns
     assert enum.members == selected == MEMBERS
     assert set_.members == ("x", "y'")
 
 
-def test_columns(server, connection):
+def test_columns(server: Server, connection: Connection) -> None:
     virtual = (
         "" if server.flavor == "mysql-5.6" else ", twice INT AS (amount * 2), kept INT AS (amount + 1) STORED"
     )
@@ -219,7 +226,7 @@ def test_columns(server, connection):
         "CREATE TABLE described.`it's` (amount INT UNSIGNED NOT NULL, name VARCHAR(10) CHARACTER SET latin1, "
         f"`bin` VARBINARY(3), id BIGINT, d DOUBLE UNSIGNED, PRIMARY KEY (id, amount){virtual})",
     )
-    columns = {column.name: column for column in describe_table(connection, "described", "it's").columns}
+    columns = {column.name: column for column in definition_of(connection, "described", "it's").columns}
     assert list(columns)[:5] == ["amount", "name", "bin", "id", "d"]
     assert columns["name"] == ColumnDefinition(
         name="name",
@@ -268,7 +275,7 @@ HIDDEN["mariadb-11.8"] = HIDDEN["mariadb-10.11"]
 
 
 @pytest.mark.parametrize("flavor", HIDDEN)
-def test_the_columns_are_those_of_the_binlog(shared_server, flavor):
+def test_the_columns_are_those_of_the_binlog(shared_server: Callable[[str], Server], flavor: str) -> None:
     server = shared_server(flavor)
     server.execute("DROP DATABASE IF EXISTS hidden", "CREATE DATABASE hidden")
     server.execute(*(statement.format(t="hidden.t") for statement in HIDDEN[flavor]))
@@ -278,7 +285,7 @@ def test_the_columns_are_those_of_the_binlog(shared_server, flavor):
             server.flush_binlog()
             server.execute(f"INSERT INTO hidden.{table} (a, b) VALUES (1, 2)")
             logged = columns_logged(server)
-            described = describe_table(connection, "hidden", table).columns
+            described = definition_of(connection, "hidden", table).columns
             assert len(described) == logged, (table, [column.name for column in described])
         tables = [table for (table,) in server.query("SHOW TABLES FROM hidden")]
         assert describe_tables(connection, "hidden", tables) == {
@@ -286,7 +293,7 @@ def test_the_columns_are_those_of_the_binlog(shared_server, flavor):
         }
 
 
-def columns_logged(server):
+def columns_logged(server: Server) -> int:
     """How many columns the rows of the last binlog file have, by the server's own tool."""
     command = [*server.tool("mysqlbinlog"), "-v", "--base64-output=decode-rows", str(server.flush_binlog())]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -236,8 +236,11 @@ class TestGtidSets:
         assert [row["id"] for row in rows] == list(range(15, 31))
         assert {row["_gtid"].split(":")[1] for row in rows if row["tag"]} == {"red", "blue"}
         assert_sound(tmp_path)
-        position = Changes(tmp_path).log.latest().position
-        assert MysqlGtidSet.parse(position.gtid_set) == MysqlGtidSet.parse(_executed(server))
+        latest = Changes(tmp_path).log.latest()
+        assert latest is not None
+        reached, executed = latest.position.gtid_set, _executed(server)
+        assert reached is not None and executed is not None
+        assert MysqlGtidSet.parse(reached) == MysqlGtidSet.parse(executed)
 
     def test_a_set_that_the_server_never_had_is_refused(self, server: Server, tmp_path: Path) -> None:
         ((uuid,),) = server.query("SELECT @@server_uuid")

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,7 +146,7 @@ def test_runs(
     if (flavor, method) == NO_RSA and mode is TlsMode.DISABLED:
         mode = TlsMode.REQUIRED
     secured, server = filled.secured, filled.secured.server
-    settings = {"user": user_of(method), "tls": mode, "tls_min_version": secured.oldest_tls}
+    settings: dict[str, Any] = {"user": user_of(method), "tls": mode, "tls_min_version": secured.oldest_tls}
     if mode.verifies:
         settings["tls_ca"] = secured.authority.ca
     if mode is TlsMode.VERIFY_IDENTITY:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -12,7 +13,9 @@ from engine.binlog.position import BinlogPosition
 from engine.errors import ConnectionFailed
 from engine.net.batching.stream_position import StreamPosition
 from engine.net.client import statements_ahead
-from engine.net.client.statements_ahead import StatementsAhead
+from engine.net.client.connection import Connection
+from engine.net.client.server_queries import SourceFacts
+from engine.net.client.statements_ahead import Change, StatementsAhead
 from engine.schema.altered_tables import ANY_TABLE
 from tests.support.batches import packets_of
 from tests.support.binlog_builder import Part, format_description, make_event, make_events
@@ -57,11 +60,15 @@ class Binlog:
 
     def ahead(self) -> StatementsAhead:
         facts = SimpleNamespace(binlog_checksum="CRC32")
-        return StatementsAhead(lambda: None, facts, lambda stream, empty: None)
+        return StatementsAhead(
+            lambda: cast(Connection, None), cast(SourceFacts, facts), lambda stream, empty: None
+        )
 
     # -- as a `DumpStream` ----------------------------------------------------------------------------------
 
-    def _dump(self, connection, facts, start, server_id, here) -> Binlog:
+    def _dump(
+        self, connection: object, facts: object, start: BinlogPosition, server_id: object, here: object
+    ) -> Binlog:
         self.asked.append(start.position)
         self._sent = [event for at, event in self._damaged() if at >= start.position]
         return self
@@ -102,7 +109,13 @@ def here(position: int, boundary: int | None = None) -> StreamPosition:
 START = here(FIRST)
 
 
-def test_only_what_may_change_a_table(binlog: Binlog):
+def changed(ahead: StatementsAhead, database: str, table: str) -> Change:
+    change = ahead.change_of(database, table, START)
+    assert change is not None
+    return change
+
+
+def test_only_what_may_change_a_table(binlog: Binlog) -> None:
     binlog.insert(1)
     binlog.execute("CREATE TABLE u (a INT)")
     altered = binlog.execute("ALTER TABLE t DROP a")
@@ -116,25 +129,25 @@ def test_only_what_may_change_a_table(binlog: Binlog):
     assert (found.position, found.what) == (BinlogPosition(FILE, altered), "ALTER TABLE t DROP a")
 
 
-def test_the_last_one_counts(binlog: Binlog):
+def test_the_last_one_counts(binlog: Binlog) -> None:
     binlog.execute("ALTER TABLE t DROP a")
     dropped = binlog.execute("DROP TABLE t")
     ahead = binlog.ahead()
     ahead.read(START, None)
-    assert ahead.change_of("shop", "t", START).position == BinlogPosition(FILE, dropped)
+    assert changed(ahead, "shop", "t").position == BinlogPosition(FILE, dropped)
 
 
-def test_a_long_statement_is_shown_in_part(binlog: Binlog):
+def test_a_long_statement_is_shown_in_part(binlog: Binlog) -> None:
     binlog.execute("ALTER TABLE t\n  DROP " + "a" * 1000)
     ahead = binlog.ahead()
     ahead.read(START, None)
-    text = ahead.change_of("shop", "t", START).what
+    text = changed(ahead, "shop", "t").what
     assert text.startswith("ALTER TABLE t DROP aaa")
     assert text.endswith("…")
     assert len(text) <= 160
 
 
-def test_each_part_once(binlog: Binlog):
+def test_each_part_once(binlog: Binlog) -> None:
     ahead = binlog.ahead()
     binlog.insert(1)
     of_t = binlog.execute("DROP TABLE t")
@@ -145,18 +158,18 @@ def test_each_part_once(binlog: Binlog):
     ahead.read(START, BinlogPosition(FILE, binlog.end))
     assert binlog.asked == [FIRST, first_end]
     assert ahead.end == BinlogPosition(FILE, binlog.end)
-    assert ahead.change_of("shop", "t", START).position == BinlogPosition(FILE, of_t)
-    assert ahead.change_of("SHOP", "U", START).position == BinlogPosition(FILE, of_u)
+    assert changed(ahead, "shop", "t").position == BinlogPosition(FILE, of_t)
+    assert changed(ahead, "SHOP", "U").position == BinlogPosition(FILE, of_u)
     assert ahead.change_of("shop", "v", START) is None
 
 
-def test_from_where_a_dump_can_start(binlog: Binlog):
+def test_from_where_a_dump_can_start(binlog: Binlog) -> None:
     binlog.insert(1)
     binlog.ahead().read(here(FIRST + 100, boundary=FIRST), None)
     assert binlog.asked == [FIRST]
 
 
-def test_what_the_stream_came_past_does_not_count(binlog: Binlog):
+def test_what_the_stream_came_past_does_not_count(binlog: Binlog) -> None:
     ahead = binlog.ahead()
     at = binlog.execute("DROP TABLE t")
     ahead.read(START, None)
@@ -164,7 +177,7 @@ def test_what_the_stream_came_past_does_not_count(binlog: Binlog):
     assert ahead.change_of("shop", "t", here(at + 1)) is None
 
 
-def test_anew_where_the_stream_has_overtaken(binlog: Binlog):
+def test_anew_where_the_stream_has_overtaken(binlog: Binlog) -> None:
     ahead = binlog.ahead()
     ahead.read(START, None)
     binlog.insert(1)
@@ -174,7 +187,7 @@ def test_anew_where_the_stream_has_overtaken(binlog: Binlog):
     assert binlog.asked == [FIRST, later]
 
 
-def test_every_time_if_the_end_is_not_known(binlog: Binlog):
+def test_every_time_if_the_end_is_not_known(binlog: Binlog) -> None:
     ahead = binlog.ahead()
     binlog.insert(1)
     ahead.read(START, None)
@@ -183,7 +196,7 @@ def test_every_time_if_the_end_is_not_known(binlog: Binlog):
 
 
 @pytest.mark.parametrize("transactions", [0, 3])
-def test_what_cannot_be_read_may_change_every_table(binlog: Binlog, transactions: int):
+def test_what_cannot_be_read_may_change_every_table(binlog: Binlog, transactions: int) -> None:
     """Be it far ahead, or right where the dump started."""
     for number in range(transactions):
         binlog.insert(number)
@@ -197,7 +210,7 @@ def test_what_cannot_be_read_may_change_every_table(binlog: Binlog, transactions
     assert ahead.change_of("shop", "t", here(binlog.damaged + 1)) is None
 
 
-def test_a_dump_that_begins_before_the_stream_may_fail_there(binlog: Binlog):
+def test_a_dump_that_begins_before_the_stream_may_fail_there(binlog: Binlog) -> None:
     ahead = binlog.ahead()
     binlog.damaged = binlog.execute("DROP TABLE u")
     at = here(binlog.end + 100, boundary=FIRST)
@@ -205,7 +218,7 @@ def test_a_dump_that_begins_before_the_stream_may_fail_there(binlog: Binlog):
     assert ahead.change_of("shop", "t", at) is not None
 
 
-def test_damage_that_comes_once_is_read_again(binlog: Binlog):
+def test_damage_that_comes_once_is_read_again(binlog: Binlog) -> None:
     ahead = binlog.ahead()
     binlog.insert(1)
     binlog.damaged, binlog.damages = binlog.execute("DROP TABLE u"), 1
@@ -214,13 +227,13 @@ def test_damage_that_comes_once_is_read_again(binlog: Binlog):
     assert ahead.change_of("shop", "u", START) is not None
 
 
-def test_a_lost_connection_is_not_an_answer(binlog: Binlog):
+def test_a_lost_connection_is_not_an_answer(binlog: Binlog) -> None:
     binlog.lost = True
     with pytest.raises(ConnectionFailed):
         binlog.ahead().read(START, None)
 
 
-def test_memory_is_bounded(binlog: Binlog, monkeypatch: pytest.MonkeyPatch):
+def test_memory_is_bounded(binlog: Binlog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statements_ahead, "MOST_NAMES", 10)
     ahead = binlog.ahead()
     for number in range(50):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from engine.output.reader import Changes
+from tests.servers import Server
 from tests.support.engine_run import drain, end_of_binlog
 
 pytestmark = pytest.mark.server
@@ -49,7 +51,7 @@ EXPECTED = [
 
 
 @pytest.mark.parametrize("metadata", ["NO_LOG", "FULL"])
-def test_rows_of_the_history(mariadb118, metadata, tmp_path):
+def test_rows_of_the_history(mariadb118: Server, metadata: str, tmp_path: Path) -> None:
     start = "{}:{}".format(*end_of_binlog(mariadb118))
     mariadb118.execute(f"SET GLOBAL binlog_row_metadata = {metadata}", *STATEMENTS)
     mariadb118.execute("DROP DATABASE versioned", "SET GLOBAL binlog_row_metadata = DEFAULT")

@@ -5,6 +5,7 @@ All of it happens before an engine reads any of it, on servers that write no col
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from engine.output.commit_log import CommitLog
 from engine.output.reader import Changes
-from engine.output.schema_history import rewritten_tables
+from engine.output.schema_history import rewritten_tables, schema_history
 from engine.schema.changes import TableName
 from tests.servers import FLAVORS, Server
 from tests.support.engine_run import assert_one_sentence, command_line, drain, end_of_binlog, run_command
@@ -21,6 +22,7 @@ from tests.support.engine_run import assert_one_sentence, command_line, drain, e
 pytestmark = pytest.mark.server
 
 DATABASE = "unusual"
+MARIADB = [flavor for flavor in FLAVORS if flavor.startswith("mariadb")]
 
 
 @pytest.fixture(scope="module", params=FLAVORS)
@@ -99,6 +101,39 @@ def test_objects_of_other_kinds(server: Server, tmp_path: Path) -> None:
     assert rows_of(tmp_path, "kept") == [{"id": 1, "a": 2}]
 
 
+@pytest.mark.parametrize("flavor", MARIADB)
+def test_sequences(shared_server: Callable[[str], Server], flavor: str, tmp_path: Path) -> None:
+    """MariaDB's are tables of one row; those that were dropped or renamed, the server cannot name."""
+    server = shared_server(flavor)
+    server.execute("CREATE DATABASE sequences", "USE sequences")
+    start = "{}:{}".format(*end_of_binlog(server))
+    server.execute(
+        *("CREATE SEQUENCE dropped CACHE 3", "DO NEXTVAL(dropped)", "DROP SEQUENCE dropped"),
+        *("CREATE SEQUENCE kept", "DO NEXTVAL(kept)", "CREATE OR REPLACE SEQUENCE kept START WITH 7 CACHE 5"),
+        *("DO NEXTVAL(kept)", "ALTER TABLE kept RENAME other", "ALTER SEQUENCE other RESTART 90"),
+    )
+    drain(server, tmp_path, start=start, tables="sequences.*")
+    catalog = server.query(
+        "SELECT column_name, column_type FROM information_schema.columns"
+        " WHERE table_schema = 'sequences' ORDER BY ordinal_position"
+    )
+    server.execute("DROP DATABASE sequences")
+    shown = run_command("schema", str(tmp_path), "sequences.other", "--at=0", "--json").stdout
+    assert [(each["name"], each["column_type"]) for each in json.loads(shown)["columns"]] == list(catalog)
+    columns = ["next_not_cached_value", "_change_type"]
+    found = {
+        table: [
+            tuple(row.values())
+            for row in Changes(tmp_path).read("sequences", table).select(columns).to_pylist()
+        ]
+        for table in ("dropped", "kept")
+    }
+    assert found == {
+        "dropped": [(4, "insert"), (None, "truncate")],
+        "kept": [(1001, "insert"), (None, "truncate"), (12, "insert")],
+    }
+
+
 def test_a_comment_that_ends_like_an_atomic_create(server: Server, tmp_path: Path) -> None:
     """MySQL 8 logs CREATE TABLE … SELECT with such an end, and the rows in the same transaction."""
     start = executed(
@@ -114,6 +149,70 @@ def test_a_comment_that_ends_like_an_atomic_create(server: Server, tmp_path: Pat
     assert rows_of(tmp_path, "noted") == [{"id": 2}]
 
 
+def test_a_sequence_that_is_gone(server: Server, tmp_path: Path) -> None:
+    if "mariadb" not in server.flavor:
+        pytest.skip("sequences are MariaDB's")
+    start = executed(
+        server,
+        "CREATE SEQUENCE counted START WITH 5 NOCACHE",
+        "SELECT NEXTVAL(counted)",
+        "CREATE TABLE counted_too (id INT PRIMARY KEY)",
+        "INSERT INTO counted_too VALUES (1)",
+        "DROP SEQUENCE IF EXISTS counted, counted_too",
+    )
+    drain(server, tmp_path, start=start, tables=f"{DATABASE}.counted*")
+    (first, *_) = rows_of(tmp_path, "counted")
+    assert (first["next_not_cached_value"], first["start_value"]) == (6, 5)
+    assert rows_of(tmp_path, "counted_too") == [{"id": 1}]
+
+
+def test_any_space_in_set_statement(server: Server, tmp_path: Path) -> None:
+    if "mariadb" not in server.flavor:
+        pytest.skip("SET STATEMENT is MariaDB's")
+    start = executed(
+        server,
+        "CREATE TABLE spaced (a INT, b INT)",
+        "INSERT INTO spaced VALUES (1, 2)",
+        "SET\n STATEMENT max_statement_time=10 FOR ALTER TABLE spaced CHANGE a c INT",
+        "INSERT INTO spaced VALUES (3, 4)",
+        "SET/* */STATEMENT max_statement_time=10 FOR ALTER TABLE spaced CHANGE b d INT",
+        "INSERT INTO spaced VALUES (5, 6)",
+    )
+    drain(server, tmp_path, start=start, tables=f"{DATABASE}.spaced")
+    assert rows_of(tmp_path, "spaced") == [{"a": 1, "b": 2}, {"c": 3, "b": 4}, {"c": 5, "d": 6}]
+
+
+def test_a_primary_key_that_is_another_one_later(server: Server, tmp_path: Path) -> None:
+    """What the server shows is not the key that rows before the statement had."""
+    server.execute(f"USE {DATABASE}", "CREATE TABLE keyed (id INT PRIMARY KEY, a INT NOT NULL)")
+    start = executed(
+        server,
+        "INSERT INTO keyed VALUES (1, 7), (2, 7)",
+        "DELETE FROM keyed WHERE id = 1",
+        "ALTER TABLE keyed DROP PRIMARY KEY, ADD PRIMARY KEY (a)",
+    )
+    drain(server, tmp_path, start=start, tables=f"{DATABASE}.keyed")
+    keys = [
+        [column.name for column in table.columns or () if column.primary_key]
+        for entry in schema_history(tmp_path, DATABASE, "keyed")
+        for table in entry.change.tables
+    ]
+    assert keys == [[], ["a"]]
+
+
+def test_programs_that_begin_a_transaction(server: Server, tmp_path: Path) -> None:
+    """Statements that end like MySQL 8's CREATE TABLE … SELECT, and are transactions of their own."""
+    start = executed(
+        server,
+        "CREATE PROCEDURE begun() START TRANSACTION",
+        "CREATE EVENT started ON SCHEDULE EVERY 1 DAY DO START TRANSACTION",
+        "CREATE PROCEDURE begun_again() START TRANSACTION",
+    )
+    ended = drain(server, tmp_path, start=start, tables=f"{DATABASE}.*")
+    assert "of 3 transactions" in ended.stderr
+    assert Changes(tmp_path).events().num_rows == 3
+
+
 def test_rows_that_are_changed_without_row_events(server: Server, tmp_path: Path) -> None:
     start = executed(
         server,
@@ -126,9 +225,13 @@ def test_rows_that_are_changed_without_row_events(server: Server, tmp_path: Path
         "INSERT INTO sound VALUES (1, 1)",
         "ALTER TABLE parts EXCHANGE PARTITION low WITH TABLE other",
         "ALTER TABLE sound MODIFY a INT, ADD b INT DEFAULT 3",
+        "CREATE TABLE cut (id INT PRIMARY KEY, a TINYTEXT CHARACTER SET latin1)",
+        "INSERT INTO cut VALUES (1, REPEAT(_latin1 0xE9, 200))",
+        "SET sql_mode = ''",
+        "ALTER TABLE cut MODIFY a TINYTEXT CHARACTER SET utf8mb4",
     )
     drain(server, tmp_path, start=start, tables=f"{DATABASE}.*")
     marked = rewritten_tables(tmp_path, CommitLog(tmp_path).latest_version())
-    assert set(marked) == {TableName(DATABASE, "parts"), TableName(DATABASE, "other")}
+    assert set(marked) == {TableName(DATABASE, name) for name in ("parts", "other", "cut")}
     statement = marked[TableName(DATABASE, "parts")].change.statement
     assert statement is not None and statement.startswith("ALTER TABLE parts EXCHANGE PARTITION")

@@ -7,6 +7,7 @@ import getpass
 import selectors
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -20,9 +21,9 @@ from engine.net.protocol.auth import SHA256_REQUEST_PUBLIC_KEY
 from engine.net.protocol.capabilities import Capability
 from engine.net.protocol.handshake import build_greeting, parse_greeting
 from engine.net.protocol.packets import HEADER_SIZE, frame
-from tests.servers import FLAVORS
+from tests.servers import FLAVORS, Server
 from tests.support.engine_run import wait_until
-from tests.support.secured import METHODS, NO_RSA, PASSWORD, user_of
+from tests.support.secured import METHODS, NO_RSA, PASSWORD, Secured, user_of
 
 pytestmark = pytest.mark.server
 
@@ -30,14 +31,16 @@ STRICT = (TlsMode.REQUIRED, TlsMode.VERIFY_CA, TlsMode.VERIFY_IDENTITY)
 
 
 @pytest.fixture(params=FLAVORS)
-def secured(request, secured_of):
+def secured(request: pytest.FixtureRequest, secured_of: Callable[[str], Secured]) -> Secured:
     """Each flavor in turn."""
     return secured_of(request.param)
 
 
 @pytest.mark.parametrize("mode", TlsMode)
 @pytest.mark.parametrize(("flavor", "method"), [(f, method) for f in FLAVORS for method in METHODS[f]])
-def test_every_method_in_every_mode(secured_of, flavor, method, mode):
+def test_every_method_in_every_mode(
+    secured_of: Callable[[str], Secured], flavor: str, method: str, mode: TlsMode
+) -> None:
     secured = secured_of(flavor)
     encrypted = mode is not TlsMode.DISABLED
     if (flavor, method) == NO_RSA and not encrypted:
@@ -56,7 +59,7 @@ def test_every_method_in_every_mode(secured_of, flavor, method, mode):
 
 @pytest.mark.parametrize("compression", ["zlib", "zstd"])
 @pytest.mark.parametrize("mode", [TlsMode.DISABLED, TlsMode.VERIFY_IDENTITY])
-def test_compression_with_and_without_tls(secured, mode, compression):
+def test_compression_with_and_without_tls(secured: Secured, mode: TlsMode, compression: str) -> None:
     if compression == "zstd" and secured.server.flavor != "mysql-9.7":
         with pytest.raises(EngineError, match="offers no zstd compression: use --compression zlib or none"):
             secured.log_in_as_root(mode, compression=compression)
@@ -68,7 +71,7 @@ def test_compression_with_and_without_tls(secured, mode, compression):
 
 
 @pytest.mark.parametrize("mode", TlsMode)
-def test_unix_sockets(secured, mode):
+def test_unix_sockets(secured: Secured, mode: TlsMode) -> None:
     method = METHODS[secured.server.flavor][-1]
     if mode is TlsMode.VERIFY_IDENTITY:
         with pytest.raises(EngineError, match="is a unix socket, which no certificate can name"):
@@ -83,22 +86,22 @@ def test_unix_sockets(secured, mode):
         assert connection.query("SELECT CURRENT_USER()") == [(f"{user_of(method)}@%",)]
 
 
-def test_a_wrong_authority_is_refused(secured):
+def test_a_wrong_authority_is_refused(secured: Secured) -> None:
     with pytest.raises(EngineError, match=f"signed by none of {secured.stranger.ca}"):
         secured.log_in_as_root(secured.tls(TlsMode.VERIFY_CA, ca=secured.stranger.ca))
 
 
-def test_a_wrong_host_name_is_refused(secured):
+def test_a_wrong_host_name_is_refused(secured: Secured) -> None:
     secured.log_in_as_root(TlsMode.VERIFY_CA, host="localhost").close()
     with pytest.raises(EngineError, match=r"names another host \(.*'localhost'"):
         secured.log_in_as_root(TlsMode.VERIFY_IDENTITY, host="localhost")
 
 
-def test_an_expired_certificate_is_refused(secured):
+def test_an_expired_certificate_is_refused(secured: Secured) -> None:
     # No server takes one that has expired already, so it has to do so in use.
     brief = secured.authority.issue("brief", ["127.0.0.1"], lifetime=timedelta(seconds=4))
 
-    def refusal():
+    def refusal() -> str:
         try:
             secured.log_in_as_root(TlsMode.VERIFY_CA).close()
         except EngineError as error:
@@ -111,7 +114,7 @@ def test_an_expired_certificate_is_refused(secured):
     secured.log_in_as_root(TlsMode.VERIFY_IDENTITY).close()
 
 
-def test_certificates_of_clients(secured):
+def test_certificates_of_clients(secured: Secured) -> None:
     method = METHODS[secured.server.flavor][0]
     own, strange = secured.authority.issue("own"), secured.stranger.issue("strange")
     shown = secured.tls(TlsMode.VERIFY_IDENTITY, certificate=own.certificate, key=own.key)
@@ -123,7 +126,7 @@ def test_certificates_of_clients(secured):
         secured.log_in(user_of(method), replace(shown, certificate=strange.certificate, key=strange.key))
 
 
-def test_an_older_tls_than_asked_for_is_refused(secured):
+def test_an_older_tls_than_asked_for_is_refused(secured: Secured) -> None:
     newest = {"1.0": "1.0", "1.2": "1.3"}[secured.oldest_tls]
     for version in ("1.1", "1.2", "1.3"):
         asked = secured.tls(TlsMode.REQUIRED, minimum_version=version)
@@ -137,7 +140,7 @@ def test_an_older_tls_than_asked_for_is_refused(secured):
                 secured.log_in_as_root(asked)
 
 
-def test_a_server_that_wants_tls(secured_of):
+def test_a_server_that_wants_tls(secured_of: Callable[[str], Secured]) -> None:
     secured = secured_of("mysql-9.7")
     with secured.server.connect(unix_socket=secured.server.socket) as connection:
         cursor = connection.cursor()
@@ -151,7 +154,7 @@ def test_a_server_that_wants_tls(secured_of):
 
 
 @pytest.mark.parametrize("flavor", ["mysql-5.6", "mariadb-10.11"])
-def test_servers_without_tls(shared_server, flavor):
+def test_servers_without_tls(shared_server: Callable[[str], Server], flavor: str) -> None:
     server = shared_server(flavor)
     server.create_replication_user("in_clear", PASSWORD)
     for mode in STRICT:
@@ -162,11 +165,11 @@ def test_servers_without_tls(shared_server, flavor):
 
 
 @contextlib.contextmanager
-def intercepted(server):
+def intercepted(server: Server) -> Iterator[tuple[int, bytearray]]:
     """Somebody in between takes the offer of TLS away; gives the port, and all that the client says."""
     heard = bytearray()
 
-    def pass_on(client, upstream):
+    def pass_on(client: socket.socket, upstream: socket.socket) -> None:
         greeting = parse_greeting(upstream.recv(1 << 16)[HEADER_SIZE:])
         without = replace(greeting, capabilities=greeting.capabilities & ~Capability.SSL)
         client.sendall(frame(build_greeting(without), 0)[0])
@@ -175,6 +178,7 @@ def intercepted(server):
             selector.register(upstream, selectors.EVENT_READ, client)
             while True:
                 for key, _ in selector.select():
+                    assert isinstance(key.fileobj, socket.socket)
                     data = key.fileobj.recv(1 << 16)
                     if not data:
                         return
@@ -184,7 +188,7 @@ def intercepted(server):
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
-        def run():
+        def run() -> None:
             client, _ = listener.accept()
             upstream = socket.create_connection((server.host, server.port))
             with contextlib.suppress(OSError), client, upstream:
@@ -200,14 +204,16 @@ def intercepted(server):
 
 
 @pytest.mark.parametrize("mode", STRICT)
-def test_a_downgrade_is_refused_before_anything_is_sent(secured, mode):
+def test_a_downgrade_is_refused_before_anything_is_sent(secured: Secured, mode: TlsMode) -> None:
     with intercepted(secured.server) as (port, heard), pytest.raises(EngineError, match="offers no TLS"):
         secured.log_in("root", mode, port=port)
     assert not heard
 
 
 @pytest.mark.parametrize(("flavor", "method"), [(f, method) for f in FLAVORS for method in METHODS[f]])
-def test_a_downgrade_under_preferred_does_not_show_the_password(secured_of, flavor, method):
+def test_a_downgrade_under_preferred_does_not_show_the_password(
+    secured_of: Callable[[str], Secured], flavor: str, method: str
+) -> None:
     secured = secured_of(flavor)
     with intercepted(secured.server) as (port, heard):
         try:
@@ -218,7 +224,7 @@ def test_a_downgrade_under_preferred_does_not_show_the_password(secured_of, flav
     assert PASSWORD.encode() not in heard
 
 
-def test_the_servers_public_key_from_a_file(secured_of):
+def test_the_servers_public_key_from_a_file(secured_of: Callable[[str], Secured]) -> None:
     secured = secured_of("mysql-9.7")
     key = (secured.server.data_directory / "public_key.pem").read_bytes()
     request = frame(SHA256_REQUEST_PUBLIC_KEY, 3)[0]
@@ -228,7 +234,7 @@ def test_the_servers_public_key_from_a_file(secured_of):
         assert (request in heard) == (public_key is None)
 
 
-def test_two_factors(secured_of):
+def test_two_factors(secured_of: Callable[[str], Secured]) -> None:
     """The second is who we are on this machine, which the server sees for itself."""
     secured = secured_of("mysql-9.7")
     server = secured.server
@@ -244,7 +250,9 @@ def test_two_factors(secured_of):
 @pytest.mark.parametrize(
     ("secure_auth", "says"), [("ON", "has the format of MySQL before 4.1"), ("OFF", "is never sent")]
 )
-def test_passwords_of_before_mysql_41_are_refused(secured_of, secure_auth, says):
+def test_passwords_of_before_mysql_41_are_refused(
+    secured_of: Callable[[str], Secured], secure_auth: str, says: str
+) -> None:
     secured = secured_of("mariadb-10.11")
     server = secured.server
     stored = server.query("SELECT OLD_PASSWORD(%s)", PASSWORD)[0][0]

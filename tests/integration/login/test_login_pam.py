@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,8 +18,9 @@ from engine.config.tls import Tls, TlsMode
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
 from engine.net.client.refusals import Refusal
+from engine.net.protocol.resultset import ResultSet
 from tests.conftest import skip_or_fail
-from tests.servers import UnavailableError, get_server
+from tests.servers import Server, UnavailableError, get_server
 
 pytestmark = pytest.mark.server
 
@@ -27,7 +31,7 @@ WITH_OUR_FOLDER = 'mount --bind "$0" /etc/pam.d && exec "$@"'
 
 
 @pytest.fixture(scope="module")
-def pam_folder(tmp_path_factory):
+def pam_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in place of /etc/pam.d: one service, which accepts one password."""
     folder = tmp_path_factory.mktemp("pam")
     check = folder / "check.sh"
@@ -43,7 +47,7 @@ def pam_folder(tmp_path_factory):
 
 
 @pytest.fixture(params=[("mariadb-10.11", "dialog"), ("mariadb-11.8", "mysql_clear_password")], ids=str)
-def asking(request, pam_folder):
+def asking(request: pytest.FixtureRequest, pam_folder: Path) -> Iterator[tuple[Server, str]]:
     """A server whose user `pam` has the password checked by PAM, and the method that asks for it."""
     flavor, method = request.param
     clear = "ON" if method == "mysql_clear_password" else "OFF"
@@ -60,10 +64,10 @@ def asking(request, pam_folder):
         yield server, method
 
 
-def test_a_password_in_clear_is_sent_only_over_private_connections(asking):
+def test_a_password_in_clear_is_sent_only_over_private_connections(asking: tuple[Server, str]) -> None:
     server, method = asking
 
-    def log_in(password=PASSWORD, **settings):
+    def log_in(password: str = PASSWORD, **settings: Any) -> ResultSet:
         with Connection.open(server.host, server.port, "pam", password, **settings) as connection:
             return connection.query("SELECT CURRENT_USER()")
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.output.reader import Changes
 from tests.conftest import skip_or_fail
-from tests.servers import UnavailableError
+from tests.servers import Server, UnavailableError
 from tests.support.certificates import Authority
 from tests.support.committed import assert_same_changes, assert_sound
 from tests.support.engine_run import EngineRun, command_line, drain, end_of_binlog, run_command
-from tests.support.secured import METHODS, PASSWORD, secured_server, user_of
+from tests.support.secured import METHODS, PASSWORD, Secured, secured_server, user_of
 
 pytestmark = pytest.mark.server
 
@@ -22,7 +24,7 @@ SMALL_TRANSACTIONS = 300
 
 
 @pytest.fixture(scope="module", params=["mysql-9.7", "mariadb-11.8"])
-def secured(request, tmp_path_factory):
+def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     """A secured server with a binlog of large and small events."""
     folder = tmp_path_factory.mktemp("certificates")
     try:
@@ -33,7 +35,7 @@ def secured(request, tmp_path_factory):
         skip_or_fail(error)
 
 
-def _fill(server):
+def _fill(server: Server) -> None:
     server.execute(
         "CREATE DATABASE shop",
         "CREATE TABLE shop.orders (id INT PRIMARY KEY, note VARCHAR(200), picture LONGBLOB)",
@@ -44,17 +46,17 @@ def _fill(server):
         server.query("INSERT INTO shop.orders VALUES (%s, %s, NULL)", 2 + number, f"ä {number}" * 5)
 
 
-def random_bytes(size):
+def random_bytes(size: int) -> str:
     """SQL for that many bytes that do not shrink."""
     return f"0x{Path('/dev/urandom').open('rb').read(size).hex()}"
 
 
 @pytest.fixture(scope="module")
-def plain_run(secured, tmp_path_factory):
+def plain_run(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     """Runs without TLS and compression up to where the binlog ends now; gives the output folder."""
-    outputs = {}
+    outputs: dict[tuple[str, int], Path] = {}
 
-    def run():
+    def run() -> Path:
         end = end_of_binlog(secured.server)
         if end not in outputs:
             outputs[end] = tmp_path_factory.mktemp("plain") / "out"
@@ -75,7 +77,9 @@ RUNS = {
 
 
 @pytest.mark.parametrize("settings", RUNS.values(), ids=RUNS)
-def test_a_run_brings_what_a_plain_one_brings(secured, plain_run, tmp_path, settings):
+def test_a_run_brings_what_a_plain_one_brings(
+    secured: Secured, plain_run: Callable[[], Path], tmp_path: Path, settings: dict[str, Any]
+) -> None:
     if settings["tls"] != "disabled":
         settings = {**settings, "tls_ca": secured.authority.ca}
     if settings.get("compression") == "zstd" and secured.server.flavor != "mysql-9.7":
@@ -87,7 +91,7 @@ def test_a_run_brings_what_a_plain_one_brings(secured, plain_run, tmp_path, sett
     assert_same_changes(tmp_path / "out", plain_run())
 
 
-def test_events_come_through_tls_and_compression_as_they_are(secured):
+def test_events_come_through_tls_and_compression_as_they_are(secured: Secured) -> None:
     secured.server.flush_binlog()
     secured.server.query("REPLACE INTO shop.orders VALUES (2000, 'seen', REPEAT('x', 100000))")
     file, _ = end_of_binlog(secured.server)
@@ -100,7 +104,7 @@ def test_events_come_through_tls_and_compression_as_they_are(secured):
     assert same.stdout == plain.stdout
 
 
-def option_file(secured, folder):
+def option_file(secured: Secured, folder: Path) -> Path:
     """An option file that says all that is needed to connect."""
     method = METHODS[secured.server.flavor][-1]
     path = folder / "engine.cnf"
@@ -112,7 +116,7 @@ def option_file(secured, folder):
     return path
 
 
-def test_a_run_by_option_file_follows_and_shows_no_password(secured, tmp_path):
+def test_a_run_by_option_file_follows_and_shows_no_password(secured: Secured, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = ["run", "--out", str(out), f"--defaults-file={option_file(secured, tmp_path)}"]
     options = ["--commit-interval=0.1", "--compression=zlib", "--workers=2", "--start=latest", "-v"]
@@ -144,7 +148,9 @@ REFUSED = {
 
 @pytest.mark.parametrize(("settings", "says"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("verbose", [[], ["-v"]], ids=["plain", "verbose"])
-def test_refusals_are_one_sentence(secured, tmp_path, settings, says, verbose):
+def test_refusals_are_one_sentence(
+    secured: Secured, tmp_path: Path, settings: dict[str, str], says: str, verbose: list[str]
+) -> None:
     files = {"ca": secured.authority.ca, "stranger": secured.stranger.ca}
     given = {name: value.format(**files) for name, value in settings.items()}
     user = user_of(METHODS[secured.server.flavor][0])
@@ -157,7 +163,7 @@ def test_refusals_are_one_sentence(secured, tmp_path, settings, says, verbose):
     assert not list(tmp_path.glob("out/*/*.arrow"))
 
 
-def test_a_wrong_password_is_not_retried(secured, tmp_path):
+def test_a_wrong_password_is_not_retried(secured: Secured, tmp_path: Path) -> None:
     user = user_of(METHODS[secured.server.flavor][-1])
     command = command_line(secured.server, tmp_path / "out", "-v", user=user)
     ended = run_command(*command, password=PASSWORD + "?")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -121,9 +122,12 @@ def test_a_file_is_read_once_and_no_commit_by_itself(
     """Requests are what a store charges for."""
     read: list[str] = []
     content = ObjectStore._content
-    monkeypatch.setattr(
-        ObjectStore, "_content", lambda store, name: (read.append(name), content(store, name))[1]
-    )
+
+    def counted(store: ObjectStore, name: str) -> Any:
+        read.append(name)
+        return content(store, name)
+
+    monkeypatch.setattr(ObjectStore, "_content", counted)
     files = old.listed()
     read.clear()
     compact(old.url, grace_seconds=3600)

@@ -145,7 +145,8 @@ def test_of_two_engines_at_once_the_later_one_goes_on(
     )
     assert_one_sentence(ended)
     assert replayed(output.url, "twice") == selected(mysql97, "twice")
-    assert CommitLog(output.url).latest().epoch == 2
+    latest = CommitLog(output.url).latest()
+    assert latest is not None and latest.epoch == 2
     other.assert_sound()
 
 
@@ -163,7 +164,13 @@ def test_of_two_engines_at_once_the_later_one_goes_on(
     ],
 )
 def test_bad_input_gets_one_sentence_at_once(
-    object_server: ObjectServer, output: ObjectOutput, monkeypatch, capsys, url, environment, sentence
+    object_server: ObjectServer,
+    output: ObjectOutput,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    url: str,
+    environment: dict[str, str],
+    sentence: str,
 ) -> None:
     if environment.get("AWS_ACCESS_KEY_ID") == POOR:
         object_server.create_user(POOR, object_server.secret_key)

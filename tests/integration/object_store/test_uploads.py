@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from engine.config.output_place import StoreUrl
 from engine.output.commit_log import CommitLog, OtherWriterError
 from engine.output.data_file_names import pack_path
 from engine.output.folder import claim_output, open_output
@@ -25,6 +26,7 @@ def open_writer(output: ObjectOutput) -> tuple[Writer, Uploads]:
     place = CommitLog(output.url).out
     state = claim_output(place, open_output(place))
     clean_spool(place)
+    assert isinstance(place, StoreUrl)
     uploads = Uploads(place)
     writer = Writer(
         CommitLog(place),

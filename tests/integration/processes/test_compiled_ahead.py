@@ -26,7 +26,7 @@ def run(*command: str | Path) -> str:
     return subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, text=True).stdout
 
 
-def test_a_run_compiles_nothing_after_the_kernels_were_compiled(tmp_path: Path):
+def test_a_run_compiles_nothing_after_the_kernels_were_compiled(tmp_path: Path) -> None:
     """What was compiled ahead must be what a run calls, signatures included."""
     run(sys.executable, "-m", "engine.commands.compile_kernels")
     folders = [Path(line) for line in run(sys.executable, "-c", FOLDERS).splitlines()]

@@ -62,7 +62,7 @@ class HostileFolder:
     ],
     ids=["binlog-engine", "python -P -m engine", "python -m engine"],
 )
-def test_decode_and_status(command, names, tmp_path):
+def test_decode_and_status(command: list[str], names: list[str] | tuple[str, ...], tmp_path: Path) -> None:
     folder = HostileFolder(tmp_path, names)
     folder.run("decode", SAMPLE, "--out", "out", command=command)
     assert Changes(tmp_path / "out").read("shop", "orders").num_rows > 0
@@ -70,7 +70,7 @@ def test_decode_and_status(command, names, tmp_path):
     assert folder.marks() == []
 
 
-def test_serve_and_run(tmp_path):
+def test_serve_and_run(tmp_path: Path) -> None:
     folder = HostileFolder(tmp_path, MODULES)
     with folder.start("serve", SAMPLE) as server:
         address = wait_until(lambda: re.search(r"on 127\.0\.0\.1:(\d+)", server.stdout), "address")
@@ -83,13 +83,13 @@ def test_serve_and_run(tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_demo(tmp_path):
+def test_demo(tmp_path: Path) -> None:
     folder = HostileFolder(tmp_path, MODULES)
     assert "the query: spark.readStream" in folder.run("demo").stdout
     assert folder.marks() == []
 
 
-def test_children_use_the_engine_of_the_command(tmp_path):
+def test_children_use_the_engine_of_the_command(tmp_path: Path) -> None:
     """A second checkout, started from its own folder, is not mixed with the installed one."""
     other = tmp_path / "engine"
     installed = Path(sys.modules["engine"].__path__[0])

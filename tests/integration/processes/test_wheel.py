@@ -62,7 +62,8 @@ def test_the_first_start_compiles_nothing(command: Path, tmp_path: Path) -> None
     said = run(command, "decode", *sample_binlogs(), "--out", tmp_path / "out", XDG_CACHE_HOME=str(cache))
     assert "compiling" not in said
     assert not cache.exists()
-    assert CommitLog(tmp_path / "out").latest().last_seq > 0
+    latest = CommitLog(tmp_path / "out").latest()
+    assert latest is not None and latest.last_seq > 0
 
 
 def test_with_another_processor_the_first_start_says_that_it_compiles(command: Path, tmp_path: Path) -> None:

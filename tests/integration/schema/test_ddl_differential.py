@@ -5,9 +5,11 @@ The long form is `python -m tests.fuzz.ddl --server mysql-9.7 --statements 10000
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from tests.servers import FLAVORS
+from tests.servers import FLAVORS, Server
 from tests.support.ddl_comparison import Comparer
 from tests.support.seeds import chosen_seed
 
@@ -21,7 +23,9 @@ FULL_METADATA = {"binlog_row_metadata": "FULL"}
 
 @pytest.mark.parametrize("fixed", [8, 406499])
 @pytest.mark.parametrize("flavor", FLAVORS)
-def test_the_model_has_the_servers_definitions(flavor, fixed, own_server):
+def test_the_model_has_the_servers_definitions(
+    flavor: str, fixed: int, own_server: Callable[..., Server]
+) -> None:
     seed = chosen_seed(fixed)
     print(f"python -m tests.fuzz.ddl --server {flavor} --statements {STATEMENTS} --seed {seed}")
     server = own_server(flavor, {} if flavor == "mysql-5.6" else FULL_METADATA)

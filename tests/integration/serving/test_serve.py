@@ -7,6 +7,10 @@ import socket
 import subprocess
 import time
 import uuid
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pymysqlreplication import BinLogStreamReader
@@ -22,13 +26,14 @@ from engine.net.client.refusals import Refusal
 from engine.net.protocol import packets
 from engine.net.protocol.commands import Command
 from engine.net.protocol.packets import PacketJoiner
+from tests.servers import Server
 from tests.support.binlog_builder import write_binlog
 
 USER, PASSWORD = "archivist", "pass 'wörd"
 
 
 @pytest.fixture
-def small(tmp_path):
+def small(tmp_path: Path) -> tuple[list[Path], list[bytes]]:
     """Two files without GTIDs, and all their events."""
     paths = [tmp_path / "binlog.000001", tmp_path / "binlog.000002"]
     events = [event for path in paths for event in write_binlog(path, [(t.INTVAR_EVENT, b"x" * 9)] * 3)]
@@ -36,11 +41,13 @@ def small(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def archived(shared_server, tmp_path_factory):
+def archived(
+    shared_server: Callable[[str], Server], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], list[Path]]:
     """A server's binlogs, copied away: many small events, one of several packets, in two files."""
-    made = {}
+    made: dict[str, list[Path]] = {}
 
-    def of_flavor(flavor):
+    def of_flavor(flavor: str) -> list[Path]:
         if flavor not in made:
             server = shared_server(flavor)
             folder = tmp_path_factory.mktemp(flavor)
@@ -69,7 +76,9 @@ def archived(shared_server, tmp_path_factory):
     return of_flavor
 
 
-def fetch(tool, server_port, first, into, *options):
+def fetch(
+    tool: list[str], server_port: int, first: str, into: Path, *options: str
+) -> subprocess.CompletedProcess[str]:
     """Run a binlog tool against a source; what it says."""
     command = [
         *tool,
@@ -100,7 +109,13 @@ def fetch(tool, server_port, first, into, *options):
         ("mariadb-10.11", "mariadb-10.11"),
     ],
 )
-def test_the_servers_tools_fetch_files_byte_for_byte(shared_server, archived, tmp_path, tool_of, written_by):
+def test_the_servers_tools_fetch_files_byte_for_byte(
+    shared_server: Callable[[str], Server],
+    archived: Callable[[str], list[Path]],
+    tmp_path: Path,
+    tool_of: str,
+    written_by: str,
+) -> None:
     files = archived(written_by)
     tool = shared_server(tool_of).tool("mysqlbinlog")
     options = [f"--password={PASSWORD}"]
@@ -114,7 +129,12 @@ def test_the_servers_tools_fetch_files_byte_for_byte(shared_server, archived, tm
 
 @pytest.mark.server
 @pytest.mark.parametrize("tool_of", ["mysql-9.7", "mariadb-11.8"])
-def test_the_servers_tools_are_refused_with_a_wrong_password(shared_server, small, tmp_path, tool_of):
+def test_the_servers_tools_are_refused_with_a_wrong_password(
+    shared_server: Callable[[str], Server],
+    small: tuple[list[Path], list[bytes]],
+    tmp_path: Path,
+    tool_of: str,
+) -> None:
     tool = shared_server(tool_of).tool("mysqlbinlog")
     fetched = tmp_path / "fetched"
     fetched.mkdir()
@@ -126,7 +146,7 @@ def test_the_servers_tools_are_refused_with_a_wrong_password(shared_server, smal
 
 
 @pytest.mark.server
-def test_another_reader_reads_rows(mysql97, tmp_path):
+def test_another_reader_reads_rows(mysql97: Server, tmp_path: Path) -> None:
     mysql97.execute("SET GLOBAL binlog_row_metadata = 'FULL'")
     try:
         mysql97._connection.close()
@@ -158,7 +178,7 @@ def test_another_reader_reads_rows(mysql97, tmp_path):
     assert rows == [{"id": 1, "name": "one"}, {"id": 2, "name": "zwei"}]
 
 
-def dump_to_the_end(port, file="", position=4, **login):
+def dump_to_the_end(port: int, file: str = "", position: int = 4, **login: Any) -> tuple[list[bytes], bytes]:
     """The events that our own client gets, without packets, and the payload that ended them."""
     with Connection.open("127.0.0.1", port, **login) as connection:
         facts = server_queries.read_facts(connection)
@@ -169,8 +189,8 @@ def dump_to_the_end(port, file="", position=4, **login):
     joiner = PacketJoiner()
     joiner.sequence = 1
     joiner.feed(pending)
-    events = []
-    with sock:
+    events: list[bytes] = []
+    with closing(sock):
         while True:
             while (payload := joiner.next()) is not None:
                 if payload[0] != packets.OK_MARKER:
@@ -181,7 +201,7 @@ def dump_to_the_end(port, file="", position=4, **login):
             joiner.feed(received)
 
 
-def test_our_own_client_gets_every_event(small):
+def test_our_own_client_gets_every_event(small: tuple[list[Path], list[bytes]]) -> None:
     paths, events = small
     with ReplicationSource(paths, user=USER, password=PASSWORD) as archive:
         received, end = dump_to_the_end(archive.port, user=USER, password=PASSWORD)
@@ -189,7 +209,7 @@ def test_our_own_client_gets_every_event(small):
     assert end[0] == packets.EOF_MARKER
 
 
-def test_our_own_client_learns_about_the_archive(small):
+def test_our_own_client_learns_about_the_archive(small: tuple[list[Path], list[bytes]]) -> None:
     paths, _ = small
     with ReplicationSource(paths) as archive, Connection.open("127.0.0.1", archive.port) as connection:
         facts = server_queries.read_facts(connection)
@@ -207,7 +227,9 @@ def test_our_own_client_learns_about_the_archive(small):
 
 @pytest.mark.server
 @pytest.mark.parametrize("flavor", ["mysql-9.7", "mariadb-11.8"])
-def test_gtids_of_the_archive_are_those_of_the_server(shared_server, flavor, tmp_path):
+def test_gtids_of_the_archive_are_those_of_the_server(
+    shared_server: Callable[[str], Server], flavor: str, tmp_path: Path
+) -> None:
     server = shared_server(flavor)
     server.execute("DROP DATABASE IF EXISTS archived_gtids", "CREATE DATABASE archived_gtids")
     with Connection.open(server.host, server.port, server.user) as connection:
@@ -226,15 +248,16 @@ def test_gtids_of_the_archive_are_those_of_the_server(shared_server, flavor, tmp
             assert server_queries.gtid_set_at(connection, there.file, there.position) == there.gtid_set
 
 
-def own_gtids(gtid_set, server):
+def own_gtids(gtid_set: str | None, server: Server) -> list[str]:
     """The parts of a GTID set that the server itself made."""
+    assert gtid_set is not None
     own = "0-1-" if server.flavor.startswith("mariadb") else server.query("SELECT @@server_uuid")[0][0]
     return [part for part in gtid_set.split(",") if part.startswith(own)]
 
 
 @pytest.mark.parametrize(("user", "password"), [(USER, "wrong"), (USER, ""), ("other", PASSWORD)])
 @pytest.mark.parametrize("version", ["5.6.24", "8.0.36", "10.11.18-MariaDB"])
-def test_who_may_not_log_in(tmp_path, version, user, password):
+def test_who_may_not_log_in(tmp_path: Path, version: str, user: str, password: str) -> None:
     write_binlog(tmp_path / "binlog.1", [], version)
     with ReplicationSource([tmp_path / "binlog.1"], user=USER, password=PASSWORD) as archive:
         with pytest.raises(Refusal, match="check user and password"):
@@ -242,14 +265,14 @@ def test_who_may_not_log_in(tmp_path, version, user, password):
         Connection.open("127.0.0.1", archive.port, USER, PASSWORD).close()
 
 
-def test_a_user_without_a_password(small):
+def test_a_user_without_a_password(small: tuple[list[Path], list[bytes]]) -> None:
     with ReplicationSource(small[0], user=USER) as archive:
         Connection.open("127.0.0.1", archive.port, USER).close()
         with pytest.raises(Refusal, match="check user and password"):
             Connection.open("127.0.0.1", archive.port, USER, "something")
 
 
-def test_a_file_that_was_cut_off_is_served_up_to_there(small):
+def test_a_file_that_was_cut_off_is_served_up_to_there(small: tuple[list[Path], list[bytes]]) -> None:
     paths, events = small
     whole = paths[1].read_bytes()
     paths[1].write_bytes(whole[:-1])
@@ -259,23 +282,24 @@ def test_a_file_that_was_cut_off_is_served_up_to_there(small):
     assert "truncated" in packets.parse_err(end).message
 
 
-def test_a_refused_dump_is_explained(small):
+def test_a_refused_dump_is_explained(small: tuple[list[Path], list[bytes]]) -> None:
     with ReplicationSource(small[0]) as archive:
         _, end = dump_to_the_end(archive.port, "binlog.000009")
     assert "Could not find first log file name" in packets.parse_err(end).message
 
 
-def test_an_idle_client_gets_heartbeats(small):
+def test_an_idle_client_gets_heartbeats(small: tuple[list[Path], list[bytes]]) -> None:
     paths, _ = small
     with ReplicationSource(paths) as archive, Connection.open("127.0.0.1", archive.port) as connection:
         facts = server_queries.read_facts(connection)
         server_queries.prepare_dump(connection, facts, heartbeat_seconds=0.05, replica_uuid=str(uuid.uuid4()))
         server_queries.start_dump(connection, paths[1].name, 4, 4723)
         sock, pending = connection.take_over()
-        joiner, heartbeats, deadline = PacketJoiner(), [], time.monotonic() + 10
+        heartbeats: list[int] = []
+        joiner, deadline = PacketJoiner(), time.monotonic() + 10
         joiner.sequence = 1
         joiner.feed(pending)
-        with sock:
+        with closing(sock):
             while len(heartbeats) < 3:
                 assert time.monotonic() < deadline
                 while (payload := joiner.next()) is not None:
@@ -287,7 +311,7 @@ def test_an_idle_client_gets_heartbeats(small):
     assert set(heartbeats) == {paths[1].stat().st_size}
 
 
-def test_the_end_closes_all_connections(small):
+def test_the_end_closes_all_connections(small: tuple[list[Path], list[bytes]]) -> None:
     with ReplicationSource(small[0]) as archive:
         idle = Connection.open("127.0.0.1", archive.port)
         waiting = Connection.open("127.0.0.1", archive.port)
@@ -304,7 +328,7 @@ def test_the_end_closes_all_connections(small):
 @pytest.mark.parametrize(
     "garbage", [b"GET / HTTP/1.1\r\n\r\n", b"\x05\0\0\x01abcde", b"\xff\xff\xff\x01", bytes(99)]
 )
-def test_garbage_ends_one_client_and_no_more(small, garbage):
+def test_garbage_ends_one_client_and_no_more(small: tuple[list[Path], list[bytes]], garbage: bytes) -> None:
     with ReplicationSource(small[0]) as archive:
         with socket.create_connection(("127.0.0.1", archive.port)) as client:
             client.sendall(garbage)
@@ -314,7 +338,7 @@ def test_garbage_ends_one_client_and_no_more(small, garbage):
         Connection.open("127.0.0.1", archive.port).close()
 
 
-def test_unknown_commands_are_refused_and_the_session_goes_on(small):
+def test_unknown_commands_are_refused_and_the_session_goes_on(small: tuple[list[Path], list[bytes]]) -> None:
     with ReplicationSource(small[0]) as archive, Connection.open("127.0.0.1", archive.port) as connection:
         for command in (b"\x16SELECT 1", b"\x63", b"", b"\x15short"):
             connection.send_command(command)
@@ -323,6 +347,6 @@ def test_unknown_commands_are_refused_and_the_session_goes_on(small):
         assert connection.query("SELECT 1") == [("1",)]
 
 
-def test_a_port_that_is_taken(small):
+def test_a_port_that_is_taken(small: tuple[list[Path], list[bytes]]) -> None:
     with ReplicationSource(small[0]) as archive, pytest.raises(EngineError, match="choose another port"):
         ReplicationSource(small[0], port=archive.port).__enter__()

@@ -67,7 +67,7 @@ def numbers(connection: Connection, source: TableSource, chunk: KeyRange) -> lis
     return [int(row[at] or 0) for row in rows]
 
 
-def test_chunks_are_the_table_in_the_order_of_its_key(cases, connection):
+def test_chunks_are_the_table_in_the_order_of_its_key(cases: list[KeyCase], connection: Connection) -> None:
     for case in cases:
         source = TableSource.read(connection, TableName(DATABASE, case.name), None)
         if source.key is None:
@@ -80,7 +80,7 @@ def test_chunks_are_the_table_in_the_order_of_its_key(cases, connection):
         assert all(len(chunk) == CHUNK_ROWS for chunk in found[:-1]), case.name
 
 
-def test_ranges_use_the_index(cases, connection):
+def test_ranges_use_the_index(cases: list[KeyCase], connection: Connection) -> None:
     """No chunk reads the rows before its range."""
     for case in cases:
         source = TableSource.read(connection, TableName(DATABASE, case.name), None)
@@ -108,7 +108,9 @@ def test_every_row_is_read_once(server: Server, cases: list[KeyCase], tmp_path: 
     assert len(states) == len(read)
 
 
-def test_literals_of_arrow_values_find_their_rows(server, cases, connection, tmp_path):
+def test_literals_of_arrow_values_find_their_rows(
+    server: Server, cases: list[KeyCase], connection: Connection, tmp_path: Path
+) -> None:
     """The keys of rows that partial images move are known from the output alone."""
     drain(server, tmp_path, start="snapshot", **EVERY_TYPE_ONCE)
     tables = 0

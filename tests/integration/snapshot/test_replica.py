@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
         yield Pair(source, replica)
 
 
-def test_rows_of_a_lagging_replica_meet_the_stream(pair: Pair, tmp_path: Path):
+def test_rows_of_a_lagging_replica_meet_the_stream(pair: Pair, tmp_path: Path) -> None:
     out, truth = tmp_path / "out", tmp_path / "truth"
     source = pair.source
     source.execute(
@@ -82,7 +83,7 @@ def test_rows_of_a_lagging_replica_meet_the_stream(pair: Pair, tmp_path: Path):
     keyless = Counter(source.query("SELECT v, text FROM d.keyless"))
     drain(source, truth, start="earliest", tables="d.*")
     states = Truth(truth, "d", "keyed", COLUMNS)
-    found = Counter()
+    found: Counter[tuple[Any, ...]] = Counter()
     for boundary in boundaries(out, "d", "keyed", COLUMNS):
         expected, found = states.at(boundary.position), boundary.rows
         is_done = boundary.snapshot is not None and boundary.snapshot.state == "done"
@@ -91,7 +92,7 @@ def test_rows_of_a_lagging_replica_meet_the_stream(pair: Pair, tmp_path: Path):
     assert list(boundaries(out, "d", "keyless", ("v", "text")))[-1].rows == keyless
 
 
-def test_nothing_is_read_while_a_watched_replica_does_not_replicate(pair: Pair, tmp_path: Path):
+def test_nothing_is_read_while_a_watched_replica_does_not_replicate(pair: Pair, tmp_path: Path) -> None:
     source = pair.source
     source.execute(
         "CREATE DATABASE w",
@@ -117,7 +118,7 @@ def test_nothing_is_read_while_a_watched_replica_does_not_replicate(pair: Pair, 
     assert min(found["_seq"].to_pylist()) > changed
 
 
-def test_a_server_that_is_no_replica_is_not_watched(mysql97: Server, tmp_path: Path):
+def test_a_server_that_is_no_replica_is_not_watched(mysql97: Server, tmp_path: Path) -> None:
     line = command_line(
         mysql97, tmp_path / "out", start="snapshot", snapshot_watch=f"{mysql97.host}:{mysql97.port}"
     )
@@ -127,7 +128,7 @@ def test_a_server_that_is_no_replica_is_not_watched(mysql97: Server, tmp_path: P
     assert "is no replica" in ended.sentence
 
 
-def test_a_mariadb_server_that_is_no_replica_is_refused(mariadb118: Server, tmp_path: Path):
+def test_a_mariadb_server_that_is_no_replica_is_refused(mariadb118: Server, tmp_path: Path) -> None:
     line = command_line(
         mariadb118, tmp_path / "out", start="snapshot", snapshot_host=f"{mariadb118.host}:{mariadb118.port}"
     )
@@ -137,7 +138,7 @@ def test_a_mariadb_server_that_is_no_replica_is_refused(mariadb118: Server, tmp_
     assert "gtid_strict_mode" in ended.sentence or "does not replicate" in ended.sentence
 
 
-def test_a_replica_without_gtids_is_refused(tmp_path: Path):
+def test_a_replica_without_gtids_is_refused(tmp_path: Path) -> None:
     with get_server("mysql-5.6") as source:
         line = command_line(
             source, tmp_path / "out", start="snapshot", snapshot_host=f"{source.host}:{source.port}"

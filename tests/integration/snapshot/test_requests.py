@@ -11,9 +11,9 @@ import pytest
 
 from engine.output.commit_log import CommitLog
 from engine.output.reader import Changes
-from engine.output.snapshot_requests import REQUESTS_FOLDER, has_requests
+from engine.output.snapshot_requests import REQUESTS_FOLDER, has_requests, request_snapshot
 from tests.servers import Server
-from tests.support.engine_run import assert_one_sentence, drain, follow, run_command, wait_until
+from tests.support.engine_run import assert_one_sentence, command_line, drain, follow, run_command, wait_until
 from tests.support.snapshot_runs import (
     read_rows,
     request,
@@ -243,3 +243,15 @@ def test_what_is_not_there_cannot_be_asked(tmp_path: Path) -> None:
         assert_one_sentence(ended)
         assert says in ended.sentence
     assert not (tmp_path / "none").exists()
+
+
+def test_an_output_begins_with_the_tables_of_the_run_that_begins_it(database: Server, tmp_path: Path) -> None:
+    refused = command_line(database, tmp_path, user="nobody", start="snapshot", tables=f"{DATABASE}.a")
+    assert "refuses the login" in run_command(*refused).sentence
+    assert not has_requests(tmp_path)
+    # As a run with other tables leaves it that was killed before its first commit.
+    request_snapshot(tmp_path, (f"{DATABASE}.b",))
+    drain(database, tmp_path, start="snapshot", tables=f"{DATABASE}.b,{DATABASE}.c")
+    assert read(tmp_path, "a") == Counter()
+    assert read(tmp_path, "b") == selected(database, "b")
+    assert read(tmp_path, "c") == selected(database, "c")

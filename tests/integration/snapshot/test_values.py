@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -20,7 +20,6 @@ from engine.binlog.table_map_writer import write_table_map
 from engine.config.decode_options import DecodeOptions
 from engine.decode.batch import BatchDecoder
 from engine.errors import EngineError
-from engine.net.client.table_columns import describe_table
 from engine.output.change_schema import CHANGE_TYPES, transit_schema
 from engine.pipeline.messages import Batch, StreamStatus
 from engine.snapshot.rows.row_batches import RowBatch
@@ -28,6 +27,7 @@ from tests.servers import Server
 from tests.support import mixed_columns
 from tests.support.binlog_builder import PLAIN, make_event
 from tests.support.column_cases import CASES
+from tests.support.definitions import definition_of
 from tests.support.selected_rows import PLACE, decoded, open_connection, row_format, select
 
 pytestmark = pytest.mark.server
@@ -106,11 +106,11 @@ def catalog_of(definitions: Mapping[str, TableDefinition], metadata: str) -> dic
 
 
 @pytest.mark.parametrize("temporal_text", [False, True])
-def test_every_column_type(server, metadata, temporal_text):
+def test_every_column_type(server: Server, metadata: str, temporal_text: bool) -> None:
     tables = tables_of(server)
     log = fill(server, tables)
     with open_connection(server) as connection:
-        definitions = {table: describe_table(connection, DATABASE, table) for table in tables}
+        definitions = {table: definition_of(connection, DATABASE, table) for table in tables}
     options = DecodeOptions(temporal_text=temporal_text)
     logged = from_binlog(log, catalog_of(definitions, metadata), options)
     assert logged.keys() == tables.keys()
@@ -165,7 +165,7 @@ def compare(
     `unknown`: columns that no statement can name, and which are NULL.
     """
     with open_connection(server) as connection:
-        definition = describe_table(connection, DATABASE, table)
+        definition = definition_of(connection, DATABASE, table)
     want, want_schema = from_binlog(log, catalog_of({table: definition}, "catalog"), DecodeOptions())[table]
     connection = open_connection(server)
     if session:
@@ -199,7 +199,7 @@ MOST_COLUMNS = {"mysql-9.7": 4096}
 """On other servers .frm files hold no more than about 2000 of such columns."""
 
 
-def test_as_many_columns_as_a_table_can_have(server):
+def test_as_many_columns_as_a_table_can_have(server: Server) -> None:
     count = MOST_COLUMNS.get(server.flavor, 2000)
     kinds = [("TINYINT", "-7"), ("VARCHAR(3)", "'abc'"), ("DATE", "'2024-02-29'")]
     columns = {f"c{n}": kinds[n % 3] for n in range(1, count)}
@@ -216,7 +216,7 @@ def test_as_many_columns_as_a_table_can_have(server):
     assert batch.rows == 3
 
 
-def test_rows_of_40_megabytes(server):
+def test_rows_of_40_megabytes(server: Server) -> None:
     server.execute("SET GLOBAL max_allowed_packet = 1073741824")
     log = made(
         server,
@@ -232,7 +232,7 @@ def test_rows_of_40_megabytes(server):
     assert [batch.in_lent_memory for batch in batches] == [True, False, False, True]
 
 
-def test_many_batches(server):
+def test_many_batches(server: Server) -> None:
     insert = ", ".join(f"({n}, '{n % 997:x}', {n}.25, NULL)" for n in range(1, 10_001))
     log = made(
         server,
@@ -245,7 +245,7 @@ def test_many_batches(server):
 
 
 @pytest.mark.parametrize("flavor", ["mariadb-10.11", "mariadb-11.8"])
-def test_hidden_columns(shared_server, flavor):
+def test_hidden_columns(shared_server: Callable[[str], Server], flavor: str) -> None:
     server = shared_server(flavor)
     log = made(
         server,
@@ -256,7 +256,7 @@ def test_hidden_columns(shared_server, flavor):
     compare(server, log, "hidden", unknown=["DB_ROW_HASH_1"])
 
 
-def test_generated_and_invisible_columns(mysql97):
+def test_generated_and_invisible_columns(mysql97: Server) -> None:
     log = made(
         mysql97,
         "CREATE TABLE made (id INT PRIMARY KEY, j JSON AS (JSON_OBJECT('id', id)) VIRTUAL, "
@@ -266,7 +266,7 @@ def test_generated_and_invisible_columns(mysql97):
     compare(mysql97, log, "made")
 
 
-def test_generated_primary_keys(mysql97):
+def test_generated_primary_keys(mysql97: Server) -> None:
     log = made(
         mysql97,
         "SET SESSION sql_generate_invisible_primary_key = ON",
@@ -283,7 +283,7 @@ RARE_ATTRIBUTES = (
 )
 
 
-def test_rare_attributes(server):
+def test_rare_attributes(server: Server) -> None:
     log = made(
         server,
         f"CREATE TABLE rare (id INT PRIMARY KEY, {RARE_ATTRIBUTES})",
@@ -295,7 +295,7 @@ def test_rare_attributes(server):
 
 
 @pytest.mark.parametrize("flavor", ["mariadb-10.11", "mariadb-11.8"])
-def test_years_of_two_digits(shared_server, flavor):
+def test_years_of_two_digits(shared_server: Callable[[str], Server], flavor: str) -> None:
     years = ", ".join(f"({n}, {n})" for n in range(1, 100))
     log = made(
         shared_server(flavor),
@@ -306,7 +306,9 @@ def test_years_of_two_digits(shared_server, flavor):
 
 
 @pytest.mark.parametrize("flavor", ["mariadb-10.11", "mariadb-11.8"])
-def test_temporal_columns_as_old_mariadb_stored_them(shared_server, flavor):
+def test_temporal_columns_as_old_mariadb_stored_them(
+    shared_server: Callable[[str], Server], flavor: str
+) -> None:
     server = shared_server(flavor)
     kinds = [f"{kind}({n})" for kind in ("DATETIME", "TIMESTAMP", "TIME") for n in range(7)]
     columns = ", ".join(f"c{n} {kind} NULL" for n, kind in enumerate(kinds))
@@ -335,7 +337,7 @@ UNUSUAL_SESSION = (
 )
 
 
-def test_other_settings_of_a_session_change_nothing(server):
+def test_other_settings_of_a_session_change_nothing(server: Server) -> None:
     log = made(
         server,
         "CREATE TABLE settings (id INT PRIMARY KEY, c CHAR(5), t TIMESTAMP NULL, "
@@ -345,13 +347,13 @@ def test_other_settings_of_a_session_change_nothing(server):
     compare(server, log, "settings", session=UNUSUAL_SESSION)
 
 
-def test_table_maps_are_those_of_the_server(server):
+def test_table_maps_are_those_of_the_server(server: Server) -> None:
     """As far as types, their metadata and NULL go; definitions supply the rest."""
     tables = tables_of(server)
     log = fill(server, tables)
     fmt, start, compared = FormatDescription.parse(log[: int.from_bytes(log[9:13], "little")]), 0, set()
     with open_connection(server) as connection:
-        definitions = {table: describe_table(connection, DATABASE, table) for table in tables}
+        definitions = {table: definition_of(connection, DATABASE, table) for table in tables}
     while start < len(log):
         event = log[start : start + int.from_bytes(log[start + 9 : start + 13], "little")]
         start += len(event)
@@ -368,7 +370,7 @@ def test_table_maps_are_those_of_the_server(server):
     assert compared == tables.keys()
 
 
-def test_names_that_need_quotes(server):
+def test_names_that_need_quotes(server: Server) -> None:
     log = made(
         server,
         "CREATE TABLE `a``b.c` (id INT PRIMARY KEY, `select` INT, `x``y` INT, `größe` INT)",
@@ -377,18 +379,18 @@ def test_names_that_need_quotes(server):
     compare(server, log, "a`b.c")
 
 
-def test_an_empty_table(server):
+def test_an_empty_table(server: Server) -> None:
     made(server, "CREATE TABLE no_rows (id INT PRIMARY KEY)")
     with open_connection(server) as connection:
-        definition = describe_table(connection, DATABASE, "no_rows")
+        definition = definition_of(connection, DATABASE, "no_rows")
     connection = open_connection(server)
     assert list(select(connection, row_format(connection, definition))) == []
 
 
-def test_a_table_that_was_altered_after_its_definition_was_read(server):
+def test_a_table_that_was_altered_after_its_definition_was_read(server: Server) -> None:
     made(server, "CREATE TABLE changed (id INT PRIMARY KEY, a INT, t VARCHAR(10) CHARACTER SET latin1)")
     with open_connection(server) as connection:
-        definition = describe_table(connection, DATABASE, "changed")
+        definition = definition_of(connection, DATABASE, "changed")
     for change, column in (
         ("a INT UNSIGNED", "a"),
         ("a BIGINT", "a"),

@@ -52,7 +52,7 @@ def add(root: Path, name: str, count: int, first: int = 10) -> None:
         output.commit({"shop.orders": [insert(id=number)]})
 
 
-def rows(stream: SeveralStreamReader, start: dict[str, int], end: dict[str, int]) -> list[tuple[str, int]]:
+def rows(stream: SeveralStreamReader, start: Offset, end: Offset) -> list[tuple[str, int]]:
     batches = [batch for task in stream.partitions(start, end) for batch in stream.read(task)]
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 

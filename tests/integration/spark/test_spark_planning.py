@@ -117,6 +117,19 @@ def test_commits_and_tables_that_are_not_there_are_named(output: Output, tmp_pat
         Selection(Options.parse({"path": str(tmp_path / "elsewhere")})).first()
 
 
+def test_names_in_other_case_are_refused_and_not_null(output: Output) -> None:
+    selection = Selection(options(output, tables="shop.orders"))
+    for name, known in (("ID", "id"), ("_SEQ", "_seq"), ("_Table", "_table")):
+        with pytest.raises(EngineError, match=f"a column `{name}`, which is `{known}` in the rows"):
+            selection.readable_files(0, 3, pa.schema([(name, pa.int64())]))
+    assert len(selection.readable_files(0, 3, pa.schema([("later", pa.string())]))) == 3
+    # A column that was renamed so: the query reads the rows of before.
+    output.table("shop.orders", pa.schema([("ID", pa.int32())]))
+    output.commit({"shop.orders": [insert(ID=4)]})
+    for name in ("id", "ID"):
+        assert len(selection.readable_files(0, 4, pa.schema([(name, pa.int32())]))) == 4
+
+
 def test_a_schema_covers_the_versions_in_use_and_no_older_ones(output: Output) -> None:
     output.table("shop.orders", pa.schema([("id", pa.int64()), ("name", pa.string())]))
     output.commit({"shop.orders": [insert(id=4)]})

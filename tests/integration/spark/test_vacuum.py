@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -61,9 +62,13 @@ def logged_files(output: Output) -> set[str]:
 
 
 @pytest.mark.parametrize(("cut", "oldest"), [(0, 0), (4, 0), (5, 5), (12, 10), (LAST + 1, 10)])
-def test_whole_segments_go_by_age(output: Output, cut: int, oldest: int) -> None:
+def test_whole_segments_go_by_age(
+    output: Output, cut: int, oldest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Older than commit `cut`; the last segment stays, for what came before it is known from there alone."""
-    older_than = time.time() - (FIRST_COMMIT_US + cut * SECOND_US - SECOND_US // 2) / 1_000_000
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    older_than = now - (FIRST_COMMIT_US + cut * SECOND_US - SECOND_US // 2) / 1_000_000
     foreseen = vacuum(output.path, Retention(seconds=older_than), dry_run=True)
     assert ids(output) == list(range(LAST + 1))
     assert vacuum(output.path, Retention(seconds=older_than)) == foreseen
@@ -117,7 +122,7 @@ def test_a_vacuum_that_was_broken_off_is_finished(
     class Crash(BaseException):
         pass
 
-    def stepping(real):  # type: ignore[no-untyped-def]
+    def stepping(real: Callable[..., object]) -> Callable[..., object]:
         def step(*arguments: object) -> object:
             if next(left, None) is None:
                 raise Crash

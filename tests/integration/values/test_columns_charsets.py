@@ -9,23 +9,25 @@ from hypothesis import strategies as st
 
 from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
 from engine.binlog.charsets import collation_charset
+from engine.binlog.column import Column
 from engine.binlog.field_types import FieldType
 from engine.decode.arrow.codec import Counters, Options
 from engine.decode.columns import codec_for
 from engine.errors import EngineError
+from tests.servers import Server
 from tests.support.charset_characters import characters_of
 from tests.support.column_cells import column, decode
 
 
-def text_column(charset: str):
+def text_column(charset: str) -> Column:
     return column(FieldType.VARCHAR, 1000, charset=charset)
 
 
 @pytest.mark.parametrize("charset", sorted(SINGLE_BYTE_CHARSETS | MULTI_BYTE_CHARSETS))
-def test_texts_of_all_characters(charset):
+def test_texts_of_all_characters(charset: str) -> None:
     encode = {c: sequence for sequence, c in characters_of(charset).items()}
     characters = sorted(encode)
-    texts = ["".join(characters[at : at + 50]) for at in range(0, len(characters), 50)]
+    texts: list[str | None] = ["".join(characters[at : at + 50]) for at in range(0, len(characters), 50)]
     texts = ["", "ASCII", None, *texts, "ONLY ASCII AT THE END, AND LONG ENOUGH FOR SEVERAL WORDS"]
     cells = [None if text is None else b"".join(encode[c] for c in text) for text in texts]
     counters = Counters()
@@ -40,7 +42,7 @@ UNICODE = {"ucs2": "utf_16_be", "utf16": "utf_16_be", "utf16le": "utf_16_le", "u
 
 @pytest.mark.parametrize("charset", [*UNICODE, "gb18030"])
 @given(texts=st.lists(st.none() | st.text(max_size=20), max_size=10))
-def test_unicode_texts(charset, texts):
+def test_unicode_texts(charset: str, texts: list[str | None]) -> None:
     if charset == "ucs2":
         texts = [text and "".join(c for c in text if ord(c) < 0x10000) for text in texts]
     if charset == "gb18030":
@@ -71,7 +73,7 @@ def test_unicode_texts(charset, texts):
         ("utf32", b"\x00\x11\x00\x00", "\ufffd", 1),
     ],
 )
-def test_bytes_that_are_not_a_character(charset, stored, want, invalid):
+def test_bytes_that_are_not_a_character(charset: str, stored: bytes, want: str, invalid: int) -> None:
     counters = Counters()
     assert decode(text_column(charset), [stored], counters=counters).to_pylist() == [want]
     assert counters.values == {"invalid_characters": invalid}
@@ -79,22 +81,22 @@ def test_bytes_that_are_not_a_character(charset, stored, want, invalid):
 
 @pytest.mark.parametrize("charset", sorted(SINGLE_BYTE_CHARSETS | MULTI_BYTE_CHARSETS | UNICODE.keys()))
 @given(cells=st.lists(st.binary(max_size=9), max_size=30))
-def test_any_bytes_give_valid_text(charset, cells):
+def test_any_bytes_give_valid_text(charset: str, cells: list[bytes]) -> None:
     decode(text_column(charset), cells)
 
 
-def test_an_unknown_character_set_names_the_column():
+def test_an_unknown_character_set_names_the_column() -> None:
     with pytest.raises(EngineError, match="column c has the unknown character set klingon"):
         codec_for(text_column("klingon"), Options())
 
 
-def test_collations_of_all_kinds():
+def test_collations_of_all_kinds() -> None:
     wants = {8: "latin1", 63: "binary", 255: "utf8mb4", 1024 + 28: "gbk", 2304: "utf8mb4", 3271: "utf32"}
     assert {collation: collation_charset(collation) for collation in wants} == wants
 
 
 @pytest.mark.server
-def test_every_collation_of_the_server(server):
+def test_every_collation_of_the_server(server: Server) -> None:
     table = "collation_character_set_applicability" if "mariadb" in server.flavor else "collations"
     rows = server.query(f"SELECT id, character_set_name FROM information_schema.{table} WHERE id IS NOT NULL")
     assert len(rows) > 200
@@ -102,22 +104,22 @@ def test_every_collation_of_the_server(server):
     assert {collation: collation_charset(collation) for collation in wants} == wants
 
 
-def converted(server, charset: str, sequences: list[bytes]) -> list[str]:
+def converted(server: Server, charset: str, sequences: list[bytes]) -> list[str]:
     """What the server makes of each sequence of bytes in UTF-8."""
     server.execute("CREATE DATABASE IF NOT EXISTS charsets", "USE charsets", "DROP TABLE IF EXISTS sequences")
     server.execute("CREATE TABLE sequences (id int PRIMARY KEY, bytes varbinary(20))")
     for at in range(0, len(sequences), 5000):
         rows = ",".join(f"({i},x'{s.hex()}')" for i, s in enumerate(sequences[at : at + 5000], at))
         server.execute(f"INSERT INTO sequences VALUES {rows}")
-    rows = server.query(
+    found = server.query(
         f"SELECT HEX(CONVERT(CONVERT(bytes USING {charset}) USING utf8mb4)) FROM sequences ORDER BY id"
     )
     server.execute("DROP TABLE sequences")
-    return [bytes.fromhex(text).decode() for (text,) in rows]
+    return [bytes.fromhex(text).decode() for (text,) in found]
 
 
 @pytest.mark.server
-def test_every_single_byte_character_as_the_server_converts_it(server):
+def test_every_single_byte_character_as_the_server_converts_it(server: Server) -> None:
     for charset in sorted(SINGLE_BYTE_CHARSETS):
         sequences = sorted(characters_of(charset))
         assert decode(text_column(charset), sequences).to_pylist() == converted(server, charset, sequences)
@@ -126,7 +128,7 @@ def test_every_single_byte_character_as_the_server_converts_it(server):
 
 
 @pytest.mark.server
-def test_every_multi_byte_character_as_the_server_converts_it(server):
+def test_every_multi_byte_character_as_the_server_converts_it(server: Server) -> None:
     known = {
         name for (name,) in server.query("SELECT character_set_name FROM information_schema.character_sets")
     }
@@ -136,7 +138,7 @@ def test_every_multi_byte_character_as_the_server_converts_it(server):
 
 
 @pytest.mark.server
-def test_unicode_as_the_server_converts_it(mysql97):
+def test_unicode_as_the_server_converts_it(mysql97: Server) -> None:
     points = [*range(0x20, 0x3000, 7), 0xFFFD, 0xFFFF, 0x10000, 0x1F600, 0x10FFFF]
     for charset, codec in {**UNICODE, "gb18030": "gb18030"}.items():
         texts = [chr(p) + "a" for p in points if p < 0x10000 or charset != "ucs2"]

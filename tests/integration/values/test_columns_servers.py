@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +16,9 @@ from engine.binlog.table_map import TableMap
 from engine.decode.arrow.codec import Options
 from engine.decode.inspect.single_event import decode_rows
 from engine.net.client.connection import Connection
-from engine.net.client.table_columns import describe_table
 from tests.servers import Server
 from tests.support.column_cases import CASES, TEMPORAL, UUIDS, Case, comparable, temporal
+from tests.support.definitions import definition_of
 
 pytestmark = pytest.mark.server
 
@@ -27,7 +29,7 @@ WRITE_ROWS = (23, 30)
 UUIDS += temporal("6ccd780c-baba-7026-f564-5b8c65602400", "ffffffff-ffff-ffff-ffff-ffffffffff00")
 
 
-def test_every_column_type(server, metadata):
+def test_every_column_type(server: Server, metadata: str) -> None:
     assert_same_values(server, CASES, full_metadata=metadata == "full metadata")
 
 
@@ -47,7 +49,7 @@ def assert_same_values(server: Server, all_cases: list[Case], *, full_metadata: 
             wants[table] = [value for (value,) in cursor.fetchall()]
     binlog = server.flush_binlog()
     with Connection.open(server.host, server.port, server.user, server.password) as connection:
-        catalog = {table: describe_table(connection, DATABASE, table).columns for table in cases}
+        catalog = {table: definition_of(connection, DATABASE, table).columns for table in cases}
     logged = logged_values(binlog, declared_only(catalog) if full_metadata else catalog)
     assert logged.keys() == wants.keys()
     for table, case in cases.items():
@@ -56,7 +58,9 @@ def assert_same_values(server: Server, all_cases: list[Case], *, full_metadata: 
 
 
 @pytest.mark.parametrize("flavor", ["mariadb-10.11", "mariadb-11.8"])
-def test_temporal_columns_as_old_mariadb_stored_them(shared_server, flavor):
+def test_temporal_columns_as_old_mariadb_stored_them(
+    shared_server: Callable[[str], Server], flavor: str
+) -> None:
     server = shared_server(flavor)
     server.execute("SET GLOBAL mysql56_temporal_format = OFF")
     try:
@@ -76,7 +80,9 @@ def declared_only(
     }
 
 
-def logged_values(binlog, catalog: dict[str, tuple[ColumnDefinition, ...] | None]) -> dict[str, list[Any]]:
+def logged_values(
+    binlog: Path, catalog: Mapping[str, tuple[ColumnDefinition, ...] | None]
+) -> dict[str, list[Any]]:
     """Table → values of column v in its inserted rows."""
     events = [event for _, event in read_events(binlog)]
     description = FormatDescription.parse(events[0])

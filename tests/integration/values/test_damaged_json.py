@@ -58,7 +58,7 @@ EVENTS = {
 
 
 @pytest.mark.parametrize("name", EVENTS)
-def test_text_that_is_not_utf8_ends_both_with_its_place(name: str, tmp_path: Path):
+def test_text_that_is_not_utf8_ends_both_with_its_place(name: str, tmp_path: Path) -> None:
     event, reason = EVENTS[name]
     first = [gtid(1), query("BEGIN"), TABLE, insert({"sound": "ÿ\ufffd"}), xid()]
     parts = [*first, gtid(2), query("BEGIN"), TABLE]
@@ -70,7 +70,8 @@ def test_text_that_is_not_utf8_ends_both_with_its_place(name: str, tmp_path: Pat
     # What comes before is committed.
     assert [row["@2"] for row in decoded.rows["orders"]] == ['{"sound": "ÿ\ufffd"}']
     # Its bytes are the cause: `--on-corrupt skip` continues after it.
-    assert decoded.results[0].status.failure.corruption is not None
+    failure = decoded.results[0].status.failure
+    assert failure is not None and failure.corruption is not None
 
     path = tmp_path / "binlog.000001"
     path.write_bytes(b"\xfebin" + b"".join(binlog([*parts, event, xid()])))
@@ -81,7 +82,7 @@ def test_text_that_is_not_utf8_ends_both_with_its_place(name: str, tmp_path: Pat
 
 
 @pytest.mark.server
-def test_bytes_that_a_server_let_in(mysql97: Server, tmp_path: Path):
+def test_bytes_that_a_server_let_in(mysql97: Server, tmp_path: Path) -> None:
     mysql97.flush_binlog()
     mysql97.execute(
         "DROP DATABASE IF EXISTS not_utf8",

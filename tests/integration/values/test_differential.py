@@ -19,10 +19,10 @@ import pytest
 from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
 from engine.binlog.column import Column
 from engine.net.client.connection import Connection
-from engine.net.client.table_columns import describe_table
 from engine.output.reader import Changes
 from tests.servers import FLAVORS, Server, UnavailableError, get_server
 from tests.support.column_cases import CASES, Case, comparable
+from tests.support.definitions import definition_of
 from tests.support.engine_run import drain
 from tests.support.generated_values import generated, vector_of_mysql
 from tests.support.printed_values import PrintedRow, as_printed, printed_rows
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 DATABASE = "differential"
 GENERATED = 25
-OPTIONS = {"mysql-5.6": {}}
+OPTIONS: dict[str, dict[str, str]] = {"mysql-5.6": {}}
 FULL_METADATA = {"binlog_row_metadata": "FULL"}
 
 
@@ -103,7 +103,7 @@ def play(server: Server, played: Played) -> None:
 
 def catalog_of(server: Server, tables: list[str]) -> Catalog:
     with Connection.open(server.host, server.port, server.user, server.password) as connection:
-        return {table: describe_table(connection, DATABASE, table).columns for table in tables}
+        return {table: definition_of(connection, DATABASE, table).columns for table in tables}
 
 
 @pytest.fixture(scope="module", params=FLAVORS)
@@ -131,7 +131,8 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     yield played
 
 
-def test_change_rows_are_what_select_gave(played):
+def test_change_rows_are_what_select_gave(played: Played) -> None:
+    assert played.changes is not None
     for table, case in played.cases.items():
         rows = played.changes.read(DATABASE, table)
         kinds, values = rows["_change_type"].to_pylist(), rows["v"].to_pylist()
@@ -154,7 +155,7 @@ def test_change_rows_are_what_select_gave(played):
         assert len(before) == len(case.values) + 1 or len(before) == len(case.values) + GENERATED + 1
 
 
-def test_columns_of_every_character_set(played):
+def test_columns_of_every_character_set(played: Played) -> None:
     """The test above has them all; this one only sees to it that there are so many."""
     charsets = {table.removeprefix("cs_") for table in played.cases if table.startswith("cs_")}
     known = SINGLE_BYTE_CHARSETS | MULTI_BYTE_CHARSETS | {"utf8mb4", "ucs2", "utf16", "utf16le", "utf32"}
@@ -165,7 +166,7 @@ def test_columns_of_every_character_set(played):
         assert len(texts) > GENERATED / 2, charset
 
 
-def test_texts_are_those_that_mysqlbinlog_prints(played):
+def test_texts_are_those_that_mysqlbinlog_prints(played: Played) -> None:
     # MySQL's tool gives up on an event at the first geometry.
     given_up = {row.table for row in played.printed if not row.complete}
     assert not given_up or not played.is_mariadb

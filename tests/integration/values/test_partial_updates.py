@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,17 +25,17 @@ from tests.support.partial_updates import BEFORE, FULL, NO_OPTIONS, TABLE, diffe
 from tests.support.transaction_pictures import batcher
 
 
-def postimages(*parts: Part) -> list[dict]:
+def postimages(*parts: Part) -> list[dict[str, Any]]:
     return [row for row in change_rows(*parts) if row["_change_type"] == "update_postimage"]
 
 
-def change_rows(*parts: Part) -> list[dict]:
+def change_rows(*parts: Part) -> list[dict[str, Any]]:
     decoded = decode([gtid(1), query("BEGIN"), TABLE, *parts, xid()])
     assert decoded.error is None
     return decoded.rows["orders"]
 
 
-def test_differences_are_applied_to_the_preimage():
+def test_differences_are_applied_to_the_preimage() -> None:
     before = image([integer(1), document({"a": 1, "b": 2}), document([1, 2])])
     both = image(
         [integer(1), differences(difference(REPLACE, "$.a", 7)), differences(difference(REMOVE, "$[0]"))]
@@ -51,7 +53,7 @@ def test_differences_are_applied_to_the_preimage():
     assert all(row["_absent_columns"] is None for row in rows)
 
 
-def test_differences_without_a_preimage_are_listed_and_flagged():
+def test_differences_without_a_preimage_are_listed_and_flagged() -> None:
     key, rest = bitmap([True, False, False]), bitmap([False, True, True])
     changed = [
         image([differences(difference(REPLACE, "$.a", 7)), document({"whole": 1})]),
@@ -72,7 +74,7 @@ def test_differences_without_a_preimage_are_listed_and_flagged():
     assert counters == [{"json_differences": 3}]
 
 
-def test_later_columns_and_tables_without_json():
+def test_later_columns_and_tables_without_json() -> None:
     """There is a bit for every JSON column of the table, in the image or not; without JSON there are none."""
     before = image([integer(1), document({"a": 1}), document([1])])
     without_first = bitmap([True, False, True])
@@ -86,7 +88,7 @@ def test_later_columns_and_tables_without_json():
     assert [row["@1"] for row in decoded.rows["plain"]] == [1, 2]
 
 
-def test_partial_updates_in_a_compressed_transaction():
+def test_partial_updates_in_a_compressed_transaction() -> None:
     before = image([integer(1), document({"a": 1}), None])
     after = FULL + b"\x01" + image([integer(1), differences(difference(REPLACE, "$.a", 2)), None])
     decoded = decode([gtid(1), packed([query("BEGIN"), TABLE, update(before, after), xid()])])
@@ -107,7 +109,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_ones_are_located(name):
+def test_broken_ones_are_located(name: str) -> None:
     sound = [gtid(1), query("BEGIN"), TABLE, update(BEFORE, NO_OPTIONS + BEFORE), xid()]
     parts = [*sound, gtid(2), query("BEGIN"), TABLE, update(BROKEN[name])]
     decoded = decode([*parts, xid()])
@@ -117,7 +119,7 @@ def test_broken_ones_are_located(name):
     assert len(decoded.rows["orders"]) == 2
 
 
-def test_damage_anywhere_is_an_error_or_other_rows():
+def test_damage_anywhere_is_an_error_or_other_rows() -> None:
     after = image([integer(1), differences(difference(REPLACE, "$.a", 7)), document([1])])
     _, body = update(BEFORE, FULL + b"\x01" + after, BEFORE, NO_OPTIONS + BEFORE)
     for place in range(10, len(body)):
@@ -167,7 +169,7 @@ def documents_server(mysql97: Server) -> Iterator[Server]:
     )
 
 
-def run_changes(server: Server) -> Iterator[tuple[int, ...]]:
+def run_changes(server: Server) -> Iterator[list[tuple[Any, ...]]]:
     """Insert and update documents; yields the table after each update."""
     server.execute("DELETE FROM docs")
     server.flush_binlog()
@@ -179,20 +181,20 @@ def run_changes(server: Server) -> Iterator[tuple[int, ...]]:
         yield server.query(SELECT)
 
 
-def decode_file(path) -> Decoded:
+def decode_file(path: Path) -> Decoded:
     return decode_all(list(feed(batcher(marker=None), b"".join(events_of(path)), [])))
 
 
 @pytest.mark.server
 @pytest.mark.parametrize("compressed", ["OFF", "ON"])
-def test_full_images_are_what_select_gives(documents_server, compressed):
+def test_full_images_are_what_select_gives(documents_server: Server, compressed: str) -> None:
     server = documents_server
     server.execute(f"SET SESSION binlog_transaction_compression = {compressed}")
     states = list(run_changes(server))
     path = server.flush_binlog()
     decoded = decode_file(path)
     assert decoded.error is None
-    table: dict[int, tuple] = {}
+    table: dict[int, tuple[Any, ...]] = {}
     changes = iter(decoded.rows["docs"])
     remaining = iter([None, None, None, *states])  # Three transactions that insert.
     kinds = set()
@@ -209,12 +211,12 @@ def test_full_images_are_what_select_gives(documents_server, compressed):
         if placed.event.type_name == "XID_EVENT":
             state = next(remaining)
             assert state is None or [table[number] for number in sorted(table)] == state
-    assert next(changes, None) is next(remaining, None) is None
+    assert (next(changes, None), next(remaining, None)) == (None, None)
     assert kinds == {"WRITE_ROWS_EVENT", "PARTIAL_UPDATE_ROWS_EVENT"}
 
 
 @pytest.mark.server
-def test_minimal_images_list_the_differences(documents_server):
+def test_minimal_images_list_the_differences(documents_server: Server) -> None:
     server = documents_server
     server.execute("SET SESSION binlog_row_image = MINIMAL")
     list(run_changes(server))

@@ -23,6 +23,10 @@ pytestmark = pytest.mark.server
 
 DATABASE = "shapes"
 
+Table = dict[str, dict[str, str | None]]
+State = tuple[str, Table, Table]
+"""A row image, and the table before and after a statement that was logged with it."""
+
 
 @pytest.fixture
 def cursor(server: Server) -> Iterator[Any]:
@@ -34,7 +38,7 @@ def cursor(server: Server) -> Iterator[Any]:
     server.execute(f"DROP DATABASE {DATABASE}")
 
 
-def selected(cursor: Any, table: str, columns: dict[str, str]) -> dict[str, dict[str, str | None]]:
+def selected(cursor: Any, table: str, columns: dict[str, str]) -> Table:
     """The table by `id`; `columns` says what to ask for."""
     wanted = ", ".join(columns.values())
     cursor.execute(f"SELECT {wanted} FROM {table}")
@@ -71,7 +75,7 @@ STATEMENTS = (
 )
 
 
-def test_partial_row_images(server, cursor, tmp_path):
+def test_partial_row_images(server: Server, cursor: Any, tmp_path: Path) -> None:
     cases = wide_cases(server)
     shown = {"id": Case("INT", [])} | cases
     columns = {"id": "id"} | {name: case.select.format(name) for name, case in cases.items()}
@@ -80,7 +84,7 @@ def test_partial_row_images(server, cursor, tmp_path):
     cursor.execute(f"CREATE TABLE t (id INT PRIMARY KEY, {declared}) ENGINE = {engine}")
     server.flush_binlog()
     start = server.binlogs()[-1]
-    states = []
+    states: list[State] = []
     for row_image in ("FULL", "MINIMAL", "NOBLOB"):
         cursor.execute(f"SET SESSION binlog_row_image = {row_image}")
         for statement in STATEMENTS:
@@ -103,10 +107,10 @@ def absent(row: dict[str, Any]) -> set[str]:
     return set(row["_absent_columns"] or ())
 
 
-def assert_images(rows: list[dict[str, Any]], states: list, shown: dict[str, Case]) -> None:
+def assert_images(rows: list[dict[str, Any]], states: list[State], shown: dict[str, Case]) -> None:
     """Each row carries what SELECT gave around its statement, and is as partial as it should be."""
     remaining = iter(rows)
-    kinds = {"FULL": set(), "MINIMAL": set(), "NOBLOB": set()}
+    kinds: dict[str, set[int]] = {"FULL": set(), "MINIMAL": set(), "NOBLOB": set()}
     for row_image, before, after in states:
         changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
         images = sum((key in before) + (key in after) for key in changed)
@@ -142,7 +146,7 @@ DERIVED = {
 DERIVED["mariadb-11.8"] = DERIVED["mariadb-10.11"]
 
 
-def test_generated_and_invisible_columns(server, cursor, metadata, tmp_path):
+def test_generated_and_invisible_columns(server: Server, cursor: Any, metadata: str, tmp_path: Path) -> None:
     if not DERIVED[server.flavor]:
         pytest.skip("MySQL 5.6 has neither")
     cursor.execute(f"CREATE TABLE t (id INT PRIMARY KEY, b VARCHAR(20), a INT, {DERIVED[server.flavor]})")
@@ -189,7 +193,9 @@ MOST_COLUMNS = {"mysql-9.7": 4096, "mysql-5.6": 2599, "mariadb-10.11": 2700, "ma
 """Where definitions are kept in .frm files, these hold no more of them, with names as short as here."""
 
 
-def test_as_many_columns_as_a_table_can_have(server, cursor, metadata, tmp_path):
+def test_as_many_columns_as_a_table_can_have(
+    server: Server, cursor: Any, metadata: str, tmp_path: Path
+) -> None:
     count = MOST_COLUMNS[server.flavor]
     names = ["id", *(f"c{number}" for number in range(1, count))]
     columns = ", ".join(f"{name} TINYINT" for name in names[1:])
@@ -207,7 +213,7 @@ def test_as_many_columns_as_a_table_can_have(server, cursor, metadata, tmp_path)
     assert {name: after[name] for name in names if name not in absent(after)} == {"c1": 5, f"c{count - 1}": 6}
 
 
-def test_rows_of_several_megabytes(server, cursor, tmp_path):
+def test_rows_of_several_megabytes(server: Server, cursor: Any, tmp_path: Path) -> None:
     cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB, c LONGTEXT)")
     server.flush_binlog()
     start = server.binlogs()[-1]

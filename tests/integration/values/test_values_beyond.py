@@ -29,7 +29,7 @@ from tests.support.made_events import (
 )
 
 LIMIT = 1000
-CONTENTS = {
+CONTENTS: dict[str, tuple[int | tuple[int, int], bytes]] = {
     "text": (LONG_VARCHAR, varchar(b"x" * 600, 2)),
     "bytes": (BLOB, varchar(b"x" * 600, 2)),
     "json": (JSON, varchar(encode(["\x01" * 50] * 2), 4)),
@@ -38,7 +38,7 @@ CONTENTS = {
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_more_content_than_a_column_can_hold(name, monkeypatch):
+def test_more_content_than_a_column_can_hold(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffers, "LARGEST_CONTENT", LIMIT)
     column, cell = CONTENTS[name]
     insert = rows(types.WRITE_ROWS_EVENT, 7, 1, [image([cell])])
@@ -47,6 +47,7 @@ def test_more_content_than_a_column_can_hold(name, monkeypatch):
     second = [gtid(2), query("BEGIN"), table_map(7, [column])]
     decoded = decode([*first, *second, insert, insert, xid()])
     place = 4 + sum(map(len, binlog([*first, *second])))
+    assert decoded.error is not None
     assert decoded.error.startswith(f"binlog.000001 at position {place}: in rows of shop.orders, column @1: ")
     assert "exclude the table with --exclude-tables" in decoded.error
     # What comes before is committed.
@@ -65,13 +66,14 @@ def test_more_content_than_a_column_can_hold(name, monkeypatch):
         (FieldType.NULL, "column @2 has type code 6, which no known MySQL or MariaDB version writes"),
     ],
 )
-def test_columns_of_unknown_size(code, reason):
+def test_columns_of_unknown_size(code: FieldType, reason: str) -> None:
     first = [gtid(1), query("BEGIN"), table_map(6, [BLOB], table="small")]
     first += [rows(types.WRITE_ROWS_EVENT, 6, 1, [image([varchar(b"x", 2)])]), xid()]
     second = [gtid(2), query("BEGIN")]
     insert = rows(types.WRITE_ROWS_EVENT, 7, 2, [image([b"\x01\0\0\0", b"1.50"])])
     decoded = decode([*first, *second, table_map(7, [FieldType.LONG, code]), insert, xid()])
     place = 4 + sum(map(len, binlog([*first, *second])))
+    assert decoded.error is not None
     assert decoded.error.startswith(f"binlog.000001 at position {place}: {reason}")
     assert len(decoded.rows["small"]) == 1
 
@@ -80,7 +82,7 @@ def test_columns_of_unknown_size(code, reason):
 @pytest.mark.parametrize("flavor", ["mysql-9.7", "mariadb-11.8"])
 def test_a_member_that_the_table_has_no_more(
     flavor: str, shared_server: Callable[[str], Server], tmp_path: Path
-):
+) -> None:
     server = shared_server(flavor)
     server.execute("DROP DATABASE IF EXISTS beyond", "CREATE DATABASE beyond")
     start = server.flush_binlog() and server.binlogs()[-1].name

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engine.archive import reading
+from engine.archive import files, reading
 from engine.archive import scan as scanning
 from engine.archive import survey as surveying
 from engine.archive.files import find_files
@@ -135,10 +135,9 @@ def test_files_are_scanned_at_the_same_time(tmp_path: Path, monkeypatch: pytest.
     def open_file(file: Any, end: int | None = None) -> Any:
         if file.name in last:
             together.wait(timeout=60)
-        return opened(file, end)
+        return files.open_file(file, end)
 
     folder = written(tmp_path, [changes(number, "t") for number in range(1, FILES)])
-    opened = reading.open_file
     monkeypatch.setattr(reading, "open_file", open_file)
     assert len(planned(folder).survey.parts) == FILES - 1
 

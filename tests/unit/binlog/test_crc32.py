@@ -24,19 +24,19 @@ def checksum(data: bytes, start: int, end: int) -> int:
 
 
 @given(st.binary(max_size=400), st.integers(0, 64), st.integers(0, 64))
-def test_equals_zlib(content: bytes, before: int, after: int):
+def test_equals_zlib(content: bytes, before: int, after: int) -> None:
     data = bytes(before) + content + b"\xff" * after
     assert checksum(data, before, before + len(content)) == zlib.crc32(content)
 
 
-def test_every_length_up_to_where_all_steps_have_repeated():
+def test_every_length_up_to_where_all_steps_have_repeated() -> None:
     for start in (3, 16, 21):
         for size in range(600):
             expected = zlib.crc32(PATTERN[start : start + size])
             assert checksum(PATTERN, start, start + size) == expected, (start, size)
 
 
-def test_long_input():
+def test_long_input() -> None:
     data = PATTERN * 1000
     for end in (len(data), len(data) - 1, len(data) - 63):
         assert checksum(data, 1, end) == zlib.crc32(data[1:end])
@@ -55,7 +55,7 @@ for end in range(1, 300):
 """
 
 
-def test_machines_without_carry_less_multiplication(tmp_path: Path):
+def test_machines_without_carry_less_multiplication(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", WITH_TABLES_ALONE],
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,13 +23,13 @@ def dump_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def events(dump_file: Path) -> list[dict]:
+def events(dump_file: Path) -> list[dict[str, Any]]:
     output = io.StringIO()
     show_events([dump_file], as_json=True, output=output)
     return [json.loads(line) for line in output.getvalue().splitlines()]
 
 
-def test_events_follow_each_other_to_the_end(events):
+def test_events_follow_each_other_to_the_end(events: list[dict[str, Any]]) -> None:
     shown = [
         (event["pos"], event["end_pos"], event["size"], event["type"], event["type_code"]) for event in events
     ]
@@ -47,7 +48,7 @@ def test_events_follow_each_other_to_the_end(events):
     assert [event["flags"] for event in events] == [1, 128, 0, 8, 0, 0, 0]
 
 
-def test_format_description(events):
+def test_format_description(events: list[dict[str, Any]]) -> None:
     data = events[0]["data"]
     assert events[0]["timestamp"] == data["created"] == 0x5C8F3735
     assert (data["binlog_version"], data["server_version"], data["header_length"]) == (4, "8.0.15", 19)
@@ -56,7 +57,7 @@ def test_format_description(events):
     assert data["checksum"] == "CRC32"
 
 
-def test_gtids(events):
+def test_gtids(events: list[dict[str, Any]]) -> None:
     assert events[1]["data"] == {"gtid_set": f"{UUID}:1-8"}
     assert events[2]["data"] == {
         "gtid": f"{UUID}:9",
@@ -72,7 +73,7 @@ def test_gtids(events):
     assert events[2]["data"]["transaction_length"] == events[-1]["end_pos"] - events[2]["pos"]
 
 
-def test_query(events):
+def test_query(events: list[dict[str, Any]]) -> None:
     assert events[3]["data"] == {
         "database": "test",
         # The author reads on into the checksum: BEGIN K l.
@@ -92,7 +93,7 @@ def test_query(events):
     }
 
 
-def test_table_map_and_row(events):
+def test_table_map_and_row(events: list[dict[str, Any]]) -> None:
     table_map, write = events[4]["data"], events[5]["data"]
     assert (table_map["table_id"], table_map["database"], table_map["table"]) == (69, "test", "t1")
     (column,) = table_map["columns"]
@@ -106,12 +107,12 @@ def test_table_map_and_row(events):
     assert write["rows"] == [{"change_type": "insert", "values": {"@1": 9}}]
 
 
-def test_xid(events):
+def test_xid(events: list[dict[str, Any]]) -> None:
     assert events[6]["data"] == {"xid": 23}
 
 
 @pytest.mark.parametrize("position", [124, 195, 274, 349, 397, 437])
-def test_every_checksum_is_valid_and_checked(dump_file, position):
+def test_every_checksum_is_valid_and_checked(dump_file: Path, position: int) -> None:
     damaged = bytearray(dump_bytes())
     damaged[position] ^= 1
     dump_file.write_bytes(damaged)

@@ -29,12 +29,12 @@ NOT_IN_THE_FEED = {
 """Row changes, what is in no file, what begins a file, what is replaced by what it holds, what is refused."""
 
 
-def test_there_is_a_body_of_every_type():
+def test_there_is_a_body_of_every_type() -> None:
     assert BODIES.keys() == EVENT_NAMES.keys()
 
 
 @pytest.mark.parametrize("code", BODIES, ids=EVENT_NAMES.get)
-def test_each_type_is_shown(code):
+def test_each_type_is_shown(code: int) -> None:
     shown = decode_event(
         make_event(code, BODIES[code], 4, checksum=code == t.FORMAT_DESCRIPTION_EVENT), FORMAT
     )
@@ -44,7 +44,7 @@ def test_each_type_is_shown(code):
 
 
 @pytest.mark.parametrize("code", sorted(BODIES.keys() - NOT_IN_THE_FEED), ids=EVENT_NAMES.get)
-def test_each_type_that_is_not_a_row_change_is_in_the_feed(code):
+def test_each_type_that_is_not_a_row_change_is_in_the_feed(code: int) -> None:
     parts = [gtid(1), *ONE_TRANSACTION, (code, BODIES[code]), gtid(2), *ONE_TRANSACTION]
     stream = packets_of(binlog_of(parts))
     decoded = decode_all(list(feed(batcher(), stream, [])), DecodeOptions(bookkeeping_events=True))

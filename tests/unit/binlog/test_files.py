@@ -23,14 +23,14 @@ def write(folder: Path, data: bytes) -> Path:
     return path
 
 
-def test_events_and_positions(tmp_path):
+def test_events_and_positions(tmp_path: Path) -> None:
     data = dump_bytes()
     events = list(read_events(write(tmp_path, data)))
     assert [position for position, _ in events] == [4, 124, 195, 274, 349, 397, 437]
     assert b"".join([data[:4], *(event for _, event in events)]) == data
 
 
-def test_an_empty_binlog_has_no_events(tmp_path):
+def test_an_empty_binlog_has_no_events(tmp_path: Path) -> None:
     assert list(read_events(write(tmp_path, b"\xfebin"))) == []
 
 
@@ -43,33 +43,33 @@ def test_an_empty_binlog_has_no_events(tmp_path):
         (b"\xfdbin" + bytes(600), "is an encrypted binlog, whose key only its server has"),
     ],
 )
-def test_what_is_not_a_binlog(tmp_path, data, reason):
+def test_what_is_not_a_binlog(tmp_path: Path, data: bytes, reason: str) -> None:
     with pytest.raises(EngineError, match=reason):
         open_binlog(write(tmp_path, data))
 
 
-def test_what_cannot_be_opened(tmp_path):
+def test_what_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="missing cannot be read: No such file"):
         open_binlog(tmp_path / "missing")
     with pytest.raises(EngineError, match="is not a binlog: it is not a regular file"):
         open_binlog(tmp_path)
 
 
-def test_a_binlog_begins_with_its_format(tmp_path):
+def test_a_binlog_begins_with_its_format(tmp_path: Path) -> None:
     with pytest.raises(BinlogError, match="at position 4: a binlog begins with a format description"):
         list(read_events(write(tmp_path, b"\xfebin" + make_event(t.STOP_EVENT, b""))))
 
 
 @pytest.mark.parametrize("end", [5, 30, 123, 130, 194, 467])
-def test_cut_off(tmp_path, end):
-    events = []
+def test_cut_off(tmp_path: Path, end: int) -> None:
+    events: list[tuple[int, bytes]] = []
     starts = [4, 124, 195, 274, 349, 397, 437]
     with pytest.raises(BinlogError, match="ends in the middle of an event") as caught:
         events.extend(read_events(write(tmp_path, dump_bytes()[:end])))
     assert caught.value.position == max(start for start in starts if start <= end)
 
 
-def test_events_before_the_damage_come_first(tmp_path):
+def test_events_before_the_damage_come_first(tmp_path: Path) -> None:
     data = bytearray(dump_bytes())
     data[274 + 9 : 274 + 13] = (5).to_bytes(4, "little")
     seen = []
@@ -79,14 +79,14 @@ def test_events_before_the_damage_come_first(tmp_path):
     assert seen == [4, 124, 195]
 
 
-def test_a_size_beyond_the_file_costs_no_memory(tmp_path):
+def test_a_size_beyond_the_file_costs_no_memory(tmp_path: Path) -> None:
     data = bytearray(dump_bytes())
     data[274 + 9 : 274 + 13] = (0xFFFFFFFF).to_bytes(4, "little")
     with pytest.raises(BinlogError, match="at position 274: the file ends in the middle of an event"):
         list(read_events(write(tmp_path, bytes(data))))
 
 
-def test_binlogs_of_mysql_323_have_shorter_headers(tmp_path):
+def test_binlogs_of_mysql_323_have_shorter_headers(tmp_path: Path) -> None:
     def old_event(type_code: int, body: bytes) -> bytes:
         return struct.pack("<IBII", 960_000_000, type_code, 1, 13 + len(body)) + body
 

@@ -19,7 +19,7 @@ ranges = st.tuples(st.sampled_from(SOURCES), st.integers(1, 60), st.integers(0, 
 
 
 @given(st.lists(ranges, max_size=40))
-def test_a_mysql_set_holds_exactly_what_was_added(added):
+def test_a_mysql_set_holds_exactly_what_was_added(added: list[tuple[str, int, int]]) -> None:
     gtid_set = MysqlGtidSet()
     for source, first, last in added:
         gtid_set.add(source, first, last)
@@ -30,7 +30,7 @@ def test_a_mysql_set_holds_exactly_what_was_added(added):
 
 
 @given(st.lists(ranges, max_size=40))
-def test_a_mysql_set_survives_its_text(added):
+def test_a_mysql_set_survives_its_text(added: list[tuple[str, int, int]]) -> None:
     gtid_set = MysqlGtidSet()
     for source, first, last in added:
         gtid_set.add(source, first, last)
@@ -49,20 +49,20 @@ def test_a_mysql_set_survives_its_text(added):
         (f"{UUIDS[0]}:b:1,{UUIDS[0]}:5", f"{UUIDS[0]}:5:b:1"),
     ],
 )
-def test_mysql_notation(text, normal):
+def test_mysql_notation(text: str, normal: str) -> None:
     assert str(parse_gtid_set(text, "mysql")) == normal
 
 
 @pytest.mark.parametrize(
     "text", ["abc", UUIDS[0], f"{UUIDS[0]}:0", f"{UUIDS[0]}:5-3", f"{UUIDS[0]}:1-", "0-1-100"]
 )
-def test_broken_mysql_text_is_refused(text):
+def test_broken_mysql_text_is_refused(text: str) -> None:
     with pytest.raises(GtidError):
         parse_gtid_set(text, "mysql")
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(0, 2**64 - 1)), max_size=20))
-def test_a_mariadb_position_is_the_last_of_each_domain(added):
+def test_a_mariadb_position_is_the_last_of_each_domain(added: list[tuple[int, ...]]) -> None:
     gtid_set = MariadbGtidSet()
     for domain, server, number in added:
         gtid_set.add(f"{domain}-{server}", number, number)
@@ -72,13 +72,13 @@ def test_a_mariadb_position_is_the_last_of_each_domain(added):
 
 
 @pytest.mark.parametrize("text", ["1", "0-1", "0-1-", "a-1-2", "0-1-2-3", "4294967296-1-1", f"{UUIDS[0]}:1"])
-def test_broken_mariadb_text_is_refused(text):
+def test_broken_mariadb_text_is_refused(text: str) -> None:
     with pytest.raises(GtidError):
         parse_gtid_set(text, "mariadb")
 
 
 @given(st.text(max_size=60), st.sampled_from(["mysql", "mariadb"]))
-def test_any_text_is_a_set_or_an_error(text, flavor):
+def test_any_text_is_a_set_or_an_error(text: str, flavor: str) -> None:
     try:
         gtid_set = parse_gtid_set(text, flavor)
     except GtidError:

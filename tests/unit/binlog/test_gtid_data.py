@@ -16,14 +16,14 @@ ranges = st.tuples(st.integers(1, 2**63 - 1), st.integers(0, 100))
 
 
 @given(st.lists(st.tuples(sources, ranges), max_size=12))
-def test_what_is_encoded_can_be_decoded(parts):
+def test_what_is_encoded_can_be_decoded(parts: list[tuple[str, tuple[int, int]]]) -> None:
     gtid_set = MysqlGtidSet()
     for source, (first, more) in parts:
         gtid_set.add(source, first, min(first + more, 2**63 - 1))
     assert decode_gtid_set(encode_gtid_set(gtid_set)) == gtid_set
 
 
-def test_the_form_that_all_servers_read():
+def test_the_form_that_all_servers_read() -> None:
     encoded = encode_gtid_set(MysqlGtidSet.parse(f"{UUIDS[0]}:1-5:8"))
     assert encoded.hex() == (
         "0100000000000000" "3e11fa4771ca11e19e33c80aa9429562" "0200000000000000"
@@ -32,7 +32,7 @@ def test_the_form_that_all_servers_read():
 
 
 @given(st.binary(max_size=80))
-def test_wrong_lengths_are_refused(data):
+def test_wrong_lengths_are_refused(data: bytes) -> None:
     try:
         decode_gtid_set(data)
     except EventError:
@@ -41,6 +41,6 @@ def test_wrong_lengths_are_refused(data):
 
 
 @pytest.mark.parametrize("cut", [1, 7, 8, 20, 32, 47])
-def test_a_set_that_is_cut_off_is_refused(cut):
+def test_a_set_that_is_cut_off_is_refused(cut: int) -> None:
     with pytest.raises(EventError):
         decode_gtid_set(encode_gtid_set(MysqlGtidSet.parse(f"{UUIDS[0]}:1-5"))[:cut])

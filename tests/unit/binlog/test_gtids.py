@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from engine.binlog import event_types as types
 from engine.binlog.event_table import EventTable, open_events
 from engine.binlog.events import decode_event
+from engine.binlog.events.mariadb import MariadbGtid
+from engine.binlog.events.transactions import Gtid
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_events import gtid_ranges
 from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet
@@ -22,6 +24,13 @@ PLAIN = FormatDescription.assumed()
 
 def no_tag(raw: bytes) -> tuple[str, int]:
     raise AssertionError("there are no tagged GTIDs here")
+
+
+def gtid_of(raw: bytes) -> str:
+    body = decode_event(raw, PLAIN).body
+    assert isinstance(body, Gtid | MariadbGtid)
+    assert body.gtid is not None
+    return body.gtid
 
 
 def table_of(events: list[bytes]) -> EventTable:
@@ -52,17 +61,17 @@ mariadb_events = st.lists(
 
 
 @given(mysql_events | mariadb_events, st.data())
-def test_texts_are_those_of_the_single_events(events, data):
+def test_texts_are_those_of_the_single_events(events: list[bytes], data: st.DataObject) -> None:
     table = table_of(events)
     places = [place if data.draw(st.booleans(), label="there") else -1 for place in range(len(events))]
     texts = gtid_texts(table, np.array(places, np.int64), no_tag).array()
     texts.validate(full=True)
-    expected = [decode_event(events[place], PLAIN).body.gtid if place >= 0 else None for place in places]
+    expected = [gtid_of(events[place]) if place >= 0 else None for place in places]
     assert texts.to_pylist() == expected
 
 
 @given(mysql_events)
-def test_mysql_ranges_add_up_to_the_same_set(events):
+def test_mysql_ranges_add_up_to_the_same_set(events: list[bytes]) -> None:
     table = table_of(events)
     ranges = gtid_ranges(table, np.arange(len(events)), no_tag)
     together, one_by_one = MysqlGtidSet(), MysqlGtidSet()
@@ -71,31 +80,33 @@ def test_mysql_ranges_add_up_to_the_same_set(events):
         together.add(source, first, last)
     for raw in events:
         body = decode_event(raw, PLAIN).body
+        assert isinstance(body, Gtid)
+        assert body.source is not None and body.number is not None
         one_by_one.add(body.source, body.number, body.number)
     assert together == one_by_one
 
 
 @given(mariadb_events)
-def test_mariadb_ranges_lead_to_the_same_position(events):
+def test_mariadb_ranges_lead_to_the_same_position(events: list[bytes]) -> None:
     table = table_of(events)
     together, one_by_one = MariadbGtidSet(), MariadbGtidSet()
     for source, first, last, mariadb in gtid_ranges(table, np.arange(len(events)), no_tag):
         assert mariadb == 1
         together.add(source, first, last)
     for raw in events:
-        source, _, number = decode_event(raw, PLAIN).body.gtid.rpartition("-")
+        source, _, number = gtid_of(raw).rpartition("-")
         one_by_one.add(source, int(number), int(number))
     assert together == one_by_one
 
 
-def test_consecutive_transactions_are_one_range():
+def test_consecutive_transactions_are_one_range() -> None:
     events = [mysql_event(bytes(16), number) for number in range(5, 1005)]
     source = "00000000-0000-0000-0000-000000000000"
     assert gtid_ranges(table_of(events), np.arange(1000), no_tag) == [(source, 5, 1004, 0)]
 
 
 @pytest.mark.parametrize("code", [types.GTID_TAGGED_LOG_EVENT])
-def test_tagged_gtids_are_left_to_the_decoder_of_single_events(code):
+def test_tagged_gtids_are_left_to_the_decoder_of_single_events(code: int) -> None:
     events = [mysql_event(bytes(16), 7), make_event(code, b"whatever it says", 4, checksum=False)]
     table = table_of(events)
     assert gtid_texts(table, np.array([0, 1, -1]), lambda raw: ("uuid:tag", 9)).array().to_pylist() == [
@@ -106,6 +117,6 @@ def test_tagged_gtids_are_left_to_the_decoder_of_single_events(code):
     assert gtid_ranges(table, np.array([0, 1]), lambda raw: ("uuid:tag", 9))[1] == ("uuid:tag", 9, 9, 0)
 
 
-def test_no_transactions():
+def test_no_transactions() -> None:
     assert gtid_ranges(table_of([]), np.empty(0, np.int64), no_tag) == []
     assert gtid_texts(table_of([]), np.empty(0, np.int64), no_tag).array().to_pylist() == []

@@ -28,7 +28,7 @@ SIZE = 27
 
 
 @pytest.mark.parametrize("first", [4, 1000, (1 << 32) - 2 * SIZE, (5 << 32) - 1])
-def test_positions_of_each_kind_of_server(first):
+def test_positions_of_each_kind_of_server(first: int) -> None:
     starts = [first + i * SIZE for i in range(5)]
     ends = [start + SIZE for start in starts]
     assert positions([event(end) for end in ends], first) == starts
@@ -38,15 +38,15 @@ def test_positions_of_each_kind_of_server(first):
     assert positions([event(start) for start in starts], first) == starts
 
 
-def test_events_that_were_not_sent():
+def test_events_that_were_not_sent() -> None:
     assert positions([event(4 + SIZE), event(500), event(500 + SIZE)], 4) == [4, 500 - SIZE, 500]
 
 
-def test_events_that_are_in_no_file():
+def test_events_that_are_in_no_file() -> None:
     events = [event(0, flags=t.FLAG_ARTIFICIAL), event(4 + SIZE), event(0)]
     assert positions(events, 4) == [4, 4, 4 + SIZE]
 
 
-def test_an_event_that_is_in_no_file_but_says_where_the_next_one_is():
+def test_an_event_that_is_in_no_file_but_says_where_the_next_one_is() -> None:
     events = [event(4, flags=t.FLAG_ARTIFICIAL), event(500, flags=t.FLAG_ARTIFICIAL), event(0), event(0)]
     assert positions(events, 4) == [4, 500, 500, 500 + SIZE]

@@ -53,20 +53,20 @@ VARIABLES = {
 
 
 @pytest.mark.parametrize("name", VARIABLES)
-def test_each_variable(name):
+def test_each_variable(name: str) -> None:
     stored, want = VARIABLES[name]
     assert read_status(EventReader(stored)) == want
 
 
 @pytest.mark.parametrize("name", VARIABLES)
-def test_each_variable_cut_off(name):
+def test_each_variable_cut_off(name: str) -> None:
     stored, _ = VARIABLES[name]
     for end in range(1, len(stored)):
         with pytest.raises(EventError):
             read_status(EventReader(stored[:end]))
 
 
-def test_all_in_one_event():
+def test_all_in_one_event() -> None:
     stored, wants = zip(*(VARIABLES[name] for name in VARIABLES), strict=True)
     together = read_status(EventReader(b"".join(stored)))
     assert together == {key: value for want in wants for key, value in want.items()}

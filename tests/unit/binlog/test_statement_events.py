@@ -20,7 +20,7 @@ from tests.support.event_bodies import (
 )
 
 
-def test_query_status_variables():
+def test_query_status_variables() -> None:
     pairs = b"\x01" + struct.pack("<HH", 33, 2048)
     status = b"".join(
         (
@@ -66,12 +66,12 @@ def test_query_status_variables():
     }
 
 
-def test_status_variables_stop_at_an_unknown_one():
+def test_status_variables_stop_at_an_unknown_one() -> None:
     data = json_of(t.QUERY_EVENT, query(b"DO 1", b"\x0c\xfe" + b"\x7f\x01\x02"))
     assert data["status"] == {"updated_databases": None, "unknown_variable": 0x7F, "unknown_bytes": "0102"}
 
 
-def test_statements_in_other_character_sets():
+def test_statements_in_other_character_sets() -> None:
     latin1 = b"\x04" + struct.pack("<HHH", 8, 8, 8)
     assert json_of(t.QUERY_EVENT, query(b"SELECT '\xfc'", latin1))["statement"] == "SELECT 'ü'"
     data = json_of(t.QUERY_EVENT, query(b"SELECT _binary'\xff'"))
@@ -79,7 +79,7 @@ def test_statements_in_other_character_sets():
     assert bytes.fromhex(data["statement_bytes"]) == b"SELECT _binary'\xff'"
 
 
-def test_old_query_has_no_status_variables():
+def test_old_query_has_no_status_variables() -> None:
     fmt = with_post_header(t.QUERY_EVENT, 11)
     body = struct.pack("<IIBH", 1, 0, 4, 0) + b"test\0insert t1 values (1)"
     data = json_of(t.QUERY_EVENT, body, fmt)
@@ -101,7 +101,7 @@ def test_old_query_has_no_status_variables():
         (user_var(4, 63, bytes.fromhex("0e04 810d fb38 d2 04d2")), {"name": "v", "type": "decimal"}),
     ],
 )
-def test_user_variables(body, expected):
+def test_user_variables(body: bytes, expected: dict[str, bool | float | str]) -> None:
     data = json_of(t.USER_VAR_EVENT, body)
     if expected["type"] == "decimal":
         # The example of MySQL's own comment on its binary format: 1234567890.1234.
@@ -127,19 +127,19 @@ LOAD_SHOWN = {
 }
 
 
-def test_load_with_delimiters_of_one_character():
+def test_load_with_delimiters_of_one_character() -> None:
     body = LOAD_FIXED + b',"\n?\\' + b"\x04" + b"\x08" + LOAD_NAMES + b"data.txt\0"
     assert json_of(t.LOAD_EVENT, body) == LOAD_SHOWN
 
 
-def test_new_load():
+def test_new_load() -> None:
     delimiters = b'\x01,\x01"\x01\n\x00\x01\\' + b"\x04"
     assert json_of(t.NEW_LOAD_EVENT, LOAD_FIXED + delimiters + LOAD_NAMES + b"data.txt") == LOAD_SHOWN
     create = LOAD_FIXED + struct.pack("<I", 9) + delimiters + LOAD_NAMES + b"data.txt\0" + b"1,2\n"
     assert json_of(t.CREATE_FILE_EVENT, create) == LOAD_SHOWN | {"file_id": 9, "block": b"1,2\n".hex()}
 
 
-def test_pieces_of_a_file():
+def test_pieces_of_a_file() -> None:
     assert json_of(t.APPEND_BLOCK_EVENT, b"\x09\0\0\0xyz") == {"file_id": 9, "block": "78797a"}
     for type_code in (t.EXEC_LOAD_EVENT, t.DELETE_FILE_EVENT):
         assert json_of(type_code, b"\x09\0\0\0") == {"file_id": 9}
@@ -150,7 +150,7 @@ def compressed_record(original: bytes, claimed: int | None = None) -> bytes:
     return b"\x82" + claimed.to_bytes(2, "big") + zlib.compress(original)
 
 
-def test_mariadb_compressed_query():
+def test_mariadb_compressed_query() -> None:
     fmt = with_post_header(t.QUERY_COMPRESSED_EVENT, 13)
     assert json_of(t.QUERY_COMPRESSED_EVENT, query(compressed_record(b"DO 1")), fmt)["statement"] == "DO 1"
     for record, reason in (

@@ -43,11 +43,15 @@ MEANINGS = {
     "CREATE TABLE t (a int) -- START TRANSACTION": s.DEFINITION,
     "CREATE TABLE t (a int) COMMENT 'x' # not in START TRANSACTION": s.DEFINITION,
     "CREATE TABLE t (a int) --\tfirst\n#START TRANSACTION": s.DEFINITION,
+    "CREATE DEFINER=`root`@`%` PROCEDURE `p`()\nSTART TRANSACTION": s.DEFINITION,
+    "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO START TRANSACTION": s.DEFINITION,
     "START TRANSACTION": s.OTHER,
     "DROP TABLE t": s.DEFINITION,
     "RENAME TABLE a TO b": s.DEFINITION,
     "SET STATEMENT max_statement_time=1 FOR ALTER TABLE t ADD b INT": s.DEFINITION,
-    "SET PASSWORD = 'x'": s.OTHER,
+    "set\n statement max_statement_time=1 FOR ALTER TABLE t ADD b INT": s.DEFINITION,
+    "SET/**/STATEMENT max_statement_time=1 FOR ALTER TABLE t ADD b INT": s.DEFINITION,
+    "SET PASSWORD = 'x'": s.DEFINITION,
     "TRUNCATE TABLE t": s.DEFINITION,
     "INSERT INTO t VALUES (1)": s.OTHER,
     "/* hint */ ALTER TABLE t ADD b INT": s.DEFINITION,
@@ -65,12 +69,12 @@ def kind(text: str) -> int:
 
 
 @pytest.mark.parametrize("text", MEANINGS)
-def test_meanings(text: str):
+def test_meanings(text: str) -> None:
     assert kind(text) == MEANINGS[text]
 
 
 @pytest.mark.parametrize("text", MEANINGS)
-def test_a_prefix_has_a_meaning_of_its_own(text: str):
+def test_a_prefix_has_a_meaning_of_its_own(text: str) -> None:
     """Words that are cut off must not be read beyond their end."""
     for end in range(len(text)):
         whole = np.frombuffer(text.encode() + b"COMMIT", np.uint8)
@@ -82,21 +86,21 @@ def test_a_prefix_has_a_meaning_of_its_own(text: str):
     st.text("abcdef_", max_size=20),
     st.binary(max_size=60),
 )
-def test_the_text_starts_after_status_and_database(statement: str, database: str, status: bytes):
+def test_the_text_starts_after_status_and_database(statement: str, database: str, status: bytes) -> None:
     raw = make_event(*query(statement, database, status), start=4, checksum=True)
     data = np.frombuffer(raw, np.uint8)
     start = int(statement_start(data, 0, len(raw) - 4, 13))
     assert raw[start : len(raw) - 4] == statement.encode()
 
 
-def test_the_text_starts_after_the_database_before_mysql_5():
+def test_the_text_starts_after_the_database_before_mysql_5() -> None:
     body = bytes(8) + b"\x04" + bytes(2) + b"shop\0DROP TABLE t"
     data = np.frombuffer(bytes(19) + body, np.uint8)
     assert bytes(data[int(statement_start(data, 0, len(data), 11)) :]) == b"DROP TABLE t"
 
 
 @pytest.mark.parametrize("post_header", [0, 5, 10, 13, 200])
-def test_lengths_beyond_the_event_are_noticed(post_header: int):
+def test_lengths_beyond_the_event_are_noticed(post_header: int) -> None:
     whole = bytes(19) + query("COMMIT", status=b"\x01\x02")[1]
     for size in range(19, len(whole) - len("COMMIT")):
         data = np.frombuffer(whole[:size], np.uint8)
@@ -104,7 +108,7 @@ def test_lengths_beyond_the_event_are_noticed(post_header: int):
             assert statement_start(data, 0, size, post_header) == -1
 
 
-def test_a_wrong_status_is_noticed():
+def test_a_wrong_status_is_noticed() -> None:
     whole = bytearray(bytes(19) + query("COMMIT")[1])
     whole[19 + 11 : 19 + 13] = b"\xff\xff"
     data = np.frombuffer(bytes(whole), np.uint8)

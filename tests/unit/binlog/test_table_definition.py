@@ -30,34 +30,34 @@ columns = st.builds(
 
 
 @given(st.lists(columns))
-def test_pack_round_trip(described):
+def test_pack_round_trip(described: list[ColumnDefinition]) -> None:
     assert table_definition.unpack(table_definition.pack(described)) == tuple(described)
 
 
 @given(st.binary(max_size=60))
-def test_damaged_descriptions_raise_engine_errors(packed):
+def test_damaged_descriptions_raise_engine_errors(packed: bytes) -> None:
     with contextlib.suppress(EngineError):
         table_definition.unpack(packed)
 
 
 @given(st.sampled_from(["enum", "set", "ENUM"]), st.lists(texts, min_size=1))
-def test_members_round_trip(kind, members):
+def test_members_round_trip(kind: str, members: list[str]) -> None:
     column_type = f"{kind}({','.join(map(table_definition.quoted, members))})"
     assert table_definition.parse_members(column_type) == tuple(members)
 
 
-def test_members_that_are_not_valid_in_utf8_are_shown_as_bytes():
+def test_members_that_are_not_valid_in_utf8_are_shown_as_bytes() -> None:
     assert table_definition.parse_members("enum('x',x'a7e9','y')") == ("x", "\\xa7\\xe9", "y")
 
 
 @pytest.mark.parametrize("column_type", ["int(10) unsigned", "varchar(20)", "text", "decimal(10,2)", "enum"])
-def test_other_types_have_no_members(column_type):
+def test_other_types_have_no_members(column_type: str) -> None:
     assert table_definition.parse_members(column_type) is None
 
 
 @pytest.mark.parametrize(
     "column_type", ["enum('a", "enum('a'", "set('a',", "enum(a)", "enum('a' 'b')", "set('a\\"]
 )
-def test_broken_member_lists_are_errors(column_type):
+def test_broken_member_lists_are_errors(column_type: str) -> None:
     with pytest.raises(EngineError, match="not a list of members"):
         table_definition.parse_members(column_type)

@@ -59,7 +59,7 @@ def table(columns: list[tuple[str, str | None]]) -> TableDefinition:
 
 @pytest.mark.parametrize("mariadb", [False, True])
 @pytest.mark.parametrize("repeated", [1, 50])
-def test_round_trip(mariadb, repeated):
+def test_round_trip(mariadb: bool, repeated: int) -> None:
     columns = [*COLUMNS, *(OF_MARIADB if mariadb else OF_MYSQL)] * repeated
     definition = table([column[:2] for column in columns])
     body = write_table_map(definition, 7, mariadb=mariadb)
@@ -79,6 +79,6 @@ def test_round_trip(mariadb, repeated):
         ("enum", None, "the definition of column c0 .enum. is not known"),
     ],
 )
-def test_columns_that_cannot_be_written(declared, charset, reason):
+def test_columns_that_cannot_be_written(declared: str, charset: str | None, reason: str) -> None:
     with pytest.raises(EngineError, match=reason):
         write_table_map(table([(declared, charset)]), 1, mariadb=True)

@@ -21,10 +21,10 @@ from engine.binlog.texts import decode_text
         (51, "ж".encode("cp1251"), "ж"),
     ],
 )
-def test_texts_in_their_character_sets(collation, stored, text):
+def test_texts_in_their_character_sets(collation: int | None, stored: bytes, text: str) -> None:
     assert decode_text(stored, collation) == (text, True)
 
 
-def test_texts_that_are_none():
+def test_texts_that_are_none() -> None:
     assert decode_text(b"a\xff", None) == ("a\\xff", False)
     assert decode_text(b"a\xff\xff", 28) == ("a\\xff\\xff", False)

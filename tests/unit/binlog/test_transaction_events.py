@@ -12,6 +12,7 @@ from engine.binlog import event_types as t
 from engine.binlog.event_reader import EventReader
 from engine.binlog.events import TaggedGtid, decode_event, gtid_set_text
 from engine.binlog.events.payload import inner_events
+from engine.binlog.events.transactions import GtidTagged, PreviousGtids
 from engine.binlog.serialization import signed, unsigned
 from engine.errors import EventError
 from tests.support.binlog_builder import PLAIN, make_event
@@ -29,7 +30,7 @@ from tests.support.event_bodies import (
 )
 
 
-def test_gtid_committed_first_elsewhere():
+def test_gtid_committed_first_elsewhere() -> None:
     times = (2_000_000 | 1 << 55).to_bytes(7, "little") + (1_000_000).to_bytes(7, "little")
     versions = struct.pack("<II", 80400 | 1 << 31, 80030)
     body = b"\x01" + UUID + struct.pack("<q", 5) + b"\x02" + struct.pack("<qq", 3, 4) + times
@@ -49,16 +50,17 @@ def test_gtid_committed_first_elsewhere():
 
 
 @given(st.integers(0, 2**64 - 1))
-def test_serialized_integers(value):
+def test_serialized_integers(value: int) -> None:
     reader = EventReader(serialized(value) + b"\xaa")
     assert unsigned(reader) == value
     assert reader.remaining == 1
     assert signed(EventReader(serialized(value))) == (~(value >> 1) if value & 1 else value >> 1)
 
 
-def test_tagged_gtid():
+def test_tagged_gtid() -> None:
     event = make_event(t.GTID_TAGGED_LOG_EVENT, tagged(TAGGED))
     body = decode_event(event, PLAIN).body
+    assert isinstance(body, GtidTagged)
     assert body.gtid == f"{UUID_TEXT}:app:6"
     assert (body.immediate_commit_timestamp, body.original_commit_timestamp) == (2_000_000, 2_000_000)
     assert (body.immediate_server_version, body.original_server_version) == (90000, 90000)
@@ -74,16 +76,17 @@ def test_tagged_gtid():
         TaggedGtid(PLAIN)(make_event(t.STOP_EVENT, b""))
 
 
-def test_gtid_sets():
+def test_gtid_sets() -> None:
     plain = encoded_set([(UUID, None, [(1, 5), (7, 7)]), (bytes(16), None, [(3, 4)])], False)
     event = decode_event(make_event(t.PREVIOUS_GTIDS_LOG_EVENT, plain), PLAIN)
     expected = f"00000000-0000-0000-0000-000000000000:3-4,{UUID_TEXT}:1-5:7"
+    assert isinstance(event.body, PreviousGtids)
     assert event.body.gtid_set == gtid_set_text(event) == expected
     tags = encoded_set([(UUID, None, [(1, 5)]), (UUID, b"app", [(2, 2)])], True)
     assert body_of(t.PREVIOUS_GTIDS_LOG_EVENT, tags).gtid_set == f"{UUID_TEXT}:1-5:app:2"
 
 
-def test_mariadb_gtid_list():
+def test_mariadb_gtid_list() -> None:
     body = struct.pack("<I", 2 | 1 << 28) + struct.pack("<IIQ", 0, 1, 9) + struct.pack("<IIQ", 0, 2, 8)
     event = decode_event(make_event(t.GTID_LIST_EVENT, body), PLAIN)
     assert event.to_json()["data"] == {"gtids": ["0-1-9", "0-2-8"], "flags": ["until_reached"]}
@@ -92,7 +95,7 @@ def test_mariadb_gtid_list():
     assert gtid_set_text(decode_event(make_event(t.STOP_EVENT, b""), PLAIN)) is None
 
 
-def test_mariadb_gtid_with_everything():
+def test_mariadb_gtid_with_everything() -> None:
     body = struct.pack("<QIB", 10, 3, 0x02 | 0x40) + struct.pack("<Q", 77)
     body += struct.pack("<iBB", 1, 2, 1) + b"gtb" + b"\x15\x01" + struct.pack("<Q", 6) + struct.pack("<I", 8)
     assert json_of(t.GTID_EVENT, body) == {
@@ -112,7 +115,7 @@ def test_mariadb_gtid_with_everything():
     }
 
 
-def test_group_replication():
+def test_group_replication() -> None:
     gtid_set = encoded_set([(UUID, None, [(1, 3)])], False)
     fixed = struct.pack("<BIBIII", 36, 12, 1, len(gtid_set), 2, 1)
     items = b"\x02\x00ab" + b"\x01\x00c" + b"\x01\x00d"
@@ -133,7 +136,7 @@ def test_group_replication():
 
 
 @pytest.mark.parametrize("arguments", [{}, {"compression": 255}, {"frames": 3}])
-def test_compressed_transactions(arguments):
+def test_compressed_transactions(arguments: dict[str, int]) -> None:
     body = body_of(t.TRANSACTION_PAYLOAD_EVENT, payload(INNER, **arguments))
     assert b"".join(inner_events(body)) == INNER
     assert [decode_event(event, PLAIN).type_name for event in inner_events(body)] == [
@@ -144,7 +147,7 @@ def test_compressed_transactions(arguments):
     assert "payload" not in body.to_json()
 
 
-def test_compressed_transactions_are_bounded():
+def test_compressed_transactions_are_bounded() -> None:
     bomb = make_event(t.IGNORABLE_LOG_EVENT, bytes(5_000_000))
     with pytest.raises(EventError, match="more bytes than it claims"):
         list(inner_events(body_of(t.TRANSACTION_PAYLOAD_EVENT, payload(bomb, claimed=1000))))

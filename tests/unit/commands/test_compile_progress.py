@@ -10,6 +10,7 @@ import subprocess
 import sys
 import termios
 import threading
+from typing import TextIO
 
 import numba
 import pytest
@@ -23,7 +24,7 @@ from engine.kernels.typed import Kernel
 from tests import PROJECT
 
 
-def compile_one_after_another(stream: io.TextIOBase) -> None:
+def compile_one_after_another(stream: TextIO) -> None:
     """Three functions of which one calls another."""
     inner = numba.njit(lambda number: number + 1)
     outer = numba.njit(lambda number: inner(number) * 2)

@@ -34,7 +34,9 @@ def _folder(tmp_path: Path, settings: str, port: int) -> Path:
     return tmp_path
 
 
-def test_the_unit_starts_the_engine(tmp_path, closed_port, capfd):
+def test_the_unit_starts_the_engine(
+    tmp_path: Path, closed_port: int, capfd: pytest.CaptureFixture[str]
+) -> None:
     folder = _folder(tmp_path, 'host = ""\nuser = "repl"\n', closed_port)
     (line,) = re.findall(r"^ExecStart=(.*)$", UNIT.read_text(), re.M)
     for specifier, value in (("/etc/binlog-engine", folder), ("%i", "shop"), ("%d", folder), ("%S", folder)):
@@ -45,7 +47,7 @@ def test_the_unit_starts_the_engine(tmp_path, closed_port, capfd):
     assert f"127.0.0.1:{closed_port}" in capfd.readouterr().err
 
 
-def test_the_unit_of_a_fleet_reads_its_file(tmp_path, capfd):
+def test_the_unit_of_a_fleet_reads_its_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The lines that the unit tells one to write are a fleet's; here the password is missing."""
     text = FLEET_UNIT.read_text()
     root, password = re.findall(r"^#     (\w+ = .*)$", text, re.M)
@@ -57,7 +59,9 @@ def test_the_unit_of_a_fleet_reads_its_file(tmp_path, capfd):
     assert "/run/credentials/binlog-engine-fleet.service/passwords_shop" in capfd.readouterr().err
 
 
-def test_the_stateful_set_starts_the_engine(tmp_path, closed_port, capfd):
+def test_the_stateful_set_starts_the_engine(
+    tmp_path: Path, closed_port: int, capfd: pytest.CaptureFixture[str]
+) -> None:
     text = (DEPLOY / "kubernetes.yaml").read_text()
     (block,) = re.findall(r"engine\.toml: \|\n((?: {4}.*\n)+)", text)
     settings = re.sub("^    ", "", block, flags=re.M).replace("/data/shop", str(tmp_path / "out"))
@@ -72,7 +76,7 @@ def test_the_stateful_set_starts_the_engine(tmp_path, closed_port, capfd):
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="this machine has no systemd-analyze")
 @pytest.mark.parametrize("unit", [UNIT, FLEET_UNIT])
-def test_the_unit_is_confined(unit):
+def test_the_unit_is_confined(unit: Path) -> None:
     """`systemd-analyze security` gives exposures from 0 to 10; the option takes tenths."""
     checked = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(unit)],

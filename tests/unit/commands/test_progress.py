@@ -15,7 +15,9 @@ from engine.pipeline.messages import NetworkProgress, Report, SinkProgress, Tota
     [("binlog.000007", "3 rows, 1 commits, at binlog.000007:1270545"), ("", "3 rows, 1 commits")],
     ids=["known", "not yet named by the server"],
 )
-def test_a_line_has_the_position_if_it_is_known(file, line, monkeypatch):
+def test_a_line_has_the_position_if_it_is_known(
+    file: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("engine.commands.run_progress._PLAIN_SECONDS", 0.0)
     stream = io.StringIO()
     display = Display(stream)

@@ -48,7 +48,8 @@ def test_success_begins_anew() -> None:
     before = pauses(retries, clock)
     assert retries.next_pause() is None
     retries.succeeded()
-    assert retries.next_pause() <= FIRST_PAUSE
+    pause = retries.next_pause()
+    assert pause is not None and pause <= FIRST_PAUSE
     assert any(earlier < later for earlier, later in pairwise(before))
 
 

@@ -9,6 +9,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, NoReturn
 
 import pytest
 
@@ -24,12 +27,13 @@ from engine.pipeline.messages import (
     DumpStarted,
     NetworkProgress,
     Report,
+    ReportBody,
     SinkProgress,
     SinkReady,
     SnapshotProgress,
     Totals,
 )
-from engine.pipeline.observer import Happening, Observers
+from engine.pipeline.observer import Happening, Observer, Observers
 from engine.pipeline.outcome import Outcome
 from tests.support.engine_run import wait_until
 from tests.support.figures import PASSWORD, plan
@@ -39,7 +43,7 @@ RETRY = Happening(
 )
 
 
-def written(log_format, level, *happenings) -> list[str]:
+def written(log_format: Literal["text", "json"], level: str, *happenings: Happening) -> list[str]:
     stream = io.StringIO()
     log = RunLog(stream, log_format, level, "6ecc8988")
     for happening in happenings:
@@ -47,7 +51,7 @@ def written(log_format, level, *happenings) -> list[str]:
     return stream.getvalue().splitlines()
 
 
-def test_text_is_one_line():
+def test_text_is_one_line() -> None:
     (line,) = written("text", "info", RETRY)
     moment, rest = line.split(" ", 1)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", moment)
@@ -57,7 +61,7 @@ def test_text_is_one_line():
     )
 
 
-def test_json_is_one_object_a_line():
+def test_json_is_one_object_a_line() -> None:
     (line,) = written("json", "info", RETRY)
     entry = json.loads(line)
     assert entry.pop("time").endswith("Z")
@@ -72,17 +76,17 @@ def test_json_is_one_object_a_line():
 
 
 @pytest.mark.parametrize(("level", "count"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
-def test_levels(level, count):
+def test_levels(level: str, count: int) -> None:
     happenings = [Happening(each, "x", each) for each in ("debug", "info", "warning", "error")]
     lines = written("json", level, *happenings)
     assert [json.loads(line)["level"] for line in lines] == [each.level for each in happenings[-count:]]
 
 
-def narrated(display: Display, folder) -> None:
+def narrated(display: Display, folder: Path) -> None:
     observers = Observers(display, Narrator(display))
     observers.run_started(plan(folder))
     observers.process_started("sink", 17)
-    for process, body in [
+    reports: list[tuple[str, ReportBody]] = [
         ("sink", SinkReady(-1, 0, None)),
         ("network", DumpStarted(0.0)),
         ("network", NetworkProgress(0, "binlog.000003", 150)),
@@ -90,12 +94,13 @@ def narrated(display: Display, folder) -> None:
         ("sink", SinkProgress(Totals(rows=3, commits=1, bytes=9), 0, None, 0, waiting=0)),
         ("snapshot", SnapshotProgress(tables=2, done=2, rows=7, finished=True)),
         ("snapshot", SnapshotProgress(tables=2, done=2, rows=7, finished=True)),
-    ]:
+    ]
+    for process, body in reports:
         observers.reported(Report(process, body))
     observers.run_ended(Outcome(stopped=True))
 
 
-def test_a_run_in_the_log(tmp_path):
+def test_a_run_in_the_log(tmp_path: Path) -> None:
     stream = io.StringIO()
     narrated(Display(stream, RunLog(stream, "json", "debug", "6ecc8988")), tmp_path)
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -113,7 +118,7 @@ def test_a_run_in_the_log(tmp_path):
     assert PASSWORD not in stream.getvalue()
 
 
-def test_without_a_log_only_warnings_are_shown(tmp_path):
+def test_without_a_log_only_warnings_are_shown(tmp_path: Path) -> None:
     stream = io.StringIO()
     display = Display(stream)
     narrated(display, tmp_path)
@@ -121,7 +126,7 @@ def test_without_a_log_only_warnings_are_shown(tmp_path):
     assert stream.getvalue() == "binlog-engine: warning: it went away\n"
 
 
-def test_progress_is_a_line_of_the_log(monkeypatch):
+def test_progress_is_a_line_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.commands.run_progress._LOGGED_SECONDS", 0.0)
     stream = io.StringIO()
     display = Display(stream, RunLog(stream, "json", "info", ""))
@@ -130,17 +135,17 @@ def test_progress_is_a_line_of_the_log(monkeypatch):
     assert (entry["event"], entry["message"], entry["rows"]) == ("progress", "3 rows, 1 commits", 3)
 
 
-def decode_settings(folder, **log) -> DecodeSettings:
+def decode_settings(folder: Path, **log: Any) -> DecodeSettings:
     return DecodeSettings(files=(), pipeline=PipelineSettings(out=folder), log=LogSettings(**log))
 
 
-def test_an_error_is_the_last_line_of_the_log(tmp_path, capfd):
-    def refuse(observer):
+def test_an_error_is_the_last_line_of_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def refuse(observer: Observer) -> NoReturn:
         raise EngineError("it is gone")
 
     settings = decode_settings(tmp_path, log_format="json")
 
-    def shown(work):
+    def shown(work: Callable[[Observer], Outcome]) -> int:
         return logged(settings.log, lambda log: show_run(work, settings, log))
 
     assert shown(refuse) == 1
@@ -160,11 +165,11 @@ def test_an_error_is_the_last_line_of_the_log(tmp_path, capfd):
     assert len({line["run"] for line in lines}) == 3
 
 
-def test_what_processes_write_to_standard_error_is_in_the_log(capfd):
+def test_what_processes_write_to_standard_error_is_in_the_log(capfd: pytest.CaptureFixture[str]) -> None:
     said = "binlog-engine: compiling kernels: 3 of 80, 5 s"
     script = "import sys; print('before', file=sys.stderr); 1 / 0"
 
-    def command(log):
+    def command(log: RunLog) -> NoReturn:
         subprocess.run(["printf", "%s\\n", said], stdout=2, check=True)
         # The next piece comes after a pause.
         (line,) = map(json.loads, wait_until(lambda: capfd.readouterr().err, "line").splitlines())
@@ -182,12 +187,12 @@ def test_what_processes_write_to_standard_error_is_in_the_log(capfd):
     assert capfd.readouterr().err == "after\n"
 
 
-def test_without_a_log_an_error_is_raised(tmp_path, capsys):
+def test_without_a_log_an_error_is_raised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(EngineError, match=r"^torn$"):
         show_run(lambda observer: Outcome(error="torn"), decode_settings(tmp_path))
     assert capsys.readouterr().err == "0 rows of 0 transactions in 0 commits, 0.00 s\n"
 
 
-def test_http_needs_a_valid_address(tmp_path, capsys):
+def test_http_needs_a_valid_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(EngineError, match="--http wants HOST:PORT or PORT"):
         show_run(lambda observer: Outcome(), decode_settings(tmp_path), http="nowhere")

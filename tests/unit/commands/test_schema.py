@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from engine.cli import main
 from engine.commands.definition_differences import Difference, differences
 from engine.commands.schema import schema_report
 from engine.errors import EngineError
-from engine.schema.changes import SchemaChange, TableChange, TableName
+from engine.schema.changes import SchemaChange, Source, TableChange, TableName
 from tests.support.output import FIRST_COMMIT_US, SECOND_US, Output
 
 ORDERS, OLD, ITEMS = TableName("shop", "orders"), TableName("shop", "old"), TableName("shop", "items")
@@ -30,8 +31,8 @@ def out(tmp_path: Path) -> Path:
     empties; `items` is not certain; `gone` is dropped."""
     output = Output(tmp_path / "out")
 
-    def log(text: str | None, *tables: TableChange, **parts: object) -> None:
-        source = "server" if text is None else "statement"
+    def log(text: str | None, *tables: TableChange, **parts: Any) -> None:
+        source: Source = "server" if text is None else "statement"
         position = BinlogPosition("binlog.000001", 100 * (output.log.latest_version() + 2))
         output.change_schema(SchemaChange(source, position, text, tables, **parts))
         output.commit({})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,7 @@ from tests.support.results import WIDER_COLUMNS, Rows, orders, result
 
 
 @pytest.fixture
-def out(tmp_path, monkeypatch):
+def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Twelve commits in segments of five: 24 rows of orders, a table with a strange name, events."""
     monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
     (tmp_path / "_lock").touch()
@@ -35,14 +37,14 @@ def out(tmp_path, monkeypatch):
         rows = [orders([n, n + 1], columns=WIDER_COLUMNS)] if n > 9 else [orders([n, n + 1])]
         if n == 3:
             rows += [Rows("a b", "c.d", [1], [3]), Rows("", "", [1], [4])]
-        header = {"counters": {"zero_dates": 2}, "last_timestamp": int(time.time()) - 100}
+        header: dict[str, Any] = {"counters": {"zero_dates": 2}, "last_timestamp": int(time.time()) - 100}
         writer.take(*result(n, rows, **header), now=0.0)
         writer.finish()
     writer.close()
     return tmp_path
 
 
-def test_totals_come_from_the_log(out):
+def test_totals_come_from_the_log(out: Path) -> None:
     seen = status(out)
     assert (seen.commit, seen.last_seq, seen.rows, seen.writer) == (11, 26, 26, None)
     rows = {(table.database, table.table): (table.rows, table.files) for table in seen.tables}
@@ -50,12 +52,13 @@ def test_totals_come_from_the_log(out):
     assert seen.tables[0].schema_version == 2
     assert seen.bytes == sum(path.stat().st_size for path in out.rglob("*.arrow"))
     assert seen.counters == {"zero_dates": 24}
-    assert 99 < seen.lag_seconds < 130
-    assert 0 <= seen.commit_age_seconds < 30
+    assert seen.lag_seconds is not None and 99 < seen.lag_seconds < 130
+    assert seen.commit_age_seconds is not None and 0 <= seen.commit_age_seconds < 30
+    assert seen.position is not None
     assert (seen.position.file, seen.position.position) == ("binlog.000001", 1204)
 
 
-def test_text_says_it_all(out):
+def test_text_says_it_all(out: Path) -> None:
     lines = status(out).text().splitlines()
     assert f"output      {out}" in lines
     assert "position    binlog.000001:1204" in lines
@@ -67,27 +70,27 @@ def test_text_says_it_all(out):
     assert any(line.startswith("(events)") for line in lines)
 
 
-def test_json_has_every_field(out):
+def test_json_has_every_field(out: Path) -> None:
     value = json.loads(status(out).json())
     assert value["commit"] == 11
     assert value["position"]["position"] == 1204
     assert value["tables"][0]["rows"] == 24
 
 
-def test_it_is_printed(out, capsys):
+def test_it_is_printed(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert print_status(out) == 0
     assert "shop.orders" in capsys.readouterr().out
     assert print_status(out, as_json=True) == 0
     assert json.loads(capsys.readouterr().out)["commit"] == 11
 
 
-def test_the_writer_is_named(out):
+def test_the_writer_is_named(out: Path) -> None:
     with output_lock(out):
         assert status(out).writer == os.getpid()
     assert status(out).writer is None
 
 
-def test_an_output_without_commits(tmp_path):
+def test_an_output_without_commits(tmp_path: Path) -> None:
     with output_lock(tmp_path):
         seen = status(tmp_path)
     assert (seen.commit, seen.position, seen.tables) == (-1, None, ())
@@ -95,6 +98,6 @@ def test_an_output_without_commits(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "nothing"])
-def test_no_output_is_an_error(tmp_path, name):
+def test_no_output_is_an_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(EngineError, match="there is no output"):
         status(tmp_path / name)

@@ -18,7 +18,7 @@ from engine.config.amounts import shown_bytes, shown_seconds
         (5e15, "5000.0 TB"),
     ],
 )
-def test_bytes(count, shown):
+def test_bytes(count: float, shown: str) -> None:
     assert shown_bytes(count) == shown
 
 
@@ -26,5 +26,5 @@ def test_bytes(count, shown):
     ("seconds", "shown"),
     [(0, "0.0 seconds"), (119, "119.0 seconds"), (120, "2.0 minutes"), (200_000, "2.3 days")],
 )
-def test_seconds(seconds, shown):
+def test_seconds(seconds: int, shown: str) -> None:
     assert shown_seconds(seconds) == shown

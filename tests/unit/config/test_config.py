@@ -17,10 +17,16 @@ NEEDED_VARIABLES = {"BINLOG_ENGINE_USER": "repl", "BINLOG_ENGINE_OUT": "changes"
 SECRET = "hush hush"
 
 
-def resolve(flags=None, environment=None, toml: str | None = None, folder: Path | None = None):
+def resolve(
+    flags: dict[str, str] | None = None,
+    environment: dict[str, str] | None = None,
+    toml: str | None = None,
+    folder: Path | None = None,
+) -> dict[str, object]:
     """The settings of `run` by name, without their groups."""
     file = None
     if toml is not None:
+        assert folder is not None
         file = folder / "engine.toml"
         file.write_text(toml)
     return flat(resolve_settings(RunSettings, flags or {}, {**NEEDED_VARIABLES, **(environment or {})}, file))
@@ -31,9 +37,9 @@ def flat(settings: RunSettings) -> dict[str, object]:
     return {field.name: getattr(group, field.name) for group in nested for field in fields(group)}
 
 
-def test_defaults():
+def test_defaults() -> None:
     values = resolve()
-    assert set(values) == {setting.name for setting in declared_settings(RunSettings)}
+    assert set(values) - {"options"} == {setting.name for setting in declared_settings(RunSettings)}
     assert (values["host"], values["port"], values["tables"], values["stop_at_end"]) == (
         "127.0.0.1",
         3306,
@@ -42,14 +48,14 @@ def test_defaults():
     )
 
 
-def test_flags_win_over_variables_and_variables_over_the_file(tmp_path):
+def test_flags_win_over_variables_and_variables_over_the_file(tmp_path: Path) -> None:
     flags = {"workers": "1"}
     environment = {"BINLOG_ENGINE_WORKERS": "2", "BINLOG_ENGINE_PORT": "2"}
     values = resolve(flags, environment, "workers = 3\nport = 3\ncommit_bytes = 3", tmp_path)
     assert (values["workers"], values["port"], values["commit_bytes"]) == (1, 2, 3)
 
 
-def test_false_in_a_nearer_source_counts(tmp_path):
+def test_false_in_a_nearer_source_counts(tmp_path: Path) -> None:
     assert (
         resolve({}, {"BINLOG_ENGINE_STOP_AT_END": "0"}, "stop_at_end = true", tmp_path)["stop_at_end"]
         is False
@@ -57,7 +63,7 @@ def test_false_in_a_nearer_source_counts(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["shop.*, audit.log ,", "shop.*,audit.log"])
-def test_lists(tmp_path, text):
+def test_lists(tmp_path: Path, text: str) -> None:
     expected = ("shop.*", "audit.log")
     assert resolve({"tables": text})["tables"] == expected
     assert resolve(None, {"BINLOG_ENGINE_TABLES": text})["tables"] == expected
@@ -81,7 +87,7 @@ def test_lists(tmp_path, text):
         ("retry_seconds = inf", {"retry_seconds": float("inf")}),
     ],
 )
-def test_values_of_a_file(tmp_path, toml, expected):
+def test_values_of_a_file(tmp_path: Path, toml: str, expected: dict[str, Path | bool | float | str]) -> None:
     values = resolve(toml=toml, folder=tmp_path)
     assert {name: values[name] for name in expected} == expected
 
@@ -114,7 +120,7 @@ SENSELESS = {
 
 
 @pytest.mark.parametrize("toml", SENSELESS)
-def test_values_that_make_no_sense(tmp_path, toml):
+def test_values_that_make_no_sense(tmp_path: Path, toml: str) -> None:
     with pytest.raises(EngineError) as refused:
         resolve(toml=toml, folder=tmp_path)
     sentence = str(refused.value)
@@ -122,14 +128,14 @@ def test_values_that_make_no_sense(tmp_path, toml):
     assert sentence.startswith(f"{toml.split()[0]} in {tmp_path / 'engine.toml'} ")
 
 
-def test_errors_name_where_the_value_came_from():
+def test_errors_name_where_the_value_came_from() -> None:
     with pytest.raises(EngineError, match=r"^--port wants a value of type int, not 'x'$"):
         resolve({"port": "x"})
     with pytest.raises(EngineError, match=r"^BINLOG_ENGINE_PORT wants a value of type int, not ''$"):
         resolve(None, {"BINLOG_ENGINE_PORT": ""})
 
 
-def test_unknown_keys(tmp_path):
+def test_unknown_keys(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match=r"has unknown settings \(hots, password\)") as refused:
         resolve(toml=f'hots = "db1"\npassword = "{SECRET}"', folder=tmp_path)
     assert SECRET not in str(refused.value)
@@ -143,7 +149,7 @@ def test_unknown_keys(tmp_path):
         (None, "cannot be read: No such file"),
     ],
 )
-def test_files_that_cannot_be_read(tmp_path, content, reason):
+def test_files_that_cannot_be_read(tmp_path: Path, content: bytes | None, reason: str) -> None:
     file = tmp_path / "engine.toml"
     if content is not None:
         file.write_bytes(content)
@@ -151,14 +157,14 @@ def test_files_that_cannot_be_read(tmp_path, content, reason):
         resolve_settings(RunSettings, {}, {}, file)
 
 
-def test_settings_that_are_needed():
+def test_settings_that_are_needed() -> None:
     with pytest.raises(EngineError, match=r"^--user is needed$"):
         resolve_settings(RunSettings, {}, {})
     with pytest.raises(EngineError, match=r"^--out is needed$"):
         resolve_settings(RunSettings, {"user": "repl"}, {})
 
 
-def test_arguments_come_from_the_command_line_only(tmp_path):
+def test_arguments_come_from_the_command_line_only(tmp_path: Path) -> None:
     given = {"files": [Path("a"), Path("b")], "as_json": True, "verbose": False}
     settings = resolve_settings(FileEventsSettings, given, {"BINLOG_ENGINE_FILES": "c"})
     assert settings == FileEventsSettings(files=(Path("a"), Path("b")), as_json=True)
@@ -167,7 +173,9 @@ def test_arguments_come_from_the_command_line_only(tmp_path):
 
 
 @pytest.mark.parametrize("flag", [f"-p{SECRET}", f"--password={SECRET}"])
-def test_a_password_is_not_an_argument_and_is_not_shown(capsys, flag):
+def test_a_password_is_not_an_argument_and_is_not_shown(
+    capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
     with pytest.raises(SystemExit) as left:
         main(["run", "--out", "x", "--user", "repl", flag])
     assert left.value.code == 2
@@ -175,7 +183,9 @@ def test_a_password_is_not_an_argument_and_is_not_shown(capsys, flag):
     assert "a password is not accepted as an argument" in shown and SECRET not in shown
 
 
-def test_a_table_pattern_without_a_database_is_refused(tmp_path, capsys, monkeypatch):
+def test_a_table_pattern_without_a_database_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("engine.cli.start_fork_server", lambda: None)
     from engine.binlog.samples import sample_binlogs
 

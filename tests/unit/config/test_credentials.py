@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import getpass
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from engine.cli import main
 from engine.config.credentials import read_login
 from engine.config.resolve import resolve
+from engine.config.server_address import Login
 from engine.config.setting_groups import ConnectionSettings
 from engine.config.tls import Tls, TlsMode
 from engine.errors import EngineError
@@ -19,8 +23,8 @@ SECRET = "hush hush"
 
 
 @pytest.fixture
-def option_file(tmp_path):
-    def write(text):
+def option_file(tmp_path: Path) -> Callable[[str], str]:
+    def write(text: str) -> str:
         path = tmp_path / "my.cnf"
         path.write_text(text)
         return str(path)
@@ -28,21 +32,31 @@ def option_file(tmp_path):
     return write
 
 
-def values(flags=None, environment=None, file=None):
-    flags = {"user": "repl", **(flags or {})}
-    return resolve(ConnectionSettings, flags, environment or {}, file)
+def values(
+    flags: Mapping[str, str | None] | None = None,
+    environment: dict[str, str] | None = None,
+    file: Path | None = None,
+) -> ConnectionSettings:
+    given = {"user": "repl", **(flags or {})}
+    return resolve(ConnectionSettings, given, environment or {}, file)
 
 
-def login(flags=None, environment=None, *, interactive=False, file=None):
+def login(
+    flags: dict[str, str] | None = None,
+    environment: dict[str, str] | None = None,
+    *,
+    interactive: bool = False,
+    file: Path | None = None,
+) -> Login:
     environment = environment or {}
     return read_login(values(flags, environment, file), environment, interactive=interactive)
 
 
-def revealed(result):
+def revealed(result: Login) -> list[str]:
     return [password.reveal() for password in result.passwords]
 
 
-def test_the_nearest_source_of_a_setting_counts(option_file, tmp_path):
+def test_the_nearest_source_of_a_setting_counts(option_file: Callable[[str], str], tmp_path: Path) -> None:
     toml = tmp_path / "engine.toml"
     toml.write_text('host = "toml"\nport = 2\nuser = "toml"\n')
     path = option_file("[client]\nhost=options\nport=1\nuser=options\nssl-mode=REQUIRED\nssl-cert=/c\n")
@@ -56,21 +70,25 @@ def test_the_nearest_source_of_a_setting_counts(option_file, tmp_path):
     assert (found.tls, found.tls_cert, found.compression) == ("required", Path("/c"), "none")
 
 
-def test_values_of_an_option_file_are_checked_as_others_are(option_file):
+def test_values_of_an_option_file_are_checked_as_others_are(option_file: Callable[[str], str]) -> None:
     with pytest.raises(EngineError, match=r"port in .*my\.cnf wants a value of type int"):
         values({"defaults_file": option_file("[client]\nport=many\n")})
     with pytest.raises(EngineError, match=r"tls in .*my\.cnf is one of disabled, preferred"):
         values({"defaults_file": option_file("[client]\nssl-mode=SOMETIMES\n")})
 
 
-def test_a_socket_in_an_option_file_does_not_replace_a_host_that_was_named(option_file):
+def test_a_socket_in_an_option_file_does_not_replace_a_host_that_was_named(
+    option_file: Callable[[str], str],
+) -> None:
     path = option_file("[client]\nsocket=/run/mysqld.sock\n")
     assert values({"defaults_file": path}).socket == Path("/run/mysqld.sock")
     assert values({"defaults_file": path, "host": "db1"}).socket is None
     assert values({"defaults_file": path, "host": "db1", "socket": "/mine"}).socket == Path("/mine")
 
 
-def test_where_a_password_comes_from(option_file, tmp_path, monkeypatch):
+def test_where_a_password_comes_from(
+    option_file: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     in_file = tmp_path / "password"
     in_file.write_text("from file\n")
     options = {"defaults_file": option_file("[client]\npassword=from options\n")}
@@ -85,7 +103,27 @@ def test_where_a_password_comes_from(option_file, tmp_path, monkeypatch):
     assert revealed(login({}, {})) == [""]
 
 
-def test_passwords_of_several_factors(option_file, tmp_path):
+def test_an_option_file_may_be_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "my.cnf"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as threads:
+        writing = threads.submit(pipe.write_text, "[client]\nuser=from_pipe\npassword=of pipe\n")
+        found = values({"user": None, "defaults_file": str(pipe)})
+        writing.result()
+    assert found.user == "from_pipe"
+    assert revealed(read_login(found, {}, interactive=False)) == ["of pipe"]
+
+
+def test_no_password_at_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end_of_file(prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr(getpass, "getpass", end_of_file)
+    with pytest.raises(EngineError, match="no password was entered"):
+        login(interactive=True)
+
+
+def test_passwords_of_several_factors(option_file: Callable[[str], str], tmp_path: Path) -> None:
     in_file = tmp_path / "third"
     in_file.write_text("three")
     flags = {
@@ -96,21 +134,21 @@ def test_passwords_of_several_factors(option_file, tmp_path):
     assert revealed(login(flags, {"SECOND": "two"})) == ["one", "two", "three"]
 
 
-def test_passwords_that_are_not_there(tmp_path):
+def test_passwords_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="the environment variable NOWHERE is not set"):
         login({"password_env": "NOWHERE"})
     with pytest.raises(EngineError, match=r"password file .* cannot be read: No such file"):
         login({"password_file": str(tmp_path / "nowhere")})
 
 
-def test_bytes_that_are_not_text_stay_the_same(tmp_path):
+def test_bytes_that_are_not_text_stay_the_same(tmp_path: Path) -> None:
     in_file = tmp_path / "password"
     in_file.write_bytes(b"\xff\xfe")
     (password,) = revealed(login({"password_file": str(in_file)}))
     assert password.encode("utf-8", "surrogateescape") == b"\xff\xfe"
 
 
-def test_tls_settings(tmp_path):
+def test_tls_settings(tmp_path: Path) -> None:
     ca, cert, key = (tmp_path / name for name in ("ca", "cert", "key"))
     given = {"tls_ca": str(ca), "tls_cert": str(cert), "tls_key": str(key)}
     assert login().tls == Tls(TlsMode.PREFERRED)
@@ -122,7 +160,7 @@ def test_tls_settings(tmp_path):
         login({"tls": "required", "tls_ca": str(ca)})
 
 
-def test_a_public_key_is_checked_before_it_is_used(tmp_path):
+def test_a_public_key_is_checked_before_it_is_used(tmp_path: Path) -> None:
     path = tmp_path / "key.pem"
     with pytest.raises(EngineError, match=r"--server-public-key .* cannot be read: No such file"):
         read_public_key(login({"server_public_key": str(path)}).server_public_key)
@@ -134,7 +172,9 @@ def test_a_public_key_is_checked_before_it_is_used(tmp_path):
 
 @pytest.mark.parametrize("argument", ["--password=" + SECRET, "--password", "-p" + SECRET, "-p"])
 @pytest.mark.parametrize("command", [["run", "--out", "x"], ["events", "--host", "x"]])
-def test_a_password_is_not_an_argument(command, argument, capsys):
+def test_a_password_is_not_an_argument(
+    command: list[str], argument: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as end:
         main([*command, "--user", "repl", argument])
     shown = capsys.readouterr().err
@@ -144,7 +184,12 @@ def test_a_password_is_not_an_argument(command, argument, capsys):
 
 
 @pytest.mark.parametrize("verbose", [[], ["-v"]])
-def test_errors_show_no_password(verbose, option_file, monkeypatch, capsys):
+def test_errors_show_no_password(
+    verbose: list[str],
+    option_file: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.setenv("MYSQL_PWD", SECRET)
     path = option_file(f"[client]\npassword={SECRET}\n[binlog-engine]\nhost=127.0.0.1\nport=1\nuser=repl\n")
     assert main(["events", "--host", "127.0.0.1", "--defaults-file", path, *verbose]) == 1
@@ -154,7 +199,7 @@ def test_errors_show_no_password(verbose, option_file, monkeypatch, capsys):
     assert ("Traceback" in shown) == bool(verbose)
 
 
-def test_a_login_shows_no_password():
+def test_a_login_shows_no_password() -> None:
     result = login({}, {"MYSQL_PWD": SECRET})
     assert revealed(result) == [SECRET]
     assert SECRET not in repr(result) + str(result)

@@ -23,18 +23,20 @@ from engine.errors import EngineError
         ("7B", RateLimit(bytes=7)),
     ],
 )
-def test_read(text, limit):
+def test_read(text: str | None, limit: RateLimit) -> None:
     assert RateLimit.parse(text) == limit
 
 
-@pytest.mark.parametrize("text", ["", "0", "0.1", "-5", "MB", "5 rows", "5mb", "1e6", "20MB/s", "1,000", "٣"])
-def test_refused(text):
+@pytest.mark.parametrize(
+    "text", ["", "0", "0.1", "-5", "MB", "5 rows", "5mb", "1e6", "20MB/s", "1,000", "٣", "9" * 400]
+)
+def test_refused(text: str) -> None:
     with pytest.raises(EngineError, match=r"--snapshot-rate .* is not a rate: give rows a second \(50000\)"):
         RateLimit.parse(text)
 
 
 @given(st.text(max_size=8))
-def test_any_text_is_a_rate_or_refused(text):
+def test_any_text_is_a_rate_or_refused(text: str) -> None:
     try:
         limit = RateLimit.parse(text)
     except EngineError:

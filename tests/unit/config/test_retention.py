@@ -27,7 +27,9 @@ def test_read(text: str, retention: Retention) -> None:
     assert Retention.parse(text) == retention
 
 
-@pytest.mark.parametrize("text", ["", "30", "-1d", "1.5d", "30D", "B", "5mb", "10 G", "٣d", "1,000MB"])
+@pytest.mark.parametrize(
+    "text", ["", "30", "-1d", "1.5d", "30D", "B", "5mb", "10 G", "٣d", "1,000MB", "9" * 400 + "MB"]
+)
 def test_what_is_neither_is_refused(text: str) -> None:
     with pytest.raises(EngineError, match="is neither an age nor a size: give"):
         Retention.parse(text)

@@ -29,12 +29,12 @@ MEANT = {
 
 
 @pytest.mark.parametrize("patterns", MEANT)
-def test_patterns(patterns):
+def test_patterns(patterns: tuple[str, ...]) -> None:
     table_filter = TableFilter(patterns)
     assert [table for table in TABLES if table_filter.wants(*table)] == MEANT[patterns]
 
 
 @pytest.mark.parametrize("pattern", ["orders", "*", ""])
-def test_patterns_that_could_never_match_are_refused(pattern):
+def test_patterns_that_could_never_match_are_refused(pattern: str) -> None:
     with pytest.raises(EngineError, match="names no database"):
         TableFilter((pattern,))

@@ -35,7 +35,7 @@ def encode(unscaled: int, precision: int, scale: int) -> bytes:
 
 
 @st.composite
-def decimal_columns(draw):
+def decimal_columns(draw: st.DrawFn) -> tuple[int, int, list[int | None]]:
     precision = draw(st.integers(1, 65))
     scale = draw(st.integers(0, min(precision, 38)))
     limit = 10**precision - 1
@@ -48,7 +48,7 @@ def as_text(unscaled: int, scale: int) -> str:
 
 
 @given(decimal_columns())
-def test_decimals_of_every_precision(case):
+def test_decimals_of_every_precision(case: tuple[int, int, list[int | None]]) -> None:
     precision, scale, numbers = case
     cells = [None if number is None else encode(number, precision, scale) for number in numbers]
     array = decode(column(FieldType.NEWDECIMAL, precision | scale << 8), cells)
@@ -59,7 +59,7 @@ def test_decimals_of_every_precision(case):
     ] == want
 
 
-def test_a_documented_example():
+def test_a_documented_example() -> None:
     """1234567890.1234 as DECIMAL(14,4), from the comment of `decimal2bin`."""
     for stored, want in (
         ("81 0D FB 38 D2 04 D2", "1234567890.1234"),
@@ -71,7 +71,7 @@ def test_a_documented_example():
 
 
 @pytest.mark.parametrize("precision", [18, 38, 65])
-def test_digits_that_are_none(precision):
+def test_digits_that_are_none(precision: int) -> None:
     codec_bytes = codec_for(column(FieldType.NEWDECIMAL, precision), Options()).width
     good = encode(1, precision, 0)
     with pytest.raises(EventError) as caught:
@@ -80,7 +80,7 @@ def test_digits_that_are_none(precision):
 
 
 @pytest.mark.parametrize("group", range(3))
-def test_digits_that_are_none_in_any_group(group):
+def test_digits_that_are_none_in_any_group(group: int) -> None:
     """DECIMAL(12,2): groups of one, nine and two digits, of which one is out of its range."""
     stored = bytearray(encode(0, 12, 2))
     stored[(0, 1, 5)[group]] |= 0x7F
@@ -88,12 +88,12 @@ def test_digits_that_are_none_in_any_group(group):
         decode(column(FieldType.NEWDECIMAL, 12 | 2 << 8), [bytes(stored)])
 
 
-def test_decimals_of_old_are_refused_by_name():
+def test_decimals_of_old_are_refused_by_name() -> None:
     with pytest.raises(EngineError, match="column c is a DECIMAL from before MySQL"):
         codec_for(column(FieldType.DECIMAL), Options())
 
 
 @pytest.mark.parametrize("metadata", [0, 66, 5 | 6 << 8, 255 | 255 << 8])
-def test_impossible_precisions_name_the_column(metadata):
+def test_impossible_precisions_name_the_column(metadata: int) -> None:
     with pytest.raises(EngineError, match="column c is an impossible DECIMAL"):
         codec_for(column(FieldType.NEWDECIMAL, metadata), Options())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import uuid
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.binlog.column import Column
 from engine.binlog.field_types import FieldType
 from engine.decode.columns.compressed import uncompress
 from engine.errors import EventError
@@ -28,15 +30,15 @@ def stored(value: bytes | None) -> bytes | None:
 @given(
     st.lists(st.none() | st.uuids() | st.just(uuid.UUID("00000000-0000-0000-0000-000000000100")), max_size=20)
 )
-def test_uuids(values):
-    array = decode(UUID, [stored(value and value.bytes) for value in values])
+def test_uuids(values: list[uuid.UUID | None]) -> None:
+    array = decode(UUID, [stored(None if value is None else value.bytes) for value in values])
     assert array.type == pa.string()
     assert array.to_pylist() == [value and str(value) for value in values]
 
 
 @given(st.lists(st.none() | st.ip_addresses(v=4), max_size=20))
-def test_inet4(values):
-    array = decode(INET4, [stored(value and value.packed) for value in values])
+def test_inet4(values: list[ipaddress.IPv4Address | None]) -> None:
+    array = decode(INET4, [stored(None if value is None else value.packed) for value in values])
     assert array.to_pylist() == [value and str(value) for value in values]
 
 
@@ -63,7 +65,7 @@ INET6_TEXTS = [
 """As the server prints them: even a single zero is left out."""
 
 
-def test_inet6_texts():
+def test_inet6_texts() -> None:
     cells = [stored(ipaddress.IPv6Address(text).packed) for text in INET6_TEXTS]
     assert decode(INET6, [*cells, None]).to_pylist() == [*INET6_TEXTS, None]
 
@@ -72,22 +74,22 @@ words = st.lists(st.sampled_from([0, 0, 0, 1, 0xFFFF]), min_size=8, max_size=8)
 
 
 @given(st.lists(words | st.lists(st.integers(0, 0xFFFF), min_size=8, max_size=8), max_size=20))
-def test_inet6_texts_are_the_address(addresses):
+def test_inet6_texts_are_the_address(addresses: list[list[int]]) -> None:
     packed = [b"".join(word.to_bytes(2, "big") for word in address) for address in addresses]
     texts = decode(INET6, [stored(value) for value in packed]).to_pylist()
     assert [ipaddress.IPv6Address(text).packed for text in texts] == packed
 
 
 @pytest.mark.parametrize(("address", "length"), [(UUID, 16), (INET4, 4), (INET6, 16)])
-def test_addresses_that_are_too_long(address, length):
+def test_addresses_that_are_too_long(address: Column, length: int) -> None:
     with pytest.raises(EventError) as caught:
         decode(address, [b"", b"x" * (length + 1)])
     assert caught.value.offset == 4
 
 
 @given(st.lists(st.none() | st.tuples(st.text(), st.integers(0, 3)), max_size=10))
-def test_compressed_columns(values):
-    forms = [
+def test_compressed_columns(values: list[tuple[str, int] | None]) -> None:
+    forms: list[Callable[[bytes], bytes]] = [
         lambda b: b and b"\0" + b,
         lambda b: b and compressed(b, True),
         lambda b: b and compressed(b, False),
@@ -101,7 +103,7 @@ def test_compressed_columns(values):
     assert array.to_pylist() == [v and v[0].encode() for v in values]
 
 
-def test_compression_as_the_server_writes_it():
+def test_compression_as_the_server_writes_it() -> None:
     """REPEAT('abcä', 30) in a BLOB COMPRESSED of MariaDB 10.11."""
     assert uncompress(bytes.fromhex("8996 4b4c4a3ebc2471b01100")) == "abcä".encode() * 30
 
@@ -118,7 +120,7 @@ def test_compression_as_the_server_writes_it():
         b"\x87" + b"\xff" * 7 + b"x",
     ],
 )
-def test_broken_compressed_values(broken):
+def test_broken_compressed_values(broken: bytes) -> None:
     for column_type, metadata in ((FieldType.BLOB_COMPRESSED, 2), (FieldType.VARCHAR_COMPRESSED, 300)):
         with pytest.raises(EventError) as caught:
             decode(column(column_type, metadata, charset="binary"), [b"\0x", broken])

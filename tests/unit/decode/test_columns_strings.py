@@ -30,13 +30,13 @@ WIDTHS = [
 
 
 @pytest.mark.parametrize(("type_code", "metadata", "width"), WIDTHS)
-def test_length_prefixes(type_code, metadata, width):
+def test_length_prefixes(type_code: FieldType, metadata: int, width: int) -> None:
     for collation in (UTF8MB4, BINARY):
         assert codec_for(column(type_code, metadata, collation=collation), Options()).width == width
 
 
 @pytest.mark.parametrize("metadata", [0, 5])
-def test_impossible_length_prefixes_name_the_column(metadata):
+def test_impossible_length_prefixes_name_the_column(metadata: int) -> None:
     with pytest.raises(EngineError, match="column c has lengths of"):
         codec_for(column(FieldType.BLOB, metadata), Options())
 
@@ -45,7 +45,7 @@ texts = st.lists(st.none() | st.text(max_size=40) | st.text("abc", max_size=40),
 
 
 @given(texts, st.sampled_from([(FieldType.VARCHAR, 100), (FieldType.VARCHAR, 1000), (FieldType.BLOB, 3)]))
-def test_utf8_text(values, stored):
+def test_utf8_text(values: list[str | None], stored: tuple[FieldType, int]) -> None:
     cells = [None if value is None else value.encode() for value in values]
     array = decode(column(*stored, collation=UTF8MB4), cells)
     assert array.type == pa.string()
@@ -54,7 +54,7 @@ def test_utf8_text(values, stored):
 
 
 @given(st.lists(st.none() | st.binary(max_size=20) | st.text().map(str.encode), max_size=10))
-def test_invalid_utf8_is_replaced_and_counted(values):
+def test_invalid_utf8_is_replaced_and_counted(values: list[bytes | None]) -> None:
     counters = Counters()
     array = decode(column(FieldType.VARCHAR, 1000, collation=UTF8MB4), values, counters=counters)
     wants = [None if value is None else value.decode("utf-8", "replace") for value in values]
@@ -66,7 +66,7 @@ def test_invalid_utf8_is_replaced_and_counted(values):
     assert counters.values == ({"invalid_characters": replaced} if replaced else {})
 
 
-def test_characters_are_checked_within_their_cell():
+def test_characters_are_checked_within_their_cell() -> None:
     """Two halves of a character in neighbouring cells are two errors, though they end up side by side."""
     for size in (3, 30):
         counters = Counters()
@@ -81,7 +81,7 @@ def test_characters_are_checked_within_their_cell():
 
 
 @given(st.lists(st.none() | st.binary(max_size=40), max_size=20))
-def test_bytes(values):
+def test_bytes(values: list[bytes | None]) -> None:
     for stored in ((FieldType.VARCHAR, 1000), (FieldType.BLOB, 2)):
         array = decode(column(*stored, collation=BINARY), values)
         assert array.type == pa.binary()
@@ -89,18 +89,18 @@ def test_bytes(values):
 
 
 @given(st.lists(st.none() | st.binary(max_size=12), max_size=20))
-def test_fixed_length_bytes_are_padded(values):
+def test_fixed_length_bytes_are_padded(values: list[bytes | None]) -> None:
     array = decode(column(FieldType.STRING, 12, collation=BINARY), [v and v.rstrip(b"\0") for v in values])
     assert array.to_pylist() == [None if value is None else value.ljust(12, b"\0") for value in values]
 
 
-def test_fixed_length_bytes_that_are_too_long():
+def test_fixed_length_bytes_that_are_too_long() -> None:
     with pytest.raises(EventError) as caught:
         decode(column(FieldType.STRING, 3, collation=BINARY), [b"abc", b"abcd"])
     assert caught.value.offset == 7
 
 
-def test_unknown_character_sets():
+def test_unknown_character_sets() -> None:
     assert decode(column(FieldType.BLOB, 2), [b"x"]).to_pylist() == [b"x"]
     assert decode(column(FieldType.VARCHAR, 2), [b"x"]).to_pylist() == ["x"]
     assert decode(column(FieldType.VARCHAR, 2, charset="binary", collation=UTF8MB4), [b"x"]).to_pylist() == [
@@ -110,7 +110,7 @@ def test_unknown_character_sets():
 
 @pytest.mark.parametrize("size", [31, 32, 33, 127, 128, 129, 255, 256, 257, 9000])
 @pytest.mark.parametrize("collation", [UTF8MB4, BINARY])
-def test_sizes_around_those_that_are_copied_at_once(size, collation):
+def test_sizes_around_those_that_are_copied_at_once(size: int, collation: int) -> None:
     """Between neighbours that must stay as they are, in the middle of a batch and at its end."""
     cells = [b"first", bytes(1 + place % 127 for place in range(size)), b"", b"x" * size]
     array = decode(column(FieldType.BLOB, 2, collation=collation), cells)
@@ -121,7 +121,7 @@ members = st.lists(st.text(max_size=5), min_size=1, max_size=64).map(tuple)
 
 
 @given(members, st.data())
-def test_enums(names, data):
+def test_enums(names: tuple[str, ...], data: st.DataObject) -> None:
     numbers = data.draw(st.lists(st.none() | st.integers(0, len(names)), max_size=20))
     for size in (1, 2):
         cells = [None if number is None else number.to_bytes(size, "little") for number in numbers]
@@ -130,7 +130,7 @@ def test_enums(names, data):
 
 
 @given(members, st.data())
-def test_sets(names, data):
+def test_sets(names: tuple[str, ...], data: st.DataObject) -> None:
     masks = data.draw(st.lists(st.none() | st.integers(0, 2 ** len(names) - 1), max_size=20))
     cells = [None if mask is None else mask.to_bytes(8, "little") for mask in masks]
     array = decode(column(FieldType.SET, 8, members=names), cells)
@@ -141,14 +141,14 @@ def test_sets(names, data):
 @pytest.mark.parametrize(
     ("type_code", "metadata", "cell"), [(FieldType.ENUM, 1, b"\3"), (FieldType.SET, 8, b"\4" * 8)]
 )
-def test_members_that_the_definition_lacks(type_code, metadata, cell):
+def test_members_that_the_definition_lacks(type_code: FieldType, metadata: int, cell: bytes) -> None:
     with pytest.raises(EventError, match="exceeds the 2 members") as caught:
         decode(column(type_code, metadata, members=("a", "b")), [cell[:0].ljust(len(cell), b"\1"), cell])
     assert caught.value.offset == 3 + len(cell) or type_code == FieldType.SET
 
 
 @pytest.mark.parametrize("type_code", [FieldType.ENUM, FieldType.SET])
-def test_members_that_take_much_more_room_than_their_numbers(type_code):
+def test_members_that_take_much_more_room_than_their_numbers(type_code: FieldType) -> None:
     names = ("x" * 5000, "y" * 5000)
     size = 1 if type_code == FieldType.ENUM else 8
     array = decode(
@@ -169,7 +169,9 @@ def test_members_that_take_much_more_room_than_their_numbers(type_code):
         (FieldType.SET, 8, pa.decimal128(20, 0)),
     ],
 )
-def test_values_whose_members_are_not_known_are_numbers(type_code, size, arrow_type):
+def test_values_whose_members_are_not_known_are_numbers(
+    type_code: FieldType, size: int, arrow_type: pa.DataType
+) -> None:
     counters = Counters()
     numbers = [2, None, 0, 2 ** (8 * size) - 1]
     cells = [None if number is None else number.to_bytes(size, "little") for number in numbers]
@@ -183,6 +185,6 @@ def test_values_whose_members_are_not_known_are_numbers(type_code, size, arrow_t
     ("type_code", "metadata"),
     [(FieldType.ENUM, 3), (FieldType.SET, 5), (FieldType.SET, 9), (FieldType.SET, 0)],
 )
-def test_impossible_enum_sizes_name_the_column(type_code, metadata):
+def test_impossible_enum_sizes_name_the_column(type_code: FieldType, metadata: int) -> None:
     with pytest.raises(EngineError, match="column c is a"):
         codec_for(column(type_code, metadata), Options())

@@ -69,7 +69,7 @@ PRECISIONS = range(7)
 
 
 @given(st.lists(st.none() | st.dates(), max_size=20), st.sampled_from([FieldType.DATE, FieldType.NEWDATE]))
-def test_dates(dates, type_code):
+def test_dates(dates: list[date | None], type_code: FieldType) -> None:
     cells = [None if day is None else date_cell(day.year, day.month, day.day) for day in dates]
     array = decode(column(type_code), cells)
     assert array.type == pa.date32()
@@ -79,9 +79,9 @@ def test_dates(dates, type_code):
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @given(moments=st.lists(st.none() | st.datetimes(), max_size=20))
-def test_datetimes(precision, moments):
+def test_datetimes(precision: int, moments: list[datetime | None]) -> None:
     moments = [m and m.replace(microsecond=trimmed(m.microsecond, precision)) for m in moments]
-    cells = [m and datetime2_cell(fields_of(m), m.microsecond, precision) for m in moments]
+    cells = [None if m is None else datetime2_cell(fields_of(m), m.microsecond, precision) for m in moments]
     array = decode(column(FieldType.DATETIME2, precision), cells)
     assert array.type == pa.timestamp("us")
     assert array.to_pylist() == moments
@@ -90,8 +90,8 @@ def test_datetimes(precision, moments):
 
 
 @given(st.lists(st.none() | st.datetimes().map(lambda m: m.replace(microsecond=0)), max_size=20))
-def test_old_datetimes(moments):
-    cells = [m and old_datetime_cell(fields_of(m)) for m in moments]
+def test_old_datetimes(moments: list[datetime | None]) -> None:
+    cells = [None if m is None else old_datetime_cell(fields_of(m)) for m in moments]
     assert decode(column(FieldType.DATETIME), cells).to_pylist() == moments
     assert decode(column(FieldType.DATETIME), cells, TEXT).to_pylist() == [
         m and text_of(m, 0) for m in moments
@@ -100,18 +100,21 @@ def test_old_datetimes(moments):
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @given(ticks=st.lists(st.none() | st.integers(10**6, (2**32 - 1) * 10**6), max_size=20))
-def test_timestamps(precision, ticks):
+def test_timestamps(precision: int, ticks: list[int | None]) -> None:
     """Up to 2106: MariaDB 11.5 and later use all 32 bits."""
     ticks = [t and trimmed(t, precision) for t in ticks]
     moments = [t and datetime.fromtimestamp(0, UTC) + timedelta(microseconds=t) for t in ticks]
-    cells = [t and (t // 10**6).to_bytes(4, "big") + fraction_bytes(t % 10**6, precision) for t in ticks]
+    cells = [
+        None if t is None else (t // 10**6).to_bytes(4, "big") + fraction_bytes(t % 10**6, precision)
+        for t in ticks
+    ]
     array = decode(column(FieldType.TIMESTAMP2, precision), cells)
     assert array.type == pa.timestamp("us", "UTC")
     assert array.cast(pa.int64()).to_pylist() == ticks
     texts = decode(column(FieldType.TIMESTAMP2, precision), cells, TEXT).to_pylist()
     assert texts == [m and text_of(m, precision) for m in moments]
     whole = [t and t // 10**6 for t in ticks]
-    old = decode(column(FieldType.TIMESTAMP), [w and w.to_bytes(4, "little") for w in whole])
+    old = decode(column(FieldType.TIMESTAMP), [None if w is None else w.to_bytes(4, "little") for w in whole])
     assert old.cast(pa.int64()).to_pylist() == [w and w * 10**6 for w in whole]
 
 
@@ -126,7 +129,7 @@ LONGEST = timedelta(hours=838, minutes=59, seconds=59)
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @given(times=st.lists(st.none() | st.timedeltas(-LONGEST, LONGEST), max_size=20))
-def test_times(precision, times):
+def test_times(precision: int, times: list[timedelta | None]) -> None:
     unit = timedelta(microseconds=10 ** (6 - precision))
     times = [None if t is None else (abs(t) // unit * unit) * (-1 if t < timedelta() else 1) for t in times]
     cells = [None if t is None else time2_cell(t, precision) for t in times]
@@ -138,7 +141,7 @@ def test_times(precision, times):
 
 
 @given(st.lists(st.none() | st.timedeltas(-LONGEST, LONGEST), max_size=20))
-def test_old_times(times):
+def test_old_times(times: list[timedelta | None]) -> None:
     numbers = [None if t is None else int(t.total_seconds()) for t in times]
     cells = []
     for n in numbers:
@@ -157,13 +160,16 @@ def number_cell(number: int, precision: int, widths: tuple[int, ...]) -> bytes:
 
 @pytest.mark.parametrize("precision", range(1, 7))
 @given(moments=st.lists(st.none() | st.datetimes(), max_size=20))
-def test_datetimes_of_old_mariadb(precision, moments):
+def test_datetimes_of_old_mariadb(precision: int, moments: list[datetime | None]) -> None:
     moments = [m and m.replace(microsecond=trimmed(m.microsecond, precision)) for m in moments]
-    cells = []
+    cells: list[bytes | None] = []
     for m in moments:
-        days = m and (m.year * 13 + m.month) * 32 + m.day
-        number = m and (((days * 24 + m.hour) * 60 + m.minute) * 60 + m.second) * 10**6 + m.microsecond
-        cells.append(m and number_cell(number, precision, (5, 6, 6, 7, 7, 7, 8)))
+        if m is None:
+            cells.append(None)
+            continue
+        days = (m.year * 13 + m.month) * 32 + m.day
+        number = (((days * 24 + m.hour) * 60 + m.minute) * 60 + m.second) * 10**6 + m.microsecond
+        cells.append(number_cell(number, precision, (5, 6, 6, 7, 7, 7, 8)))
     assert decode(column(FieldType.DATETIME, precision), cells).to_pylist() == moments
     texts = decode(column(FieldType.DATETIME, precision), cells, TEXT).to_pylist()
     assert texts == [m and text_of(m, precision) for m in moments]
@@ -171,16 +177,19 @@ def test_datetimes_of_old_mariadb(precision, moments):
 
 @pytest.mark.parametrize("precision", range(1, 7))
 @given(ticks=st.lists(st.none() | st.integers(10**6, (2**32 - 1) * 10**6), max_size=20))
-def test_timestamps_of_old_mariadb(precision, ticks):
+def test_timestamps_of_old_mariadb(precision: int, ticks: list[int | None]) -> None:
     ticks = [t and trimmed(t, precision) for t in ticks]
     widths = (0, 1, 1, 2, 2, 3, 3)
-    cells = [t and (t // 10**6).to_bytes(4, "big") + number_cell(t % 10**6, precision, widths) for t in ticks]
+    cells = [
+        None if t is None else (t // 10**6).to_bytes(4, "big") + number_cell(t % 10**6, precision, widths)
+        for t in ticks
+    ]
     assert decode(column(FieldType.TIMESTAMP, precision), cells).cast(pa.int64()).to_pylist() == ticks
 
 
 @pytest.mark.parametrize("precision", range(1, 7))
 @given(times=st.lists(st.none() | st.timedeltas(-LONGEST, LONGEST), max_size=20))
-def test_times_of_old_mariadb(precision, times):
+def test_times_of_old_mariadb(precision: int, times: list[timedelta | None]) -> None:
     unit = timedelta(microseconds=10 ** (6 - precision))
     times = [None if t is None else (abs(t) // unit * unit) * (-1 if t < timedelta() else 1) for t in times]
     zero = LONGEST + timedelta(seconds=1)
@@ -191,7 +200,7 @@ def test_times_of_old_mariadb(precision, times):
     assert texts == [None if t is None else time_text(t, precision) for t in times]
 
 
-def test_documented_negative_times():
+def test_documented_negative_times() -> None:
     """From the table in `my_time_packed_from_binary`: the value of each byte pattern at TIME(2)."""
     for stored, want in (("7FFFFFFF", -1), ("7FFFFF00", -100), ("7FFFFEFF", -101), ("80000001", 1)):
         array = decode(column(FieldType.TIME2, 2), [bytes.fromhex(stored)])
@@ -211,7 +220,7 @@ IMPOSSIBLE = [
 
 
 @pytest.mark.parametrize("ymd", IMPOSSIBLE)
-def test_impossible_dates_of_every_type(ymd):
+def test_impossible_dates_of_every_type(ymd: tuple[int, ...]) -> None:
     good = (2024, 2, 29)
     for type_code, cell, fields in (
         (FieldType.DATE, lambda f: date_cell(*f[:3]), 3),
@@ -229,7 +238,7 @@ def test_impossible_dates_of_every_type(ymd):
         assert counters.values == {"zero_dates": 1}
 
 
-def test_zero_timestamps():
+def test_zero_timestamps() -> None:
     for type_code in (FieldType.TIMESTAMP, FieldType.TIMESTAMP2):
         counters = Counters()
         cells = [b"\0\0\0\0", b"\1\0\0\1"]
@@ -262,18 +271,18 @@ BROKEN = [
 
 @pytest.mark.parametrize(("type_code", "precision", "cell"), BROKEN)
 @pytest.mark.parametrize("options", [Options(), TEXT])
-def test_fields_that_cannot_be(type_code, precision, cell, options):
+def test_fields_that_cannot_be(type_code: FieldType, precision: int, cell: bytes, options: Options) -> None:
     with pytest.raises(EventError) as caught:
         decode(column(type_code, precision), [None, cell], options)
     assert caught.value.offset == 0
 
 
-def test_more_than_six_fraction_digits_name_the_column():
+def test_more_than_six_fraction_digits_name_the_column() -> None:
     with pytest.raises(EngineError, match="column c has 7 fraction digits"):
         codec_for(column(FieldType.TIME2, 7), Options())
 
 
-def test_all_days_of_some_centuries():
+def test_all_days_of_some_centuries() -> None:
     first = date(1999, 12, 31)
     days = [first + timedelta(days=n) for n in range(400 * 366)]
     array = decode(column(FieldType.DATE), [date_cell(day.year, day.month, day.day) for day in days])

@@ -49,7 +49,7 @@ def group(parts: list[Part], context: int = 0, bookkeeping: bool = False) -> Eve
     return group_events(table_of(parts, context), 13, feed_table(bookkeeping))
 
 
-def test_each_rows_event_gets_its_transaction_and_its_table():
+def test_each_rows_event_gets_its_transaction_and_its_table() -> None:
     other = table_map(8, [SIGNED_INT, SIGNED_INT], table="others")
     found = group([gtid(1), BEGIN, TABLE, INSERT, INSERT, xid(), gtid(2), BEGIN, other, TABLE, INSERT, xid()])
     assert found.transaction_gtids.tolist() == [0, 6]
@@ -59,13 +59,13 @@ def test_each_rows_event_gets_its_transaction_and_its_table():
     assert found.rows_slots.tolist() == [0, 0, 0]
 
 
-def test_transactions_without_gtid():
+def test_transactions_without_gtid() -> None:
     found = group([BEGIN, TABLE, INSERT, xid(), anonymous_gtid(), BEGIN, TABLE, INSERT, COMMIT])
     assert found.transaction_gtids.tolist() == [-1, -1]
     assert found.rows_transactions.tolist() == [0, 1]
 
 
-def test_a_table_id_that_means_something_else_later():
+def test_a_table_id_that_means_something_else_later() -> None:
     altered = table_map(7, [SIGNED_INT, BLOB])
     renamed = table_map(7, [SIGNED_INT], table="renamed")
     found = group([BEGIN, TABLE, INSERT, altered, INSERT, renamed, INSERT, TABLE, INSERT, xid()])
@@ -73,7 +73,7 @@ def test_a_table_id_that_means_something_else_later():
     assert found.rows_slots.tolist() == [0, 1, 2, 3]
 
 
-def test_many_table_ids_that_collide():
+def test_many_table_ids_that_collide() -> None:
     ids = [place << 32 for place in range(300)]
     parts = [BEGIN]
     for table_id in ids:
@@ -84,7 +84,7 @@ def test_many_table_ids_that_collide():
     assert group(parts).rows_slots.tolist() == list(range(300))
 
 
-def test_context_is_read_but_nothing_comes_out_for_it():
+def test_context_is_read_but_nothing_comes_out_for_it() -> None:
     parts = [gtid(1), TABLE, query("INSERT INTO orders VALUES (1)"), INSERT, INSERT, xid()]
     found = group(parts, context=4, bookkeeping=True)
     assert found.rows_events.tolist() == [4]
@@ -93,14 +93,14 @@ def test_context_is_read_but_nothing_comes_out_for_it():
     assert found.transaction_gtids.tolist() == [0]
 
 
-def test_what_goes_to_the_feed():
+def test_what_goes_to_the_feed() -> None:
     statement, rotate = query("DROP TABLE orders"), (types.ROTATE_EVENT, bytes(8) + b"next")
     parts = [gtid(1), BEGIN, TABLE, INSERT, xid(), gtid(2), statement, rotate, (99, b"who knows")]
     assert group(parts).feed_events.tolist() == [6, 7, 8]
     assert group(parts, bookkeeping=True).feed_events.tolist() == [0, 1, 2, 4, 5, 6, 7, 8]
 
 
-def test_entries_between_transactions_belong_to_none():
+def test_entries_between_transactions_belong_to_none() -> None:
     stop = (types.STOP_EVENT, b"")
     found = group([stop, gtid(1), BEGIN, query("DROP TABLE orders"), xid(), stop], bookkeeping=True)
     assert dict(zip(found.feed_events.tolist(), found.feed_transactions.tolist(), strict=True)) == {
@@ -113,7 +113,7 @@ def test_entries_between_transactions_belong_to_none():
     }
 
 
-def test_the_dummy_rows_event_that_only_ends_a_statement():
+def test_the_dummy_rows_event_that_only_ends_a_statement() -> None:
     assert group([BEGIN, rows(types.WRITE_ROWS_EVENT, 0xFFFFFF, 1, []), xid()]).rows_events.tolist() == []
 
 
@@ -135,12 +135,12 @@ COMMIT_TIMES = {
 
 
 @pytest.mark.parametrize("name", COMMIT_TIMES)
-def test_commit_times(name):
+def test_commit_times(name: str) -> None:
     body, expected = COMMIT_TIMES[name]
     assert group([(types.GTID_LOG_EVENT, body)]).transaction_times.tolist() == [expected]
 
 
-def test_mariadb_gtids_have_no_commit_time():
+def test_mariadb_gtids_have_no_commit_time() -> None:
     found = group([mariadb_gtid(3), TABLE, INSERT, COMMIT])
     assert (found.transaction_gtids.tolist(), found.transaction_times.tolist()) == ([0], [0])
 
@@ -160,7 +160,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("reason", BROKEN)
-def test_broken_events_are_located(reason):
+def test_broken_events_are_located(reason: str) -> None:
     parts = [gtid(1), BEGIN, TABLE, INSERT, BROKEN[reason], xid()]
     place = 4 + sum(len(make_event(code, body, 0, checksum=False)) for code, body in parts[:4])
     with pytest.raises(EventTableError, match=reason) as refused:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +29,10 @@ from tests.support.made_events import (
 )
 from tests.support.transaction_pictures import FILE
 
-COLUMNS = [SIGNED_INT, LONG_VARCHAR]
+Changed = list[tuple[str, list[tuple[bytes | None, bytes | None]]]]
+"""Kinds of changes, and the cells of their rows."""
+
+COLUMNS: list[int | tuple[int, int]] = [SIGNED_INT, LONG_VARCHAR]
 TABLE = table_map(7, COLUMNS)
 
 cells = st.tuples(
@@ -48,26 +53,28 @@ COMPRESSED = {
 }
 
 
-def events_of(codes: dict[str, int], changed) -> list[Part]:
+def events_of(codes: dict[str, int], changed: Changed) -> list[Part]:
     return [
         rows(codes[kind], 7, 2, [image(row) for row in images for _ in range(1 + (kind == "update"))])
         for kind, images in changed
     ]
 
 
-def without_places(decoded: Decoded) -> list[dict]:
+def without_places(decoded: Decoded) -> list[dict[str, Any]]:
     """The rows, but for the positions that compression changes."""
     assert decoded.error is None
     return [{**row, "_pos": None} for row in decoded.rows["orders"]]
 
 
-def plain_transaction(number: int, changed) -> list[Part]:
+def plain_transaction(number: int, changed: Changed) -> list[Part]:
     return [gtid(number), query("BEGIN"), TABLE, *events_of(V2, changed), xid()]
 
 
 @settings(max_examples=30)
 @given(st.lists(changes, min_size=1, max_size=3), st.booleans())
-def test_a_compressed_transaction_holds_what_the_plain_one_does(transactions, compress):
+def test_a_compressed_transaction_holds_what_the_plain_one_does(
+    transactions: list[Changed], compress: bool
+) -> None:
     plain, packed = [], []
     for number, changed in enumerate(transactions, 1):
         begin, *inner = plain_transaction(number, changed)
@@ -78,7 +85,7 @@ def test_a_compressed_transaction_holds_what_the_plain_one_does(transactions, co
 
 @settings(max_examples=30)
 @given(changes, st.sampled_from(sorted(COMPRESSED)))
-def test_mariadb_compressed_rows_are_the_plain_ones(changed, version):
+def test_mariadb_compressed_rows_are_the_plain_ones(changed: Changed, version: str) -> None:
     parts = [
         [mariadb_gtid(1), TABLE, *events_of(codes, changed), xid()] for codes in (V1, COMPRESSED[version])
     ]
@@ -86,7 +93,7 @@ def test_mariadb_compressed_rows_are_the_plain_ones(changed, version):
     assert packed == plain
 
 
-def test_mariadb_compressed_rows_of_a_wide_table_and_a_partial_image():
+def test_mariadb_compressed_rows_of_a_wide_table_and_a_partial_image() -> None:
     columns = 300
     table = table_map(7, [SIGNED_INT] * columns)
     present = bitmap(place % 3 == 0 for place in range(columns))
@@ -101,8 +108,8 @@ def test_mariadb_compressed_rows_of_a_wide_table_and_a_partial_image():
     assert plain[0]["@4"] == 1 and len(plain[0]["_absent_columns"]) == 200
 
 
-def test_rows_of_a_payload_have_its_position_and_keep_their_order():
-    changed = [("write", [(integer(value), None) for value in range(3)])]
+def test_rows_of_a_payload_have_its_position_and_keep_their_order() -> None:
+    changed: Changed = [("write", [(integer(value), None) for value in range(3)])]
     begin, *inner = plain_transaction(1, changed)
     decoded = decode([begin, payload(inner)])
     events = binlog([begin, payload(inner)])
@@ -111,7 +118,7 @@ def test_rows_of_a_payload_have_its_position_and_keep_their_order():
     assert sum(result.transactions for result in decoded.results) == 1
 
 
-def test_statements_in_a_payload_keep_their_last_bytes():
+def test_statements_in_a_payload_keep_their_last_bytes() -> None:
     """The events inside have no checksums, though those outside do."""
     decoded = decode([gtid(1), payload([query("BEGIN"), query("CREATE TABLE t (a int)"), xid()])])
     assert [entry["statement"] for entry in decoded.rows[""] if entry["type"] == "QUERY_EVENT"] == [
@@ -135,7 +142,7 @@ HOLDS_A_BROKEN_EVENT = {
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", HOLDS_A_BROKEN_EVENT)
-def test_a_broken_event_inside_a_payload_is_located_after_the_valid_ones(name):
+def test_a_broken_event_inside_a_payload_is_located_after_the_valid_ones(name: str) -> None:
     sound = [part for number in (1, 2, 3) for part in _packed(number)]
     parts = [*sound, gtid(4), payload(HOLDS_A_BROKEN_EVENT[name]), *_packed(5)]
     decoded = decode(parts)
@@ -165,7 +172,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("reason", LIES)
-def test_compressed_events_with_wrong_sizes_are_refused(reason):
+def test_compressed_events_with_wrong_sizes_are_refused(reason: str) -> None:
     decoded = decode([*_packed(1), gtid(2), TABLE, LIES[reason], xid()])
     assert decoded.error is not None and reason in decoded.error
     assert decoded.error.startswith(f"{FILE} at position ")

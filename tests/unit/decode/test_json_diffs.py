@@ -6,6 +6,8 @@ import contextlib
 import copy
 import json
 import random
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -21,7 +23,7 @@ from tests.support.json_differences import difference
 PATHS = {REPLACE: "replace", INSERT: "insert", REMOVE: "remove"}
 
 
-def in_order(value):
+def in_order(value: Any) -> Any:
     """The document with its keys in MySQL's order."""
     if isinstance(value, dict):
         keys = sorted(value, key=lambda key: (len(key.encode()), key.encode()))
@@ -34,25 +36,25 @@ def applied(document: object, *differences: bytes) -> str:
 
 
 @given(documents)
-def test_documents_come_back_byte_for_byte(value):
+def test_documents_come_back_byte_for_byte(value: Any) -> None:
     document = encode(in_order(value))
     assert serialize_document(parse_document(document)) == document
 
 
-def test_large_containers_come_back_byte_for_byte():
+def test_large_containers_come_back_byte_for_byte() -> None:
     value = {"a": ["x" * 70000, {"b": 70000, "c": [1, -70000, 70000]}, (246, bytes(9))], "dd": 2**40}
     assert serialize_document(parse_document(encode(value))) == encode(value)
     assert json_text(serialize_document(parse_document(b""))) == "null"
 
 
-def test_a_container_grows_out_of_small_offsets():
+def test_a_container_grows_out_of_small_offsets() -> None:
     many = [[str(number)] for number in range(20000)]
     document = {"a": many[:5], "b": {"c": "x" * 65000}}
     changed = applied(document, difference(REPLACE, "$.a", many), difference(INSERT, "$.b.d", "y" * 1000))
     assert json.loads(changed) == {"a": many, "b": {"c": "x" * 65000, "d": "y" * 1000}}
 
 
-EXAMPLES = [
+EXAMPLES: list[tuple[Any, int, str, Any, str]] = [
     ({"a": 1}, REPLACE, "$.a", 2, '{"a": 2}'),
     ({"a": 1}, INSERT, "$.b", 2.5, '{"a": 1, "b": 2.5}'),
     ({"bb": 1}, INSERT, "$.a", None, '{"a": null, "bb": 1}'),
@@ -73,7 +75,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize(("document", "operation", "path", "value", "text"), EXAMPLES)
-def test_each_operation(document, operation, path, value, text):
+def test_each_operation(document: Any, operation: int, path: str, value: Any, text: str) -> None:
     assert applied(document, difference(operation, path, value)) == text
 
 
@@ -99,12 +101,14 @@ UNFIT = [
 
 
 @pytest.mark.parametrize(("document", "operation", "path", "value"), UNFIT)
-def test_differences_that_do_not_fit_are_refused(document, operation, path, value):
+def test_differences_that_do_not_fit_are_refused(
+    document: Any, operation: int, path: str, value: Any
+) -> None:
     with pytest.raises(EventError):
         applied(document, difference(operation, path, value))
 
 
-def places(value, path="$"):
+def places(value: Any, path: str = "$") -> Iterator[tuple[str, Any, str | int]]:
     """Every place inside a document: (path, container, key or index)."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
@@ -114,7 +118,7 @@ def places(value, path="$"):
 
 
 @given(documents, st.data())
-def test_any_change_of_any_document_is_what_python_does(value, data):
+def test_any_change_of_any_document_is_what_python_does(value: Any, data: st.DataObject) -> None:
     value = in_order(value)
     found = list(places(value))
     assume(found)
@@ -132,7 +136,7 @@ def test_any_change_of_any_document_is_what_python_does(value, data):
     assert applied(value, difference(operation, path, new)) == text_of(model)
 
 
-def test_differences_as_a_document():
+def test_differences_as_a_document() -> None:
     cell = difference(REPLACE, '$."a"', {"x": [1]}) + difference(REMOVE, "$.b[2]")
     text = json_text(diffs_document(read_diffs(cell)))
     assert text == (
@@ -141,8 +145,8 @@ def test_differences_as_a_document():
     assert json_text(diffs_document(())) == "[]"
 
 
-def test_documents_and_paths_that_are_too_deep():
-    deep = 1
+def test_documents_and_paths_that_are_too_deep() -> None:
+    deep: Any = 1
     for _ in range(100):
         deep = [deep]
     deepest = json_text(encode(deep))
@@ -153,7 +157,7 @@ def test_documents_and_paths_that_are_too_deep():
         applied(deep, *[difference(REPLACE, "$" + "[0]" * 100 * n, deep) for n in range(1, 12)])
 
 
-def test_a_document_that_multiplies_itself_is_refused():
+def test_a_document_that_multiplies_itself_is_refused() -> None:
     """Arrays of two values that are the same bytes: 2 to the 60th leaves, if they were followed."""
     document = b"\x05\x01\x00"
     for _ in range(60):
@@ -165,7 +169,7 @@ def test_a_document_that_multiplies_itself_is_refused():
         parse_document(document)
 
 
-def test_damage_anywhere_is_an_error_or_another_document():
+def test_damage_anywhere_is_an_error_or_another_document() -> None:
     document = encode({"a": [1, "text", {"b": 2.5}], "c": {"d": "x" * 200}})
     cell = difference(REPLACE, "$.a[2].b", {"x": [1, 2]}) + difference(INSERT, "$.c.e", "y")
     random.seed(39)

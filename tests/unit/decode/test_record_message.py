@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -33,7 +35,7 @@ def batch_of(rows: int) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("counts", [[1], [3], [100_000], [3, 70_000, 1]])
-def test_messages_follow_each_other(counts):
+def test_messages_follow_each_other(counts: list[int]) -> None:
     batches = [batch_of(rows) for rows in counts]
     arena = Arena(np.full(20_000_000, 0xA5, np.uint8))
     template = MessageTemplate(batches[0].schema)
@@ -50,7 +52,7 @@ def test_messages_follow_each_other(counts):
     assert all(start % ALIGNMENT == 0 for start in starts)
 
 
-def test_a_room_that_is_too_small_is_refused_and_a_larger_one_found():
+def test_a_room_that_is_too_small_is_refused_and_a_larger_one_found() -> None:
     batch = batch_of(1000)
     template = MessageTemplate(batch.schema)
     for size in (8, 200, 2000, 20_000):
@@ -60,7 +62,7 @@ def test_a_room_that_is_too_small_is_refused_and_a_larger_one_found():
         assert pa.ipc.read_record_batch(pa.py_buffer(message.content), batch.schema).equals(batch)
 
 
-def test_nothing_stays_of_what_was_there_before():
+def test_nothing_stays_of_what_was_there_before() -> None:
     """Neither between buffers nor anywhere else: what other tables left must not get into a file."""
     batch = pa.RecordBatch.from_pydict(
         {"odd": ["abc", None, "d"], "more": [b"x", b"y", None], "n": [1, 2, 3]}
@@ -72,7 +74,7 @@ def test_nothing_stays_of_what_was_there_before():
 
 
 @pytest.mark.parametrize("sample", sample_binlogs(), ids=lambda path: path.name)
-def test_decoding_leaves_nothing_of_what_was_there_before(sample):
+def test_decoding_leaves_nothing_of_what_was_there_before(sample: Path) -> None:
     batcher = Batcher(lambda table_map: None, marker=None)
     batches = [*batcher.begin_file(sample.name), *feed(batcher, sample.read_bytes()[4:], [])]
     for batch in batches:
@@ -86,7 +88,7 @@ def test_decoding_leaves_nothing_of_what_was_there_before(sample):
         assert list(map(bytes, over_zeros)) == list(map(bytes, over_others))
 
 
-def test_buffers_that_are_not_there_take_nothing():
+def test_buffers_that_are_not_there_take_nothing() -> None:
     schema = pa.schema([("a", pa.int64())])
     template = MessageTemplate(schema)
     arena = Arena(np.empty(5000, np.uint8))
@@ -97,7 +99,7 @@ def test_buffers_that_are_not_there_take_nothing():
     assert pa.ipc.read_record_batch(pa.py_buffer(message.content), schema).to_pydict() == {"a": [7, 8]}
 
 
-def test_a_room_hands_out_no_byte_twice():
+def test_a_room_hands_out_no_byte_twice() -> None:
     arena = Arena(np.empty(PADDING + 64, np.uint8))
     opened = arena.reserve(64)
     assert len(opened) == 64 + PADDING
@@ -113,7 +115,7 @@ def test_a_room_hands_out_no_byte_twice():
 
 @pytest.mark.parametrize("codec", [Utf8Codec(pa.string(), -2), BinaryCodec(pa.binary(), -2)])
 @pytest.mark.parametrize("size", [0, 1, 7, 200, 5000])
-def test_content_that_needs_more_room_than_expected(codec, size):
+def test_content_that_needs_more_room_than_expected(codec: BinaryCodec | Utf8Codec, size: int) -> None:
     contents = [bytes([size]) + b"\0" + b"a" * size if size < 256 else b"\x88\x13" + b"b" * 5000, None] * 3
     data, cells = lay_out(contents)
     (array,) = read_arrays(data, [cells], [codec], Counters())

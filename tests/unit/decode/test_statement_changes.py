@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ TRUNCATE: list[Part] = [gtid(2, COMMIT_TIME), query("TRUNCATE orders")]
 INSERT: list[Part] = [gtid(1, COMMIT_TIME), query("BEGIN"), query("INSERT INTO orders VALUES (1)"), xid()]
 
 
-def change(position: int, **parts: object) -> SchemaChange:
+def change(position: int, **parts: Any) -> SchemaChange:
     place = BinlogPosition("binlog.000001", position)
     return SchemaChange(
         "statement", place, **({"statement": "TRUNCATE orders", "emptied": (ORDERS,)} | parts)
@@ -62,7 +63,9 @@ def positions(parts: list[Part], version: str = MYSQL) -> list[int]:
         ([mariadb_gtid(7, flags=1), query("TRUNCATE orders")], MARIADB, StatementFacts("0-5-7", EVENT_TIME)),
     ],
 )
-def test_the_facts_are_those_of_the_events_entry(parts, version, facts):
+def test_the_facts_are_those_of_the_events_entry(
+    parts: list[tuple[int, bytes]], version: str, facts: StatementFacts
+) -> None:
     (position,) = positions(parts, version)
     decoded = decode(parts, change(position), version=version)
     assert decoded.results[0].statement == facts
@@ -73,7 +76,7 @@ def test_the_facts_are_those_of_the_events_entry(parts, version, facts):
     )
 
 
-def test_only_the_last_event_closes_a_batch():
+def test_only_the_last_event_closes_a_batch() -> None:
     parts = [*TRUNCATE, *INSERT]
     first, *_ = positions(parts)
     assert decode(parts, change(first)).results[0].statement is None
@@ -85,7 +88,7 @@ def test_only_the_last_event_closes_a_batch():
 
 
 @pytest.mark.parametrize("bookkeeping", [False, True])
-def test_a_statement_inside_of_a_compressed_transaction(bookkeeping):
+def test_a_statement_inside_of_a_compressed_transaction(bookkeeping: bool) -> None:
     """CREATE TABLE … SELECT: its events have the transaction's position, and rows follow it."""
     text = "CREATE TABLE orders (id INT) START TRANSACTION"
     parts = [gtid(2), payload([query("BEGIN"), query(text), xid()])]
@@ -99,7 +102,7 @@ def test_a_statement_inside_of_a_compressed_transaction(bookkeeping):
     assert len(entries) == (4 if bookkeeping else 1)
 
 
-def test_the_entry_has_the_tables_that_the_statement_concerns():
+def test_the_entry_has_the_tables_that_the_statement_concerns() -> None:
     parts = [*INSERT, *TRUNCATE]
     before, position = positions(parts)
     whole = TableName("old", "")
@@ -124,7 +127,7 @@ def test_the_entry_has_the_tables_that_the_statement_concerns():
     assert "tables" not in json.loads(entry["data"])
 
 
-def test_changes_after_a_broken_event_are_left_out():
+def test_changes_after_a_broken_event_are_left_out() -> None:
     parts = [*TRUNCATE, *INSERT, gtid(3), query("DROP TABLE items")]
     first, _, last = positions(parts)
     changes = change(first), change(last, statement="DROP TABLE items", emptied=(ITEMS,))

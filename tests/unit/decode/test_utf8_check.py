@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from engine.decode.columns.text.utf8_check import is_utf8
 from engine.kernels.memory import VECTOR_SIZE, address_of
 
-EDGES = (
+EDGES: tuple[int, ...] = (
     0x00,
     0x7F,
     0x80,
@@ -38,7 +38,7 @@ EDGES += (0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF)
 
 
 @numba.njit
-def _all_valid(data, ends):
+def _all_valid(data: np.ndarray, ends: np.ndarray) -> np.ndarray:
     text = address_of(data)
     valid = np.empty(ends.size, np.bool_)
     start = 0
@@ -48,13 +48,13 @@ def _all_valid(data, ends):
     return valid
 
 
-def valid(texts):
+def valid(texts: list[bytes]) -> list[bool]:
     return _all_valid(
         np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts])
     ).tolist()
 
 
-def is_valid(text):
+def is_valid(text: bytes) -> bool:
     try:
         text.decode()
     except UnicodeDecodeError:
@@ -63,7 +63,7 @@ def is_valid(text):
 
 
 @pytest.mark.parametrize("before", [0, 2, VECTOR_SIZE, VECTOR_SIZE + 1, VECTOR_SIZE + 2, VECTOR_SIZE + 3])
-def test_every_edge_of_the_table(before):
+def test_every_edge_of_the_table(before: int) -> None:
     """Four bytes, each at every edge, at the beginning, across two steps, and in the middle of one."""
     texts = [
         b"a" * before + bytes(four) + b"a" * 40 for four in product(EDGES[::2], EDGES, EDGES, EDGES[1::2])
@@ -72,7 +72,7 @@ def test_every_edge_of_the_table(before):
 
 
 @given(st.lists(st.text(max_size=60).map(str.encode), min_size=1, max_size=5), st.data())
-def test_a_byte_that_was_changed_or_lost(texts, data):
+def test_a_byte_that_was_changed_or_lost(texts: list[bytes], data: st.DataObject) -> None:
     changed = []
     for text in texts:
         place = data.draw(st.integers(0, len(text)))
@@ -82,7 +82,7 @@ def test_a_byte_that_was_changed_or_lost(texts, data):
     assert valid(changed) == [is_valid(text) for text in changed]
 
 
-def test_a_character_that_is_cut_off():
+def test_a_character_that_is_cut_off() -> None:
     """At the end of any number of bytes, and with others of its kind before it."""
     for character in ("ä", "漢", "🐬"):
         whole = character.encode()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -31,16 +34,17 @@ def table_of(parts: list[Part]) -> EventTable:
     return table
 
 
-def walk(parts: list[Part], widths: list[int]) -> tuple[Rows, list[list]]:
+def walk(parts: list[Part], widths: list[int]) -> tuple[Rows, list[list[bytes | str | None]]]:
     """What the walk finds, and each cell as its bytes (with its length prefix), None or "absent"."""
     table = table_of(parts)
     found = walk_rows(table, np.arange(len(parts)), RowLayout.of(widths))
     return found, [
-        [_cell(table, at, width) for at, width in zip(row, widths, strict=True)] for row in found.cells
+        [_cell(table, at, width) for at, width in zip(row, widths, strict=True)]
+        for row in found.cells.tolist()
     ]
 
 
-def _cell(table: EventTable, at: int, width: int):
+def _cell(table: EventTable, at: int, width: int) -> bytes | str | None:
     if at == NULL_CELL:
         return None
     if at == ABSENT_CELL:
@@ -51,7 +55,7 @@ def _cell(table: EventTable, at: int, width: int):
     return bytes(table.data[at : at - width + length])
 
 
-def one(code: int, columns: int, images: list[bytes], **options) -> Part:
+def one(code: int, columns: int, images: list[bytes], **options: Any) -> Part:
     return rows(code, 7, columns, images, **options)
 
 
@@ -60,7 +64,7 @@ OTHER = [integer(-8), varchar(b"")]
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_kinds_and_counts(version):
+def test_kinds_and_counts(version: int) -> None:
     parts = [
         one(WRITES[version], 2, [image(ROW), image(OTHER)]),
         one(UPDATES[version], 2, [image(ROW), image(OTHER)]),
@@ -74,14 +78,14 @@ def test_kinds_and_counts(version):
 
 
 @pytest.mark.parametrize("extra", [b"", b"\x00\x04ndb", b"\x01\x05\x00", b"\xff" * 300])
-def test_extra_row_info_is_stepped_over(extra):
+def test_extra_row_info_is_stepped_over(extra: bytes) -> None:
     _, cells = walk([one(types.WRITE_ROWS_EVENT, 2, [image(ROW)], extra=extra)], [4, -1])
     assert cells == [ROW]
 
 
 @pytest.mark.parametrize("prefix", [1, 2, 3, 4])
 @pytest.mark.parametrize("length", [0, 1, 255, 256, 65535, 65536, 1 << 20])
-def test_length_prefixes(prefix, length):
+def test_length_prefixes(prefix: int, length: int) -> None:
     if length < 1 << 8 * prefix:
         value = varchar(bytes(length), prefix)
         _, cells = walk([one(types.WRITE_ROWS_EVENT, 2, [image([value, integer(1)])] * 2)], [-prefix, 4])
@@ -89,13 +93,13 @@ def test_length_prefixes(prefix, length):
 
 
 @pytest.mark.parametrize("columns", [1, 7, 8, 9, 250, 251, 252, 255, 256, 4096])
-def test_column_counts(columns):
+def test_column_counts(columns: int) -> None:
     row = [integer(place) if place % 3 else None for place in range(columns)]
     _, cells = walk([one(types.WRITE_ROWS_EVENT_V1, columns, [image(row)])], [4] * columns)
     assert cells == [row]
 
 
-def test_the_matrix_grows_with_rows_of_nulls():
+def test_the_matrix_grows_with_rows_of_nulls() -> None:
     """Such a row takes a byte where the walk expects thirteen."""
     parts = [one(types.WRITE_ROWS_EVENT, 3, [image([None] * 3)] * 1000) for _ in range(3)]
     parts.append(one(types.WRITE_ROWS_EVENT, 3, [image([integer(1)] * 3)]))
@@ -109,14 +113,14 @@ PRESENT = [[True, False, False], [False, True, False], [False, False, True], [Tr
 
 @pytest.mark.parametrize("before", PRESENT)
 @pytest.mark.parametrize("after", PRESENT)
-def test_partial_images(before, after):
+def test_partial_images(before: list[bool], after: list[bool]) -> None:
     """MINIMAL and NOBLOB: each image carries the columns of its own bitmap."""
     row = [integer(1), None, integer(3)]
 
-    def carried(present):
+    def carried(present: list[bool]) -> bytes:
         return image([cell for cell, there in zip(row, present, strict=True) if there])
 
-    def expected(present):
+    def expected(present: list[bool]) -> list[bytes | str | None]:
         return [cell if there else "absent" for cell, there in zip(row, present, strict=True)]
 
     part = one(
@@ -137,7 +141,7 @@ def test_partial_images(before, after):
     assert (numbers[0] == numbers[1]) == (before == after)
 
 
-def test_images_without_any_column():
+def test_images_without_any_column() -> None:
     nothing = bitmap([False])
     write = one(types.WRITE_ROWS_EVENT, 1, [b""], present=nothing)
     update = one(types.UPDATE_ROWS_EVENT, 1, [b"", b""], present=nothing, present_after=nothing)
@@ -147,7 +151,7 @@ def test_images_without_any_column():
 
 
 @pytest.mark.parametrize("empty", ["before", "after"])
-def test_updates_of_which_one_image_has_no_column(empty):
+def test_updates_of_which_one_image_has_no_column(empty: str) -> None:
     full, nothing = bitmap([True]), bitmap([False])
     present = {"present": nothing, "present_after": full} if empty == "before" else {}
     present = present or {"present": full, "present_after": nothing}
@@ -159,20 +163,21 @@ def test_updates_of_which_one_image_has_no_column(empty):
     assert found.counts.tolist() == [4]
 
 
-def test_events_without_rows():
+def test_events_without_rows() -> None:
     found, cells = walk([one(types.WRITE_ROWS_EVENT, 2, []), one(types.DELETE_ROWS_EVENT, 2, [])], [4, -1])
     assert cells == []
     assert found.counts.tolist() == [0, 0]
 
 
-def test_many_distinct_bitmaps():
+def test_many_distinct_bitmaps() -> None:
     """A bitmap that was seen long ago may get another number, but not another meaning."""
     columns = 12
-    parts, expected = [], []
+    parts: list[Part] = []
+    expected: list[list[bytes | str]] = []
     for number in range(1, 400):
         present = [bool(number >> place & 1) for place in range(columns)]
-        cells = [integer(number)] * sum(present)
-        parts.append(one(types.WRITE_ROWS_EVENT, columns, [image(cells)], present=bitmap(present)))
+        carried = [integer(number)] * sum(present)
+        parts.append(one(types.WRITE_ROWS_EVENT, columns, [image(carried)], present=bitmap(present)))
         expected.append([integer(number) if there else "absent" for there in present])
     found, cells = walk(parts + parts, [4] * columns)
     assert cells == expected * 2
@@ -185,13 +190,13 @@ row_widths = st.lists(fields, min_size=1, max_size=20)
 
 
 @st.composite
-def tables(draw):
+def tables(draw: st.DrawFn) -> tuple[list[int], list[list[list[bytes | None]]]]:
     widths = draw(row_widths)
     cell = {
         width: (
             st.binary(min_size=width, max_size=width)
             if width > 0
-            else st.binary(max_size=40).map(lambda value, prefix=-width: varchar(value, prefix))
+            else st.binary(max_size=40).map(partial(varchar, prefix=-width))
         )
         for width in widths
     }
@@ -201,7 +206,7 @@ def tables(draw):
 
 @settings(max_examples=60)
 @given(tables())
-def test_what_was_put_in_is_found(made):
+def test_what_was_put_in_is_found(made: tuple[list[int], list[list[list[bytes | None]]]]) -> None:
     widths, events = made
     parts = [one(types.WRITE_ROWS_EVENT, len(widths), [image(row) for row in event]) for event in events]
     _, cells = walk(parts, widths)
@@ -210,7 +215,9 @@ def test_what_was_put_in_is_found(made):
 
 @settings(max_examples=60)
 @given(tables(), st.data())
-def test_an_event_that_is_cut_off_is_refused_or_ends_with_a_row(made, data):
+def test_an_event_that_is_cut_off_is_refused_or_ends_with_a_row(
+    made: tuple[list[int], list[list[list[bytes | None]]]], data: st.DataObject
+) -> None:
     widths, events = made
     code, body = one(types.WRITE_ROWS_EVENT, len(widths), [image(row) for row in events[0]])
     cut = data.draw(st.integers(8, len(body)))
@@ -250,7 +257,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_events_that_lie_are_located(name):
+def test_events_that_lie_are_located(name: str) -> None:
     part, reason = LIES[name]
     sound = one(types.WRITE_ROWS_EVENT, 1, [image([integer(1)])])
     with pytest.raises(EventTableError, match=reason) as refused:
@@ -260,7 +267,7 @@ def test_events_that_lie_are_located(name):
 
 @pytest.mark.parametrize("prefix", [1, 2, 3, 4])
 @pytest.mark.parametrize("missing", [1, 2, 200])
-def test_lengths_beyond_the_event(prefix, missing):
+def test_lengths_beyond_the_event(prefix: int, missing: int) -> None:
     length = (1 << 8 * prefix) - 1 if missing == 200 else 20 + missing
     cell = length.to_bytes(prefix, "little") + bytes(20)
     with pytest.raises(EventTableError, match="after the end of the rows event"):
@@ -268,7 +275,7 @@ def test_lengths_beyond_the_event(prefix, missing):
 
 
 @pytest.mark.parametrize("prefix", [1, 2, 3, 4])
-def test_a_length_that_is_cut_off(prefix):
+def test_a_length_that_is_cut_off(prefix: int) -> None:
     for size in range(prefix):
         with pytest.raises(EventTableError, match="after the end of the rows event"):
             walk([one(types.WRITE_ROWS_EVENT, 1, [image([bytes(size)])])], [-prefix])
@@ -277,6 +284,6 @@ def test_a_length_that_is_cut_off(prefix):
 @pytest.mark.parametrize(
     "code", [code for code, kind in types.ROWS_EVENTS.items() if kind.version == 0], ids=types.event_name
 )
-def test_rows_of_before_mysql_5_1_18_are_refused(code):
+def test_rows_of_before_mysql_5_1_18_are_refused(code: int) -> None:
     with pytest.raises(EventTableError, match=r"MySQL before 5\.1\.18"):
         walk([one(code, 1, [image([integer(1)])])], [4])

@@ -93,7 +93,7 @@ def copy(tmp_path: Path) -> Path:
         "binlog.field_types",
     ],
 )
-def test_a_change_means_new_kernels_for_all_modules_that_it_is_part_of(copy: Path, changed: str):
+def test_a_change_means_new_kernels_for_all_modules_that_it_is_part_of(copy: Path, changed: str) -> None:
     before = dict(line.split() for line in python(copy, DIGESTS).splitlines())
     assert before == {module: source_digest(module) for module in WITH_KERNELS}
     with (copy / "engine" / f"{changed.replace('.', '/')}.py").open("a") as file:
@@ -103,7 +103,7 @@ def test_a_change_means_new_kernels_for_all_modules_that_it_is_part_of(copy: Pat
     assert renewed == {module for module in WITH_KERNELS if f"engine.{changed}" in closure(module)}
 
 
-def test_every_kernel_is_stored_under_its_module():
+def test_every_kernel_is_stored_under_its_module() -> None:
     """Only two decorators keep compiled code, and none of it is in numba's own cache."""
     assert not [name for name, path in MODULES.items() if "cache=True" in path.read_text()]
     keeping = sorted(name for name, path in MODULES.items() if "    keep_compiled(" in path.read_text())
@@ -114,13 +114,13 @@ def test_every_kernel_is_stored_under_its_module():
 FOLDER = "from engine.kernels.cache import kernel_folder; print(kernel_folder('engine.decode.rows.walk'))"
 
 
-def test_the_folder_is_the_users_alone(tmp_path: Path):
+def test_the_folder_is_the_users_alone(tmp_path: Path) -> None:
     folder = Path(python(ROOT, FOLDER, XDG_CACHE_HOME=str(tmp_path)))
     assert folder.parent == tmp_path / "binlog-engine" / "kernels"
     assert folder.is_dir() and folder.stat().st_mode & 0o77 == 0
 
 
-def test_folders_that_nothing_has_used_for_long_go(tmp_path: Path):
+def test_folders_that_nothing_has_used_for_long_go(tmp_path: Path) -> None:
     cache = {"XDG_CACHE_HOME": str(tmp_path)}
     folder = Path(python(ROOT, FOLDER, **cache))
     old, recent = (
@@ -135,7 +135,7 @@ def test_folders_that_nothing_has_used_for_long_go(tmp_path: Path):
     assert not old.exists() and recent.exists()
 
 
-def test_kernels_with_checks_are_kept_apart(tmp_path: Path):
+def test_kernels_with_checks_are_kept_apart(tmp_path: Path) -> None:
     cache = {"XDG_CACHE_HOME": str(tmp_path), "BINLOG_ENGINE_CHECK_BOUNDS": "1"}
     apart = Path(python(ROOT, FOLDER, **cache))
     assert apart.parent == tmp_path / "binlog-engine" / "checked-kernels"
@@ -148,18 +148,18 @@ print([str(folder) for folder in stored_folders("engine.decode.rows.walk")])
 """
 
 
-def test_a_folder_of_the_users_choice(tmp_path: Path):
+def test_a_folder_of_the_users_choice(tmp_path: Path) -> None:
     folder = Path(python(ROOT, FOLDER, NUMBA_CACHE_DIR=str(tmp_path), XDG_CACHE_HOME="/dev/null"))
     assert folder.parent == tmp_path / "binlog-engine" / "kernels"
 
 
-def test_kernels_of_this_machine_come_before_those_of_the_installation(tmp_path: Path):
+def test_kernels_of_this_machine_come_before_those_of_the_installation(tmp_path: Path) -> None:
     own = Path(python(ROOT, FOLDER, XDG_CACHE_HOME=str(tmp_path)))
     shipped = PACKAGE / "kernels" / "compiled" / own.name
     assert python(ROOT, FOLDERS, XDG_CACHE_HOME=str(tmp_path)) == str([str(own), str(shipped)])
 
 
-def test_without_a_cache_folder():
+def test_without_a_cache_folder() -> None:
     """A kernel is compiled for this process alone."""
     code = (
         "import numpy as np; from engine.kernels.kernel import read_u16; print(read_u16(np.ones(2, 'u1'), 0))"

@@ -17,7 +17,7 @@ def rows_after(out: Path, after: int = 0) -> TableRows:
     return TableRows.since_emptied(LogView(log, log.latest_version()), ORDERS, after)
 
 
-def test_rows_and_partial_images(tmp_path: Path):
+def test_rows_and_partial_images(tmp_path: Path) -> None:
     table = Table(Output(tmp_path), ID, NAME, AMOUNT)
     for number in range(5):
         table.insert(id=number)
@@ -33,7 +33,7 @@ def test_rows_and_partial_images(tmp_path: Path):
         assert range_facts(tmp_path, *rows_after(tmp_path).files(0), generated).partial is partial
 
 
-def test_rows_that_were_rewritten_do_not_count_once_the_table_is_empty(tmp_path: Path):
+def test_rows_that_were_rewritten_do_not_count_once_the_table_is_empty(tmp_path: Path) -> None:
     table = Table(Output(tmp_path), ID, NAME)
     table.insert(id=1)
     table.alter((ID, NAME), "id", "name", rewritten=(ORDERS,))
@@ -43,7 +43,7 @@ def test_rows_that_were_rewritten_do_not_count_once_the_table_is_empty(tmp_path:
     rows_after(tmp_path).check_complete(allow_rewritten=False)
 
 
-def test_a_view_that_moves_on(tmp_path: Path):
+def test_a_view_that_moves_on(tmp_path: Path) -> None:
     table = Table(Output(tmp_path), ID, NAME)
     for number in range(4):
         table.insert(id=number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,9 +39,9 @@ class Target:
 
     def apply(self, statement: str) -> None:
         self.statements.append(statement)
-        action, rest = re.fullmatch(
-            r"(ADD COLUMNS|RENAME COLUMN|ALTER COLUMN|DROP COLUMN) (.*)", statement
-        ).groups()
+        match = re.fullmatch(r"(ADD COLUMNS|RENAME COLUMN|ALTER COLUMN|DROP COLUMN) (.*)", statement)
+        assert match, statement
+        action, rest = match.groups()
         names = re.findall("`([^`]+)`", rest)
         by_name = {column.name.lower(): index for index, column in enumerate(self.columns)}
         if action == "ADD COLUMNS":
@@ -78,13 +79,13 @@ def wanted(*columns: tuple[str, str | None], kind: str = "int") -> list[WantedCo
     return [WantedColumn(name, kind, origin) for name, origin in columns]
 
 
-def test_columns_that_exchange_their_names_keep_their_values():
+def test_columns_that_exchange_their_names_keep_their_values() -> None:
     target = Target("id", "a", "b")
     target.follow(wanted(("id", "id"), ("a", "b"), ("b", "a")), ["id", "a", "b"])
     assert target.shown() == {"id": 1, "a": 3, "b": 2}
 
 
-def test_a_column_that_is_added_again_is_another_one():
+def test_a_column_that_is_added_again_is_another_one() -> None:
     target = Target("id", "a")
     target.follow(wanted(("id", "id"), ("a", None)), ["id", "a"])
     assert target.shown() == {"id": 1, "a__2": 2, "a": 3}
@@ -93,14 +94,14 @@ def test_a_column_that_is_added_again_is_another_one():
     assert target.shown() == {"id": 1, "a": 3}
 
 
-def test_a_name_that_changes_only_its_case():
+def test_a_name_that_changes_only_its_case() -> None:
     target = Target("id", "a")
     target.follow(wanted(("id", "id"), ("A", "a")), ["id", "a"])
     assert target.shown() == {"id": 1, "A": 2}
 
 
 @given(st.integers(0, 1 << 32), st.booleans())
-def test_any_change_of_names_with_an_interruption_anywhere(seed: int, keeps: bool):
+def test_any_change_of_names_with_an_interruption_anywhere(seed: int, keeps: bool) -> None:
     chance = random.Random(seed)
     before = ["id", *(f"c{number}" for number in range(chance.randrange(6)))]
     target = Target(*before, "theirs")
@@ -133,7 +134,7 @@ def test_any_change_of_names_with_an_interruption_anywhere(seed: int, keeps: boo
     assert identities["theirs"] in shown.values()
 
 
-def test_a_type_that_cannot_be_followed():
+def test_a_type_that_cannot_be_followed() -> None:
     target = Target("id", "a")
     columns = [WantedColumn("id", "int", "id"), WantedColumn("a", "string", "a")]
     origins = origins_of(target.columns, ["id", "a"])
@@ -164,21 +165,21 @@ def test_a_type_that_cannot_be_followed():
         ("int", "string", False, False),
     ],
 )
-def test_types_that_formats_widen(kind: str, wider: str, delta: bool, iceberg: bool):
+def test_types_that_formats_widen(kind: str, wider: str, delta: bool, iceberg: bool) -> None:
     assert (Delta().widens(kind, wider), Iceberg().widens(kind, wider)) == (delta, iceberg)
 
 
 POSITION = BinlogPosition("binlog.000001", 4)
 
 
-def entry(version: int, names: list[str] | None, **parts: object) -> CommittedChange:
+def entry(version: int, names: list[str] | None, **parts: Any) -> CommittedChange:
     columns = None if names is None else tuple(ColumnDefinition(name, "int") for name in names)
     source = parts.pop("source", "statement")
     table = TableChange(parts.pop("name", ORDERS), version, columns, **parts)
     return CommittedChange(version, 0, version, SchemaChange(source, POSITION, "…", (table,)))
 
 
-def test_earlier_names():
+def test_earlier_names() -> None:
     history = [
         entry(1, ["id", "a"], source="server"),
         entry(2, ["id", "b"], previous_names=("id", "a")),
@@ -189,12 +190,12 @@ def test_earlier_names():
     assert earlier_names(history, ["id", "b", "a"], "shop.orders", 1) == ["id", "a", None]
 
 
-def test_a_table_that_was_made_anew_has_only_new_columns():
+def test_a_table_that_was_made_anew_has_only_new_columns() -> None:
     history = [entry(1, ["id"], source="server"), entry(2, None), entry(3, ["id"])]
     assert earlier_names(history, ["id"], "shop.orders", 1) == [None]
 
 
-def test_columns_under_an_earlier_name_of_the_table():
+def test_columns_under_an_earlier_name_of_the_table() -> None:
     ghost = TableName("shop", "_orders_gho")
     history = [
         entry(1, ["id"], name=ghost),
@@ -204,7 +205,7 @@ def test_columns_under_an_earlier_name_of_the_table():
     assert earlier_names(history, ["number"], "shop.orders", 7) == ["number"]
 
 
-def test_columns_of_unknown_origin():
+def test_columns_of_unknown_origin() -> None:
     history = [
         entry(1, ["id"], source="server"),
         entry(2, None, doubt="a statement is not understood"),

@@ -27,7 +27,7 @@ class Source:
 class Sampled:
     """Has what gathering calls of a monitor, and counts the calls."""
 
-    def __init__(self, work: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, work: Callable[[], object] = lambda: None) -> None:
         self.samples = 0
         self._work = work
         self.source = Source(lambda: None)
@@ -61,7 +61,7 @@ def test_many_monitors_take_few_threads() -> None:
 
 def test_those_that_wait_hold_up_no_others() -> None:
     goes_on = threading.Event()
-    waiting = [Sampled(lambda: bool(goes_on.wait(PATIENCE_SECONDS)) or None) for _ in range(3)]
+    waiting = [Sampled(lambda: goes_on.wait(PATIENCE_SECONDS)) for _ in range(3)]
     other = Sampled()
     with Gatherer() as gatherer, ExitStack() as stack:
         for monitor in (*waiting, other):

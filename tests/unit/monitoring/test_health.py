@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from engine.monitoring.figures import Intervals
+from engine.monitoring.figures import Figures, Intervals
 from engine.monitoring.health import SILENCE_SECONDS, not_alive, not_ready
 from tests.support.figures import FIGURES, silent
 
@@ -14,12 +15,12 @@ SLOW_COMMITS = replace(FIGURES, intervals=Intervals(heartbeat=5.0, commit=60.0))
 QUICK = replace(FIGURES, intervals=Intervals(heartbeat=0.1, commit=0.0))
 
 
-def test_an_engine_that_is_well():
+def test_an_engine_that_is_well() -> None:
     assert not_alive(FIGURES) == not_ready(FIGURES) == []
 
 
 @pytest.mark.parametrize("name", ["sink", "decoder-0", "network"])
-def test_a_silent_process_is_named(name):
+def test_a_silent_process_is_named(name: str) -> None:
     assert not_alive(silent(FIGURES, name, SILENCE_SECONDS - 1)) == []
     figures = silent(FIGURES, name, SILENCE_SECONDS + 1)
     (problem,) = not_alive(figures)
@@ -27,7 +28,7 @@ def test_a_silent_process_is_named(name):
     assert problem in not_ready(figures)
 
 
-def test_a_process_that_has_not_reported_yet_is_starting():
+def test_a_process_that_has_not_reported_yet_is_starting() -> None:
     process = replace(FIGURES.processes[1], has_reported=False, silent_seconds=100.0)
     figures = replace(FIGURES, processes=(process,))
     assert not_alive(figures) == []
@@ -35,7 +36,7 @@ def test_a_process_that_has_not_reported_yet_is_starting():
     assert not_ready(replace(FIGURES, is_dumping=False)) == ["the run is starting (waiting for: the dump)"]
 
 
-def test_without_a_server_it_is_alive_but_not_ready():
+def test_without_a_server_it_is_alive_but_not_ready() -> None:
     figures = replace(FIGURES, is_running=False, processes=FIGURES.processes[:1])
     assert not_alive(figures) == []
     assert not_ready(figures) == [
@@ -50,7 +51,9 @@ def test_without_a_server_it_is_alive_but_not_ready():
     ids=["usual", "slow", "quick"],
 )
 @pytest.mark.parametrize("value", ["stalled_seconds", "uncommitted_seconds"])
-def test_progress_is_awaited_for_three_intervals(figures, limit, value):
-    assert not_ready(replace(figures, **{value: limit - 0.1})) == []
-    (problem,) = not_ready(replace(figures, **{value: limit + 0.6}))
+def test_progress_is_awaited_for_three_intervals(figures: Figures, limit: float, value: str) -> None:
+    before: dict[str, Any] = {value: limit - 0.1}
+    after: dict[str, Any] = {value: limit + 0.6}
+    assert not_ready(replace(figures, **before)) == []
+    (problem,) = not_ready(replace(figures, **after))
     assert f" {limit + 1:.0f} s" in problem or f" {limit + 0.6:.0f} s" in problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,21 +15,23 @@ def history_of(values: list[float | None], name: str = "disk_free_bytes") -> His
     history = History()
     for number, value in enumerate(values):
         sample = replace(Sample.of(FIGURES), time=NOW + number * SAMPLE_SECONDS)
-        history.add(replace(sample, **{name: value}))
+        fields: dict[str, Any] = {name: value}
+        history.add(replace(sample, **fields))
     return history
 
 
-def test_a_sample_has_what_the_figures_say():
+def test_a_sample_has_what_the_figures_say() -> None:
     columns = history_of([5]).columns()
     assert columns["time"] == [NOW] and columns["disk_free_bytes"] == [5]
     assert (columns["rows"], columns["commits"], columns["behind_bytes"]) == ([13], [2], [50])
     assert columns["resident_bytes"] == [4 << 20]
 
 
-def test_it_holds_an_hour():
+def test_it_holds_an_hour() -> None:
     columns = history_of(list(range(1000))).columns()
     assert len(columns["time"]) == HISTORY_SECONDS / SAMPLE_SECONDS + 1
-    assert columns["time"][-1] - columns["time"][0] == HISTORY_SECONDS
+    first, last = columns["time"][0], columns["time"][-1]
+    assert first is not None and last is not None and last - first == HISTORY_SECONDS
     assert columns["disk_free_bytes"][-1] == 999
 
 
@@ -45,17 +48,17 @@ def test_it_holds_an_hour():
         ([0.0] * 100 + [float(10 * n) for n in range(1, 62)], 1.0),
     ],
 )
-def test_the_present_rate(values, rate):
+def test_the_present_rate(values: list[float | None], rate: float | None) -> None:
     assert history_of(values).rate("disk_free_bytes") == rate
 
 
 @pytest.mark.parametrize("step", [60, 3600, 86400])
-def test_the_clock_is_set_back(step):
+def test_the_clock_is_set_back(step: int) -> None:
     """The rate is the same again soon, and the times go up."""
-    history = history_of([100_000.0 - n for n in range(200)])
+    history = history_of([100_000 - n for n in range(200)])
     for n in range(200, 260):
         sample = replace(Sample.of(FIGURES), time=NOW + n * SAMPLE_SECONDS - step)
-        history.add(replace(sample, disk_free_bytes=100_000.0 - n))
-    times = history.columns()["time"]
+        history.add(replace(sample, disk_free_bytes=100_000 - n))
+    times = [time for time in history.columns()["time"] if time is not None]
     assert times == sorted(times)
     assert history.rate("disk_free_bytes") == pytest.approx(-1 / SAMPLE_SECONDS, rel=0.2)

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as older_text_to_families
 
-from engine.monitoring.figures import OutputFigures, ServerFigures, TableFigures
+from engine.monitoring.figures import Figures, OutputFigures, ServerFigures, TableFigures
 from engine.monitoring.metrics import LABELLED_TABLES, METRICS
 from engine.monitoring.openmetrics import COMMIT_SECONDS, COMMIT_SECONDS_HELP, INFO, INFO_HELP, exposition
 from tests import PROJECT
@@ -22,11 +22,11 @@ FILES = resources.files("engine.monitoring") / "prometheus"
 NAME = re.compile(r"\bbinlog_engine_\w+")
 
 
-def samples(figures=FIGURES) -> dict[tuple[str, ...], float]:
+def samples(figures: Figures = FIGURES) -> dict[tuple[str, ...], float]:
     """The value of each sample, by its name and the values of its labels."""
     content, media_type = exposition(figures, OPENMETRICS)
     assert media_type.startswith("application/openmetrics-text; version=1.0.0")
-    families = text_string_to_metric_families(content.decode())
+    families = text_string_to_metric_families(content.decode())  # type: ignore[no-untyped-call]
     return {
         (sample.name, *sample.labels.values()): sample.value
         for family in families
@@ -34,7 +34,7 @@ def samples(figures=FIGURES) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_values_are_those_of_the_figures():
+def test_values_are_those_of_the_figures() -> None:
     seen = samples()
     for name, value in {
         ("binlog_engine_live",): 1,
@@ -58,7 +58,7 @@ def test_values_are_those_of_the_figures():
         assert seen[name] == value, name
 
 
-def test_unknown_values_have_no_sample():
+def test_unknown_values_have_no_sample() -> None:
     seen = samples(replace(FIGURES, lag_seconds=None, server=ServerFigures(), output=OutputFigures()))
     names = {name for name, *_ in seen}
     assert not names & {
@@ -69,7 +69,7 @@ def test_unknown_values_have_no_sample():
     assert "binlog_engine_stalled_seconds" in names
 
 
-def test_the_older_format_has_the_same_samples():
+def test_the_older_format_has_the_same_samples() -> None:
     content, media_type = exposition(FIGURES, "text/plain")
     assert media_type.startswith("text/plain")
     older = {
@@ -81,12 +81,12 @@ def test_the_older_format_has_the_same_samples():
 
 
 @pytest.mark.parametrize("name", ['a"b\\c', "new\nline", "naïve.täble"])
-def test_names_of_tables_are_quoted(name):
+def test_names_of_tables_are_quoted(name: str) -> None:
     output = replace(FIGURES.output, tables=(TableFigures(name, 1, 2, 3),))
     assert samples(replace(FIGURES, output=output))["binlog_engine_table_bytes_total", name] == 2
 
 
-def test_tables_beyond_the_limit_are_added_up():
+def test_tables_beyond_the_limit_are_added_up() -> None:
     tables = tuple(TableFigures(f"shop.t{number}", number, 1, 1) for number in range(LABELLED_TABLES + 3))
     seen = samples(replace(FIGURES, output=replace(FIGURES.output, tables=tables)))
     rows = {
@@ -99,8 +99,10 @@ def test_tables_beyond_the_limit_are_added_up():
     assert sum(rows.values()) == sum(table.rows for table in tables)
 
 
-def test_the_documentation_lists_every_metric():
-    rows = [(row.shown_name, row.kind, ", ".join(row.labels), row.help) for row in METRICS]
+def test_the_documentation_lists_every_metric() -> None:
+    rows: list[tuple[str, str, str, str]] = [
+        (row.shown_name, row.kind, ", ".join(row.labels), row.help) for row in METRICS
+    ]
     rows.append((COMMIT_SECONDS, "histogram", "", COMMIT_SECONDS_HELP))
     rows.append((f"{INFO}_info", "info", "version, run, out, server", INFO_HELP))
     text = (PROJECT / "docs/monitoring.md").read_text()
@@ -112,13 +114,13 @@ def test_the_documentation_lists_every_metric():
 
 
 @pytest.mark.parametrize("file", ["alerts.yaml", "dashboard.json"])
-def test_rules_and_dashboard_use_metrics_that_exist(file):
+def test_rules_and_dashboard_use_metrics_that_exist(file: str) -> None:
     used = set(NAME.findall((FILES / file).read_text()))
     assert len(used) > 10
     assert used <= {name for name, *_ in samples()}
 
 
-def test_labels_in_the_dashboard_exist():
+def test_labels_in_the_dashboard_exist() -> None:
     labels = {label for row in METRICS for label in row.labels} | {"instance"}
     panels = json.loads((FILES / "dashboard.json").read_text())["panels"]
     legends = " ".join(target["legendFormat"] for panel in panels for target in panel["targets"])

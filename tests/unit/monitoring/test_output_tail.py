@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.support.schema_changes import ITEMS, ORDERS, defined, statement
 
 
 @pytest.fixture(autouse=True)
-def short_segments(monkeypatch):
+def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
 
 
@@ -35,14 +36,15 @@ def tables(tail: OutputTail) -> dict[str, tuple[int, int, int]]:
     return {table.name: (table.rows, table.bytes, table.files) for table in tail.figures.tables}
 
 
-def test_an_output_without_a_commit(tmp_path):
+def test_an_output_without_a_commit(tmp_path: Path) -> None:
     tail = OutputTail(tmp_path / "not made yet")
     tail.read()
     assert (tail.figures.commit, tail.figures.tables, tail.figures.error) == (-1, (), None)
-    assert 0 < tail.figures.disk_free_bytes <= tail.figures.disk_bytes
+    free, size = tail.figures.disk_free_bytes, tail.figures.disk_bytes
+    assert free is not None and size is not None and 0 < free <= size
 
 
-def test_each_commit_is_added(tmp_path):
+def test_each_commit_is_added(tmp_path: Path) -> None:
     output = Output(tmp_path)
     commit(output)
     tail = OutputTail(tmp_path)
@@ -62,7 +64,7 @@ def test_each_commit_is_added(tmp_path):
     assert tail.figures.complete_until == moment / 1_000_000
 
 
-def test_removed_commits_stay_counted(tmp_path, monkeypatch):
+def test_removed_commits_stay_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Vacuum removes commits between the question for the last one and the reading of those before it."""
     output = Output(tmp_path)
     commit(output)
@@ -74,13 +76,13 @@ def test_removed_commits_stay_counted(tmp_path, monkeypatch):
     LogSegments(output.path).detach(0)
     monkeypatch.setattr(CommitLog, "latest_version", lambda self: 11)
     tail.read()
-    assert "no commit 1 " in tail.figures.error
+    assert "no commit 1 " in (tail.figures.error or "")
     tail.read()
     assert tables(tail) == {"shop.orders": (120, 1200, 12)}
     assert tail.figures.error is None
 
 
-def test_definitions_that_are_not_certain(tmp_path):
+def test_definitions_that_are_not_certain(tmp_path: Path) -> None:
     output = Output(tmp_path)
     output.change_schema(statement("CREATE …", defined(ORDERS, 1, "id"), defined(ITEMS, 1, "id")))
     commit(output)
@@ -102,7 +104,7 @@ def test_definitions_that_are_not_certain(tmp_path):
     assert (tail.figures.unsure_tables, tail.figures.rewritten_tables) == (0, 0)
 
 
-def test_snapshots_by_state(tmp_path):
+def test_snapshots_by_state(tmp_path: Path) -> None:
     output = Output(tmp_path)
     output.snapshots = SnapshotChange(
         tables=(
@@ -119,7 +121,7 @@ def test_snapshots_by_state(tmp_path):
     assert tail.figures.snapshot == expected
 
 
-def test_a_damaged_log_is_an_error_and_the_figures_stay(tmp_path):
+def test_a_damaged_log_is_an_error_and_the_figures_stay(tmp_path: Path) -> None:
     output = Output(tmp_path)
     commit(output)
     tail = OutputTail(tmp_path)
@@ -127,7 +129,7 @@ def test_a_damaged_log_is_an_error_and_the_figures_stay(tmp_path):
     entry = tmp_path / "_log" / f"{1:020d}.json"
     entry.write_text("{")
     tail.read()
-    assert "is damaged" in tail.figures.error
+    assert "is damaged" in (tail.figures.error or "")
     assert tables(tail) == {"shop.orders": (10, 100, 1)}
     entry.unlink()
     commit(Output(tmp_path), rows=7)

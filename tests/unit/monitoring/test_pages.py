@@ -29,7 +29,7 @@ from tests.support.figures import FIGURES
 class Document(HTMLParser):
     """The ids, links and text of style and script of a page."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str) -> None:
         super().__init__()
         self.ids: list[str] = []
         self.links: list[str] = []
@@ -37,16 +37,16 @@ class Document(HTMLParser):
         self._inside = ""
         self.feed(text)
 
-    def handle_starttag(self, tag, attributes):
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         values = dict(attributes)
-        self.ids += [values["id"]] if "id" in values else []
-        self.links += [values[name] for name in ("href", "src", "action") if name in values]
+        self.ids += [values["id"] or ""] if "id" in values else []
+        self.links += [values[name] or "" for name in ("href", "src", "action") if name in values]
         self._inside = tag
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag: str) -> None:
         self._inside = ""
 
-    def handle_data(self, data):
+    def handle_data(self, data: str) -> None:
         self.content[self._inside] = self.content.get(self._inside, "") + data
 
 

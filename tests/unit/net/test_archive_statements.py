@@ -13,11 +13,12 @@ from engine.net.archive_server.session import Session
 from engine.net.archive_server.statements import MAX_STATEMENT, execute_statement
 from engine.net.protocol.commands import Replica
 from engine.net.protocol.packets import ServerError
+from engine.net.protocol.resultset import ResultSet
 from tests.support.binlog_builder import write_binlog
 
 
 @pytest.fixture(scope="module")
-def archives(tmp_path_factory):
+def archives(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Archive]:
     """An archive of each flavor, without GTIDs."""
     folder = tmp_path_factory.mktemp("archives")
     made = {}
@@ -30,11 +31,11 @@ def archives(tmp_path_factory):
 
 
 @pytest.fixture
-def session(archives):
+def session(archives: dict[str, Archive]) -> Session:
     return Session(archives["mysql"], 7, "reader", replicas={9: Replica(4711, "engine", 0, "some-uuid")})
 
 
-def only(result):
+def only(result: ResultSet) -> str | None:
     ((value,),) = result
     return value
 
@@ -52,12 +53,14 @@ def only(result):
         ("SELECT CONNECTION_ID() i, USER(), DATABASE() d", ("i", "USER()", "d"), ("7", "reader@%", None)),
     ],
 )  # fmt: skip
-def test_selects(session, statement, columns, row):
+def test_selects(
+    session: Session, statement: str, columns: tuple[str, ...], row: tuple[str | None, ...]
+) -> None:
     result = execute_statement(statement, session)
     assert (result.columns, result) == (columns, [row])
 
 
-def test_user_variables_are_remembered(session):
+def test_user_variables_are_remembered(session: Session) -> None:
     assert (
         execute_statement(
             "SET @master_binlog_checksum = @@global.binlog_checksum, @b:='x,y', NAMES utf8mb4", session
@@ -77,13 +80,13 @@ def test_user_variables_are_remembered(session):
     assert session.replica_uuid == "u"
 
 
-def test_a_client_without_announcements(session):
+def test_a_client_without_announcements(session: Session) -> None:
     execute_statement("SET NAMES utf8mb4", session)
     assert session.announced_checksum is None
     assert session.heartbeat_seconds == 0
 
 
-def test_variables(session):
+def test_variables(session: Session) -> None:
     assert execute_statement("SHOW VARIABLES LIKE 'binlog\\_row%'", session) == [
         ("binlog_row_image", "FULL"),
         ("binlog_row_metadata", "MINIMAL"),
@@ -95,7 +98,7 @@ def test_variables(session):
     assert len(execute_statement("SHOW VARIABLES", session)) > 30
 
 
-def test_each_flavor_has_its_own_gtid_variables(archives):
+def test_each_flavor_has_its_own_gtid_variables(archives: dict[str, Archive]) -> None:
     for flavor, name, other in (
         ("mysql", "gtid_executed", "gtid_binlog_pos"),
         ("mariadb", "gtid_binlog_pos", "gtid_executed"),
@@ -106,7 +109,7 @@ def test_each_flavor_has_its_own_gtid_variables(archives):
             execute_statement(f"SELECT @@{other}", session)
 
 
-def test_logs_and_positions(session, archives):
+def test_logs_and_positions(session: Session, archives: dict[str, Archive]) -> None:
     sizes = [str(binlog.size) for binlog in archives["mysql"].binlogs]
     assert execute_statement("SHOW BINARY LOGS", session) == [
         ("mysql.000001", sizes[0]),
@@ -118,14 +121,14 @@ def test_logs_and_positions(session, archives):
         assert result.columns[:2] == ("File", "Position")
 
 
-def test_the_gtids_before_a_position(archives):
+def test_the_gtids_before_a_position(archives: dict[str, Archive]) -> None:
     session = Session(archives["mariadb"], 1, "u")
     # As replicas ask that go by position: the first file has no name.
     assert only(execute_statement("SELECT binlog_gtid_pos('',4)", session)) == ""
     assert only(execute_statement("SELECT BINLOG_GTID_POS('nothing.000001', 4)", session)) is None
 
 
-def test_replicas(session):
+def test_replicas(session: Session) -> None:
     result = execute_statement("SHOW REPLICAS", session)
     assert dict(zip(result.columns, result[0], strict=True))["Replica_UUID"] == "some-uuid"
 
@@ -139,14 +142,14 @@ def test_replicas(session):
         "SHOW FULL TABLES FROM x",
     ],
 )
-def test_what_an_archive_does_not_have_is_empty_and_has_columns(session, statement):
+def test_what_an_archive_does_not_have_is_empty_and_has_columns(session: Session, statement: str) -> None:
     result = execute_statement(statement, session)
     assert result == []
     assert result.columns
 
 
 @pytest.mark.parametrize("statement", ["BEGIN", "COMMIT", "use shop", "FLUSH TABLES"])
-def test_harmless_statements_are_fine(session, statement):
+def test_harmless_statements_are_fine(session: Session, statement: str) -> None:
     assert execute_statement(statement, session).columns == ()
 
 
@@ -164,7 +167,7 @@ def test_harmless_statements_are_fine(session, statement):
         ("", 1064),
     ],
 )
-def test_everything_else_is_refused_by_name(session, statement, code):
+def test_everything_else_is_refused_by_name(session: Session, statement: str, code: int) -> None:
     with pytest.raises(ServerError) as caught:
         execute_statement(statement, session)
     assert caught.value.code == code
@@ -174,12 +177,12 @@ def test_everything_else_is_refused_by_name(session, statement, code):
 @given(
     st.sampled_from(["", "SELECT ", "SET ", "SHOW VARIABLES WHERE ", "SELECT 'a', "]), st.text(max_size=80)
 )
-def test_no_statement_raises_anything_else(archives, start, rest):
+def test_no_statement_raises_anything_else(archives: dict[str, Archive], start: str, rest: str) -> None:
     with contextlib.suppress(ServerError):
         execute_statement(start + rest, Session(archives["mysql"], 1, "u"))
 
 
-def test_long_white_space_takes_no_long_time(session):
+def test_long_white_space_takes_no_long_time(session: Session) -> None:
     with contextlib.suppress(ServerError):
         execute_statement("SELECT 1" + " " * (MAX_STATEMENT - 10) + "x", session)
     with contextlib.suppress(ServerError):

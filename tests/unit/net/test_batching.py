@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,11 +13,12 @@ from engine.binlog import event_types as types
 from engine.binlog.event_index import TRANSACTION_END
 from engine.binlog.position import BinlogPosition
 from engine.binlog.samples import sample_binlogs
+from engine.binlog.table_map import TableMap
 from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
 from tests.support import made_events as made
 from tests.support.batches import Decoded, decode_all, events_of, feed, packets_of
-from tests.support.binlog_builder import binlog, format_description, make_event
+from tests.support.binlog_builder import Part, binlog, format_description, make_event
 
 SAMPLES = sample_binlogs()
 EVENTS = [events_of(path) for path in SAMPLES]
@@ -24,7 +26,7 @@ STREAM = packets_of(EVENTS[0])
 FIRST_POSITION = 4
 
 
-def batcher(**options) -> Batcher:
+def batcher(**options: Any) -> Batcher:
     return Batcher(lambda table_map: None, file=SAMPLES[0].name, checksum_algorithm=1, **options)
 
 
@@ -35,7 +37,7 @@ def whole() -> Decoded:
     return decoded
 
 
-def test_a_stream_gives_the_rows_of_the_sample(whole: Decoded):
+def test_a_stream_gives_the_rows_of_the_sample(whole: Decoded) -> None:
     assert len(whole.rows["customers"]) == 10
     assert len(whole.rows["products"]) == 8
     assert len(whole.rows["orders"]) == 200
@@ -43,7 +45,7 @@ def test_a_stream_gives_the_rows_of_the_sample(whole: Decoded):
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-def test_the_end_of_the_file_leads_to_the_next_one(whole: Decoded):
+def test_the_end_of_the_file_leads_to_the_next_one(whole: Decoded) -> None:
     last = whole.results[-2]
     assert last.status.resume == BinlogPosition(SAMPLES[1].name, FIRST_POSITION)
     assert last.status.ends_transaction
@@ -55,7 +57,9 @@ def test_the_end_of_the_file_leads_to_the_next_one(whole: Decoded):
     batch_bytes=st.integers(300, 20_000),
     chunks=st.lists(st.integers(1, 5_000), max_size=200),
 )
-def test_chunks_and_batch_sizes_make_no_difference(whole: Decoded, batch_bytes: int, chunks: list[int]):
+def test_chunks_and_batch_sizes_make_no_difference(
+    whole: Decoded, batch_bytes: int, chunks: list[int]
+) -> None:
     batches = list(feed(batcher(batch_bytes=batch_bytes), STREAM, chunks))
     decoded = decode_all(batches)
     assert decoded.error is None
@@ -71,7 +75,7 @@ def test_chunks_and_batch_sizes_make_no_difference(whole: Decoded, batch_bytes: 
     )
 
 
-def test_small_buffers_cut_inside_of_transactions():
+def test_small_buffers_cut_inside_of_transactions() -> None:
     batches = list(feed(batcher(batch_bytes=400), STREAM, []))
     inside = [batch for batch in batches if not batch.header.status.ends_transaction]
     assert inside, "the sample has transactions larger than 400 bytes"
@@ -83,14 +87,14 @@ def test_small_buffers_cut_inside_of_transactions():
         assert batch.header.status.ends_transaction == ends
 
 
-def test_bare_files_give_the_same_as_packets(whole: Decoded):
+def test_bare_files_give_the_same_as_packets(whole: Decoded) -> None:
     bare = Batcher(lambda table_map: None, marker=None)
     batches = list(bare.begin_file(SAMPLES[0].name))
     batches += feed(bare, b"".join(EVENTS[0]), [])
     assert decode_all(batches).rows == whole.rows
 
 
-def test_every_batch_of_two_files_names_its_own():
+def test_every_batch_of_two_files_names_its_own() -> None:
     two = packets_of([*EVENTS[0], *EVENTS[1]])
     batches = list(feed(batcher(), two, []))
     names = [batch.header.file for batch in batches]
@@ -106,7 +110,7 @@ def test_every_batch_of_two_files_names_its_own():
     size=st.sampled_from([0xFFFFFF - 20, 0xFFFFFF - 1, 0xFFFFFF, 40_000_000]),
     chunk=st.integers(1 << 20, 1 << 24),
 )
-def test_events_over_16_megabytes_are_joined(size: int, chunk: int):
+def test_events_over_16_megabytes_are_joined(size: int, chunk: int) -> None:
     description = format_description()
     start = FIRST_POSITION + len(description)
     content = bytes(range(256)) * (size // 256)
@@ -125,7 +129,7 @@ def test_events_over_16_megabytes_are_joined(size: int, chunk: int):
     assert found == [large, after]
 
 
-def test_an_error_packet_keeps_what_came_before():
+def test_an_error_packet_keeps_what_came_before() -> None:
     payload = b"\xff\xd4\x04#HY000no"
     stream = STREAM + len(payload).to_bytes(3, "little") + b"\x09" + payload
     reader = batcher()
@@ -137,10 +141,11 @@ def test_an_error_packet_keeps_what_came_before():
     batches += reader.finish(EngineError("the server hung up"))
     decoded = decode_all(batches)
     assert len(decoded.rows["orders"]) == 200
-    assert decoded.results[-1].status.failure.message == "the server hung up"
+    failure = decoded.results[-1].status.failure
+    assert failure is not None and failure.message == "the server hung up"
 
 
-def test_an_eof_packet_ends_the_stream():
+def test_an_eof_packet_ends_the_stream() -> None:
     reader = batcher()
     batches = list(feed(reader, STREAM + b"\x05\0\0\x09\xfe\0\0\2\0", []))
     assert reader.ended
@@ -149,7 +154,7 @@ def test_an_eof_packet_ends_the_stream():
 
 
 @pytest.mark.parametrize("packet", [b"\x01\0\0\x05\x42", b"\0\0\0\x05\0", b"\x10\0\0\x05\0" + bytes(15)])
-def test_bytes_that_are_not_a_packet_are_refused_with_their_position(packet: bytes):
+def test_bytes_that_are_not_a_packet_are_refused_with_their_position(packet: bytes) -> None:
     reader = batcher()
     with pytest.raises(BinlogError) as refused:
         list(feed(reader, STREAM + packet, []))
@@ -157,7 +162,7 @@ def test_bytes_that_are_not_a_packet_are_refused_with_their_position(packet: byt
     assert refused.value.position == FIRST_POSITION
 
 
-def test_a_file_that_ends_inside_a_transaction_gives_only_whole_ones(whole: Decoded):
+def test_a_file_that_ends_inside_a_transaction_gives_only_whole_ones(whole: Decoded) -> None:
     events = EVENTS[0]
     xid = max(number for number, raw in enumerate(events) if raw[4] == types.XID_EVENT)
     reader = Batcher(lambda table_map: None, marker=None)
@@ -167,7 +172,7 @@ def test_a_file_that_ends_inside_a_transaction_gives_only_whole_ones(whole: Deco
     assert decode_all(batches).rows["orders"] == whole.rows["orders"][:-1]
 
 
-def test_a_transaction_that_the_server_never_finished_is_aborted():
+def test_a_transaction_that_the_server_never_finished_is_aborted() -> None:
     events = EVENTS[0]
     xid = max(number for number, raw in enumerate(events) if raw[4] == types.XID_EVENT)
     # The server crashed before the XID: the next file begins without it.
@@ -179,10 +184,10 @@ def test_a_transaction_that_the_server_never_finished_is_aborted():
     assert not before.status.ends_transaction
 
 
-def test_table_maps_are_asked_about_once_until_a_definition_changes():
+def test_table_maps_are_asked_about_once_until_a_definition_changes() -> None:
     asked = []
 
-    def catalog(table_map):
+    def catalog(table_map: TableMap) -> bytes:
         asked.append(f"{table_map.database}.{table_map.table}")
         return b"described"
 
@@ -197,8 +202,8 @@ def test_table_maps_are_asked_about_once_until_a_definition_changes():
 
 
 @pytest.mark.parametrize(("tables", "times"), [(3, 1), (100, 6)])
-def test_batches_about_many_tables_are_larger(tables: int, times: int):
-    parts: list[made.Part] = []
+def test_batches_about_many_tables_are_larger(tables: int, times: int) -> None:
+    parts: list[Part] = []
     for number in range(2000):
         table = number % tables
         parts += made.gtid(number + 1), made.query("BEGIN")
@@ -212,7 +217,7 @@ def test_batches_about_many_tables_are_larger(tables: int, times: int):
     assert sum(table.rows for result in decode_all(batches).results for table in result.tables) == 2000
 
 
-def test_a_transaction_after_a_gap_that_its_gtid_does_not_show():
+def test_a_transaction_after_a_gap_that_its_gtid_does_not_show() -> None:
     """A heartbeat skips more bytes than fit a header; then a transaction of several batches begins."""
     table = made.table_map(7, [made.LONG_VARCHAR])
     insert = made.rows(types.WRITE_ROWS_EVENT, 7, 1, [made.image([made.varchar(b"x" * 150, 2)])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Generator
 
 import pytest
 from hypothesis import given
@@ -33,31 +34,33 @@ ACCOUNT = Account("u", PASSWORDS)
 OK = build_ok(Ok(status=ServerStatus.AUTOCOMMIT), CAPABILITIES)
 
 
-def next_factor(plugin, nonce=b""):
+def next_factor(plugin: str, nonce: bytes = b"") -> bytes:
     return b"\x02" + plugin.encode() + b"\0" + nonce + b"\0"
 
 
-def outcome(login, payload):
+def outcome(login: Generator[bytes | None, bytes, Ok], payload: bytes) -> Ok:
     with pytest.raises(StopIteration) as end:
         login.send(payload)
     return end.value.value
 
 
-def test_what_goes_out_first():
-    response = parse_response(next(log_in(GREETING, CAPABILITIES, ACCOUNT)))
+def test_what_goes_out_first() -> None:
+    first = next(log_in(GREETING, CAPABILITIES, ACCOUNT))
+    assert first is not None
+    response = parse_response(first)
     assert (response.user, response.auth_plugin) == ("u", "caching_sha2_password")
     assert response.auth_response == auth.sha2_scramble(PASSWORDS[0], NONCE)
     assert response.attributes == {}
     assert not response.capabilities & (Capability.SSL | Capability.COMPRESS)
 
 
-def test_before_tls_nothing_about_the_user_is_sent():
+def test_before_tls_nothing_about_the_user_is_sent() -> None:
     request = ssl_request(GREETING, CAPABILITIES | Capability.SSL)
     assert len(request) == 32
     assert int.from_bytes(request[:4], "little") == CAPABILITIES | Capability.SSL
 
 
-def test_a_server_may_switch_to_another_method():
+def test_a_server_may_switch_to_another_method() -> None:
     login = log_in(GREETING, CAPABILITIES, ACCOUNT)
     next(login)
     reply = login.send(build_auth_switch("mysql_native_password", OTHER_NONCE))
@@ -65,7 +68,7 @@ def test_a_server_may_switch_to_another_method():
     assert outcome(login, OK).status == ServerStatus.AUTOCOMMIT
 
 
-def test_each_factor_has_its_password():
+def test_each_factor_has_its_password() -> None:
     login = log_in(GREETING, CAPABILITIES, ACCOUNT, local=True)
     next(login)
     assert login.send(b"\x01\x03") is None, "the fast path asks for nothing more"
@@ -75,28 +78,28 @@ def test_each_factor_has_its_password():
     assert isinstance(outcome(login, OK), Ok)
 
 
-def test_a_factor_in_clear_wants_a_safe_connection():
+def test_a_factor_in_clear_wants_a_safe_connection() -> None:
     login = log_in(GREETING, CAPABILITIES, ACCOUNT)
     next(login)
     with pytest.raises(EngineError, match="connect with --tls required"):
         login.send(next_factor("mysql_clear_password"))
 
 
-def test_a_factor_without_a_password_is_named():
+def test_a_factor_without_a_password_is_named() -> None:
     login = log_in(GREETING, CAPABILITIES, Account("u", PASSWORDS[:1]), local=True)
     next(login)
     with pytest.raises(EngineError, match="--password2-env or --password2-file"):
         login.send(next_factor("mysql_clear_password"))
 
 
-def test_a_refusal_is_the_servers():
+def test_a_refusal_is_the_servers() -> None:
     login = log_in(GREETING, CAPABILITIES, ACCOUNT)
     next(login)
     with pytest.raises(ServerError, match="1045"):
         login.send(build_err(ServerError(1045, "28000", "Access denied")))
 
 
-def test_a_login_without_end_is_ended():
+def test_a_login_without_end_is_ended() -> None:
     login = log_in(GREETING, CAPABILITIES, ACCOUNT)
     next(login)
     with pytest.raises(ProtocolError, match="did not finish"):
@@ -113,9 +116,9 @@ payloads = st.one_of(
 
 
 @given(st.lists(payloads, max_size=6))
-def test_no_server_draws_a_password_out_of_an_open_connection(answers):
+def test_no_server_draws_a_password_out_of_an_open_connection(answers: list[bytes]) -> None:
     login = log_in(GREETING, CAPABILITIES, ACCOUNT)
-    sent = [next(login)]
+    sent = [next(login) or b""]
     try:
         for answer in answers:
             sent.append(login.send(answer) or b"")
@@ -125,7 +128,7 @@ def test_no_server_draws_a_password_out_of_an_open_connection(answers):
 
 
 @given(st.lists(payloads, max_size=6))
-def test_only_an_ok_ends_the_login(answers):
+def test_only_an_ok_ends_the_login(answers: list[bytes]) -> None:
     login = log_in(GREETING, CAPABILITIES, ACCOUNT)
     next(login)
     with contextlib.suppress(EngineError):
@@ -134,6 +137,6 @@ def test_only_an_ok_ends_the_login(answers):
                 login.send(answer)
 
 
-def test_an_account_is_never_printed():
+def test_an_account_is_never_printed() -> None:
     assert "horse" not in repr(ACCOUNT)
     assert hashlib.sha256(PASSWORDS[0]).hexdigest() not in repr(ACCOUNT)

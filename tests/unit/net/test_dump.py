@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from engine.binlog import event_types as t
 from engine.binlog.event_types import EventHeader
 from engine.binlog.events.decoding import decode_event
+from engine.binlog.events.management import HeartbeatV2
 from engine.binlog.format_description import FormatDescription, verify_checksum
 from engine.errors import EngineError
 from engine.net.archive_server import dump as dump_module
@@ -25,11 +27,13 @@ bodies = st.lists(st.tuples(st.sampled_from([INTVAR, QUERY]), st.binary(max_size
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("archive")
 
 
-def dumped(archive, file="", position=4, checksum="CRC32", flags=0):
+def dumped(
+    archive: Archive, file: str = "", position: int = 4, checksum: str | None = "CRC32", flags: int = 0
+) -> list[bytes]:
     """The events of a dump, each without the packet that carried it."""
     joiner = PacketJoiner(1 << 30)
     joiner.sequence = 1
@@ -43,7 +47,7 @@ def dumped(archive, file="", position=4, checksum="CRC32", flags=0):
     return events
 
 
-def assert_rotates(event, name, position, checksum):
+def assert_rotates(event: bytes, name: str, position: int, checksum: bool) -> None:
     header = EventHeader.parse(event)
     assert (header.type_code, header.timestamp, header.next_position) == (t.ROTATE_EVENT, 0, 0)
     assert (header.flags, header.size, header.server_id) == (t.FLAG_ARTIFICIAL, len(event), 5)
@@ -55,7 +59,9 @@ def assert_rotates(event, name, position, checksum):
 
 
 @given(st.lists(bodies, min_size=1, max_size=3), st.booleans())
-def test_a_dump_is_the_files_and_a_rotation_before_each(folder, contents, checksum):
+def test_a_dump_is_the_files_and_a_rotation_before_each(
+    folder: Path, contents: list[list[tuple[int, bytes]]], checksum: bool
+) -> None:
     paths = [folder / f"binlog.{number:06}" for number in range(len(contents))]
     written = [
         write_binlog(path, events, checksum=checksum) for path, events in zip(paths, contents, strict=True)
@@ -68,7 +74,7 @@ def test_a_dump_is_the_files_and_a_rotation_before_each(folder, contents, checks
     assert events == []
 
 
-def test_the_first_rotation_has_a_checksum_only_if_the_client_reckons_with_it(folder):
+def test_the_first_rotation_has_a_checksum_only_if_the_client_reckons_with_it(folder: Path) -> None:
     path = folder / "binlog.1"
     write_binlog(path, [(INTVAR, b"a")])
     (first, *_), (other, *_) = (dumped(Archive([path]), checksum=checksum) for checksum in ("NONE", "CRC32"))
@@ -77,7 +83,7 @@ def test_the_first_rotation_has_a_checksum_only_if_the_client_reckons_with_it(fo
 
 
 @given(bodies, st.data())
-def test_a_dump_from_the_middle(folder, contents, data):
+def test_a_dump_from_the_middle(folder: Path, contents: list[tuple[int, bytes]], data: st.DataObject) -> None:
     path = folder / "binlog.2"
     first, *rest = write_binlog(path, contents)
     skipped = data.draw(st.integers(0, len(rest)))
@@ -92,7 +98,7 @@ def test_a_dump_from_the_middle(folder, contents, data):
 
 
 @given(bodies)
-def test_a_client_that_knows_no_checksums_gets_none(folder, contents):
+def test_a_client_that_knows_no_checksums_gets_none(folder: Path, contents: list[tuple[int, bytes]]) -> None:
     path = folder / "binlog.3"
     written = write_binlog(path, contents)
     rotate, description, *events = dumped(Archive([path]), checksum=None)
@@ -104,7 +110,7 @@ def test_a_client_that_knows_no_checksums_gets_none(folder, contents):
         assert event[13:] == original[13:-4]
 
 
-def test_a_file_that_was_never_closed_does_not_say_so(folder):
+def test_a_file_that_was_never_closed_does_not_say_so(folder: Path) -> None:
     path = folder / "binlog.4"
     (written,) = write_binlog(path, [], flags=t.FLAG_BINLOG_IN_USE)
     _, description = dumped(Archive([path]))
@@ -112,7 +118,7 @@ def test_a_file_that_was_never_closed_does_not_say_so(folder):
 
 
 @pytest.mark.parametrize("over", [-1, 0, 1, MAX_PACKET])
-def test_large_events_travel_in_several_packets(folder, over):
+def test_large_events_travel_in_several_packets(folder: Path, over: int) -> None:
     path = folder / "binlog.5"
     size = MAX_PACKET - 1 - t.HEADER_LENGTH - 4 + over
     written = write_binlog(path, [(INTVAR, b"before"), (QUERY, b"q" * size), (INTVAR, b"after")])
@@ -123,7 +129,7 @@ def test_large_events_travel_in_several_packets(folder, over):
     assert (before[19:], after[19:]) == (b"before", b"after")
 
 
-def test_memory_stays_small_whatever_the_event(folder):
+def test_memory_stays_small_whatever_the_event(folder: Path) -> None:
     path = folder / "binlog.6"
     write_binlog(path, [(QUERY, bytes(3 * MAX_PACKET))])
     pieces = Dump(Archive([path]), BinlogDump("", 4, 1), "CRC32").stream()
@@ -139,7 +145,7 @@ def test_memory_stays_small_whatever_the_event(folder):
         ("binlog.7", 5, "truncated in the middle of event|bogus data"),
     ],
 )
-def test_positions_that_do_not_exist(folder, file, position, says):
+def test_positions_that_do_not_exist(folder: Path, file: str, position: int, says: str) -> None:
     path = folder / "binlog.7"
     write_binlog(path, [(INTVAR, b"a")])
     with pytest.raises(ServerError, match=says) as caught:
@@ -148,7 +154,9 @@ def test_positions_that_do_not_exist(folder, file, position, says):
 
 
 @given(bodies.filter(bool), st.data())
-def test_all_valid_events_come_before_the_damage(folder, contents, data):
+def test_all_valid_events_come_before_the_damage(
+    folder: Path, contents: list[tuple[int, bytes]], data: st.DataObject
+) -> None:
     path = folder / "binlog.8"
     written = write_binlog(path, contents)
     whole = path.read_bytes()
@@ -177,7 +185,9 @@ def test_all_valid_events_come_before_the_damage(folder, contents, data):
 
 
 @given(bodies.filter(bool), st.data())
-def test_damage_raises_nothing_but_server_errors(folder, contents, data):
+def test_damage_raises_nothing_but_server_errors(
+    folder: Path, contents: list[tuple[int, bytes]], data: st.DataObject
+) -> None:
     path = folder / "binlog.9"
     first, *_ = write_binlog(path, contents)
     archive = Archive([path])
@@ -193,7 +203,7 @@ def test_damage_raises_nothing_but_server_errors(folder, contents, data):
             assert error.code == 1236
 
 
-def test_heartbeats_contain_the_position_of_the_dump(folder):
+def test_heartbeats_contain_the_position_of_the_dump(folder: Path) -> None:
     path = folder / "binlog.10"
     write_binlog(path, [(INTVAR, b"a")])
     dump = Dump(Archive([path]), BinlogDump("", 4, 1), "CRC32")
@@ -205,7 +215,7 @@ def test_heartbeats_contain_the_position_of_the_dump(folder):
     assert int.from_bytes(event[-4:], "little") == zlib.crc32(event[:-4])
 
 
-def test_heartbeats_of_new_replicas_know_positions_over_4_gb(folder):
+def test_heartbeats_of_new_replicas_know_positions_over_4_gb(folder: Path) -> None:
     path = folder / "binlog.13"
     write_binlog(path, [(INTVAR, b"a")])
     dump = Dump(Archive([path]), BinlogDump("", 4, 1, BINLOG_SEND_HEARTBEAT_V2), "CRC32")
@@ -215,10 +225,11 @@ def test_heartbeats_of_new_replicas_know_positions_over_4_gb(folder):
     description = FormatDescription.parse(write_binlog(path, [])[0])
     decoded = decode_event(event, description)
     assert decoded.header.type_code == t.HEARTBEAT_LOG_EVENT_V2
+    assert isinstance(decoded.body, HeartbeatV2)
     assert (decoded.body.file, decoded.body.position) == (path.name, 5 << 32)
 
 
-def test_after_the_last_rotation_a_replica_is_in_the_next_file(folder):
+def test_after_the_last_rotation_a_replica_is_in_the_next_file(folder: Path) -> None:
     path = folder / "binlog.14"
     write_binlog(path, [(INTVAR, b"a"), (t.ROTATE_EVENT, (4).to_bytes(8, "little") + b"binlog.15")])
     for checksum in ("CRC32", None):
@@ -232,21 +243,21 @@ def test_after_the_last_rotation_a_replica_is_in_the_next_file(folder):
 @pytest.mark.parametrize(
     ("flags", "version"), [(0, MARIADB), (BINLOG_SEND_ANNOTATE_ROWS, MARIADB), (0, "8.0.36")]
 )
-def test_a_replica_of_mariadb_gets_annotations_if_it_asks(folder, flags, version):
+def test_a_replica_of_mariadb_gets_annotations_if_it_asks(folder: Path, flags: int, version: str) -> None:
     path = folder / "binlog.16"
     written = write_binlog(path, [(INTVAR, b"a"), (t.ANNOTATE_ROWS_EVENT, b"b"), (INTVAR, b"c")], version)
     wanted = written if flags or version != MARIADB else [written[0], written[1], written[3]]
     assert dumped(Archive([path]), flags=flags)[1:] == wanted
 
 
-def test_pieces_are_large_enough_to_be_worth_a_system_call(folder):
+def test_pieces_are_large_enough_to_be_worth_a_system_call(folder: Path) -> None:
     path = folder / "binlog.11"
     write_binlog(path, [(INTVAR, bytes(100))] * 20_000)
     sizes = [len(piece) for piece in Dump(Archive([path]), BinlogDump("", 4, 1), "NONE").stream()]
     assert sum(size >= dump_module.PIECE_SIZE for size in sizes) >= len(sizes) - 4
 
 
-def test_what_is_not_an_archive(folder):
+def test_what_is_not_an_archive(folder: Path) -> None:
     with pytest.raises(EngineError, match="no binlog file is given"):
         Archive([])
     with pytest.raises(EngineError, match="cannot be read"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,12 +53,14 @@ TABLES = {
 """Table id → its name; the even ones are unwanted."""
 
 
-def batches_of(events: Sequence[bytes], options: DecodeOptions, chunks: Iterable[int] = (), **settings):
+def batches_of(
+    events: Sequence[bytes], options: DecodeOptions, chunks: Iterable[int] = (), **settings: Any
+) -> list[OutgoingBatch]:
     batcher = Batcher(lambda table_map: None, file=FILE, decode=options, **settings)
     return list(feed(batcher, packets_of(events), chunks))
 
 
-def merged(decoded: Decoded, flavor: str) -> tuple:
+def merged(decoded: Decoded, flavor: str) -> tuple[object, ...]:
     """What a run comes to, however it was cut into batches."""
     gtid_set = parse_gtid_set("", flavor)
     for result in decoded.results:
@@ -98,7 +102,7 @@ changes = st.lists(st.tuples(st.sampled_from(list(TABLES)), st.integers(0, 40)),
 
 
 @st.composite
-def transactions(draw, flavor: str) -> list[Part]:
+def transactions(draw: st.DrawFn, flavor: str) -> list[Part]:
     parts: list[Part] = []
     write = (
         [types.WRITE_ROWS_EVENT_V1, types.WRITE_ROWS_COMPRESSED_EVENT_V1]
@@ -134,8 +138,8 @@ def transactions(draw, flavor: str) -> list[Part]:
     st.lists(st.integers(1, 900), max_size=60),
 )
 def test_the_same_comes_out_as_with_a_filter_in_the_decoders_alone(
-    data, flavor, positions, batch_bytes, chunks
-):
+    data: st.DataObject, flavor: str, positions: bool, batch_bytes: int, chunks: list[int]
+) -> None:
     parts = data.draw(transactions(flavor))
     events = binlog(parts, MARIADB if flavor == "mariadb" else MYSQL, checksum=False)
     if not positions:
@@ -152,7 +156,7 @@ def test_the_same_comes_out_as_with_a_filter_in_the_decoders_alone(
     assert types.ANNOTATE_ROWS_EVENT not in kinds(left)
 
 
-def test_bookkeeping_keeps_its_events():
+def test_bookkeeping_keeps_its_events() -> None:
     parts = [
         gtid(1),
         query("BEGIN"),
@@ -167,7 +171,7 @@ def test_bookkeeping_keeps_its_events():
     assert {types.ROWS_QUERY_LOG_EVENT, types.TABLE_MAP_EVENT} <= kinds(indexed(filtered))
 
 
-def test_large_unwanted_rows_do_not_travel():
+def test_large_unwanted_rows_do_not_travel() -> None:
     unwanted = rows(types.WRITE_ROWS_EVENT, 2, 1, [image([integer(1)])] * 200_000)
     wanted = rows(types.WRITE_ROWS_EVENT, 1, 1, [image([integer(7)])])
     maps = [table_map(1, [SIGNED_INT]), table_map(2, [SIGNED_INT], table="secret")]
@@ -185,7 +189,7 @@ def test_large_unwanted_rows_do_not_travel():
     assert len(filtered) <= 4
 
 
-def test_a_table_id_can_come_to_mean_another_table():
+def test_a_table_id_can_come_to_mean_another_table() -> None:
     def inserted(table: str, value: int) -> list[Part]:
         one = rows(types.WRITE_ROWS_EVENT, 9, 1, [image([integer(value)])])
         return [query("BEGIN"), table_map(9, [SIGNED_INT], table=table), one, xid()]
@@ -198,7 +202,7 @@ def test_a_table_id_can_come_to_mean_another_table():
 
 
 @pytest.mark.parametrize("in_one_transaction", [True, False])
-def test_more_table_ids_than_there_is_room_for_at_first(in_one_transaction):
+def test_more_table_ids_than_there_is_room_for_at_first(in_one_transaction: bool) -> None:
     count = 5000
     parts = []
     for number in range(count):
@@ -215,7 +219,7 @@ def test_more_table_ids_than_there_is_room_for_at_first(in_one_transaction):
     assert len([event for event in indexed(filtered) if event[4] == types.WRITE_ROWS_EVENT]) == count // 2
 
 
-def test_rows_that_no_table_map_announced_are_still_refused():
+def test_rows_that_no_table_map_announced_are_still_refused() -> None:
     orphan = rows(types.WRITE_ROWS_EVENT, 77, 1, [image([integer(1)])])
     decoded = decode_all(batches_of(binlog([query("BEGIN"), orphan, xid()], MYSQL), OPTIONS), OPTIONS)
     assert decoded.error is not None
@@ -223,7 +227,7 @@ def test_rows_that_no_table_map_announced_are_still_refused():
 
 
 @pytest.mark.parametrize("pattern", ["shop.orders", "shop.customers", "nothing.*", "*.*"])
-def test_samples_of_a_real_server(pattern):
+def test_samples_of_a_real_server(pattern: str) -> None:
     options = DecodeOptions(tables=TableFilter((pattern,)))
     events = [event for path in sample_binlogs() for event in events_of(path)]
     filtered = decode_all(batches_of(events, options, checksum_algorithm=1), options)
@@ -232,7 +236,7 @@ def test_samples_of_a_real_server(pattern):
     assert set(filtered.rows) <= {pattern.partition(".")[2], ""} or pattern == "*.*"
 
 
-def test_the_command_leaves_tables_out_and_still_counts_every_transaction(tmp_path):
+def test_the_command_leaves_tables_out_and_still_counts_every_transaction(tmp_path: Path) -> None:
     with ReplicationSource(sample_binlogs(), user="repl", password="pass word") as source:
         ended = run_command(
             "run",
@@ -247,19 +251,24 @@ def test_the_command_leaves_tables_out_and_still_counts_every_transaction(tmp_pa
         )
     assert ended.status == 0, ended.stderr
     assert Changes(tmp_path / "out").tables() == [("shop", "customers")]
-    position = CommitLog(tmp_path / "out").latest().position
+    latest = CommitLog(tmp_path / "out").latest()
+    assert latest is not None
+    position = latest.position
     # The last file ends with a rotation to one that the archive does not have.
     assert (position.file, position.position) == ("shop-binlog.000003", 4)
     assert position.gtid_set == Archive(sample_binlogs()).executed_gtid_set
 
 
-def test_unwanted_tables_are_looked_for_once(monkeypatch: pytest.MonkeyPatch):
+def test_unwanted_tables_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """With each look all that follow are learned: a server may have thousands of them."""
     looks = []
     look = table_describer.unknown_table_maps
-    monkeypatch.setattr(
-        table_describer, "unknown_table_maps", lambda *arguments: looks.append(1) or look(*arguments)
-    )
+
+    def counted(*arguments: Any) -> Any:
+        looks.append(1)
+        return look(*arguments)
+
+    monkeypatch.setattr(table_describer, "unknown_table_maps", counted)
     parts: list[Part] = []
     for number in range(600):
         parts += [gtid(number + 1), query("BEGIN")]

@@ -18,6 +18,7 @@ from engine.binlog.format_description import FormatDescription
 from engine.errors import BinlogError, EngineError, EventError, printable
 from engine.net.batching.rotation import parse_rotation
 from engine.net.batching.stream_position import StreamPosition
+from engine.net.client.compressed_stream import Stream
 from engine.net.client.connection import Connection
 from engine.net.client.dump_batches import dump_batches
 from engine.net.client.server_events import read_server_events
@@ -135,11 +136,15 @@ def test_lies_while_reading_ahead(lie: str) -> None:
     """They count as changes of every table, and say what is wrong."""
     bytes_of, expected = LIES[lie]
     here = StreamPosition("binlog.000001", 4, 4)
+
+    def wait(stream: Stream, empty: bool) -> None:
+        select.select([stream] if empty else [], [], [], SECONDS * empty)
+
     with lying_server(dumped(bytes_of)) as port, PeakMemory() as memory:
         ahead = StatementsAhead(
             lambda: Connection.open("127.0.0.1", port, "u", "secret", read_timeout=5.0),
             FACTS,
-            lambda stream, empty: select.select([stream] if empty else [], [], [], SECONDS * empty),
+            wait,
         )
         ahead.read(here, None)
     found = ahead.change_of("shop", "t", here)

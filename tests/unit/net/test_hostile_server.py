@@ -110,6 +110,17 @@ def trickles(talk: Talk) -> None:
         time.sleep(0.05)
 
 
+def has_a_long_version(talk: Talk) -> None:
+    talk.greet(server_version="9" * 200)
+    talk.send(b"\xff")
+
+
+def miscounts_packets(talk: Talk) -> None:
+    talk.log_in()
+    talk.command()
+    talk.send_bytes(b"\x01\0\0\x09\x01")
+
+
 LIES_AT_LOGIN: dict[str, Lie] = {
     "a greeting of 16 MB": (
         lambda talk: talk.send_bytes(uint_bytes(0xFFFFFF, 3) + b"\0"),
@@ -128,10 +139,7 @@ LIES_AT_LOGIN: dict[str, Lie] = {
         lambda talk: talk.greet(server_version="9" * 60_000),
         "version has 60000 characters",
     ),
-    "a version of many digits": (
-        lambda talk: (talk.greet(server_version="9" * 200), talk.send(b"\xff")),
-        "malformed ERR packet",
-    ),
+    "a version of many digits": (has_a_long_version, "malformed ERR packet"),
     "an authentication method that does not exist": (
         after_greeting(build_auth_switch("auth_of_mine", b"x" * 20)),
         "authentication method auth_of_mine, which is not supported",
@@ -232,10 +240,7 @@ LIES_IN_ANSWERS: dict[str, Lie] = {
         after_login(b"\x01", build_column_definition("c"), b"\xfd\xff\xff\xff"),
         "malformed text row: 16777215 bytes are needed",
     ),
-    "a packet out of order": (
-        lambda talk: (talk.log_in(), talk.command(), talk.send_bytes(b"\x01\0\0\x09\x01")),
-        "packet 9 arrived instead of packet 1",
-    ),
+    "a packet out of order": (miscounts_packets, "packet 9 arrived instead of packet 1"),
     "an error of 16 MB": (after_login(says("x" * 16_000_000)), "error 1105: x{512}…"),
     "an empty answer": (after_login(b""), "malformed column count"),
 }

@@ -45,7 +45,7 @@ def feed(parser: PrepareParser | ExecuteParser, payloads: list[bytes]) -> None:
     assert ended == [False] * (len(payloads) - 1) + [True]
 
 
-def test_commands():
+def test_commands() -> None:
     assert build_prepare("SELECT 'ä'") == b"\x16SELECT '\xc3\xa4'"
     assert build_execute(0x01020304) == b"\x17\x04\x03\x02\x01\0\x01\0\0\0"
     assert build_close(7) == b"\x19\x07\0\0\0"
@@ -53,7 +53,7 @@ def test_commands():
 
 @pytest.mark.parametrize("capabilities", [OLD, MODERN])
 @given(statement_id=st.integers(0, 2**32 - 1), count=counts | st.just(0))
-def test_prepare(capabilities, statement_id, count):
+def test_prepare(capabilities: Capability, statement_id: int, count: int) -> None:
     parser = PrepareParser(capabilities)
     feed(parser, prepared(statement_id, count, capabilities))
     assert parser.statement_id == statement_id
@@ -61,7 +61,7 @@ def test_prepare(capabilities, statement_id, count):
 
 @pytest.mark.parametrize("capabilities", [OLD, MODERN])
 @given(count=counts)
-def test_execute(capabilities, count):
+def test_execute(capabilities: Capability, count: int) -> None:
     parser = ExecuteParser(capabilities)
     feed(parser, executed(count, capabilities))
     assert [column.name for column in parser.columns] == [f"c{number}" for number in range(count)]
@@ -69,7 +69,7 @@ def test_execute(capabilities, count):
 
 @pytest.mark.parametrize("after", [0, 1, 2])
 @pytest.mark.parametrize("parser", [PrepareParser, ExecuteParser])
-def test_an_error_at_any_place(parser, after):
+def test_an_error_at_any_place(parser: type[ExecuteParser | PrepareParser], after: int) -> None:
     payloads = prepared(1, 3, MODERN) if parser is PrepareParser else executed(3, MODERN)
     reading = parser(MODERN)
     for payload in payloads[:after]:
@@ -89,14 +89,16 @@ def test_an_error_at_any_place(parser, after):
         (ExecuteParser, b"\x01\x01", "cannot have"),
     ],
 )
-def test_unexpected_answers(parser, payload, reason):
+def test_unexpected_answers(parser: type[ExecuteParser | PrepareParser], payload: bytes, reason: str) -> None:
     with pytest.raises(ProtocolError, match=reason):
         parser(MODERN).feed(payload)
 
 
 @pytest.mark.parametrize("capabilities", [OLD, MODERN])
 @given(data=st.data(), count=st.integers(1, 5))
-def test_damage_raises_nothing_but_engine_errors(capabilities, data, count):
+def test_damage_raises_nothing_but_engine_errors(
+    capabilities: Capability, data: st.DataObject, count: int
+) -> None:
     for parser, payloads in (
         (PrepareParser(capabilities), prepared(1, count, capabilities)),
         (ExecuteParser(capabilities), executed(count, capabilities)),
@@ -110,6 +112,6 @@ def test_damage_raises_nothing_but_engine_errors(capabilities, data, count):
             del payload[place:]
         payloads[victim] = bytes(payload)
         with contextlib.suppress(EngineError):
-            for payload in payloads:
-                if parser.feed(payload):
+            for each in payloads:
+                if parser.feed(each):
                     break

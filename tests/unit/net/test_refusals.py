@@ -78,7 +78,7 @@ DUMP = Context("db1:3306", "repl", "binlog.000007", 1234, 4711, logged_in=True)
         (9999, "never heard {of}", DUMP, "db1:3306 answered with error 9999: never heard {of}", False),
     ],
 )
-def test_sentences(code, message, context, says, retryable):
+def test_sentences(code: int, message: str, context: Context, says: str, retryable: bool) -> None:
     refusal = explain(ServerError(code, "HY000", message), context)
     assert says in str(refusal)
     assert "db1:3306" in str(refusal)
@@ -86,7 +86,7 @@ def test_sentences(code, message, context, says, retryable):
     assert (refusal.code, refusal.retryable) == (code, retryable)
 
 
-def test_a_refusal_survives_a_process_border():
+def test_a_refusal_survives_a_process_border() -> None:
     refusal = explain(ServerError(1040, None, "Too many connections"), LOGIN)
     again = pickle.loads(pickle.dumps(refusal))
     assert (str(again), again.code, again.retryable) == (str(refusal), 1040, True)

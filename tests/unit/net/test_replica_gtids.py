@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from engine.binlog import event_types as t
 from engine.binlog.event_types import EventHeader
 from engine.binlog.events.decoding import decode_event
+from engine.binlog.events.mariadb import MariadbGtid
+from engine.binlog.events.transactions import Gtid
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_encoding import encode_gtid_set
 from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet
@@ -31,7 +33,7 @@ PARSED = {version: FormatDescription.parse(binlog([], version)[0]) for version i
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("archive")
 
 
@@ -73,7 +75,9 @@ def dumped(
 
 
 def named(event: bytes, version: str) -> str:
-    return str(decode_event(event, PARSED[version]).body.gtid)
+    body = decode_event(event, PARSED[version]).body
+    assert isinstance(body, Gtid | MariadbGtid)
+    return str(body.gtid)
 
 
 def sent_gtids(events: Sequence[tuple[str, EventHeader, bytes]], version: str) -> list[str]:
@@ -100,7 +104,7 @@ def transactions_between(begin: int, end: int) -> list[Part]:
 
 
 @given(st.data())
-def test_a_mysql_replica_gets_what_it_lacks(folder, data):
+def test_a_mysql_replica_gets_what_it_lacks(folder: Path, data: st.DataObject) -> None:
     breaks = [1, *sorted(data.draw(st.lists(st.integers(1, 15), max_size=3))), 16]
     had = data.draw(st.sets(st.integers(1, 15)))
     paths = [
@@ -120,7 +124,7 @@ def test_a_mysql_replica_gets_what_it_lacks(folder, data):
 
 
 @given(st.data())
-def test_a_mariadb_replica_gets_what_follows_its_position(folder, data):
+def test_a_mariadb_replica_gets_what_follows_its_position(folder: Path, data: st.DataObject) -> None:
     domains = data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=15))
     breaks = [0, *sorted(data.draw(st.lists(st.integers(0, len(domains)), max_size=3))), len(domains)]
     numbers = [domains[: index + 1].count(domain) for index, domain in enumerate(domains)]
@@ -151,7 +155,7 @@ def test_a_mariadb_replica_gets_what_follows_its_position(folder, data):
     assert_whole(events)
 
 
-def test_a_position_between_the_numbers_starts_after_it(folder):
+def test_a_position_between_the_numbers_starts_after_it(folder: Path) -> None:
     path = write(
         folder / "gap",
         [gtid_list({}), *(part for number in (1, 2, 5, 6) for part in (mariadb_gtid(number), xid()))],
@@ -161,20 +165,20 @@ def test_a_position_between_the_numbers_starts_after_it(folder):
     assert sent_gtids(events, MARIADB) == ["0-5-5", "0-5-6"]
 
 
-def test_a_position_of_another_server_is_not_in_the_binlog(folder):
+def test_a_position_of_another_server_is_not_in_the_binlog(folder: Path) -> None:
     path = write(folder / "other", [gtid_list({}), mariadb_gtid(1), xid()], MARIADB)
     events = dumped(Archive([path]), MariadbReplicaGtids(MariadbGtidSet.parse("0-77-1,9-1-1")))
     with pytest.raises(ServerError, match="start from GTID 0-77-1, which is not in the master's binlog"):
         list(events)
 
 
-def test_a_domain_that_the_archive_has_never_seen_does_no_harm(folder):
+def test_a_domain_that_the_archive_has_never_seen_does_no_harm(folder: Path) -> None:
     path = write(folder / "domain", [gtid_list({}), mariadb_gtid(1), xid()], MARIADB)
     events = list(dumped(Archive([path]), MariadbReplicaGtids(MariadbGtidSet.parse("9-1-1"))))
     assert sent_gtids(events, MARIADB) == ["0-5-1"]
 
 
-def test_an_archive_that_begins_too_late(folder):
+def test_an_archive_that_begins_too_late(folder: Path) -> None:
     mysql = write(folder / "late.mysql", [previous_gtids([1, 2]), *transactions_between(3, 5)], MYSQL)
     with pytest.raises(ServerError, match="purged required binary logs"):
         list(dumped(Archive([mysql]), MysqlReplicaGtids(MysqlGtidSet.parse(f"{SOURCE}:1:3"))))
@@ -184,7 +188,7 @@ def test_an_archive_that_begins_too_late(folder):
             list(dumped(Archive([mariadb]), MariadbReplicaGtids(MariadbGtidSet.parse(position))))
 
 
-def test_transactions_without_gtids_cannot_be_asked_for_by_gtid(folder):
+def test_transactions_without_gtids_cannot_be_asked_for_by_gtid(folder: Path) -> None:
     none = write(folder / "none", [previous_gtids([]), anonymous_gtid(), xid()], MYSQL)
     with pytest.raises(ServerError, match="GTID_MODE = OFF"):
         list(dumped(Archive([none]), MysqlReplicaGtids(MysqlGtidSet())))
@@ -193,7 +197,7 @@ def test_transactions_without_gtids_cannot_be_asked_for_by_gtid(folder):
         list(dumped(Archive([some]), MysqlReplicaGtids(MysqlGtidSet())))
 
 
-def test_an_archive_whose_newest_file_is_empty_still_has_gtids(folder):
+def test_an_archive_whose_newest_file_is_empty_still_has_gtids(folder: Path) -> None:
     paths = [
         write(folder / "full.1", [previous_gtids([]), *transactions_between(1, 3)], MYSQL),
         write(folder / "full.2", [previous_gtids([1, 2])], MYSQL),
@@ -204,7 +208,7 @@ def test_an_archive_whose_newest_file_is_empty_still_has_gtids(folder):
     assert sent_gtids(events, MYSQL) == [f"{SOURCE}:2"]
 
 
-def test_a_file_that_was_asked_for_is_where_the_dump_begins(folder):
+def test_a_file_that_was_asked_for_is_where_the_dump_begins(folder: Path) -> None:
     paths = [
         write(folder / "asked.1", [previous_gtids([]), *transactions_between(1, 4)], MYSQL),
         write(folder / "asked.2", [previous_gtids([1, 2, 3]), *transactions_between(4, 6)], MYSQL),
@@ -215,7 +219,7 @@ def test_a_file_that_was_asked_for_is_where_the_dump_begins(folder):
     assert sent_gtids(events, MYSQL) == [f"{SOURCE}:{number}" for number in (1, 5)]
 
 
-def test_a_long_silence_is_broken_by_heartbeats(folder, monkeypatch):
+def test_a_long_silence_is_broken_by_heartbeats(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dump_module, "SILENT_BYTES", 5_000)
     path = write(folder / "long", [previous_gtids([]), *transactions_between(1, 200)], MYSQL)
     events = list(dumped(Archive([path]), MysqlReplicaGtids(MysqlGtidSet.parse(f"{SOURCE}:1-1000"))))

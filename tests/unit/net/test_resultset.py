@@ -20,13 +20,13 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
 
 
 @st.composite
-def result_sets(draw):
+def result_sets(draw: st.DrawFn) -> tuple[list[str], list[tuple[str | None, ...]]]:
     columns = draw(st.lists(texts, min_size=1, max_size=5))
     row = st.tuples(*(st.one_of(st.none(), texts) for _ in columns))
     return columns, draw(st.lists(row, max_size=6))
 
 
-def parse(payloads, capabilities):
+def parse(payloads: list[bytes], capabilities: Capability) -> ResultSetParser:
     parser = ResultSetParser(capabilities)
     ended = [parser.feed(payload) for payload in payloads]
     assert ended == [False] * (len(payloads) - 1) + [True]
@@ -35,7 +35,9 @@ def parse(payloads, capabilities):
 
 @pytest.mark.parametrize("capabilities", [OLD, MODERN])
 @given(result_sets())
-def test_round_trip(capabilities, result_set):
+def test_round_trip(
+    capabilities: Capability, result_set: tuple[list[str], list[tuple[str | None, ...]]]
+) -> None:
     columns, rows = result_set
     payloads = build_result_set(columns, rows, ServerStatus.AUTOCOMMIT, capabilities)
     assert len(payloads) == len(columns) + len(rows) + (3 if capabilities == OLD else 2)
@@ -45,7 +47,7 @@ def test_round_trip(capabilities, result_set):
     assert parser.status == ServerStatus.AUTOCOMMIT
 
 
-def test_a_statement_without_rows():
+def test_a_statement_without_rows() -> None:
     parser = parse([build_ok(Ok(status=ServerStatus.IN_TRANS), MODERN)], MODERN)
     assert parser.result == []
     assert parser.result.columns == ()
@@ -53,7 +55,7 @@ def test_a_statement_without_rows():
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3])
-def test_an_error_at_any_place(after):
+def test_an_error_at_any_place(after: int) -> None:
     payloads = build_result_set(["a"], [("1",), ("2",)], ServerStatus.NONE, MODERN)
     parser = ResultSetParser(MODERN)
     for payload in payloads[:after]:
@@ -62,20 +64,23 @@ def test_an_error_at_any_place(after):
         parser.feed(build_err(ServerError(1317, "70100", "Query execution was interrupted")))
 
 
-def test_binary_cells_survive():
+def test_binary_cells_survive() -> None:
     payloads = build_result_set(["a"], [], ServerStatus.NONE, MODERN)
     payloads.insert(2, b"\x03\xff\xc3a")
-    assert parse(payloads, MODERN).result[0][0].encode("utf-8", "surrogateescape") == b"\xff\xc3a"
+    cell = parse(payloads, MODERN).result[0][0]
+    assert cell is not None and cell.encode("utf-8", "surrogateescape") == b"\xff\xc3a"
 
 
-def test_a_request_for_a_local_file_is_refused():
+def test_a_request_for_a_local_file_is_refused() -> None:
     with pytest.raises(ProtocolError, match="local file"):
         ResultSetParser(MODERN).feed(b"\xfb/etc/passwd")
 
 
 @pytest.mark.parametrize("capabilities", [OLD, MODERN])
 @given(result_sets(), st.data())
-def test_damage_raises_nothing_but_engine_errors(capabilities, result_set, data):
+def test_damage_raises_nothing_but_engine_errors(
+    capabilities: Capability, result_set: tuple[list[str], list[tuple[str | None, ...]]], data: st.DataObject
+) -> None:
     payloads = build_result_set(*result_set, ServerStatus.NONE, capabilities)
     victim = data.draw(st.integers(0, len(payloads) - 1))
     payload = bytearray(payloads[victim])
@@ -87,6 +92,6 @@ def test_damage_raises_nothing_but_engine_errors(capabilities, result_set, data)
     payloads[victim] = bytes(payload)
     parser = ResultSetParser(capabilities)
     with contextlib.suppress(EngineError):
-        for payload in payloads:
-            if parser.feed(payload):
+        for each in payloads:
+            if parser.feed(each):
                 break

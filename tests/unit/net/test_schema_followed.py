@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -74,7 +75,10 @@ def statement(number: int, text: str) -> list[Part]:
 
 
 def batches(
-    parts: list[Part], sources: Definitions | None = None, model: SchemaModel | None = None, **options
+    parts: list[Part],
+    sources: Definitions | None = None,
+    model: SchemaModel | None = None,
+    **options: Any,
 ) -> list[OutgoingBatch]:
     def here() -> BinlogPosition:
         return BinlogPosition("f", batcher.position)
@@ -103,7 +107,7 @@ def values(found: list[OutgoingBatch], table: str = "t") -> list[dict[str, int]]
     ]
 
 
-def test_rows_have_the_names_of_their_time():
+def test_rows_have_the_names_of_their_time() -> None:
     parts = [
         *(*statement(1, CREATE), *row(2)),
         *(*statement(3, "ALTER TABLE t CHANGE a b INT"), *row(4)),
@@ -116,7 +120,7 @@ def test_rows_have_the_names_of_their_time():
 
 
 @pytest.mark.parametrize("setting", [1, 2])
-def test_statements_may_have_names_in_other_letter_case_than_table_maps(setting):
+def test_statements_may_have_names_in_other_letter_case_than_table_maps(setting: int) -> None:
     parts = [
         *(*statement(1, "CREATE TABLE T (a INT)"), *row(2)),
         *(*statement(3, "ALTER TABLE T CHANGE a b INT"), *row(4)),
@@ -126,7 +130,7 @@ def test_statements_may_have_names_in_other_letter_case_than_table_maps(setting)
     assert {str(table.name) for change in changes(found) for table in change.tables} == {"shop.t"}
 
 
-def test_a_batch_ends_with_a_statement_that_changes_a_table():
+def test_a_batch_ends_with_a_statement_that_changes_a_table() -> None:
     parts = [
         *statement(1, CREATE),
         *row(2),
@@ -144,7 +148,7 @@ def test_a_batch_ends_with_a_statement_that_changes_a_table():
     assert len(changes(found)) == 2
 
 
-def test_rows_of_unwanted_tables_are_not_emptied_but_their_definitions_count():
+def test_rows_of_unwanted_tables_are_not_emptied_but_their_definitions_count() -> None:
     parts = [
         *(*statement(1, "CREATE TABLE ghost (a INT)"), *statement(2, CREATE)),
         *(*row(3, "ghost"), *statement(4, "TRUNCATE ghost")),
@@ -158,7 +162,7 @@ def test_rows_of_unwanted_tables_are_not_emptied_but_their_definitions_count():
     assert values(found) == [{"a": 6}]
 
 
-def test_the_server_is_asked_only_where_statements_say_nothing():
+def test_the_server_is_asked_only_where_statements_say_nothing() -> None:
     server = Server({"known": of("known", "x")})
     parts = [*statement(1, CREATE), *row(2), *row(3, "known"), *row(4, "known")]
     found = batches(parts, Definitions(server))
@@ -167,14 +171,14 @@ def test_the_server_is_asked_only_where_statements_say_nothing():
     assert [change.source for change in changes(found)] == ["server", "statement", "server"]
 
 
-def test_a_definition_that_does_not_fit_is_replaced_by_a_proof():
+def test_a_definition_that_does_not_fit_is_replaced_by_a_proof() -> None:
     model = SchemaModel("mysql")
     model.learn("server", BinlogPosition("f", 4), of("t", "one", "two"))
     server = Server({"t": of("t", "one")})
     assert values(batches(row(1), Definitions(server), model)) == [{"one": 1}]
 
 
-def test_the_order_of_what_settles_a_table():
+def test_the_order_of_what_settles_a_table() -> None:
     """A proof, the schema file, numbers, or an error."""
     file = {TableName("shop", "t"): of("t", "filed")}
     proof = Definitions(Server({"t": of("t", "proven")}), file, numbers_unknown=True)
@@ -186,13 +190,13 @@ def test_the_order_of_what_settles_a_table():
         batches(row(1), replace(without, schema_file=None, numbers_unknown=False))
 
 
-def test_a_schema_file_that_does_not_fit_is_named():
+def test_a_schema_file_that_does_not_fit_is_named() -> None:
     file = {TableName("shop", "t"): of("t", "one", "two")}
     with pytest.raises(EngineError, match="in the schema file, 2 columns"):
         batches(row(1), Definitions(None, file))
 
 
-def test_numbers_end_with_a_statement_after_which_the_server_can_prove_names():
+def test_numbers_end_with_a_statement_after_which_the_server_can_prove_names() -> None:
 
     class Later(Server):
         def prove(self, table_map: TableMap) -> TableDefinition | str:
@@ -207,7 +211,7 @@ def test_numbers_end_with_a_statement_after_which_the_server_can_prove_names():
     assert later.asked == ["t", "t"]
 
 
-def test_a_table_that_a_compressed_transaction_creates():
+def test_a_table_that_a_compressed_transaction_creates() -> None:
     inner = [
         query("CREATE TABLE t (a INT) START TRANSACTION"),
         *row(1)[2:],
@@ -215,7 +219,7 @@ def test_a_table_that_a_compressed_transaction_creates():
     assert values(batches([gtid(1), payload(inner), *row(2)])) == [{"a": 1}, {"a": 2}]
 
 
-def test_a_statement_of_several_packets():
+def test_a_statement_of_several_packets() -> None:
     parts = [*statement(1, CREATE + " COMMENT '" + "x" * HUGE + "'"), *row(2)]
     found = batches(parts)
     assert values(found) == [{"a": 2}]
@@ -239,7 +243,7 @@ def described(server: Server, flavor: str = "mariadb") -> list[SchemaChange]:
     return list(schema.take_changes())
 
 
-def test_generated_columns_of_mariadb_come_from_the_server():
+def test_generated_columns_of_mariadb_come_from_the_server() -> None:
     server = Server({"t": GENERATING})
     (change,) = described(server)
     assert change.source == "server" and change.tables[0].columns == GENERATING.columns
@@ -247,7 +251,7 @@ def test_generated_columns_of_mariadb_come_from_the_server():
     assert change.source == "table map"
 
 
-def test_without_an_answer_about_generated_columns_the_table_map_counts():
+def test_without_an_answer_about_generated_columns_the_table_map_counts() -> None:
     (change,) = described(Server({"t": GENERATING}, failure=EngineError("SELECT command denied")))
     assert change.source == "table map"
     with pytest.raises(ConnectionFailed, match="gone away"):

@@ -96,7 +96,7 @@ def statements_in(parts: list[Part]) -> list[str]:
         "SET STATEMENT max_statement_time=1 FOR ALTER TABLE t DROP a",
     ],
 )
-def test_a_statement_that_may_define_a_table(statement: str):
+def test_a_statement_that_may_define_a_table(statement: str) -> None:
     parts = [*transaction(1), gtid(2), query(statement), *transaction(3)]
     assert statements_in(parts) == [statement]
     assert statements_in([*transaction(1), gtid(2), compressed_query(statement)]) == [statement]
@@ -106,11 +106,11 @@ def test_a_statement_that_may_define_a_table(statement: str):
     "statement",
     ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT a", "XA START 'a'", "INSERT INTO t VALUES (1)", ""],
 )
-def test_other_statements_are_passed(statement: str):
+def test_other_statements_are_passed(statement: str) -> None:
     assert statements_in([gtid(1), query(statement), *transaction(2)]) == []
 
 
-def test_what_a_compressed_transaction_contains_is_not_found():
+def test_what_a_compressed_transaction_contains_is_not_found() -> None:
     inner = payload([query("BEGIN"), query("ALTER TABLE t DROP a"), xid()])
     assert statements_in([gtid(1), inner, gtid(2), query("DROP TABLE t")]) == ["DROP TABLE t"]
 
@@ -147,13 +147,13 @@ def compared(stream: bytes, chunks: Iterable[int], checksum: bool) -> None:
 
 
 @given(st.lists(pieces, max_size=12), st.booleans(), st.lists(st.integers(1, 300), max_size=60))
-def test_the_same_as_a_slow_search(parts: list[list[Part]], checksum: bool, chunks: list[int]):
+def test_the_same_as_a_slow_search(parts: list[list[Part]], checksum: bool, chunks: list[int]) -> None:
     events = file_of([part for piece in parts for part in piece], checksum=checksum)
     compared(packets_of(events) + EOF, chunks, checksum)
 
 
 @given(st.lists(pieces, min_size=1, max_size=5), st.booleans(), st.data())
-def test_the_same_of_hostile_bytes(parts: list[list[Part]], checksum: bool, data: st.DataObject):
+def test_the_same_of_hostile_bytes(parts: list[list[Part]], checksum: bool, data: st.DataObject) -> None:
     """Numbers are changed, wherever they are: sizes beyond the end, headers that are cut off, other types."""
     events = file_of([part for piece in parts for part in piece], checksum=checksum)
     stream = bytearray(packets_of(events))
@@ -164,7 +164,7 @@ def test_the_same_of_hostile_bytes(parts: list[list[Part]], checksum: bool, data
     compared(whole, data.draw(st.lists(st.integers(1, 300), max_size=20)), checksum)
 
 
-def test_a_position_is_that_of_the_event():
+def test_a_position_is_that_of_the_event() -> None:
     parts = [*transaction(1), gtid(2), query("DROP TABLE t"), *transaction(3)]
     events = binlog(parts)
     search, found, _ = searched(packets_of(events))
@@ -173,7 +173,7 @@ def test_a_position_is_that_of_the_event():
     assert search.position == BinlogPosition(FILE, 4 + sum(map(len, events)))
 
 
-def test_into_the_next_file_whose_events_have_no_checksums():
+def test_into_the_next_file_whose_events_have_no_checksums() -> None:
     rotation = types.ROTATE_EVENT, struct.pack("<Q", 4) + b"binlog.000008"
     announced = make_event(*rotation, 0, flags=types.FLAG_ARTIFICIAL, checksum=True)
     first = format_description(checksum=False)
@@ -186,7 +186,7 @@ def test_into_the_next_file_whose_events_have_no_checksums():
 
 
 @pytest.mark.parametrize("chunk", [1 << 16, 1 << 20, 1 << 26])
-def test_an_event_of_several_packets(chunk: int):
+def test_an_event_of_several_packets(chunk: int) -> None:
     """Larger than the buffer; and a statement that is."""
     large = types.ROWS_QUERY_LOG_EVENT, b"\xff" + bytes(range(256)) * (1 << 17)
     long_statement = "ALTER TABLE t COMMENT '" + "x" * 20_000_000 + "'"
@@ -198,7 +198,7 @@ def test_an_event_of_several_packets(chunk: int):
 
 
 @pytest.mark.parametrize("part", [query("DROP TABLE t"), (types.HEARTBEAT_LOG_EVENT, b"binlog.000007")])
-def test_a_damaged_event_that_counts(part: Part):
+def test_a_damaged_event_that_counts(part: Part) -> None:
     events = binlog([*transaction(1), part])
     broken = events[-1][:-6] + bytes([events[-1][-6] ^ 1]) + events[-1][-5:]
     _, found, error = searched(packets_of([*events[:-1], broken]))
@@ -207,19 +207,19 @@ def test_a_damaged_event_that_counts(part: Part):
     assert error.position == 4 + sum(map(len, events[:-1]))
 
 
-def test_damaged_rows_are_left_to_the_stream():
+def test_damaged_rows_are_left_to_the_stream() -> None:
     events = binlog([*transaction(1), gtid(2), query("DROP TABLE t")])
     written = events[4]
     events[4] = written[:-6] + bytes([written[-6] ^ 1]) + written[-5:]
     assert [text for _, text in searched(packets_of(events))[1]] == ["DROP TABLE t"]
 
 
-def test_no_format_description():
+def test_no_format_description() -> None:
     _, _, error = searched(packets_of(binlog(transaction(1))[1:]))
     assert isinstance(error, BinlogError) and "no format description" in str(error)
 
 
-def test_an_error_of_the_server():
+def test_an_error_of_the_server() -> None:
     stream = packets_of(binlog(transaction(1))) + b"\x09\0\0\x07\xff\xd4\x04#HY000"
     _, _, error = searched(stream)
     assert isinstance(error, ServerErrorPacket)

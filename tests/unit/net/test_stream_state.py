@@ -28,14 +28,14 @@ NET = Path(engine.net.__file__).parent
 OWNERS = {"event_location.py", "receive_kernel.py", "statement_kernel.py", "stream_state.py"}
 
 
-def test_each_constant_is_the_field_of_its_name():
+def test_each_constant_is_the_field_of_its_name() -> None:
     assert {field.name: getattr(stream_state, field.name) for field in Field} == {
         field.name: field.value for field in Field
     }
 
 
 @pytest.mark.parametrize("path", sorted(NET.rglob("*.py")), ids=lambda path: path.stem)
-def test_no_other_module_uses_the_fields_or_writes_to_the_vector(path: Path):
+def test_no_other_module_uses_the_fields_or_writes_to_the_vector(path: Path) -> None:
     if path.name in OWNERS:
         return
     fields = {field.name for field in Field} | {"Field"}
@@ -46,11 +46,11 @@ def test_no_other_module_uses_the_fields_or_writes_to_the_vector(path: Path):
             assert node.value.attr != "array", path
 
 
-def test_every_state_has_a_transition_for_every_step():
+def test_every_state_has_a_transition_for_every_step() -> None:
     assert TRANSITIONS.keys() == {(state, step) for state in Transaction for step in Step}
 
 
-def test_the_kernels_table_is_the_same_as_the_readable_one():
+def test_the_kernels_table_is_the_same_as_the_readable_one() -> None:
     for (state, step), transition in TRANSITIONS.items():
         code = int(TRANSITION_CODES[state, step])
         flags = (bool(code & flag) for flag in (ENDS, DEFINES, IDENTIFIES))
@@ -81,7 +81,7 @@ def walk(*steps: Step) -> tuple[Transaction, list[int]]:
         ((Step.GTID, Step.BEGIN, Step.MANAGEMENT), INSIDE, []),
     ],
 )
-def test_transactions(steps: tuple[Step, ...], state: Transaction, ends: list[int]):
+def test_transactions(steps: tuple[Step, ...], state: Transaction, ends: list[int]) -> None:
     assert walk(*steps) == (state, ends)
 
 
@@ -93,28 +93,28 @@ def state_with(**fields: int) -> StreamState:
 
 
 class TestChangingTheBuffer:
-    def test_a_gtid_row_that_moves(self):
+    def test_a_gtid_row_that_moves(self) -> None:
         state = state_with(CURSOR=500, COUNT=9, GTID_ROW=7)
         state.change_buffer(context=1, first=6, kept=3, shift=-300)
         assert (state.cursor, state.count, state.gtid_row, state.boundary.rows) == (200, 4, 2, 1)
 
-    def test_a_gtid_event_that_is_context_now(self):
+    def test_a_gtid_event_that_is_context_now(self) -> None:
         state = state_with(CURSOR=500, COUNT=9, GTID_ROW=7)
         state.change_buffer(context=3, first=9, kept=0, shift=-400)
         assert (state.count, state.gtid_row) == (3, 1)
 
-    def test_a_gtid_event_that_is_gone(self):
+    def test_a_gtid_event_that_is_gone(self) -> None:
         state = state_with(COUNT=9, GTID_ROW=7)
         state.change_buffer(context=1, first=9, kept=0, shift=0)
         assert state.gtid_row is None
 
-    def test_offsets_of_earlier_bytes_are_not_kept(self):
+    def test_offsets_of_earlier_bytes_are_not_kept(self) -> None:
         state = state_with(CURSOR=500, IDLE_CURSOR=500, PAYLOAD_CURSOR=500)
         state.change_buffer(context=0, first=0, kept=0, shift=-500)
         assert (state.idle_cursor, state.array[Field.PAYLOAD_CURSOR]) == (-1, -1)
 
 
-def test_a_position_beyond_4_gib_follows_the_low_bits_of_a_header():
+def test_a_position_beyond_4_gib_follows_the_low_bits_of_a_header() -> None:
     state = state_with(POSITION=(1 << 32) - 10)
     state.advance_to(20)
     assert state.position == (1 << 32) + 20
@@ -124,5 +124,7 @@ def test_a_position_beyond_4_gib_follows_the_low_bits_of_a_header():
     ("transaction", "gtid_row", "inside"),
     [(OUTSIDE, -1, False), (PENDING, -1, False), (PENDING, 1, True), (INSIDE, -1, True)],
 )
-def test_only_a_gtid_makes_a_pending_statement_a_transaction(transaction, gtid_row, inside):
+def test_only_a_gtid_makes_a_pending_statement_a_transaction(
+    transaction: Transaction, gtid_row: int, inside: bool
+) -> None:
     assert state_with(TRANSACTION=transaction, GTID_ROW=gtid_row).inside_transaction is inside

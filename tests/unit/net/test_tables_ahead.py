@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,7 @@ class Server:
         answers = self.answers[table]
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
-    def batches(self, parts: list[Part], **options) -> list[OutgoingBatch]:
+    def batches(self, parts: list[Part], **options: Any) -> list[OutgoingBatch]:
         batcher = Batcher(
             self.describe, file="f", checksum_algorithm=1, describe_ahead=self.describe_ahead, **options
         )
@@ -66,7 +67,7 @@ def renaming(number: int, table: str) -> list[Part]:
     return [gtid(number), query(f"ALTER TABLE {table} RENAME COLUMN x TO z")]
 
 
-def values_of(batches: list[OutgoingBatch]) -> dict[str, list[dict]]:
+def values_of(batches: list[OutgoingBatch]) -> dict[str, list[dict[str, Any]]]:
     decoded = decode_all(batches)
     assert decoded.error is None
     return {
@@ -76,7 +77,7 @@ def values_of(batches: list[OutgoingBatch]) -> dict[str, list[dict]]:
     }
 
 
-def test_one_question_is_enough():
+def test_one_question_is_enough() -> None:
     parts = [part for number, table in enumerate("abcabcd", 1) for part in transaction(number, table)]
     server = Server(a=[described("x")], b=[described("y")], c=[described("x")], d=[described("z")])
     assert values_of(server.batches(parts)) == {
@@ -88,7 +89,7 @@ def test_one_question_is_enough():
     assert server.asked == [["a", "b", "c", "d"]]
 
 
-def test_a_batch_describes_the_tables_that_it_uses():
+def test_a_batch_describes_the_tables_that_it_uses() -> None:
     tables = [f"t{number}" for number in range(1, 60)]
     parts = [part for number, table in enumerate(tables, 1) for part in transaction(number, table)]
     server = Server(**{table: [described("x")] for table in tables})
@@ -106,7 +107,7 @@ def test_a_batch_describes_the_tables_that_it_uses():
 
 
 @pytest.mark.parametrize("batch_bytes", SIZES)
-def test_not_beyond_a_statement_that_may_alter_a_table(batch_bytes):
+def test_not_beyond_a_statement_that_may_alter_a_table(batch_bytes: int) -> None:
     parts = [*transaction(1, "a"), *renaming(2, "b"), *transaction(3, "b"), *transaction(4, "a")]
     server = Server(a=[described("x")], b=[described("z")])
     assert values_of(server.batches(parts, batch_bytes=batch_bytes)) == {
@@ -118,7 +119,7 @@ def test_not_beyond_a_statement_that_may_alter_a_table(batch_bytes):
 
 
 @pytest.mark.parametrize("batch_bytes", SIZES)
-def test_a_table_that_a_batch_has_otherwise(batch_bytes):
+def test_a_table_that_a_batch_has_otherwise(batch_bytes: int) -> None:
     """The answer cannot be used while the batch has rows with the other columns; it is asked for again."""
     parts = [
         *(*transaction(1, "a"), *transaction(2, "b"), *renaming(3, "b")),
@@ -129,7 +130,7 @@ def test_a_table_that_a_batch_has_otherwise(batch_bytes):
     assert found == {"a": [{"x": 1}, {"x": 4}, {"x": 6}], "b": [{"x": 2}, {"z": 5}]}
 
 
-def test_a_definition_that_is_not_in_use_but_known():
+def test_a_definition_that_is_not_in_use_but_known() -> None:
     """Two definitions of one name without a statement between them, as when it was not logged."""
     wider = [
         *(gtid(3), query("BEGIN"), table_map(8, [SIGNED_INT, SIGNED_INT], table="b")),
@@ -140,7 +141,7 @@ def test_a_definition_that_is_not_in_use_but_known():
     assert values_of(server.batches(parts))["b"] == [{"x": 2}, {"x": 3, "y": 4}]
 
 
-def test_the_server_is_not_asked_about_unwanted_tables():
+def test_the_server_is_not_asked_about_unwanted_tables() -> None:
     parts = [part for number, table in enumerate("abc", 1) for part in transaction(number, table, number)]
     server = Server(a=[described("x")], c=[described("x")])
     batches = server.batches(parts, decode=DecodeOptions(tables=TableFilter(("shop.a", "shop.c"))))
@@ -148,7 +149,7 @@ def test_the_server_is_not_asked_about_unwanted_tables():
     assert server.asked == [["a", "c"]]
 
 
-def test_a_table_that_cannot_be_named_ends_the_stream_where_it_comes():
+def test_a_table_that_cannot_be_named_ends_the_stream_where_it_comes() -> None:
     parts = [part for number, table in enumerate("abc", 1) for part in transaction(number, table)]
     server = Server(a=[described("x")], b=[described("x")])
     batcher = Batcher(server.describe, file="f", checksum_algorithm=1, describe_ahead=server.describe_ahead)
@@ -158,7 +159,7 @@ def test_a_table_that_cannot_be_named_ends_the_stream_where_it_comes():
 
 
 @pytest.mark.parametrize("place", [20, 40, -1])
-def test_damage_ends_the_stream_where_it_is(place):
+def test_damage_ends_the_stream_where_it_is(place: int) -> None:
     """Of a table map that was looked at ahead of time: in its id, in its names, in its checksum."""
     events = binlog([part for number, table in enumerate("abc", 1) for part in transaction(number, table)])
     damaged = bytearray(events[8])
@@ -172,7 +173,7 @@ def test_damage_ends_the_stream_where_it_is(place):
     assert values_of(list(batcher.finish())) == {"a": [{"x": 1}]}
 
 
-def test_an_event_of_several_packets_is_joined_only_once():
+def test_an_event_of_several_packets_is_joined_only_once() -> None:
     """Its parts are joined in place, which must not happen ahead of time."""
     large = types.ROWS_QUERY_LOG_EVENT, b"\xff" + bytes(range(256)) * (1 << 17)
     parts = [*transaction(1, "a"), gtid(2), query("BEGIN"), large, *transaction(2, "b")[2:]]

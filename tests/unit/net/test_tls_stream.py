@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from engine.config.tls import Tls, TlsMode
 from engine.net.client.tls_stream import TlsStream
-from tests.support.certificates import Authority
+from tests.support.certificates import Authority, Certificate
 
 RECORD = 1 << 14
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     return Authority(tmp_path_factory.mktemp("authority")).issue("server", ["db1.example"])
 
 
 @pytest.fixture(params=VERSIONS)
-def both_ends(certificate, request):
+def both_ends(
+    certificate: Certificate, request: pytest.FixtureRequest
+) -> Iterator[tuple[TlsStream, ssl.SSLSocket]]:
     """Our stream, non-blocking, and the server's end; they have shaken hands."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.maximum_version = VERSIONS[request.param]
@@ -39,7 +42,9 @@ def both_ends(certificate, request):
             yield stream, server
 
 
-def test_all_records_that_have_come_are_handed_out_at_once(both_ends):
+def test_all_records_that_have_come_are_handed_out_at_once(
+    both_ends: tuple[TlsStream, ssl.SSLSocket],
+) -> None:
     stream, server = both_ends
     sent = bytes(range(256)) * (5 * RECORD // 256)
     buffer = memoryview(bytearray(2 * len(sent)))
@@ -52,7 +57,7 @@ def test_all_records_that_have_come_are_handed_out_at_once(both_ends):
         stream.recv_into(buffer)
 
 
-def test_records_of_many_pieces_are_handed_out_at_once(both_ends):
+def test_records_of_many_pieces_are_handed_out_at_once(both_ends: tuple[TlsStream, ssl.SSLSocket]) -> None:
     stream, server = both_ends
     stream._received = memoryview(bytearray(1000))
     sent = bytes(range(256)) * (5 * RECORD // 256)
@@ -62,7 +67,7 @@ def test_records_of_many_pieces_are_handed_out_at_once(both_ends):
     assert buffer[: len(sent)] == sent
 
 
-def test_a_reset_connection_fails_after_the_valid_bytes(both_ends):
+def test_a_reset_connection_fails_after_the_valid_bytes(both_ends: tuple[TlsStream, ssl.SSLSocket]) -> None:
     stream, server = both_ends
     server.sendall(b"good")
     # Bytes that will not be read any more, so that closing resets the connection.
@@ -75,7 +80,7 @@ def test_a_reset_connection_fails_after_the_valid_bytes(both_ends):
             stream.recv_into(buffer)
 
 
-def test_what_does_not_fit_is_not_waited_for(both_ends):
+def test_what_does_not_fit_is_not_waited_for(both_ends: tuple[TlsStream, ssl.SSLSocket]) -> None:
     stream, server = both_ends
     sent = bytes(range(256)) * (3 * RECORD // 256)
     buffer = memoryview(bytearray(RECORD + 100))
@@ -88,7 +93,7 @@ def test_what_does_not_fit_is_not_waited_for(both_ends):
     assert stream.recv_into(buffer) == len(sent) - 15 - 2 * len(buffer)
 
 
-def test_large_messages_are_sent_whole(both_ends):
+def test_large_messages_are_sent_whole(both_ends: tuple[TlsStream, ssl.SSLSocket]) -> None:
     stream, server = both_ends
     stream.settimeout(10)
     sent = bytes(range(256)) * (4 * RECORD // 256) + b"end"
@@ -100,7 +105,9 @@ def test_large_messages_are_sent_whole(both_ends):
 
 
 @pytest.mark.parametrize("orderly", [True, False])
-def test_the_end_comes_after_everything_else(both_ends, orderly):
+def test_the_end_comes_after_everything_else(
+    both_ends: tuple[TlsStream, ssl.SSLSocket], orderly: bool
+) -> None:
     stream, server = both_ends
     server.sendall(b"last")
     if orderly:
@@ -114,7 +121,7 @@ def test_the_end_comes_after_everything_else(both_ends, orderly):
     assert stream.recv(100) == b""
 
 
-def test_a_damaged_record_fails_after_the_valid_bytes(both_ends):
+def test_a_damaged_record_fails_after_the_valid_bytes(both_ends: tuple[TlsStream, ssl.SSLSocket]) -> None:
     stream, server = both_ends
     server.sendall(b"good")
     with socket.socket(fileno=server.detach()) as plain:

@@ -5,12 +5,17 @@ Each stream is made by hand and put through batcher and decoder; `|` in its pict
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NoReturn
+
 import pytest
 
 from engine.binlog import event_types as types
 from engine.binlog.event_index import TRANSACTION_END
+from engine.binlog.table_map import TableMap
 from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher
+from engine.net.batching.outgoing_batch import OutgoingBatch
 from tests.support.batches import decode_all, feed, packets_of
 from tests.support.binlog_builder import binlog, make_event
 from tests.support.made_events import SOURCE, gtid, xid
@@ -28,7 +33,7 @@ from tests.support.transaction_pictures import (
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_ends_are_where_the_picture_has_them(name):
+def test_ends_are_where_the_picture_has_them(name: str) -> None:
     version, picture = PICTURES[name]
     events = binlog(parts_of(picture), version)
     batches = list(feed(batcher(), packets_of(events), []))
@@ -43,7 +48,7 @@ def test_ends_are_where_the_picture_has_them(name):
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_wherever_the_stream_breaks_off_only_whole_transactions_count(name):
+def test_wherever_the_stream_breaks_off_only_whole_transactions_count(name: str) -> None:
     version, picture = PICTURES[name]
     events = binlog(parts_of(picture), version)
     ends = expected_ends(picture)
@@ -62,17 +67,18 @@ def test_wherever_the_stream_breaks_off_only_whole_transactions_count(name):
         expected = max(boundary for boundary in boundaries if boundary <= reached)
         assert (last[-1].status.resume.position if last else 4) == expected, f"{name}: {count} events"
         decoded = decode_all(batches)
-        assert decoded.results[-1].status.failure.message == "the connection was lost"
+        failure = decoded.results[-1].status.failure
+        assert failure is not None and failure.message == "the connection was lost"
         whole = sum(end for end in ends[: count - 1])
         assert sum(result.transactions for result in decoded.results) == whole
 
 
-def feed_without_end(reader: Batcher, stream: bytes):
+def feed_without_end(reader: Batcher, stream: bytes) -> Iterator[OutgoingBatch]:
     reader.space()[: len(stream)] = stream
     return reader.received(len(stream))
 
 
-def test_a_gtid_alone_is_not_a_transaction():
+def test_a_gtid_alone_is_not_a_transaction() -> None:
     """The connection is lost right after a GTID: counting it as executed would lose its transaction."""
     events = binlog([gtid(1), BEGIN, TABLE, INSERT, xid(), gtid(2)])
     reader = batcher(gtid_set="")
@@ -85,24 +91,24 @@ def test_a_gtid_alone_is_not_a_transaction():
 
 
 @pytest.mark.parametrize("position", [0, 3, 1 << 63, (1 << 64) - 1])
-def test_a_rotation_to_no_position_is_refused(position):
+def test_a_rotation_to_no_position_is_refused(position: int) -> None:
     rotate = (types.ROTATE_EVENT, position.to_bytes(8, "little") + b"binlog.000002")
     with pytest.raises(BinlogError, match=rf"at position \d+: no binlog file has a position {position}"):
         list(feed(batcher(), packets_of(binlog([rotate])), []))
 
 
 @pytest.mark.parametrize("packets", [True, False])
-def test_events_without_a_format_description_are_refused(packets):
+def test_events_without_a_format_description_are_refused(packets: bool) -> None:
     events = binlog([gtid(1), BEGIN, TABLE, INSERT, xid()])[1:]
     reader = Batcher(lambda table_map: None, file=FILE, marker=1 if packets else None)
     with pytest.raises(BinlogError, match=f"{FILE} at position 4: no format description came before"):
         list(feed(reader, packets_of(events) if packets else b"".join(events), []))
 
 
-def test_a_damaged_table_map_is_not_asked_about():
+def test_a_damaged_table_map_is_not_asked_about() -> None:
     """Its checksum says what is wrong; the server's catalog could only say that there is no such table."""
 
-    def catalog(table_map):
+    def catalog(table_map: TableMap) -> NoReturn:
         raise AssertionError(f"asked about {table_map.table}")
 
     events = binlog([gtid(1), BEGIN, TABLE, INSERT, xid()])
@@ -112,7 +118,7 @@ def test_a_damaged_table_map_is_not_asked_about():
         list(feed(Batcher(catalog, file=FILE, checksum_algorithm=1), bytes(stream), []))
 
 
-def test_a_wrong_size_takes_no_memory():
+def test_a_wrong_size_takes_no_memory() -> None:
     reader = batcher()
     events = binlog([gtid(1)])
     lying = bytearray(packets_of([make_event(types.QUERY_EVENT, bytes(1000), 0, checksum=True)]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,7 @@ SCHEMAS = [pa.schema([(f"column{n}", pa.int32())]) for n in range(1, 4)]
 
 
 @pytest.fixture(autouse=True)
-def short_segments(monkeypatch):
+def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
 
 
@@ -86,7 +87,7 @@ def check(out: Path, last: int) -> None:
         assert definition.change.tables == (defined(ORDERS, last // 3 + 1, "id"),)
 
 
-def test_an_output_that_is_not_there_is_empty(tmp_path):
+def test_an_output_that_is_not_there_is_empty(tmp_path: Path) -> None:
     log = CommitLog(tmp_path / "nothing")
     assert log.latest() is None
     assert log.latest_version() == -1
@@ -97,17 +98,17 @@ def test_an_output_that_is_not_there_is_empty(tmp_path):
 
 
 @pytest.mark.parametrize("last", [0, 3, 4, 5, 9, 23])
-def test_what_was_appended_is_read(tmp_path, last):
+def test_what_was_appended_is_read(tmp_path: Path, last: int) -> None:
     fill(CommitLog(tmp_path), last)
     check(tmp_path, last)
 
 
-def test_schemas_are_those_that_were_written(tmp_path):
+def test_schemas_are_those_that_were_written(tmp_path: Path) -> None:
     fill(CommitLog(tmp_path), 9)
     assert CommitLog(tmp_path).schemas_at(9) == {("shop", "orders", n): SCHEMAS[n % 3] for n in (1, 2, 3)}
 
 
-def test_segments_take_the_place_of_entries(tmp_path):
+def test_segments_take_the_place_of_entries(tmp_path: Path) -> None:
     fill(CommitLog(tmp_path), 12)
     names = sorted(path.name for path in (tmp_path / "_log").iterdir())
     assert names == [
@@ -118,7 +119,7 @@ def test_segments_take_the_place_of_entries(tmp_path):
 
 
 @pytest.mark.parametrize("version", [0, 2, 4])
-def test_only_the_next_number_is_appended(tmp_path, version):
+def test_only_the_next_number_is_appended(tmp_path: Path, version: int) -> None:
     log = CommitLog(tmp_path)
     fill(log, 2)
     fresh = CommitLog(tmp_path)
@@ -128,7 +129,7 @@ def test_only_the_next_number_is_appended(tmp_path, version):
     check(tmp_path, 2)
 
 
-def test_a_reader_follows_the_writer(tmp_path):
+def test_a_reader_follows_the_writer(tmp_path: Path) -> None:
     writer, reader, late = CommitLog(tmp_path), CommitLog(tmp_path), CommitLog(tmp_path)
     assert late.latest_version() == -1
     for version in range(23):
@@ -147,7 +148,7 @@ class Crash(BaseException):
 STEPS = ("open", "fsync", "rename", "unlink", "mkdir")
 
 
-def test_a_reader_that_pauses_until_what_follows_is_removed_finds_the_end(tmp_path):
+def test_a_reader_that_pauses_until_what_follows_is_removed_finds_the_end(tmp_path: Path) -> None:
     log, reader = CommitLog(tmp_path), CommitLog(tmp_path)
     fill(log, 2)
     assert reader.latest_version() == 2
@@ -161,14 +162,14 @@ def test_a_reader_that_pauses_until_what_follows_is_removed_finds_the_end(tmp_pa
 
 
 @pytest.fixture
-def crash_at(monkeypatch):
+def crash_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """`crash_at(n)`: the n-th file system step from now on does not happen, nor any after it."""
 
     def arm(allowed: int) -> None:
         steps = iter(range(allowed))
 
-        def stepping(real):
-            def step(*arguments, **options):
+        def stepping(real: Callable[..., object]) -> Callable[..., object]:
+            def step(*arguments: object, **options: object) -> object:
                 if next(steps, None) is None:
                     raise Crash
                 return real(*arguments, **options)
@@ -192,7 +193,9 @@ class REAL_PATH:
 
 
 @pytest.mark.parametrize("before", [-1, 3, 8])
-def test_a_crash_at_any_step_leaves_a_whole_log(tmp_path, crash_at, before):
+def test_a_crash_at_any_step_leaves_a_whole_log(
+    tmp_path: Path, crash_at: Callable[[int], None], before: int
+) -> None:
     """Append a commit and consolidate, stopping after each step in turn; then a new writer goes on."""
     done = False
     for allowed in range(100):
@@ -233,7 +236,7 @@ def take_back_name(out: Path, version: int) -> Path:
     return entry.rename(entry.with_name(f"{entry.name}.tmp"))
 
 
-def test_a_commit_that_was_decided_is_found_by_its_number_and_completed(tmp_path):
+def test_a_commit_that_was_decided_is_found_by_its_number_and_completed(tmp_path: Path) -> None:
     fill(CommitLog(tmp_path), 3)
     content = take_back_name(tmp_path, 3).read_bytes()
     assert CommitLog(tmp_path).latest_version() == 2
@@ -249,7 +252,9 @@ def test_a_commit_that_was_decided_is_found_by_its_number_and_completed(tmp_path
     check(tmp_path, 4)
 
 
-def test_a_commit_that_recovery_renames_meanwhile_is_not_missed(tmp_path, monkeypatch):
+def test_a_commit_that_recovery_renames_meanwhile_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(CommitLog(tmp_path), 3)
     take_back_name(tmp_path, 3)
     read_bytes = Path.read_bytes
@@ -275,7 +280,7 @@ def test_a_commit_that_recovery_renames_meanwhile_is_not_missed(tmp_path, monkey
         lambda content: content.replace(b'"version":3', b'"version":4'),
     ],
 )
-def test_an_entry_that_was_not_decided_goes(tmp_path, damage):
+def test_an_entry_that_was_not_decided_goes(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     fill(CommitLog(tmp_path), 3)
     temporary = take_back_name(tmp_path, 3)
     temporary.write_bytes(damage(temporary.read_bytes()))
@@ -288,7 +293,7 @@ def test_an_entry_that_was_not_decided_goes(tmp_path, damage):
 
 
 @pytest.mark.parametrize("version", [3, 7])
-def test_the_final_name_counts_where_both_are_there(tmp_path, version):
+def test_the_final_name_counts_where_both_are_there(tmp_path: Path, version: int) -> None:
     """Also where a segment holds the commit by now."""
     fill(CommitLog(tmp_path), 7)
     stale = entry_path(tmp_path, version)
@@ -299,7 +304,7 @@ def test_the_final_name_counts_where_both_are_there(tmp_path, version):
     check(tmp_path, 7)
 
 
-def test_an_entry_that_waits_for_recovery_is_never_written_over(tmp_path):
+def test_an_entry_that_waits_for_recovery_is_never_written_over(tmp_path: Path) -> None:
     fill(CommitLog(tmp_path), 3)
     temporary = take_back_name(tmp_path, 3)
     content = temporary.read_bytes()
@@ -308,7 +313,7 @@ def test_an_entry_that_waits_for_recovery_is_never_written_over(tmp_path):
     assert temporary.read_bytes() == content
 
 
-def test_the_summary_of_a_reader_does_not_need_commits_that_were_removed(tmp_path):
+def test_the_summary_of_a_reader_does_not_need_commits_that_were_removed(tmp_path: Path) -> None:
     fill(CommitLog(tmp_path), 3)
     reader = CommitLog(tmp_path)
     reader.summary_at(3)
@@ -322,13 +327,13 @@ def test_the_summary_of_a_reader_does_not_need_commits_that_were_removed(tmp_pat
         reader.summary_at(3)
 
 
-def test_a_reader_never_notices_consolidation(tmp_path):
+def test_a_reader_never_notices_consolidation(tmp_path: Path) -> None:
     """One thread appends and consolidates, another reads all that there is, over and over."""
     fill(CommitLog(tmp_path), 0)
     failures: list[BaseException] = []
     finished = threading.Event()
 
-    def read():
+    def read() -> None:
         try:
             while not finished.is_set():
                 log = CommitLog(tmp_path)
@@ -366,7 +371,7 @@ def entry_path(out: Path, version: int) -> Path:
         (b'"last_seq"', b'"lost_seq"', "missing"),
     ],
 )
-def test_a_damaged_entry_is_named(tmp_path, old, new, reason):
+def test_a_damaged_entry_is_named(tmp_path: Path, old: bytes, new: bytes, reason: str) -> None:
     fill(CommitLog(tmp_path), 1)
     path = entry_path(tmp_path, 1)
     content = path.read_bytes()
@@ -379,7 +384,9 @@ def test_a_damaged_entry_is_named(tmp_path, old, new, reason):
 
 
 @given(st.data())
-def test_any_damage_is_an_error_or_harmless(tmp_path_factory, data):
+def test_any_damage_is_an_error_or_harmless(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     out = tmp_path_factory.mktemp("log")
     fill(CommitLog(out), 0)
     path = entry_path(out, 0)
@@ -410,7 +417,7 @@ SUMMARY = (
 )
 
 
-def test_the_json_of_the_log_stays_as_it_is():
+def test_the_json_of_the_log_stays_as_it_is() -> None:
     """Older logs must stay readable, and new ones readable for older readers: byte for byte."""
     path = f"{table_folder('shop', 'orders')}/{7:020d}-0.arrow"
     entry = Commit(
@@ -438,22 +445,22 @@ def test_the_json_of_the_log_stays_as_it_is():
     ],
     ids=["unknown in the commit", "unknown in the position", "one with a default is missing"],
 )
-def test_fields_of_other_versions(old, new):
+def test_fields_of_other_versions(old: bytes, new: bytes) -> None:
     assert old in ENTRY
     assert Commit.from_json(ENTRY.replace(old, new)) == Commit.from_json(ENTRY)
 
 
-def test_entries_from_before_there_were_checksums():
+def test_entries_from_before_there_were_checksums() -> None:
     older = Commit.from_json(ENTRY.replace(b',"checksum":"00c0ffee00c0ffee"', b""))
     assert older.files == (replace(Commit.from_json(ENTRY).files[0], checksum=None),)
 
 
-def test_counters_are_not_optional():
+def test_counters_are_not_optional() -> None:
     with pytest.raises(Malformed, match="missing required field `counters`"):
         Commit.from_json(ENTRY.replace(b'"counters"', b'"amounts"'))
 
 
-def test_a_truncated_segment_is_named(tmp_path):
+def test_a_truncated_segment_is_named(tmp_path: Path) -> None:
     fill(CommitLog(tmp_path), 4)
     (segment,) = (tmp_path / "_log").glob("*.jsonl")
     segment.write_bytes(segment.read_bytes()[:-200])
@@ -464,12 +471,12 @@ def test_a_truncated_segment_is_named(tmp_path):
         CommitLog(tmp_path).read(2)
 
 
-def test_a_summary_of_another_format_is_refused():
+def test_a_summary_of_another_format_is_refused() -> None:
     with pytest.raises(Malformed, match="format is 9"):
         Summary.from_json(Summary().to_json().replace(b'"format":1', b'"format":9'))
 
 
-def test_everything_is_private(tmp_path):
+def test_everything_is_private(tmp_path: Path) -> None:
     fill(CommitLog(tmp_path / "out"), 6)
     for path in [tmp_path / "out", *(tmp_path / "out").rglob("*")]:
         assert path.stat().st_mode & 0o077 == 0
@@ -479,7 +486,7 @@ names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
 
 
 @given(st.tuples(names, names), st.tuples(names, names))
-def test_every_table_has_a_folder_of_its_own(one, other):
+def test_every_table_has_a_folder_of_its_own(one: tuple[str, str], other: tuple[str, str]) -> None:
     folders = [table_folder(*one), table_folder(*other)]
     assert (folders[0] == folders[1]) == (one == other)
     for folder in folders:
@@ -489,7 +496,7 @@ def test_every_table_has_a_folder_of_its_own(one, other):
         assert folder.isascii()
 
 
-def test_folder_names_stay_readable():
+def test_folder_names_stay_readable() -> None:
     assert table_folder("shop", "orders") == "shop.orders"
     assert table_folder("", "") == "_events"
     assert table_folder("a.b", "c d") == "a%2Eb.c%20d"

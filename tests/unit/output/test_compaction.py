@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -276,7 +276,7 @@ def test_a_compaction_that_was_broken_off(
     class Crash(BaseException):
         pass
 
-    def stepping(real):  # type: ignore[no-untyped-def]
+    def stepping(real: Callable[..., object]) -> Callable[..., object]:
         def step(*arguments: object, **options: object) -> object:
             if next(left, None) is None:
                 raise Crash

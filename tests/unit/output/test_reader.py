@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import decimal
 import shutil
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -29,7 +31,7 @@ def version(**types: pa.DataType) -> pa.Schema:
 
 
 @pytest.fixture
-def out(tmp_path):
+def out(tmp_path: Path) -> Path:
     """Six commits of two rows; the schema widens in the third; another table in the fifth."""
     (tmp_path / "_lock").touch()
     writer = Writer(
@@ -48,7 +50,7 @@ def out(tmp_path):
     return tmp_path
 
 
-def test_everything_is_read_in_order(out):
+def test_everything_is_read_in_order(out: Path) -> None:
     changes = Changes(out)
     assert changes.tables() == [("shop", "items"), ("shop", "orders")]
     read = changes.read("shop", "orders")
@@ -63,7 +65,7 @@ def test_everything_is_read_in_order(out):
     assert read["_change_type"].to_pylist() == ["insert"] * 12
 
 
-def test_a_range_of_commits_is_read(out):
+def test_a_range_of_commits_is_read(out: Path) -> None:
     changes = Changes(out)
     assert changes.read("shop", "orders", 1, 3)["id"].to_pylist() == [1, 11, 2, 12, 3, 13]
     assert changes.read("shop", "orders", 6).num_rows == 0
@@ -72,7 +74,7 @@ def test_a_range_of_commits_is_read(out):
     assert changes.events().num_rows == 0
 
 
-def test_what_is_not_there_is_named(out):
+def test_what_is_not_there_is_named(out: Path) -> None:
     changes = Changes(out)
     with pytest.raises(ReaderError, match=r"no table shop\.nothing"):
         changes.read("shop", "nothing")
@@ -82,7 +84,7 @@ def test_what_is_not_there_is_named(out):
         changes.read("shop", "orders", last_commit=6)
 
 
-def test_missing_and_damaged_files_are_named(out):
+def test_missing_and_damaged_files_are_named(out: Path) -> None:
     changes = Changes(out)
     first, second = (changes.log.read(n).files[0].path for n in (0, 1))
     (out / second).write_bytes((out / second).read_bytes()[:-30])
@@ -93,7 +95,7 @@ def test_missing_and_damaged_files_are_named(out):
         changes.read("shop", "orders")
 
 
-def test_an_output_that_grows_is_seen(out):
+def test_an_output_that_grows_is_seen(out: Path) -> None:
     changes = Changes(out)
     assert changes.read("shop", "orders").num_rows == 12
     writer = Writer(
@@ -109,7 +111,7 @@ def test_an_output_that_grows_is_seen(out):
     assert changes.read("shop", "orders").num_rows == 13
 
 
-def test_a_batch_is_projected_on_a_schema(out):
+def test_a_batch_is_projected_on_a_schema(out: Path) -> None:
     changes = Changes(out)
     path = changes.log.read(0).files[0].path
     with open_data_file(out, path) as file:
@@ -129,7 +131,7 @@ def test_a_batch_is_projected_on_a_schema(out):
         decode_batch(batch, pa.schema([("name", pa.int32())]))
 
 
-def test_slices_of_encoded_columns_decode(out):
+def test_slices_of_encoded_columns_decode(out: Path) -> None:
     changes = Changes(out)
     with open_data_file(out, changes.log.read(0).files[0].path) as file:
         batch = file.get_batch(0)
@@ -138,7 +140,7 @@ def test_slices_of_encoded_columns_decode(out):
     assert decode_batch(batch.slice(1), schema).equals(whole.slice(1))
 
 
-def test_newest_columns_come_first_then_dropped_ones():
+def test_newest_columns_come_first_then_dropped_ones() -> None:
     merged = merged_schema(
         [
             version(a=pa.int32(), gone=pa.string(), b=pa.int8()),
@@ -152,12 +154,15 @@ def test_newest_columns_come_first_then_dropped_ones():
     assert merged.metadata[b"table"] == b"orders"
 
 
-def test_columns_that_nothing_holds_are_named():
+def test_columns_that_nothing_holds_are_named() -> None:
     vector = version(a=pa.list_(pa.float32()))
     with pytest.raises(
         ReaderError, match=r"column `a` of shop\.orders changed from int32 to list<item: float>"
     ):
         merged_schema([version(a=pa.int32()), vector])
+    for types in ((pa.binary(), pa.int32(), pa.string()), (pa.string(), pa.bool_(), pa.int32())):
+        with pytest.raises(ReaderError, match=r"column `a` of shop\.orders changed"):
+            merged_schema([version(a=data_type) for data_type in types])
 
 
 WIDENED = [
@@ -182,7 +187,7 @@ WIDENED = [
     (pa.duration("us"), pa.string(), None),
     (pa.bool_(), pa.string(), None),
 ]
-VALUES = {
+VALUES: dict[pa.DataType, list[Any]] = {
     pa.bool_(): [True, False],
     pa.int8(): [-128, 127],
     pa.int16(): [-(2**15), 2**15 - 1],
@@ -198,7 +203,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize(("one", "other", "expected"), WIDENED)
-def test_types_widen_without_loss(one, other, expected):
+def test_types_widen_without_loss(one: pa.DataType, other: pa.DataType, expected: pa.DataType | None) -> None:
     assert common_type(one, other) == expected
     assert common_type(other, one) == expected
     for data_type in (one, other):
@@ -217,7 +222,7 @@ plain_types = st.sampled_from(
 
 
 @given(plain_types, plain_types)
-def test_widening_knows_no_order(one, other):
+def test_widening_knows_no_order(one: pa.DataType, other: pa.DataType) -> None:
     assert common_type(one, other) == common_type(other, one)
     assert common_type(one, one) == one
     wide = common_type(one, other)
@@ -225,7 +230,7 @@ def test_widening_knows_no_order(one, other):
         assert common_type(wide, one) == wide
 
 
-def test_encodings_are_taken_off_types():
+def test_encodings_are_taken_off_types() -> None:
     assert [plain_type(field.type) for field in METADATA_FIELDS] == [
         pa.string(),
         pa.timestamp("us", "UTC"),

@@ -36,7 +36,7 @@ from tests.support.schema_changes import (
 
 
 @pytest.fixture(autouse=True)
-def short_segments(monkeypatch):
+def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
 
 
@@ -63,14 +63,14 @@ def summary(*changes: SchemaChange) -> Summary:
 
 
 @given(st.lists(schema_changes, max_size=5))
-def test_commits_come_back_from_their_json(changes):
+def test_commits_come_back_from_their_json(changes: list[SchemaChange]) -> None:
     written = commit(3, *changes)
     assert Commit.from_json(written.to_json()) == written
     assert (b',"schema_changes":[{' in written.to_json()) == bool(changes)
 
 
 @given(st.lists(schema_changes, max_size=6), st.integers(0, 6))
-def test_summaries_come_back_from_their_json(changes, at):
+def test_summaries_come_back_from_their_json(changes: list[SchemaChange], at: int) -> None:
     """Also one that was stored in between, parsed or not, and copied."""
     whole = summary(*changes)
     stored = Summary.from_json(summary(*changes[:at]).to_json())
@@ -86,7 +86,7 @@ def test_summaries_come_back_from_their_json(changes, at):
 
 
 @given(st.lists(schema_changes, max_size=8))
-def test_the_state_is_enough_to_know_every_definition(changes):
+def test_the_state_is_enough_to_know_every_definition(changes: list[SchemaChange]) -> None:
     """A model restored from it is like one that has followed every change."""
     followed, restored = SchemaModel("mysql"), SchemaModel("mysql")
     followed.restore(changes)
@@ -101,7 +101,7 @@ def _known(model: SchemaModel) -> tuple[object, ...]:
     return tables, set(state.databases)
 
 
-def test_the_state_keeps_where_each_part_comes_from():
+def test_the_state_keeps_where_each_part_comes_from() -> None:
     changes = (
         learned(defined(ORDERS, 1, "id"), defined(ITEMS, 1, "id"), position=100),
         statement(
@@ -115,6 +115,7 @@ def test_the_state_keeps_where_each_part_comes_from():
     assert [(entry.commit, entry.time_us, entry.seq) for entry in entries] == [(1, 1001, 10), (2, 1002, 20)]
     orders, items = (entry.change for entry in entries)
     assert orders.tables == (defined(ORDERS, 2, "id", "name"),)
+    assert changes[1].statement is not None
     assert orders.statement == changes[1].statement[: schema_state.STATEMENT_LENGTH]
     assert (orders.source, orders.position) == ("statement", changes[1].position)
     assert (items.tables, items.emptied) == ((TableChange(ITEMS, 2),), ())
@@ -184,7 +185,9 @@ REWRITE = statement("ALTER TABLE orders MODIFY price INT", defined(ORDERS, 2, "p
         ),
     ],
 )
-def test_a_table_changed_by_statement_is_marked_until_it_is_emptied(later, marked):
+def test_a_table_changed_by_statement_is_marked_until_it_is_emptied(
+    later: list[SchemaChange], marked: dict[str, int]
+) -> None:
     for added in (summary(REWRITE, *later), Summary.from_json(summary(REWRITE, *later).to_json())):
         assert {name.table: mark.commit for name, mark in added.schema_state.rewritten().items()} == marked
         for name, mark in added.schema_state.rewritten().items():
@@ -192,13 +195,13 @@ def test_a_table_changed_by_statement_is_marked_until_it_is_emptied(later, marke
             assert mark.change.statement is not None
 
 
-def test_a_summary_without_changes_has_no_state():
+def test_a_summary_without_changes_has_no_state() -> None:
     assert Summary().to_json() == b'{"schemas":[],"tables":[],"counters":{},"format":1}'
     assert Summary.from_json(Summary().to_json()).schema_state.changes() == ()
     assert Summary.from_json(Summary().to_json()).schema_state.rewritten() == {}
 
 
-def test_fields_with_default_values_are_not_written():
+def test_fields_with_default_values_are_not_written() -> None:
     line = commit(0, learned(defined(ORDERS, 1, "id"))).to_json()
     assert json.loads(line)["schema_changes"] == [
         {
@@ -228,7 +231,7 @@ def test_fields_with_default_values_are_not_written():
         (b'"seq":0', b'"seq":null', r"Expected `int`, got `null` - at `.*\.seq`"),
     ],
 )
-def test_a_damaged_change_is_named(old, new, reason):
+def test_a_damaged_change_is_named(old: bytes, new: bytes, reason: str) -> None:
     line = commit(0, REWRITE).to_json()
     assert old in line
     with pytest.raises(Malformed, match=reason):
@@ -239,7 +242,7 @@ def test_a_damaged_change_is_named(old, new, reason):
 
 
 @given(st.data())
-def test_any_damage_of_a_summary_is_malformed_or_harmless(data):
+def test_any_damage_of_a_summary_is_malformed_or_harmless(data: st.DataObject) -> None:
     content = bytearray(summary(REWRITE, learned(defined(ITEMS, 1, "id", "größe"))).to_json())
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
@@ -248,7 +251,7 @@ def test_any_damage_of_a_summary_is_malformed_or_harmless(data):
         Summary.from_json(bytes(content)).schema_state.changes()
 
 
-def test_a_damaged_state_in_the_log_is_named(tmp_path):
+def test_a_damaged_state_in_the_log_is_named(tmp_path: Path) -> None:
     fill(tmp_path, [[REWRITE]] * 7)
     entry = tmp_path / "_log" / f"{6:020d}.json"
     entry.write_bytes(entry.read_bytes().replace(b'"version":2', b'"version":"2"'))
@@ -257,7 +260,7 @@ def test_a_damaged_state_in_the_log_is_named(tmp_path):
     assert entry.name in str(error.value)
 
 
-def test_a_damaged_state_in_a_segment_is_found_when_it_is_used(tmp_path):
+def test_a_damaged_state_in_a_segment_is_found_when_it_is_used(tmp_path: Path) -> None:
     fill(tmp_path, [[REWRITE], *[[]] * 9])
     segment = tmp_path / "_log" / f"{5:020d}-{9:020d}.jsonl"
     segment.write_bytes(segment.read_bytes().replace(b'"version":2', b'"version":"2"'))
@@ -297,7 +300,7 @@ COURSE = [
 ]
 
 
-def test_the_history_of_a_table_and_of_its_name(tmp_path):
+def test_the_history_of_a_table_and_of_its_name(tmp_path: Path) -> None:
     fill(tmp_path, COURSE)
     assert [entry.commit for entry in schema_history(tmp_path, "shop", "orders")] == [0, 2, 3, 5, 11]
     first, second, third, *_, last = schema_history(tmp_path, "shop", "orders")
@@ -309,7 +312,7 @@ def test_the_history_of_a_table_and_of_its_name(tmp_path):
     assert [entry.commit for entry in schema_history(tmp_path, "shop", "orders", last_commit=3)] == [0, 2, 3]
 
 
-def test_the_history_of_a_table_under_its_earlier_names(tmp_path):
+def test_the_history_of_a_table_under_its_earlier_names(tmp_path: Path) -> None:
     fill(tmp_path, COURSE)
     history = schema_history(tmp_path, "shop", "second", follow_renames=True)
     assert [(e.commit, *(t.name.table for t in e.change.tables)) for e in history] == [
@@ -329,7 +332,9 @@ def test_the_history_of_a_table_under_its_earlier_names(tmp_path):
     assert history[1].change.rewritten == (ITEMS,)
 
 
-def test_a_table_changed_and_renamed_by_one_statement_is_in_the_history_of_its_new_name(tmp_path):
+def test_a_table_changed_and_renamed_by_one_statement_is_in_the_history_of_its_new_name(
+    tmp_path: Path,
+) -> None:
     text = "ALTER TABLE items MODIFY id INT, RENAME second"
     renamed = defined(SECOND, 1, "id", renamed_from=ITEMS)
     fill(tmp_path, [[statement(text, defined(ITEMS, 2), renamed, rewritten=(ITEMS,))]])
@@ -339,7 +344,7 @@ def test_a_table_changed_and_renamed_by_one_statement_is_in_the_history_of_its_n
     assert (entry.change.tables, entry.change.rewritten) == ((defined(ITEMS, 2),), ())
 
 
-def test_the_history_begins_with_what_was_in_force_where_commits_were_removed(tmp_path):
+def test_the_history_begins_with_what_was_in_force_where_commits_were_removed(tmp_path: Path) -> None:
     fill(tmp_path, COURSE)
     whole = schema_history(tmp_path, "shop", "orders")
     assert vacuum(tmp_path, Retention(seconds=0)).oldest == 5
@@ -356,7 +361,7 @@ def test_the_history_begins_with_what_was_in_force_where_commits_were_removed(tm
 
 
 @pytest.mark.parametrize("last", range(-1, 12))
-def test_what_is_stored_at_each_commit(tmp_path, last):
+def test_what_is_stored_at_each_commit(tmp_path: Path, last: int) -> None:
     fill(tmp_path, COURSE)
     tables: dict[TableName, TableChange] = {}
     for changes in COURSE[: last + 1]:
@@ -371,7 +376,7 @@ def test_what_is_stored_at_each_commit(tmp_path, last):
     assert {name: mark.commit for name, mark in marks.items()} == expected
 
 
-def test_only_commits_with_changes_are_parsed(tmp_path, monkeypatch):
+def test_only_commits_with_changes_are_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, COURSE)
     parsed: list[int] = []
     from_json = Commit.from_json

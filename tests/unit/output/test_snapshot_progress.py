@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +35,7 @@ def covered(ranges: tuple[KeyRange, ...]) -> list[int]:
 
 
 @given(st.data())
-def test_what_is_left_is_what_was_not_read(data):
+def test_what_is_left_is_what_was_not_read(data: st.DataObject) -> None:
     """Chunks are cut from the first range that is not cut yet, or from a chunk; and read in any order."""
     table, read = RUNNING, set()
     for _ in range(data.draw(st.integers(0, 20))):
@@ -52,12 +54,12 @@ def test_what_is_left_is_what_was_not_read(data):
         assert table.state == ("running" if table.left else "done")
 
 
-def test_a_chunk_that_is_the_whole_range_divides_nothing():
+def test_a_chunk_that_is_the_whole_range_divides_nothing() -> None:
     assert RUNNING.divided(EVERYTHING) == RUNNING
 
 
 @pytest.mark.parametrize("state", ["failed", "cancelled"])
-def test_rows_that_come_after_the_end_do_not_begin_it_anew(state):
+def test_rows_that_come_after_the_end_do_not_begin_it_anew(state: Literal["failed", "cancelled"]) -> None:
     after = TableSnapshot("shop", "orders", "first", state).without(EVERYTHING)
     assert (after.state, after.left) == (state, ())
 
@@ -70,7 +72,7 @@ def table(name: str, rows: int, number: int = 0) -> TableSnapshot:
     return TableSnapshot("shop", name, str(number), "running", rows=rows)
 
 
-def test_the_latest_snapshot_of_a_table_counts():
+def test_the_latest_snapshot_of_a_table_counts() -> None:
     state = NO_SNAPSHOTS.after(SnapshotChange((request(1), request(2)), (table("a", 1, 1), table("b", 2, 1))))
     state = state.after(SnapshotChange(tables=(table("a", 0, 2),)))
     assert state == SnapshotState((request(1), request(2)), (table("a", 0, 2), table("b", 2, 1)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from engine.config.table_filter import TableFilter
@@ -19,7 +21,7 @@ from engine.output.snapshot_requests import (
 from engine.schema.changes import TableName
 
 
-def test_requests_come_in_the_order_in_which_they_were_made(tmp_path):
+def test_requests_come_in_the_order_in_which_they_were_made(tmp_path: Path) -> None:
     assert waiting_requests(tmp_path) == []
     assert not has_requests(tmp_path)
     made = [
@@ -30,15 +32,15 @@ def test_requests_come_in_the_order_in_which_they_were_made(tmp_path):
     *requests, cancellation = waiting_requests(tmp_path)
     assert requests == made
     assert cancellation == Cancellation(cancellation.id, ("shop.orders",))
-    for each in (*made, cancellation):
+    for number in (*(each.id for each in made), cancellation.id):
         assert has_requests(tmp_path)
-        remove_request(tmp_path, each.id)
-        remove_request(tmp_path, each.id)
+        remove_request(tmp_path, number)
+        remove_request(tmp_path, number)
     assert waiting_requests(tmp_path) == []
     assert not has_requests(tmp_path)
 
 
-def test_files_are_private_and_whole(tmp_path):
+def test_files_are_private_and_whole(tmp_path: Path) -> None:
     request_snapshot(tmp_path / "new", ("shop.*",))
     folder = tmp_path / "new" / REQUESTS_FOLDER
     (path,) = folder.iterdir()
@@ -49,7 +51,7 @@ def test_files_are_private_and_whole(tmp_path):
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"snapshot": 5}', b'{"snapshot": {"id": "x"}}', b"\xff"]
 )
-def test_a_damaged_request_is_named(tmp_path, content):
+def test_a_damaged_request_is_named(tmp_path: Path, content: bytes) -> None:
     request_snapshot(tmp_path, ("shop.*",))
     (path,) = (tmp_path / REQUESTS_FOLDER).iterdir()
     path.write_bytes(content)
@@ -61,7 +63,7 @@ def test_a_damaged_request_is_named(tmp_path, content):
 
 
 @pytest.mark.parametrize("name", ["orders", "a.b", "%_*?[x]", "таблица", "x]y", "[", "!"])
-def test_the_pattern_of_a_table_matches_it_alone(name):
+def test_the_pattern_of_a_table_matches_it_alone(name: str) -> None:
     wanted = TableFilter((pattern_of(TableName("my*shop", name)),))
     assert wanted.wants("my*shop", name)
     assert not wanted.wants("myxshop", name)

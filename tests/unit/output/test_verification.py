@@ -93,6 +93,19 @@ def without_checksums(out: Path) -> None:
         path.write_bytes(lines[0] + b"".join(b'"checksum":null' + line[17:] for line in lines[1:]))
 
 
+def rewrite_compacted(
+    out: Path, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]], **metadata: str
+) -> None:
+    """Rewrite it in an output whose log has no checksums."""
+    without_checksums(out)
+    rewrite(out / COMPACTED, change, **metadata)
+
+
+def damage_two(out: Path) -> None:
+    (out / PLAIN).unlink()
+    cut(out / COMPACTED)
+
+
 PACK = f"_packs/{1:020d}-0.pack"
 
 
@@ -168,28 +181,19 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "a compacted one is cut off": (lambda out: cut(out / COMPACTED), [f"{COMPACTED}, .* checksum"]),
     "a bit is flipped": (lambda out: flip(out / COMPACTED, 0.5), [f"{COMPACTED}, .* checksum"]),
     "a row is gone": (
-        lambda out: (without_checksums(out), rewrite(out / COMPACTED, lambda rows: rows[1:])),
+        lambda out: rewrite_compacted(out, lambda rows: rows[1:]),
         [f"{COMPACTED}, .* 3 rows from `_seq` 21 to 24, not 4"],
     ),
     "rows are added": (
-        lambda out: (
-            without_checksums(out),
-            rewrite(out / COMPACTED, lambda rows: read(out / PLAIN)[:1] + rows),
-        ),
+        lambda out: rewrite_compacted(out, lambda rows: read(out / PLAIN)[:1] + rows),
         [f"{COMPACTED}, .* not in order of `_seq`"],
     ),
     "rows of the end are added": (
-        lambda out: (
-            without_checksums(out),
-            rewrite(out / COMPACTED, lambda rows: rows + read(out / PLAIN)[:1]),
-        ),
+        lambda out: rewrite_compacted(out, lambda rows: rows + read(out / PLAIN)[:1]),
         [f"{COMPACTED}, .* it has 21 rows, of which 20 are listed"],
     ),
     "another schema": (
-        lambda out: (
-            without_checksums(out),
-            rewrite(out / COMPACTED, lambda rows: rows, table="items"),
-        ),
+        lambda out: rewrite_compacted(out, lambda rows: rows, table="items"),
         [f"{COMPACTED}, .* version 1 of the table's schema"],
     ),
     "an entry is missing": (
@@ -203,7 +207,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "a segment is missing": (lambda out: segment(out, 5).unlink(), ["commits 5 to 9 are not in .*_log"]),
     "a segment is torn": (lambda out: cut_half(segment(out, 5)), [f"{segment(Path(), 5).name} is damaged"]),
     "two things": (
-        lambda out: ((out / PLAIN).unlink(), cut(out / COMPACTED)),
+        damage_two,
         [f"{COMPACTED}, .* checksum", f"{PLAIN}, .* not exist"],
     ),
     "an entry lists rows of another commit": (
@@ -266,7 +270,11 @@ def test_commits_that_vacuum_removes_meanwhile(
         remove_old_commits(out, Retention(seconds=0))
         remove_consumer(out, "slow")
     assert CommitLog(out).oldest_version() == first
-    assert not verify(out, lambda _: remove_old_commits(out, Retention(seconds=0))).problems
+
+    def remove(_: Verified) -> None:
+        remove_old_commits(out, Retention(seconds=0))
+
+    assert not verify(out, remove).problems
     assert CommitLog(out).oldest_version() == 15
 
 

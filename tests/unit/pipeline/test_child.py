@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import zmq
@@ -15,7 +17,7 @@ from engine.pipeline.messages import DecoderProgress, Report
 
 
 @pytest.fixture
-def reports(tmp_path, monkeypatch):
+def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[zmq.Socket[bytes]]:
     monkeypatch.setattr(child_module, "_WAIT_MILLISECONDS", 5)
     monkeypatch.setattr(child_module, "_REPORT_SECONDS", 0.01)
     with zmq.Context() as context, context.socket(zmq.PULL) as reports:
@@ -24,7 +26,7 @@ def reports(tmp_path, monkeypatch):
         yield reports
 
 
-def test_it_answers_while_it_waits_for_room(reports, tmp_path):
+def test_it_answers_while_it_waits_for_room(reports: zmq.Socket[bytes], tmp_path: Path) -> None:
     child = Child("decoder-0", f"ipc://{tmp_path}/reports")
     results = child.socket(zmq.PUSH, 1)
     # Nothing listens there.
@@ -49,7 +51,7 @@ def test_it_answers_while_it_waits_for_room(reports, tmp_path):
     assert child.waited_seconds > 0.01
 
 
-def test_before_its_first_progress_it_says_nothing(reports, tmp_path):
+def test_before_its_first_progress_it_says_nothing(reports: zmq.Socket[bytes], tmp_path: Path) -> None:
     child = Child("network", f"ipc://{tmp_path}/reports")
     child.repeat_progress()
     child.progress(DecoderProgress(1))
@@ -58,7 +60,7 @@ def test_before_its_first_progress_it_says_nothing(reports, tmp_path):
     child.close()
 
 
-def test_a_signal_at_the_very_end_does_nothing():
+def test_a_signal_at_the_very_end_does_nothing() -> None:
     """With SIG_IGN, now and then Python prints `Signal 15 ignored due to race condition` with a traceback."""
     before = signal.getsignal(signal.SIGTERM)
     try:

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zmq
@@ -27,7 +28,7 @@ MANY = 10
 class Run:
     """What network process, sink and supervisor of a run have; the sink comes when the test says so."""
 
-    def __init__(self, context: zmq.Context, folder: Path, name: str) -> None:
+    def __init__(self, context: zmq.Context[Any], folder: Path, name: str) -> None:
         self._context = context
         self._batches, self._results, self._reports = (
             f"ipc://{folder}/{name}-{what}" for what in ("batches", "results", "reports")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.pipeline.durations import BOUNDS, NO_DURATIONS
 
 
-def test_each_bound_is_in_its_own_class():
+def test_each_bound_is_in_its_own_class() -> None:
     durations = NO_DURATIONS
     for bound in BOUNDS:
         durations = durations.with_one(bound)

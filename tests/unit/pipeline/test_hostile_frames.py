@@ -24,7 +24,7 @@ from engine.net.batch_sender import BatchSender
 from engine.pipeline.child import Child
 from engine.pipeline.decoder_orders import Joining, Leaving, receive_order, send_order
 from engine.pipeline.message import DamagedMessage, multipart
-from engine.pipeline.messages import Ack, Report, Result
+from engine.pipeline.messages import Ack, Ended, Report, Result
 from engine.pipeline.process_settings import DecoderConfig
 from engine.pipeline.shared_slots import SlotPool, Slots
 from engine.snapshot.sink_link import SinkLink
@@ -53,7 +53,7 @@ def trap(tmp_path: Path) -> Iterator[bytes]:
     assert not sprung.exists()
 
 
-def test_a_trap_springs(tmp_path: Path):
+def test_a_trap_springs(tmp_path: Path) -> None:
     """Otherwise the others would show nothing."""
     pickle.loads(pickle.dumps(Trap(tmp_path / "sprung"))).close()
     assert (tmp_path / "sprung").exists()
@@ -72,7 +72,7 @@ HOSTILE_BATCHES = {
 
 
 @pytest.mark.parametrize("case", HOSTILE_BATCHES)
-def test_batches(case: str):
+def test_batches(case: str) -> None:
     frames, says = HOSTILE_BATCHES[case]
     views = [memoryview(frame).cast("B") for frame in frames]
     with pytest.raises(EngineError, match=says):
@@ -81,7 +81,7 @@ def test_batches(case: str):
 
 @pytest.mark.parametrize("row", [0, -1], ids=["the format description", "the last event"])
 @pytest.mark.parametrize("offset", [len(DATA) - 1, len(DATA), 0xFFFFFFFF])
-def test_an_index_that_points_outside_of_its_batch(offset: int, row: int):
+def test_an_index_that_points_outside_of_its_batch(offset: int, row: int) -> None:
     index = INDEX.copy()
     index[row, 0] = offset
     frames = [memoryview(frame).cast("B") for frame in multipart(BATCH, index.data, DATA.data)]
@@ -91,7 +91,7 @@ def test_an_index_that_points_outside_of_its_batch(offset: int, row: int):
     assert ("exceeds the bytes" if row else "decoding met a bug") in failure.message
 
 
-def test_format_descriptions_without_an_end():
+def test_format_descriptions_without_an_end() -> None:
     """They are kept, as most batches have the one of the batch before, but only a few of them."""
     decoder = BatchDecoder(DecodeOptions())
     with PeakMemory() as memory:
@@ -103,7 +103,7 @@ def test_format_descriptions_without_an_end():
     assert memory.bytes < 200 << 20
 
 
-def test_a_pickle_in_place_of_a_batch(trap: bytes):
+def test_a_pickle_in_place_of_a_batch(trap: bytes) -> None:
     with pytest.raises(DamagedMessage, match="not a valid Batch"):
         decode_message(BatchDecoder(DecodeOptions()), Slots(), [memoryview(trap)])
 
@@ -118,10 +118,10 @@ def child(tmp_path: Path) -> Iterator[Child]:
         child.close()
 
 
-def test_acknowledgements(tmp_path: Path, trap: bytes):
+def test_acknowledgements(tmp_path: Path, trap: bytes) -> None:
     with child(tmp_path) as own:
         sender = BatchSender(own, f"ipc://{tmp_path}/batches", f"ipc://{tmp_path}/acks")
-        for frame in (trap, b"", Report("sink", JOINING).pack()):
+        for frame in (trap, b"", Report("sink", Ended()).pack()):
             with own.context.socket(zmq.PUSH) as stranger:
                 stranger.connect(f"ipc://{tmp_path}/acks")
                 stranger.send(frame)
@@ -131,7 +131,7 @@ def test_acknowledgements(tmp_path: Path, trap: bytes):
                         sender.take_acks()
 
 
-def test_answers_to_a_snapshot(tmp_path: Path, trap: bytes):
+def test_answers_to_a_snapshot(tmp_path: Path, trap: bytes) -> None:
     with child(tmp_path) as own:
         batches, answers, orders = (f"ipc://{tmp_path}/{name}" for name in ("batches", "answers", "orders"))
         link = SinkLink(own, (batches, answers, orders), SlotPool(Slots()), lambda _: None, lambda _: None)
@@ -150,7 +150,7 @@ def control() -> Iterator[tuple[socket.socket, socket.socket]]:
         end.close()
 
 
-def test_orders_arrive_as_they_were_sent(control: tuple[socket.socket, socket.socket]):
+def test_orders_arrive_as_they_were_sent(control: tuple[socket.socket, socket.socket]) -> None:
     sender, receiver = control
     send_order(sender, JOINING, sender.fileno())
     order, descriptor = receive_order(receiver)
@@ -161,7 +161,7 @@ def test_orders_arrive_as_they_were_sent(control: tuple[socket.socket, socket.so
     assert receive_order(receiver) == (Leaving(7), -1)
 
 
-def test_orders_of_a_stranger(control: tuple[socket.socket, socket.socket], trap: bytes):
+def test_orders_of_a_stranger(control: tuple[socket.socket, socket.socket], trap: bytes) -> None:
     sender, receiver = control
     for frame in (trap, b"junk", Ack(1, 1).pack()):
         sender.send(frame)
@@ -176,7 +176,7 @@ def _open_descriptors() -> int:
 @pytest.mark.parametrize(("order", "descriptors"), [(JOINING, 0), (JOINING, 2), (Leaving(7), 1)], ids=str)
 def test_orders_with_a_wrong_number_of_descriptors(
     control: tuple[socket.socket, socket.socket], order: Joining | Leaving, descriptors: int
-):
+) -> None:
     sender, receiver = control
     before = _open_descriptors()
     send_order(sender, order, *[sender.fileno()] * descriptors)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.binlog.position import BinlogPosition
-from engine.errors import BinlogError, ConnectionFailed
+from engine.errors import BinlogError, ConnectionFailed, EngineError
 from engine.net.batching.batcher import Batcher
 from engine.pipeline.message import DamagedMessage, Message
 from engine.pipeline.messages import Ack, Batch, Ended, Report, Result, StreamStatus
@@ -57,12 +57,12 @@ ANY_MESSAGE = st.sampled_from(MESSAGES).flatmap(values_of)
 
 
 @given(ANY_MESSAGE)
-def test_what_is_packed_comes_back(message: Message):
+def test_what_is_packed_comes_back(message: Message) -> None:
     assert type(message).unpack(message.pack()) == message
 
 
 @given(ANY_MESSAGE, st.data())
-def test_a_damaged_frame_is_refused_or_still_fits(message: Message, data: st.DataObject):
+def test_a_damaged_frame_is_refused_or_still_fits(message: Message, data: st.DataObject) -> None:
     frame = bytearray(message.pack())
     for _ in range(data.draw(st.integers(1, 3))):
         frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
@@ -75,13 +75,13 @@ def test_a_damaged_frame_is_refused_or_still_fits(message: Message, data: st.Dat
 
 
 @given(st.binary(max_size=40), st.sampled_from(MESSAGES))
-def test_any_bytes_are_refused(frame: bytes, message: type[Message]):
+def test_any_bytes_are_refused(frame: bytes, message: type[Message]) -> None:
     with pytest.raises(DamagedMessage, match=f"not a valid {message.__name__}"):
         message.unpack(frame)
 
 
 @pytest.mark.parametrize("message", [BATCH, Ack(1, 0)], ids=lambda message: type(message).__name__)
-def test_every_field_is_needed_and_no_other(message: Message):
+def test_every_field_is_needed_and_no_other(message: Message) -> None:
     values = msgpack.unpackb(message.pack())
     assert list(values) == [field.name for field in fields(message)]
     for name in values:
@@ -102,7 +102,7 @@ def test_every_field_is_needed_and_no_other(message: Message):
         ({"dropped": []}, r"Expected `object \| null`, got `array` - at `\$.dropped`"),
     ],
 )
-def test_a_value_of_another_type_is_named(change: dict[str, Any], says: str):
+def test_a_value_of_another_type_is_named(change: dict[str, Any], says: str) -> None:
     with pytest.raises(DamagedMessage, match=says):
         Batch.unpack(msgpack.packb(msgpack.unpackb(BATCH.pack()) | change))
 
@@ -110,12 +110,12 @@ def test_a_value_of_another_type_is_named(change: dict[str, Any], says: str):
 @pytest.mark.parametrize(
     "frame", [Ack(1, 0).pack(), pickle.dumps(BATCH), b""], ids=["Ack", "pickle", "empty"]
 )
-def test_a_frame_of_something_else_is_refused(frame: bytes):
+def test_a_frame_of_something_else_is_refused(frame: bytes) -> None:
     with pytest.raises(DamagedMessage):
         Batch.unpack(frame)
 
 
-def test_reports_differ_by_their_kind():
+def test_reports_differ_by_their_kind() -> None:
     kinds = [body.__struct_config__.tag for body in REPORT_BODIES]
     assert kinds == ["ready", "dumping", "network", "decoder", "sink", "snapshot", "failed", "ended"]
     packed = msgpack.unpackb(Report("network", Ended()).pack())
@@ -132,7 +132,7 @@ def test_reports_differ_by_their_kind():
         (BinlogError("binlog.000001", 120, "torn"), False, True),
     ],
 )
-def test_the_last_batch_has_the_failure(error: Exception, retryable: bool, corrupt: bool):
+def test_the_last_batch_has_the_failure(error: EngineError, retryable: bool, corrupt: bool) -> None:
     batcher = Batcher(lambda table_map: None, marker=None)
     *_, last = batcher.finish(error)
     failure = Batch.unpack(last.header.pack()).status.failure

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def answer(file: SlotFile, slot: int) -> None:
     slots.result(slot, 5, 3)[:] = slots.batch(slot, 3)[::-1]
 
 
-def test_another_process_sees_the_same_memory(file):
+def test_another_process_sees_the_same_memory(file: SlotFile) -> None:
     slots = Slots(file)
     slots.batch(1, 3)[:] = (1, 2, 3)
     process = PROCESSES.Process(target=answer, args=(file, 1))
@@ -57,13 +58,13 @@ def test_another_process_sees_the_same_memory(file):
     assert not slots.result(2).any()
 
 
-def test_the_memory_cannot_be_cut_off(file):
+def test_the_memory_cannot_be_cut_off(file: SlotFile) -> None:
     with pytest.raises(PermissionError):
         os.ftruncate(file.descriptor, 0)
 
 
 @pytest.mark.parametrize("slot", [-1, 3, 1 << 40])
-def test_numbers_that_no_slot_has_are_refused(file, slot):
+def test_numbers_that_no_slot_has_are_refused(file: SlotFile, slot: int) -> None:
     for access in (Slots(file).batch, Slots(file).result, Slots().batch):
         with pytest.raises(EngineError, match="which do not exist"):
             access(slot)
@@ -72,12 +73,12 @@ def test_numbers_that_no_slot_has_are_refused(file, slot):
 @pytest.mark.parametrize(
     ("start", "size"), [(-1, 1), (0, RESULT_ROOM + 1), (RESULT_ROOM, 1), (10, -1), (1 << 63, 1)]
 )
-def test_bytes_beyond_a_slot_are_refused(file, start, size):
+def test_bytes_beyond_a_slot_are_refused(file: SlotFile, start: int, size: int) -> None:
     with pytest.raises(EngineError, match="which do not exist"):
         Slots(file).result(1, start, size)
 
 
-def test_what_has_no_slot_gets_memory_of_its_own(file):
+def test_what_has_no_slot_gets_memory_of_its_own(file: SlotFile) -> None:
     pool = SlotPool(Slots(file), range(SLOTS))
     assert pool.lend(BATCH_ROOM + 1)[1] is None
     lent = [pool.lend(BATCH_ROOM) for _ in range(4)]
@@ -91,11 +92,11 @@ def test_what_has_no_slot_gets_memory_of_its_own(file):
 
 
 @pytest.mark.parametrize("batch_bytes", [400, 5000, BATCH_ROOM])
-def test_a_slot_that_came_back_is_not_needed_any_more(file, batch_bytes):
+def test_a_slot_that_came_back_is_not_needed_any_more(file: SlotFile, batch_bytes: int) -> None:
     """Every slot is overwritten as soon as its batch is done with, and the rows are the same."""
     slots = Slots(file)
     pool = SlotPool(slots, range(SLOTS))
-    catalog = {"file": SAMPLE.name, "checksum_algorithm": 1, "batch_bytes": batch_bytes}
+    catalog: dict[str, Any] = {"file": SAMPLE.name, "checksum_algorithm": 1, "batch_bytes": batch_bytes}
     plain = list(feed(Batcher(lambda table_map: None, **catalog), STREAM, []))
     copies = []
     for batch in feed(Batcher(lambda table_map: None, pool=pool, **catalog), STREAM, [7, 300, 1000]):
@@ -111,7 +112,7 @@ def test_a_slot_that_came_back_is_not_needed_any_more(file, batch_bytes):
 
 
 @pytest.fixture
-def child(tmp_path) -> Iterator[Child]:
+def child(tmp_path: Path) -> Iterator[Child]:
     child = Child("network", f"ipc://{tmp_path}/reports")
     child.context.linger = 0
     yield child
@@ -125,7 +126,7 @@ def outgoing(sequence: int, sender: BatchSender, size: int) -> OutgoingBatch:
     return OutgoingBatch(header, np.zeros((0, 2), np.uint32), room[:size], slot)
 
 
-def test_a_slot_comes_back_with_the_acknowledgement(child: Child, file: SlotFile, tmp_path: Path):
+def test_a_slot_comes_back_with_the_acknowledgement(child: Child, file: SlotFile, tmp_path: Path) -> None:
     batches, acks = (f"ipc://{tmp_path}/{name}" for name in ("batches", "acks"))
     sender = BatchSender(child, batches, acks, file, slot_count=SLOTS)
     decoder, sink = child.context.socket(zmq.PULL), child.context.socket(zmq.PUSH)
@@ -164,7 +165,7 @@ def test_a_slot_comes_back_with_the_acknowledgement(child: Child, file: SlotFile
     assert {sender.pool.lend(1)[1] for _ in range(3)} == {sent[2], sent[3], None}
 
 
-def test_busy_is_who_has_more_batches_under_way_than_decoders(child: Child, tmp_path: Path):
+def test_busy_is_who_has_more_batches_under_way_than_decoders(child: Child, tmp_path: Path) -> None:
     batches, acks = (f"ipc://{tmp_path}/{name}" for name in ("batches", "acks"))
     sender = BatchSender(child, batches, acks, decoders=2)
     decoders, sink = child.context.socket(zmq.PULL), child.context.socket(zmq.PUSH)

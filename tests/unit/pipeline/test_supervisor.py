@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import zmq
 from engine.binlog.samples import sample_binlogs
 from engine.config.decode_options import DecodeOptions
 from engine.errors import ConnectionFailed, EngineError
-from engine.output.lock import LOCK_FILE
+from engine.output.working_folder import LOCK_FILE
 from engine.pipeline import child, supervisor
 from engine.pipeline.child import Child, run_child
 from engine.pipeline.fork_server import start_fork_server
@@ -126,8 +127,8 @@ def _stop(out: Path) -> None:
 
 
 @pytest.fixture
-def standing_in(monkeypatch):
-    def replace(**functions):
+def standing_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def replace(**functions: Callable[..., object]) -> None:
         for role, function in functions.items():
             monkeypatch.setattr(supervisor, f"_{role.upper()}", f"{__name__}:{function.__name__}")
 
@@ -136,7 +137,7 @@ def standing_in(monkeypatch):
     return replace
 
 
-def test_a_sink_that_does_not_finish_is_a_failure(standing_in, tmp_path):
+def test_a_sink_that_does_not_finish_is_a_failure(standing_in: Callable[..., None], tmp_path: Path) -> None:
     standing_in(sink=stubborn, network=waits)
     outcome = run(tmp_path, stop=True)
     assert outcome.stopped
@@ -144,13 +145,17 @@ def test_a_sink_that_does_not_finish_is_a_failure(standing_in, tmp_path):
     assert outcome.error.startswith("the sink process was killed by SIGKILL")
 
 
-def test_a_sink_that_is_killed_while_it_finishes_is_a_failure(standing_in, tmp_path):
+def test_a_sink_that_is_killed_while_it_finishes_is_a_failure(
+    standing_in: Callable[..., None], tmp_path: Path
+) -> None:
     standing_in(sink=killed_while_leaving, network=waits)
     outcome = run(tmp_path, stop=True)
     assert outcome.error is not None and "the sink process was killed by SIGKILL" in outcome.error
 
 
-def test_a_process_that_ends_without_a_word_ends_the_run(standing_in, tmp_path):
+def test_a_process_that_ends_without_a_word_ends_the_run(
+    standing_in: Callable[..., None], tmp_path: Path
+) -> None:
     standing_in(decoder=exits, network=waits)
     outcome = run(tmp_path, stop=False)
     assert (
@@ -159,7 +164,9 @@ def test_a_process_that_ends_without_a_word_ends_the_run(standing_in, tmp_path):
     )
 
 
-def test_the_last_report_of_a_killed_process_is_not_waited_for(standing_in, tmp_path, monkeypatch):
+def test_the_last_report_of_a_killed_process_is_not_waited_for(
+    standing_in: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     standing_in(decoder=killed, network=waits)
     monkeypatch.setattr(supervisor, "_LAST_REPORT_SECONDS", 60.0)
     outcome = run(tmp_path, stop=False)
@@ -167,14 +174,16 @@ def test_the_last_report_of_a_killed_process_is_not_waited_for(standing_in, tmp_
     assert 0 < outcome.seconds < 60
 
 
-def test_a_fork_server_that_is_gone_is_reported_as_the_cause(standing_in, tmp_path):
+def test_a_fork_server_that_is_gone_is_reported_as_the_cause(
+    standing_in: Callable[..., None], tmp_path: Path
+) -> None:
     standing_in(decoder=kills_the_fork_server, network=waits)
     outcome = run(tmp_path, stop=False)
     assert outcome.error is not None
     assert outcome.error.startswith("the process that all others are forked from is gone")
 
 
-def test_results_without_a_reader_are_not_waited_for(monkeypatch):
+def test_results_without_a_reader_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "_LINGER_MILLISECONDS", 60_000)
     with zmq.Context() as context, context.socket(zmq.PULL) as reports:
         sender = Child("sender", f"tcp://127.0.0.1:{reports.bind_to_random_port('tcp://127.0.0.1')}")
@@ -186,26 +195,30 @@ def test_results_without_a_reader_are_not_waited_for(monkeypatch):
         assert Report.unpack(reports.recv()).body == Ended()
 
 
-def test_a_folder_whose_name_is_too_long_for_sockets(tmp_path, monkeypatch):
+def test_a_folder_whose_name_is_too_long_for_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / ("x" * 80)))
     with pytest.raises(EngineError, match="set TMPDIR to one of at most 75 bytes, such as /tmp"):
         start_fork_server()
 
 
-def test_whether_a_failure_may_pass_is_reported_with_it(standing_in, tmp_path):
+def test_whether_a_failure_may_pass_is_reported_with_it(
+    standing_in: Callable[..., None], tmp_path: Path
+) -> None:
     standing_in(network=loses_the_server)
     outcome = run(tmp_path, stop=False)
     assert (outcome.error, outcome.retryable) == ("the server is gone", True)
 
 
-def test_a_report_that_is_none_ends_the_run(standing_in, tmp_path):
+def test_a_report_that_is_none_ends_the_run(standing_in: Callable[..., None], tmp_path: Path) -> None:
     standing_in(network=reports_junk)
     with pytest.raises(EngineError, match="not a valid Report"):
         run(tmp_path, stop=False)
 
 
 @pytest.mark.parametrize("role", ["network", "decoder"])
-def test_a_process_that_is_asked_to_end_alone_ends_the_run(standing_in, tmp_path, role):
+def test_a_process_that_is_asked_to_end_alone_ends_the_run(
+    standing_in: Callable[..., None], tmp_path: Path, role: str
+) -> None:
     """Otherwise the run would go on without it, and look healthy."""
     standing_in(**{"network": waits, role: is_asked_alone})
     outcome = run(tmp_path, stop=False)
@@ -213,7 +226,7 @@ def test_a_process_that_is_asked_to_end_alone_ends_the_run(standing_in, tmp_path
     assert outcome.error is not None and "process alone to end (SIGTERM)" in outcome.error
 
 
-def test_a_run_that_is_stopped_ends_well(standing_in, tmp_path):
+def test_a_run_that_is_stopped_ends_well(standing_in: Callable[..., None], tmp_path: Path) -> None:
     standing_in(network=waits)
     outcome = run(tmp_path, stop=True)
     assert (outcome.stopped, outcome.error) == (True, None)

@@ -33,7 +33,7 @@ def shown_column(column: ColumnDefinition, before: dict[str, ColumnDefinition]) 
 
 
 @pytest.mark.parametrize(("version", "clauses", "shown"), CASES)
-def test_columns_after(version, clauses, shown):
+def test_columns_after(version: str, clauses: str, shown: str) -> None:
     followed = Followed(version)
     followed.run("CREATE DATABASE dd")
     followed.run(TABLE)
@@ -54,7 +54,7 @@ def test_columns_after(version, clauses, shown):
         ("CHANGE a b INT, CHANGE b a VARCHAR(10)", ("id", "a", "b", "c", "d", "e")),
     ],
 )
-def test_previous_names(version, clauses, previous):
+def test_previous_names(version: str, clauses: str, previous: tuple[str | None, ...]) -> None:
     followed = Followed(version)
     followed.run(TABLE)
     change = followed.changed(f"ALTER TABLE t {clauses}")
@@ -73,7 +73,7 @@ def test_previous_names(version, clauses, previous):
         "ADD CHECK (a>1)",
     ],
 )
-def test_clauses_without_effect_on_columns(clauses):
+def test_clauses_without_effect_on_columns(clauses: str) -> None:
     followed = Followed()
     followed.run(TABLE)
     assert followed.run(f"ALTER TABLE t {clauses}") is None
@@ -96,10 +96,29 @@ def test_clauses_without_effect_on_columns(clauses):
         ("n SET('x','y') NOT NULL", ""),
         ("n BIT(4) NOT NULL", "b'0'"),
         ("n DOUBLE NOT NULL", "0"),
+        ("n DOUBLE(5,2) DEFAULT 1.005", "1.00"),
+        ("n DOUBLE(5,2) DEFAULT 1.115", "1.12"),
+        ("n FLOAT DEFAULT 16777217", "16777217"),
+        ("n YEAR DEFAULT '0'", "2000"),
+        ("n YEAR DEFAULT 0", "0000"),
+        ("n TIME(2) DEFAULT '1 10:00:00.126'", "34:00:00.13"),
+        ("n TIME DEFAULT '-1 10'", "-34:00:00"),
+        ("n TIME DEFAULT '2020-01-01 10:11:12'", "10:11:12"),
+        ("n VARCHAR(9) DEFAULT 1.5e3", "1500"),
+        ("n CHAR(9) DEFAULT 007.50", "7.50"),
+        ("n VARBINARY(9) DEFAULT '0x41'", "0x30783431"),
+        ("n BINARY(9) DEFAULT ''", ""),
+        ("n BLOB DEFAULT x'ff00'", "0xff00"),
+        ("n TEXT DEFAULT 1e3", "1000"),
+        ("n UUID DEFAULT '6CCD780cbaba102695645b8c656024db'", "6ccd780c-baba-1026-9564-5b8c656024db"),
+        ("n INET6 DEFAULT '0::1'", "::1"),
+        ("n INET6 DEFAULT '::FFFF:1.2.3.4'", "::ffff:1.2.3.4"),
+        ("n INET6 DEFAULT '::1.2.3.4'", "::1.2.3.4"),
     ],
 )
-def test_values_that_rows_got(column, filled):
-    followed = Followed()
+def test_values_that_rows_got(column: str, filled: str | None) -> None:
+    mariadb = column.startswith(("n BLOB", "n TEXT", "n UUID", "n INET6"))
+    followed = Followed(MARIADB_11) if mariadb else Followed()
     followed.run("CREATE TABLE t (a INT)")
     change = followed.changed(f"ALTER TABLE t ADD {column}")
     expected = None if filled is None else (None, filled)
@@ -124,13 +143,13 @@ def test_values_that_rows_got(column, filled):
         "IMPORT TABLESPACE",
     ],
 )
-def test_rows_change_without_events(clause):
+def test_rows_change_without_events(clause: str) -> None:
     followed = Followed()
     followed.run(TABLE)
     assert [str(name) for name in followed.changed(f"ALTER TABLE t {clause}").rewritten] == ["shop.t"]
 
 
-def test_not_null_may_change_values_unless_the_mode_is_strict():
+def test_not_null_may_change_values_unless_the_mode_is_strict() -> None:
     followed = Followed()
     followed.run(TABLE)
     assert not followed.changed("ALTER TABLE t MODIFY a INT NOT NULL").rewritten

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.binlog.events.statements import Query
-from engine.schema.altered_tables import Name, altered_tables, names_of
+from engine.schema.altered_tables import Name, altered_tables, key_name, names_of
 from tests.support.ddl_statements import CHANGES, HARMLESS, OF_OTHERS
 
 MORE_HARMLESS = [
@@ -28,28 +28,41 @@ def concerns(statement: str, database: str = "shop", table: str = "t") -> bool:
 
 
 @pytest.mark.parametrize("statement", HARMLESS + MORE_HARMLESS)
-def test_no_table_is_changed(statement):
-    assert changed_tables(statement, "shop") == frozenset()
+def test_no_table_is_changed(statement: str) -> None:
+    assert changed_tables(statement, "shop") <= {key_name("shop", "t")}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE t ADD CONSTRAINT c PRIMARY KEY (a)",
+        "ALTER TABLE T DROP PRIMARY KEY",
+        "ALTER TABLE t DROP CONSTRAINT `primary`, ADD INDEX (a)",
+        "DROP INDEX `PRIMARY` ON shop.t",
+    ],
+)
+def test_only_the_primary_key_is_changed(statement: str) -> None:
+    assert changed_tables(statement, "shop") == {key_name("shop", "t")}
 
 
 @pytest.mark.parametrize("statement", OF_OTHERS)
-def test_another_table_is_changed(statement):
+def test_another_table_is_changed(statement: str) -> None:
     assert changed_tables(statement, "shop")
     assert not concerns(statement)
 
 
 @pytest.mark.parametrize("statement", CHANGES + MORE_CHANGES)
-def test_the_table_is_changed(statement):
+def test_the_table_is_changed(statement: str) -> None:
     assert concerns(statement)
 
 
-def test_the_default_database_counts():
+def test_the_default_database_counts() -> None:
     assert not concerns("DROP TABLE t", database="elsewhere")
     assert concerns("DROP TABLE elsewhere.t", database="elsewhere")
 
 
 @pytest.mark.parametrize("name", ["my-table", "a b", "bücher", "t`x", "a$b", 'x"y', "O'Hara"])
-def test_names_in_quotes(name):
+def test_names_in_quotes(name: str) -> None:
     quoted = name.replace("`", "``")
     assert concerns(f"DROP TABLE `{quoted}`", table=name)
     assert concerns(f"DROP TABLE other, `SHOP`.`{quoted.upper()}`", table=name)
@@ -57,7 +70,7 @@ def test_names_in_quotes(name):
     assert not concerns(f"DROP TABLE elsewhere.`{quoted}`", table=name)
 
 
-def test_a_statement_that_cannot_be_parsed():
+def test_a_statement_that_cannot_be_parsed() -> None:
     statement = "ALTER TABLE other COMMENT 'it"
     assert concerns(statement, table="other")
     assert concerns(statement, table="my-table")

@@ -28,7 +28,7 @@ def created(version: str, declared: str) -> ColumnDefinition:
 
 
 @pytest.mark.parametrize(("version", "declared", "shown"), cases("ddl_types.txt"))
-def test_a_declared_type(version, declared, shown):
+def test_a_declared_type(version: str, declared: str, shown: str) -> None:
     column = created(version, declared)
     text = " ".join(filter(None, (column.column_type, column.collation)))
     assert text + ("" if column.nullable else " not null") == shown
@@ -36,7 +36,7 @@ def test_a_declared_type(version, declared, shown):
 
 
 @pytest.mark.parametrize(("version", "declared", "shown"), cases("ddl_defaults.txt"))
-def test_a_default(version, declared, shown):
+def test_a_default(version: str, declared: str, shown: str) -> None:
     column = created(version, declared)
     text = "NULL" if column.default is None else column.default or "''"
     assert ("computed" if column.computed_default else text) == shown
@@ -56,13 +56,15 @@ def test_a_default(version, declared, shown):
         ("CHARSET binary", "ENUM('a')", None),
     ],
 )
-def test_character_sets_come_from_column_table_and_database(options, column, collation):
+def test_character_sets_come_from_column_table_and_database(
+    options: str, column: str, collation: str | None
+) -> None:
     followed = Followed()
     followed.run(f"CREATE TABLE t (x {column}) {options}")
     assert followed.columns()[0].collation == collation
 
 
-def test_a_database_gives_its_character_set():
+def test_a_database_gives_its_character_set() -> None:
     followed = Followed()
     followed.run("ALTER DATABASE shop CHARSET latin1")
     followed.run("CREATE TABLE t (x CHAR)")
@@ -72,7 +74,7 @@ def test_a_database_gives_its_character_set():
     assert followed.columns(database="b")[0].collation == "utf8mb4_bin"
 
 
-def test_a_database_that_is_not_known_gives_no_character_set():
+def test_a_database_that_is_not_known_gives_no_character_set() -> None:
     followed = Followed()
     followed.run("CREATE TABLE elsewhere.t (x INT)")
     followed.run("CREATE TABLE elsewhere.u (x CHAR, y TEXT, z ENUM('a'))")
@@ -104,7 +106,7 @@ def test_a_database_that_is_not_known_gives_no_character_set():
         ("enum('a','text')", 1, 4, "enum('a','text')"),
     ],
 )
-def test_a_conversion_keeps_the_length_in_characters(before, old, new, after):
+def test_a_conversion_keeps_the_length_in_characters(before: str, old: int, new: int, after: str) -> None:
     assert converted_type(before, old, new, session()) == after
 
 
@@ -117,7 +119,7 @@ def test_a_conversion_keeps_the_length_in_characters(before, old, new, after):
         (MARIADB_11, "varchar(16384) /*M!100301 COMPRESSED*/", "mediumtext /*M!100301 COMPRESSED*/"),
     ],
 )
-def test_a_compressed_value_has_one_byte_more(version, before, after):
+def test_a_compressed_value_has_one_byte_more(version: str, before: str, after: str) -> None:
     assert converted_type(before, 1, 4, session(version)) == after
     declared, _, compressed = before.partition(" ")
     length = int(declared[len("varchar(") : -1])

@@ -27,19 +27,19 @@ def before_and_after(statement: str, table: str = "t", sql_mode: int = 0) -> Sta
 
 
 @pytest.mark.parametrize("statement", [*HARMLESS, *OF_OTHERS, DATABASE_ALTERED])
-def test_the_table_stays_as_it_is(statement):
+def test_the_table_stays_as_it_is(statement: str) -> None:
     before, after = before_and_after(statement)
     assert before == after
 
 
 @pytest.mark.parametrize("statement", CHANGES)
-def test_the_table_is_changed(statement):
+def test_the_table_is_changed(statement: str) -> None:
     before, after = before_and_after(statement)
     assert before != after
 
 
 @pytest.mark.parametrize("name", ["my-table", "a b", "bücher", "t`x", "a$b", 'x"y', "O'Hara"])
-def test_names_in_quotes(name):
+def test_names_in_quotes(name: str) -> None:
     quoted = name.replace("`", "``")
     followed = Followed(MARIADB_11)
     followed.run(f"CREATE TABLE `{quoted}` (a INT)")
@@ -49,13 +49,13 @@ def test_names_in_quotes(name):
     assert followed.model.find("shop", name) is None
 
 
-def test_a_statement_that_cannot_be_taken_apart():
+def test_a_statement_that_cannot_be_taken_apart() -> None:
     statement = "ALTER TABLE other COMMENT 'it\\'s, DROP a"
     for table, changed in (("other", True), ("my-table", True), ("orders", False)):
         before, after = before_and_after(statement, table)
         assert (before != after) == changed
 
 
-def test_identifiers_in_double_quotes():
+def test_identifiers_in_double_quotes() -> None:
     before, after = before_and_after('ALTER TABLE "t" DROP "a"', sql_mode=1 << 2)
     assert before != after

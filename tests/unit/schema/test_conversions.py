@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from engine.binlog.table_definition import ColumnDefinition
 from engine.schema.conversions import keeps_values
 
 
-def column(column_type: str, **fields) -> ColumnDefinition:
+def column(column_type: str, **fields: Any) -> ColumnDefinition:
     text = column_type.startswith(("char", "varchar", "text", "tiny", "medium", "long", "enum", "set"))
     if text and "int" not in column_type and "blob" not in column_type:
         fields.setdefault("charset", "utf8mb4")
@@ -71,16 +73,16 @@ CHANGED = [
 
 
 @pytest.mark.parametrize(("old", "new"), KEPT)
-def test_kept(old, new):
+def test_kept(old: str, new: str) -> None:
     assert keeps_values(column(old), column(new), strict=False)
 
 
 @pytest.mark.parametrize(("old", "new"), CHANGED)
-def test_changed(old, new):
+def test_changed(old: str, new: str) -> None:
     assert not keeps_values(column(old), column(new), strict=False)
 
 
-def test_strict_mode_refuses_integers_that_do_not_fit():
+def test_strict_mode_refuses_integers_that_do_not_fit() -> None:
     assert keeps_values(column("bigint"), column("tinyint unsigned"), strict=True)
     assert not keeps_values(column("varchar(5)"), column("varchar(4)"), strict=True)
 
@@ -96,12 +98,33 @@ def test_strict_mode_refuses_integers_that_do_not_fit():
         ("utf8", "utf8mb3", True),
     ],
 )
-def test_character_sets(old, new, kept):
+def test_character_sets(old: str, new: str, kept: bool) -> None:
     before, after = column("varchar(5)", charset=old), column("varchar(5)", charset=new)
     assert keeps_values(before, after, strict=True) == kept
 
 
-def test_null():
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        ("tinytext latin1", "tinytext utf8mb4", False),
+        ("tinytext ascii", "tinytext utf8mb4", True),
+        ("tinytext ascii", "tinytext utf16", False),
+        ("text utf8mb3", "text utf8mb4", True),
+        ("text latin1", "mediumtext utf8mb4", True),
+        ("text ucs2", "text utf8mb3", False),
+        ("longtext latin1", "longtext utf8mb4", True),
+        ("tinytext latin1", "varchar(255) utf8mb4", True),
+    ],
+)
+def test_text_that_may_become_too_long(old: str, new: str, kept: bool) -> None:
+    """Unless the mode is strict, a server cuts it."""
+    (before, charset), (after, other) = old.split(), new.split()
+    columns = column(before, charset=charset), column(after, charset=other)
+    assert keeps_values(*columns, strict=False) == kept
+    assert keeps_values(*columns, strict=True)
+
+
+def test_null() -> None:
     nullable, not_null = column("int"), column("int", nullable=False)
     assert keeps_values(not_null, nullable, strict=False)
     assert keeps_values(nullable, not_null, strict=True)
@@ -109,7 +132,7 @@ def test_null():
     assert not keeps_values(column("timestamp"), column("timestamp", nullable=False), strict=True)
 
 
-def test_generated_columns():
+def test_generated_columns() -> None:
     plain, stored = column("int"), column("int", generated="stored")
     assert keeps_values(stored, plain, strict=True)
     assert not keeps_values(plain, stored, strict=True)

@@ -29,7 +29,7 @@ def definition(table: str = "t", *names: str) -> TableDefinition:
     return TableDefinition("shop", table, tuple(ColumnDefinition(name, "int") for name in names))
 
 
-def test_learn():
+def test_learn() -> None:
     model = SchemaModel("mysql")
     first = model.learn("server", HERE, replace(definition("t", "a", "b"), collation="latin1_swedish_ci"))
     assert first is not None and first.source == "server"
@@ -41,7 +41,7 @@ def test_learn():
     assert second.tables[0].collation == "latin1_swedish_ci"
 
 
-def test_what_is_learned_after_a_doubt_has_no_previous_names():
+def test_what_is_learned_after_a_doubt_has_no_previous_names() -> None:
     model = SchemaModel("mysql")
     model.learn("server", HERE, definition("t", "a"))
     model.mark_unsure("shop", "t", "why", HERE)
@@ -52,7 +52,7 @@ def test_what_is_learned_after_a_doubt_has_no_previous_names():
     assert model.doubt("shop", "t") is None
 
 
-def test_a_learned_table_is_altered():
+def test_a_learned_table_is_altered() -> None:
     model = SchemaModel("mysql")
     model.learn("server", HERE, replace(definition("t", "a"), collation="latin1_bin"))
     model.execute(query("ALTER TABLE t ADD b CHAR"), MYSQL_9, HERE)
@@ -60,7 +60,7 @@ def test_a_learned_table_is_altered():
     assert found is not None and found.columns[1].collation == "latin1_bin"
 
 
-def test_a_learned_table_without_its_character_set():
+def test_a_learned_table_without_its_character_set() -> None:
     model = SchemaModel("mysql")
     model.learn("server", HERE, definition("t", "a"))
     model.execute(query("ALTER TABLE t ADD b INT"), MYSQL_9, HERE)
@@ -72,7 +72,7 @@ def test_a_learned_table_without_its_character_set():
     assert "character set" in (model.doubt("shop", "t") or "")
 
 
-def test_learn_database():
+def test_learn_database() -> None:
     model = SchemaModel("mysql")
     assert model.learn_database("server", HERE, "shop", "latin1_bin") is not None
     assert model.learn_database("server", HERE, "shop", "latin1_bin") is None
@@ -98,7 +98,7 @@ STATEMENTS = [
 
 
 @given(st.lists(st.sampled_from(STATEMENTS), max_size=12), st.integers(0, 12))
-def test_a_restored_model_continues_as_the_one_before(statements, at):
+def test_a_restored_model_continues_as_the_one_before(statements: list[str], at: int) -> None:
     followed, again = Followed(MARIADB_11), Followed(MARIADB_11)
     for statement in statements[:at]:
         followed.run(statement)
@@ -113,7 +113,7 @@ def test_a_restored_model_continues_as_the_one_before(statements, at):
 
 
 @given(st.lists(st.sampled_from(STATEMENTS), max_size=12))
-def test_all_records_together_restore_the_model(statements):
+def test_all_records_together_restore_the_model(statements: list[str]) -> None:
     followed = Followed(MARIADB_11)
     records = [followed.run("CREATE DATABASE shop2"), *(followed.run(statement) for statement in statements)]
     model = SchemaModel("mariadb")
@@ -122,7 +122,7 @@ def test_all_records_together_restore_the_model(statements):
 
 
 @given(st.lists(st.sampled_from(STATEMENTS), max_size=12))
-def test_versions_count_by_one(statements):
+def test_versions_count_by_one(statements: list[str]) -> None:
     followed = Followed(MARIADB_11)
     newest: dict[TableName, int] = {}
     for statement in statements:
@@ -153,7 +153,7 @@ TYPES = st.sampled_from(
     st.lists(st.sampled_from(CLAUSES), min_size=1, max_size=4),
     st.sampled_from([MYSQL_9, MYSQL_56, MARIADB_11]),
 )
-def test_any_clauses_lead_to_columns_or_a_doubt(clauses, version):
+def test_any_clauses_lead_to_columns_or_a_doubt(clauses: list[str], version: str) -> None:
     followed = Followed(version)
     followed.run("CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(10), c INT, d TEXT, e ENUM('x','y'))")
     change = followed.run("ALTER TABLE t " + ", ".join(clauses))
@@ -162,7 +162,7 @@ def test_any_clauses_lead_to_columns_or_a_doubt(clauses, version):
 
 
 @given(TYPES, VALUES, st.sampled_from([MYSQL_9, MYSQL_56, MARIADB_11]))
-def test_any_default_has_a_text(column_type, value, version):
+def test_any_default_has_a_text(column_type: str, value: str, version: str) -> None:
     followed = Followed(version)
     followed.run(f"CREATE TABLE t (a {column_type} DEFAULT {value})")
     followed.run("CREATE TABLE u (a INT)")
@@ -170,7 +170,7 @@ def test_any_default_has_a_text(column_type, value, version):
     assert followed.model.find("shop", "t") or followed.model.doubt("shop", "t")
 
 
-def test_the_record_of_a_statement_has_its_beginning():
+def test_the_record_of_a_statement_has_its_beginning() -> None:
     followed = Followed()
     change = followed.changed("CREATE TABLE t (a INT COMMENT '" + "x" * 2000 + "')")
     assert change.statement is not None and len(change.statement) == 1000

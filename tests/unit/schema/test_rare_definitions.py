@@ -19,14 +19,14 @@ def rewritten(change: SchemaChange | None) -> list[str]:
     return [] if change is None else [str(name) for name in change.rewritten]
 
 
-def test_drop_default_leaves_auto_increment():
+def test_drop_default_leaves_auto_increment() -> None:
     followed = Followed()
     followed.run("CREATE TABLE t (a SERIAL, b DATETIME DEFAULT NOW())")
     followed.run("ALTER TABLE t ALTER a DROP DEFAULT, ALTER b DROP DEFAULT")
     assert [column.computed_default for column in followed.columns()] == [True, False]
 
 
-def test_whether_a_generated_key_stays_in_the_first_place():
+def test_whether_a_generated_key_stays_in_the_first_place() -> None:
     followed = Followed()
     key = "my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
     followed.run(f"CREATE TABLE t ({key} INVISIBLE, a INT)")
@@ -38,7 +38,7 @@ def test_whether_a_generated_key_stays_in_the_first_place():
     assert followed.names("u") == "b my_row_id a"
 
 
-def test_a_text_column_that_is_changed_and_converted_at_once():
+def test_a_text_column_that_is_changed_and_converted_at_once() -> None:
     followed = Followed()
     followed.run("CREATE TABLE t (a MEDIUMTEXT) CHARSET latin1")
     followed.run("ALTER TABLE t MODIFY a TEXT, CONVERT TO CHARACTER SET utf8mb4")
@@ -57,14 +57,14 @@ def test_a_text_column_that_is_changed_and_converted_at_once():
         (MARIADB_11, "CHAR BINARY COLLATE latin1_bin", "utf8mb4_unicode_ci"),
     ],
 )
-def test_binary_columns_in_a_conversion(version, declared, collation):
+def test_binary_columns_in_a_conversion(version: str, declared: str, collation: str) -> None:
     followed = Followed(version)
     followed.run("CREATE TABLE t (a INT) CHARSET latin1")
     followed.run(f"ALTER TABLE t ADD b {declared}, CONVERT TO CHARSET utf8mb4 COLLATE utf8mb4_unicode_ci")
     assert followed.columns()[1].collation == collation
 
 
-def test_keys_using_hash_may_lose_their_hashes():
+def test_keys_using_hash_may_lose_their_hashes() -> None:
     followed = Followed(MARIADB_11)
     followed.run("CREATE TABLE t (a INT, UNIQUE (a) USING HASH)")
     followed.run("ALTER TABLE t RENAME TO u")
@@ -73,14 +73,14 @@ def test_keys_using_hash_may_lose_their_hashes():
     assert "USING HASH" in (followed.model.doubt("shop", "u") or "")
 
 
-def test_two_new_names_of_a_table():
+def test_two_new_names_of_a_table() -> None:
     followed = Followed()
     followed.run("CREATE TABLE t (a INT)")
     followed.run("ALTER TABLE t RENAME TO u, RENAME TO t")
     assert "more than one new name" in (followed.model.doubt("shop", "t") or "")
 
 
-def test_floating_constants_are_filled_with_zeros():
+def test_floating_constants_are_filled_with_zeros() -> None:
     followed = Followed()
     followed.run("CREATE TABLE t (a DOUBLE(10,2) ZEROFILL DEFAULT 1, b FLOAT ZEROFILL DEFAULT 1.5)")
     assert [column.default for column in followed.columns()] == ["0000001.00", "0000000001.5"]
@@ -94,7 +94,9 @@ def test_floating_constants_are_filled_with_zeros():
         ("latin1", "cp1251", ("é",), ("й",)),
     ],
 )
-def test_members_keep_their_bytes_in_a_conversion(old, new, members, after):
+def test_members_keep_their_bytes_in_a_conversion(
+    old: str, new: str, members: tuple[str, ...], after: tuple[str, ...]
+) -> None:
     followed = Followed()
     listed = ", ".join("'" + member.replace("\\", "\\\\") + "'" for member in members)
     followed.run(f"CREATE TABLE t (a ENUM({listed}) CHARSET {old})")
@@ -103,7 +105,7 @@ def test_members_keep_their_bytes_in_a_conversion(old, new, members, after):
     assert followed.columns()[0].members == after
 
 
-def test_a_period_keeps_its_columns_not_null():
+def test_a_period_keeps_its_columns_not_null() -> None:
     followed = Followed(MARIADB_11)
     followed.run("CREATE TABLE t (a DATE, b DATE, c DATE NOT NULL, PERIOD FOR p (a, b))")
     followed.run("ALTER TABLE t CHANGE a d DATE NULL, MODIFY c DATE NULL")
@@ -114,7 +116,7 @@ def test_a_period_keeps_its_columns_not_null():
     assert [column.nullable for column in followed.columns()] == [True, True, True]
 
 
-def test_a_table_whose_period_is_not_known():
+def test_a_table_whose_period_is_not_known() -> None:
     followed = Followed(MARIADB_11)
     limit = ColumnDefinition("a", "datetime", nullable=False)
     for table, columns in {"t": (limit, replace(limit, name="b")), "u": (limit,)}.items():
@@ -124,7 +126,7 @@ def test_a_table_whose_period_is_not_known():
     assert followed.columns("u")[0].nullable
 
 
-def test_a_table_that_the_server_wrote_with_parentheses_in_its_name():
+def test_a_table_that_the_server_wrote_with_parentheses_in_its_name() -> None:
     """It is in UTF-8, whatever the client's character set is."""
     followed = Followed(MYSQL_56)
     text = "CREATE TABLE `(x)` (\n  `ж` int DEFAULT NULL\n) ENGINE=InnoDB"
@@ -140,17 +142,34 @@ def test_a_table_that_the_server_wrote_with_parentheses_in_its_name():
         (MARIADB_11, "utf8mb4_nopad_bin", "utf8mb4_nopad_bin"),
     ],
 )
-def test_the_attribute_binary_in_a_table_with_a_binary_collation(version, default, collation):
+def test_the_attribute_binary_in_a_table_with_a_binary_collation(
+    version: str, default: str, collation: str
+) -> None:
     followed = Followed(version)
     followed.run(f"CREATE TABLE t (a CHAR BINARY) COLLATE {default}")
     assert followed.columns()[0].collation == collation
 
 
 @pytest.mark.parametrize(("length", "hashes"), [(3065, 0), (3066, 1)])
-def test_the_row_end_is_a_part_of_unique_keys(length, hashes):
+def test_the_row_end_is_a_part_of_unique_keys(length: int, hashes: int) -> None:
     followed = Followed(MARIADB_11)
     followed.run(f"CREATE TABLE t (a VARCHAR({length}) UNIQUE) CHARSET ascii")
     followed.run(f"CREATE TABLE u (a VARCHAR({length}) UNIQUE) CHARSET ascii WITH SYSTEM VERSIONING")
     assert "DB_ROW_HASH" not in followed.names("t")
     followed.run("ALTER TABLE t ADD SYSTEM VERSIONING")
     assert [followed.names(table).count("DB_ROW_HASH") for table in ("t", "u")] == [hashes, hashes]
+
+
+def test_the_type_of_a_sequence() -> None:
+    followed = Followed(MARIADB_11)
+    followed.run("CREATE OR REPLACE SEQUENCE t START WITH 5 AS smallint unsigned COMMENT 'AS int'")
+    types = [column.column_type for column in followed.columns()]
+    assert types == [
+        *["smallint(7) unsigned"] * 4,
+        "bigint(21)",
+        "bigint(21) unsigned",
+        "tinyint(1) unsigned",
+        "bigint(21)",
+    ]
+    followed.run("ALTER SEQUENCE t MAXVALUE 100 AS int")
+    assert [column.column_type for column in followed.columns()] == ["int(12)"] * 4 + types[4:]

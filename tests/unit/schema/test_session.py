@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from engine.schema.collations import (
@@ -28,11 +30,11 @@ from tests.support.ddl import MARIADB_11, MYSQL_9, MYSQL_56, flavor_of, query
         ("", ()),
     ],
 )
-def test_versions(text, version):
+def test_versions(text: str, version: tuple[int, ...]) -> None:
     assert version_of(text) == version
 
 
-def test_what_the_event_contains():
+def test_what_the_event_contains() -> None:
     event = query("", version=MYSQL_9, sql_mode=1 | 4 | 1 << 20, collation_server=8)
     session = session_of(event, MYSQL_9, "mysql")
     assert (session.ansi_quotes, session.backslash_escapes, session.real_as_float) == (True, False, True)
@@ -55,12 +57,12 @@ def test_what_the_event_contains():
         ("10.10.2-MariaDB", {}, True),
     ],
 )
-def test_explicit_defaults_for_timestamp(version, status, explicit):
+def test_explicit_defaults_for_timestamp(version: str, status: dict[str, Any], explicit: bool) -> None:
     event = query("", version=MYSQL_56, **status)
     assert session_of(event, version, flavor_of(version)).explicit_timestamp == explicit
 
 
-def test_default_collations_of_the_session():
+def test_default_collations_of_the_session() -> None:
     event = query("", version=MYSQL_9, default_collation_for_utf8mb4=45)
     assert session_of(event, MYSQL_9, "mysql").default_collation("utf8mb4") == "utf8mb4_general_ci"
     mariadb = session_of(query("", version=MARIADB_11), MARIADB_11, "mariadb")
@@ -88,11 +90,11 @@ def test_default_collations_of_the_session():
         (9999, None, None),
     ],
 )
-def test_collation_ids(number, mysql, mariadb):
+def test_collation_ids(number: int, mysql: str | None, mariadb: str | None) -> None:
     assert (collation_name(number, "mysql"), collation_name(number, "mariadb")) == (mysql, mariadb)
 
 
-def test_names_of_utf8():
+def test_names_of_utf8() -> None:
     names = [canonical(name) for name in ("UTF8", "utf8_bin", "utf8mb4_bin")]
     assert names == ["utf8mb3", "utf8mb3_bin", "utf8mb4_bin"]
     shown = [
@@ -104,7 +106,7 @@ def test_names_of_utf8():
     assert shown_charset("utf8mb4", "mariadb", (10, 5, 9)) == "utf8mb4"
 
 
-def test_the_default_collation_of_utf8mb4():
+def test_the_default_collation_of_utf8mb4() -> None:
     assert default_collation("utf8mb4", "mysql", (5, 7, 44)) == "utf8mb4_general_ci"
     assert default_collation("utf8mb4", "mysql", (8, 0, 36)) == "utf8mb4_0900_ai_ci"
     assert default_collation("utf8mb4", "mariadb", (11, 8, 6)) == "utf8mb4_general_ci"

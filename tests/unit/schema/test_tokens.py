@@ -51,22 +51,22 @@ def kinds(statement: str, settings: StatementSession | None = None) -> list[tupl
         ("'-- a'", ["-- a"]),
     ],
 )
-def test_the_texts_of_tokens(statement, expected):
+def test_the_texts_of_tokens(statement: str, expected: list[str]) -> None:
     assert texts(statement) == expected
 
 
 @pytest.mark.parametrize("statement", ["'a", "`a", '"a', "/* a", "/*! a", "'a\\'", "/*!99999 a /* b */"])
-def test_what_has_no_end(statement):
+def test_what_has_no_end(statement: str) -> None:
     with pytest.raises(TokenError, match="has no end"):
         tokenize(statement, session())
 
 
-def test_double_quotes_depend_on_the_mode():
+def test_double_quotes_depend_on_the_mode() -> None:
     assert kinds('"a\\"b"') == [("string", 'a"b')]
     assert kinds('"a\\"', session(sql_mode=ANSI_QUOTES)) == [("quoted", "a\\")]
 
 
-def test_backslashes_depend_on_the_mode():
+def test_backslashes_depend_on_the_mode() -> None:
     assert texts(r"'a\' 'b'", session(sql_mode=NO_BACKSLASH_ESCAPES)) == ["a\\", "b"]
 
 
@@ -90,7 +90,7 @@ def test_backslashes_depend_on_the_mode():
         ("/*+ x */", False, False, False),
     ],
 )
-def test_executable_comments(comment, mysql_56, mysql_9, mariadb):
+def test_executable_comments(comment: str, mysql_56: bool | None, mysql_9: bool, mariadb: bool) -> None:
     """MySQL 5.6 reads no version of six digits."""
     for version, executed in ((MYSQL_56, mysql_56), (MYSQL_9, mysql_9), (MARIADB_11, mariadb)):
         if executed is not None:
@@ -100,7 +100,7 @@ def test_executable_comments(comment, mysql_56, mysql_9, mariadb):
 @given(
     st.text(alphabet=st.sampled_from("a1eE.'\"`\\/*!M-#\n ()$é5x0bN")), st.sampled_from([0, 1 << 2, 1 << 20])
 )
-def test_any_text_has_tokens_or_a_token_error(text, sql_mode):
+def test_any_text_has_tokens_or_a_token_error(text: str, sql_mode: int) -> None:
     for version in (MYSQL_9, MARIADB_11):
         try:
             tokens = tokenize(text, session(version, sql_mode=sql_mode))
@@ -111,7 +111,7 @@ def test_any_text_has_tokens_or_a_token_error(text, sql_mode):
 
 
 @given(st.text())
-def test_quoting_is_reversed(text):
+def test_quoting_is_reversed(text: str) -> None:
     quoted = text.replace("\\", "\\\\").replace("'", "''")
     assert kinds(f"'{quoted}'") == [("string", text)]
     assert kinds("`" + text.replace("`", "``") + "`") == [("quoted", text)]

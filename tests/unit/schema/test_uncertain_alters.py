@@ -31,7 +31,7 @@ WRITTEN_BY_SERVER = "CREATE TABLE `t` (\n  `a` int DEFAULT NULL,\n  `b` char(1) 
         (MARIADB_11, "a INT, g POINT NOT NULL", "ADD UNIQUE (g)", "geometry g"),
     ],
 )
-def test_altered(version, created, altered, reason):
+def test_altered(version: str, created: str, altered: str, reason: str) -> None:
     followed = Followed(version)
     followed.run(f"CREATE TABLE t ({created})")
     assert followed.columns()
@@ -47,19 +47,19 @@ def test_altered(version, created, altered, reason):
         (MYSQL_9, "a ENUM(x'2d2d') CHARSET utf32", "written as bytes"),
     ],
 )
-def test_created(version, created, reason):
+def test_created(version: str, created: str, reason: str) -> None:
     followed = Followed(version)
     followed.run(f"CREATE TABLE t ({created})")
     assert reason in (followed.model.doubt("shop", "t") or "")
 
 
-def test_members_written_as_bytes_are_text_in_other_character_sets():
+def test_members_written_as_bytes_are_text_in_other_character_sets() -> None:
     followed = Followed(MYSQL_9)
     followed.run("CREATE TABLE t (a ENUM(x'2d2d') CHARSET latin1)")
     assert followed.columns()[0].members == ("--",)
 
 
-def test_members_written_as_bytes_are_not_text_in_every_character_set():
+def test_members_written_as_bytes_are_not_text_in_every_character_set() -> None:
     followed = Followed(MYSQL_9)
     followed.run("CREATE TABLE t (a ENUM(x'e9') CHARSET latin1)")
     assert "written as bytes" in (followed.model.doubt("shop", "t") or "")
@@ -69,7 +69,7 @@ GENERATED_KEY = "my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE, PR
 
 
 @pytest.mark.parametrize(("place", "certain"), [("FIRST", False), ("AFTER my_row_id", True), ("", True)])
-def test_a_column_before_the_generated_key(place, certain):
+def test_a_column_before_the_generated_key(place: str, certain: bool) -> None:
     followed = Followed(MYSQL_9)
     followed.run(f"CREATE TABLE t ({GENERATED_KEY}, a INT)")
     followed.run(f"ALTER TABLE t ADD b INT {place}")
@@ -86,14 +86,14 @@ def test_a_column_before_the_generated_key(place, certain):
         (ANSI, " ENGINE=InnoDB", True),
     ],
 )
-def test_a_table_that_the_server_wrote_without_options(sql_mode, ending, known):
+def test_a_table_that_the_server_wrote_without_options(sql_mode: int, ending: str, known: bool) -> None:
     followed = Followed(MARIADB_11)
     followed.run("CREATE DATABASE shop CHARSET latin1")
     followed.run(WRITTEN_BY_SERVER + ending, sql_mode=sql_mode)
     assert (followed.model.find("shop", "t") is not None) == known
 
 
-def test_backslashes_that_the_server_may_have_written_as_escapes():
+def test_backslashes_that_the_server_may_have_written_as_escapes() -> None:
     """Only the table that is made is concerned."""
     followed = Followed(MYSQL_56)
     followed.run("CREATE TABLE `a b` (c INT)")
@@ -105,13 +105,13 @@ def test_backslashes_that_the_server_may_have_written_as_escapes():
     assert [table.table for table in followed.model.tables()] == ["a b"]
 
 
-def test_a_counter_that_the_server_wrote_without_null():
+def test_a_counter_that_the_server_wrote_without_null() -> None:
     followed = Followed(MARIADB_11)
     followed.run("CREATE TABLE `t` (\n  `a` int AUTO_INCREMENT,\n  UNIQUE KEY `a` (`a`)\n) ENGINE=InnoDB")
     assert "form that does not show" in (followed.model.doubt("shop", "t") or "")
 
 
-def test_a_type_without_prefixes_takes_the_prefix_from_the_key():
+def test_a_type_without_prefixes_takes_the_prefix_from_the_key() -> None:
     followed = Followed(MARIADB_11)
     followed.run("CREATE TABLE t (k TEXT, UNIQUE (k (10)))")
     followed.run("ALTER TABLE t MODIFY k DECIMAL(10, 0)")

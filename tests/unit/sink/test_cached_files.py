@@ -12,7 +12,7 @@ from engine.sink.cached_files import CachedFiles
 
 
 @pytest.fixture
-def let_go(monkeypatch) -> list[str]:
+def let_go(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the files that the kernel was asked to drop."""
     names = []
     monkeypatch.setattr(cached_files, "_LARGE_FILE", 10)
@@ -25,7 +25,7 @@ def let_go(monkeypatch) -> list[str]:
     return names
 
 
-def test_the_oldest_large_files_are_dropped_from_the_cache(tmp_path, let_go):
+def test_the_oldest_large_files_are_dropped_from_the_cache(tmp_path: Path, let_go: list[str]) -> None:
     files = CachedFiles()
     for number, size in enumerate((40, 9, 50, 10, 9, 60, 200)):
         path = tmp_path / str(number)
@@ -34,7 +34,7 @@ def test_the_oldest_large_files_are_dropped_from_the_cache(tmp_path, let_go):
     assert let_go == ["0", "2", "3", "5", "6"]
 
 
-def test_a_file_that_is_gone_is_not_an_error(tmp_path, let_go):
+def test_a_file_that_is_gone_is_not_an_error(tmp_path: Path, let_go: list[str]) -> None:
     files = CachedFiles()
     for name in ("vacuumed", "there"):
         files.add(tmp_path / name, 101)

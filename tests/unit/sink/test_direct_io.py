@@ -6,6 +6,7 @@ import errno
 import mmap
 import os
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from engine.decode.arrow.record_message import MessageTemplate, write_batch
 from engine.output.commit import SchemaVersion
 from engine.output.direct_io import DIRECT_BYTES, DIRECT_PAGE
 from engine.output.files import OutputError
+from engine.pipeline.message import Frame
 from engine.sink import growing_file
 from engine.sink.direct_writer import DirectWriter
 from engine.sink.ipc_file import Template
@@ -82,19 +84,19 @@ class Spy(DirectWriter):
 
     total = 0
 
-    def write(self, content, offset):
+    def write(self, content: Frame, offset: int) -> int:
         done = super().write(content, offset)
         Spy.total += done
         return done
 
 
 @pytest.fixture(autouse=True)
-def spied(monkeypatch):
+def spied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growing_file, "DirectWriter", Spy)
     Spy.total = 0
 
 
-def test_large_bodies_are_whole_pages_on_pages(tmp_path):
+def test_large_bodies_are_whole_pages_on_pages(tmp_path: Path) -> None:
     messages = messages_in(aligned())
     check(written_file(tmp_path, messages))
     bodies = [len(message) - 8 - int.from_bytes(message[4:8], "little") for message in messages]
@@ -104,7 +106,7 @@ def test_large_bodies_are_whole_pages_on_pages(tmp_path):
     assert Spy.total == (sum(large) if writes_past_the_cache(tmp_path) else 0)
 
 
-def test_memory_off_a_page_is_written_as_usual(tmp_path):
+def test_memory_off_a_page_is_written_as_usual(tmp_path: Path) -> None:
     check(
         written_file(
             tmp_path, [memoryview(bytes(8) + bytes(message))[8:] for message in messages_in(aligned(8))]
@@ -113,10 +115,10 @@ def test_memory_off_a_page_is_written_as_usual(tmp_path):
 
 
 @pytest.mark.parametrize("refused", ["open", "pwrite"])
-def test_a_file_system_that_cannot(tmp_path, monkeypatch, refused):
+def test_a_file_system_that_cannot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str) -> None:
     original = getattr(os, refused)
 
-    def refuse(*arguments, **options):
+    def refuse(*arguments: Any, **options: Any) -> Any:
         if refused == "pwrite" or (len(arguments) > 1 and arguments[1] & os.O_DIRECT):
             raise OSError(errno.EINVAL, "Invalid argument")
         return original(*arguments, **options)
@@ -127,15 +129,19 @@ def test_a_file_system_that_cannot(tmp_path, monkeypatch, refused):
 
 
 @pytest.mark.parametrize("pages", [1, 100])
-def test_a_write_that_stops_halfway_is_finished(tmp_path, monkeypatch, pages):
+def test_a_write_that_stops_halfway_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: int
+) -> None:
     pwrite = os.pwrite
     most = pages * DIRECT_PAGE
     monkeypatch.setattr(os, "pwrite", lambda file, content, at: pwrite(file, content[:most], at))
     check(written_file(tmp_path, messages_in(aligned())))
 
 
-def test_a_full_disk_does_not_change_the_way_of_writing(tmp_path, monkeypatch):
-    def fail(*_):
+def test_a_full_disk_does_not_change_the_way_of_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> NoReturn:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     messages = messages_in(aligned())
@@ -144,7 +150,7 @@ def test_a_full_disk_does_not_change_the_way_of_writing(tmp_path, monkeypatch):
         written_file(tmp_path, messages)
 
 
-def test_what_is_cut_off_or_moved_leaves_a_whole_file(tmp_path):
+def test_what_is_cut_off_or_moved_leaves_a_whole_file(tmp_path: Path) -> None:
     """The rows of a transaction that is still open when a commit is due go into a file of the next one."""
     messages = messages_in(aligned())
     version = SchemaVersion("shop", "orders", 1, SCHEMA.serialize().to_pybytes())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -36,7 +37,7 @@ def pages(count: int) -> memoryview:
 
 @settings(max_examples=60, deadline=None)
 @given(steps=STEPS)
-def test_content(tmp_path_factory, steps):
+def test_content(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, Any]]) -> None:
     path = tmp_path_factory.mktemp("growing") / "shop.orders" / "1.arrow"
     file, expected, has_large = GrowingFile(path), bytearray(), False
     for step, amount in steps:
@@ -69,7 +70,7 @@ def test_content(tmp_path_factory, steps):
     assert file.checksum == (None if has_large else checksum_of(path).text())
 
 
-def test_many_small_parts(tmp_path: Path):
+def test_many_small_parts(tmp_path: Path) -> None:
     file = GrowingFile(tmp_path / "1.arrow")
     parts = [bytes([number % 251]) * (number % 7) for number in range(5000)]
     for part in parts:
@@ -78,7 +79,7 @@ def test_many_small_parts(tmp_path: Path):
     assert (tmp_path / "1.arrow").read_bytes() == b"".join(parts)
 
 
-def test_small_content_waits_for_the_end(tmp_path: Path):
+def test_small_content_waits_for_the_end(tmp_path: Path) -> None:
     path = tmp_path / "shop.orders" / "1.arrow"
     file = GrowingFile(path)
     file.append(b"a" * 100, b"b" * 100)
@@ -90,7 +91,7 @@ def test_small_content_waits_for_the_end(tmp_path: Path):
 
 
 @pytest.mark.parametrize("size", [10, WAITING_BYTES])
-def test_a_removed_file_leaves_nothing(tmp_path: Path, size: int):
+def test_a_removed_file_leaves_nothing(tmp_path: Path, size: int) -> None:
     file = GrowingFile(tmp_path / "1.arrow")
     file.append(bytes(size))
     file.remove()
@@ -98,7 +99,7 @@ def test_a_removed_file_leaves_nothing(tmp_path: Path, size: int):
     assert not file.has_descriptor
 
 
-def test_an_existing_file_is_not_overwritten(tmp_path: Path):
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "1.arrow"
     path.write_bytes(b"other")
     file = GrowingFile(path)

@@ -23,7 +23,7 @@ def sent(sequence: int, rows: Rows) -> tuple[TableResult, bytes]:
     [orders([7]), orders(range(500), columns=WIDER_COLUMNS), Rows("", "", [1, 2], [1, 2])],
     ids=["narrow", "wide", "events feed"],
 )
-def test_arrow_reads_back_what_was_put_together(rows: Rows, count: int):
+def test_arrow_reads_back_what_was_put_together(rows: Rows, count: int) -> None:
     messages = [sent(number, rows) for number in range(count)]
     schema = pa.ipc.read_schema(pa.py_buffer(sent(0, rows)[0].schema))
     template = Template(schema.serialize().to_pybytes())
@@ -47,7 +47,7 @@ def test_arrow_reads_back_what_was_put_together(rows: Rows, count: int):
         assert found.equals(batch)
 
 
-def test_a_message_that_can_be_changed_is_not_copied():
+def test_a_message_that_can_be_changed_is_not_copied() -> None:
     table, frame = sent(0, orders([1, 2]))
     shared = bytearray(frame)
     message, numbers = to_file_message(memoryview(shared), table.sequence_at, table.rows, 40)

@@ -36,7 +36,7 @@ def kept(found: MovedKeys) -> list[int]:
     return [int(key[0]) for key in found.keys]
 
 
-def test_a_row_that_moves_on_has_its_last_key():
+def test_a_row_that_moves_on_has_its_last_key() -> None:
     found = MovedKeys(["id"])
     found.add(changes(COLUMNS, *moved(1, 2), *moved(2, 3), *moved(7, 7)))
     assert kept(found) == []
@@ -44,7 +44,7 @@ def test_a_row_that_moves_on_has_its_last_key():
     assert kept(found) == [3]
 
 
-def test_transactions_that_are_rolled_back_do_not_count():
+def test_transactions_that_are_rolled_back_do_not_count() -> None:
     found = MovedKeys(["id"])
     found.add(changes(COLUMNS, *moved(1, 2)))
     found.drop()
@@ -53,28 +53,28 @@ def test_transactions_that_are_rolled_back_do_not_count():
 
 
 @pytest.mark.parametrize("change", [updated(5, 5), updated(5, 6), [insert(5, 0)], [("delete", (5, 0), None)]])
-def test_a_row_with_a_full_image_is_not_kept(change):
+def test_a_row_with_a_full_image_is_not_kept(change: list[tuple[str, tuple[int, int], None]]) -> None:
     found = MovedKeys(["id"], [("5",), ("9",)])
     found.add(changes(COLUMNS, *change))
     found.keep(reads_ranges=True)
     assert kept(found) == [9]
 
 
-def test_a_partial_change_that_leaves_the_key_keeps_it():
+def test_a_partial_change_that_leaves_the_key_keeps_it() -> None:
     found = MovedKeys(["id"], [("5",)])
     found.add(changes(COLUMNS, *moved(5, 5), insert(6, 0)))
     found.keep(reads_ranges=False)
     assert kept(found) == [5]
 
 
-def test_after_all_ranges_only_kept_rows_are_followed():
+def test_after_all_ranges_only_kept_rows_are_followed() -> None:
     found = MovedKeys(["id"], [("5",)])
     found.add(changes(COLUMNS, *moved(1, 2), *moved(5, 6)))
     found.keep(reads_ranges=False)
     assert kept(found) == [6]
 
 
-def test_rows_of_a_chunk_are_not_kept():
+def test_rows_of_a_chunk_are_not_kept() -> None:
     found = MovedKeys(["id"], [("5",), ("6",), ("7",)])
     assert found.were_read(changes(COLUMNS, insert(6, 0), insert(8, 0)))
     assert not found.were_read(changes(COLUMNS, insert(8, 0)))
@@ -82,7 +82,7 @@ def test_rows_of_a_chunk_are_not_kept():
     assert kept(found) == [5]
 
 
-def test_a_part_of_the_key_that_did_not_change():
+def test_a_part_of_the_key_that_did_not_change() -> None:
     found = MovedKeys(["a", "b"])
     found.add(
         changes(
@@ -95,7 +95,7 @@ def test_a_part_of_the_key_that_did_not_change():
     assert found.keys == (("1", "_utf8mb4 x'79'"),)
 
 
-def test_what_cannot_be_read_is_a_problem():
+def test_what_cannot_be_read_is_a_problem() -> None:
     found = MovedKeys(["id"])
     assert found.problem is None
     found.add(changes(COLUMNS, *(change for n in range(MOST_MOVED + 1) for change in moved(n, -n - 1))))
@@ -115,7 +115,9 @@ STEPS = st.lists(
 
 
 @given(st.sets(KEYS), st.sets(KEYS), STEPS)
-def test_every_row_that_the_output_lacks_is_kept(there, lacking, steps):
+def test_every_row_that_the_output_lacks_is_kept(
+    there: set[int], lacking: set[int], steps: list[tuple[str, int, int, bool]]
+) -> None:
     """A model that knows which rows are not whole in the output; transactions end at random."""
     whole = {key: key not in lacking for key in there}
     found = MovedKeys(["id"], [(str(key),) for key in there & lacking])
@@ -144,7 +146,7 @@ def _batches(whole: dict[int, bool], steps: list[tuple[str, int, int, bool]]) ->
         yield changes(COLUMNS, *rows)
 
 
-def test_literals_of_every_type():
+def test_literals_of_every_type() -> None:
     values = {
         "1": pa.array([1], pa.int16()),
         "18446744073709551615": pa.array([Decimal(2**64 - 1)], pa.decimal128(20, 0)),

@@ -11,9 +11,9 @@ from engine.sink.reorder import Reorder
 
 
 @given(st.permutations(range(30)))
-def test_order_is_restored_and_nothing_waits_needlessly(arrivals):
-    reorder = Reorder()
-    out = []
+def test_order_is_restored_and_nothing_waits_needlessly(arrivals: list[int]) -> None:
+    reorder: Reorder[str] = Reorder()
+    out: list[str] = []
     for count, sequence in enumerate(arrivals, start=1):
         out.extend(reorder.push(sequence, f"batch {sequence}"))
         arrived = set(arrivals[:count])
@@ -24,8 +24,8 @@ def test_order_is_restored_and_nothing_waits_needlessly(arrivals):
 
 
 @given(st.permutations(range(8)), st.integers(0, 7))
-def test_a_number_that_came_before_is_refused(arrivals, again):
-    reorder = Reorder()
+def test_a_number_that_came_before_is_refused(arrivals: list[int], again: int) -> None:
+    reorder: Reorder[int] = Reorder()
     for sequence in arrivals:
         list(reorder.push(sequence, sequence))
         if sequence == again:

@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -67,7 +68,7 @@ class Sink:
         self.decoders = [self.context.socket(zmq.PUSH) for _ in range(2)]
         for decoder in self.decoders:
             decoder.connect(endpoints["results"])
-        options = {
+        options: dict[str, Any] = {
             "out": str(out),
             "expected_commit": settled_output(out).commit,
             "server_uuid": "",
@@ -134,7 +135,7 @@ class Sink:
 
 
 @pytest.fixture
-def out(tmp_path) -> Path:
+def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
@@ -149,12 +150,12 @@ def running(
         sink.close()
 
 
-def rows_of(out: Path) -> list[tuple[int, int]]:
+def rows_of(out: Path) -> list[tuple[int, int | None]]:
     read = Changes(out).read("shop", "orders")
     return list(zip(read["_seq"].to_pylist(), read["id"].to_pylist(), strict=True))
 
 
-def test_a_stream_from_several_decoders_is_put_in_order(out, tmp_path):
+def test_a_stream_from_several_decoders_is_put_in_order(out: Path, tmp_path: Path) -> None:
     stream = [result(n, [orders([2 * n, 2 * n + 1])]) for n in range(40)]
     with running(out, tmp_path) as sink:
         assert sink.report(SinkReady) == SinkReady(commit=-1, last_seq=0, position=None)
@@ -166,14 +167,16 @@ def test_a_stream_from_several_decoders_is_put_in_order(out, tmp_path):
         assert sink.exitcode() == 0
     assert rows_of(out) == [(n + 1, n) for n in range(80)]
     log = CommitLog(out)
+    latest = log.latest()
+    assert latest is not None
     assert (done.totals.rows, done.totals.transactions, done.commit) == (80, 40, log.latest_version())
-    assert done.position == log.latest().position
+    assert done.position is not None and done.position == latest.position
     assert done.position.position == 4 + 100 * 40
-    assert done.last_timestamp == log.latest().source_timestamp
-    assert sink.usage.peak_memory > 0
+    assert done.last_timestamp == latest.source_timestamp
+    assert sink.usage is not None and sink.usage.peak_memory > 0
 
 
-def test_commits_fall_due_while_nothing_comes(out, tmp_path):
+def test_commits_fall_due_while_nothing_comes(out: Path, tmp_path: Path) -> None:
     with running(out, tmp_path, commit_interval=0.3) as sink:
         sink.send([result(0, [orders([1])])])
         sink.wait_for_ack(lambda ack: ack.committed == 0)
@@ -197,7 +200,7 @@ HOSTILE_RESULTS = {
 
 
 @pytest.mark.parametrize("case", HOSTILE_RESULTS)
-def test_frames_that_are_no_result(out, tmp_path, case):
+def test_frames_that_are_no_result(out: Path, tmp_path: Path, case: str) -> None:
     frames, says = HOSTILE_RESULTS[case]
     with running(out, tmp_path) as sink:
         sink.report(SinkReady)
@@ -207,7 +210,7 @@ def test_frames_that_are_no_result(out, tmp_path, case):
     assert CommitLog(out).latest() is None
 
 
-def test_an_order_that_is_none(out, tmp_path):
+def test_an_order_that_is_none(out: Path, tmp_path: Path) -> None:
     with running(out, tmp_path) as sink:
         sink.report(SinkReady)
         with sink.context.socket(zmq.PUSH) as stranger:
@@ -217,7 +220,7 @@ def test_an_order_that_is_none(out, tmp_path):
         assert sink.exitcode() == 1
 
 
-def test_killed_at_any_moment_nothing_is_lost_or_doubled(out, tmp_path):
+def test_killed_at_any_moment_nothing_is_lost_or_doubled(out: Path, tmp_path: Path) -> None:
     """Fed, killed once some commit is safe, and fed again from the position that it reports."""
     total = 60
     for round_number in range(4):
@@ -233,7 +236,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_doubled(out, tmp_path):
             if round_number < 3:
                 sink.send(batches[: len(batches) // 2])
                 sink.wait_for_ack(lambda ack: ack.committed > 0)
-                os.kill(sink.process.pid, signal.SIGKILL)
+                sink.process.kill()
                 assert sink.exitcode() == -signal.SIGKILL
             else:
                 sink.send([*batches, end_of_stream(total - start)])
@@ -243,7 +246,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_doubled(out, tmp_path):
     assert data_files(out) == listed_files(out)
 
 
-def test_killed_at_any_moment_each_table_is_emptied_once(out, tmp_path):
+def test_killed_at_any_moment_each_table_is_emptied_once(out: Path, tmp_path: Path) -> None:
     """Each transaction is two batches; the first one ends with a statement that empties a table."""
     total = 40
 
@@ -268,7 +271,7 @@ def test_killed_at_any_moment_each_table_is_emptied_once(out, tmp_path):
             if round_number < 3:
                 sink.send(batches[: len(batches) // 2 + 1])
                 sink.wait_for_ack(lambda ack: ack.committed > 0)
-                os.kill(sink.process.pid, signal.SIGKILL)
+                sink.process.kill()
                 assert sink.exitcode() == -signal.SIGKILL
             else:
                 sink.send([*batches, end_of_stream(total - start)])
@@ -289,7 +292,7 @@ def replace_sequence(batch: tuple[Result, list[bytes]], sequence: int) -> tuple[
     return replace(batch[0], sequence=sequence), batch[1]
 
 
-def test_sigterm_commits_up_to_the_last_transaction(out, tmp_path):
+def test_sigterm_commits_up_to_the_last_transaction(out: Path, tmp_path: Path) -> None:
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1, 2])]), result(1, [orders([3])], ends=False)])
         sink.wait_for_ack(lambda ack: ack.sequence == 1)
@@ -308,7 +311,9 @@ FAILURES = (
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.message)
-def test_a_failure_in_the_stream_ends_it_after_the_valid_results(out, tmp_path, failure):
+def test_a_failure_in_the_stream_ends_it_after_the_valid_results(
+    out: Path, tmp_path: Path, failure: Failure
+) -> None:
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1])]), result(1, ends=False, failure=failure)])
         assert sink.failure() == failure
@@ -316,7 +321,7 @@ def test_a_failure_in_the_stream_ends_it_after_the_valid_results(out, tmp_path, 
     assert rows_of(out) == [(1, 1)]
 
 
-def test_a_bug_is_reported_and_leaves_no_partial_output(out, tmp_path):
+def test_a_bug_is_reported_and_leaves_no_partial_output(out: Path, tmp_path: Path) -> None:
     header, _ = result(1, [orders([2])])
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1])]), (header, [b"no record batch"])])
@@ -334,7 +339,7 @@ def small_disk_sink(config: SinkConfig) -> None:
     run_sink(config)
 
 
-def test_a_full_disk_ends_with_one_sentence(out, tmp_path):
+def test_a_full_disk_ends_with_one_sentence(out: Path, tmp_path: Path) -> None:
     with running(out, tmp_path, small_disk_sink) as sink:
         sink.send([result(0, [orders([1])])])
         sink.wait_for_ack(lambda ack: ack.committed == 0)
@@ -355,7 +360,7 @@ def supervise(config: SinkConfig, pipe: Any) -> None:
     signal.pause()
 
 
-def test_it_leaves_when_its_supervisor_is_gone(out, tmp_path):
+def test_it_leaves_when_its_supervisor_is_gone(out: Path, tmp_path: Path) -> None:
     ours, theirs = PROCESSES.Pipe()
 
     with running(out, tmp_path, _SuperviseWith(theirs), commit_interval=60.0) as supervisor:
@@ -379,7 +384,7 @@ class _SuperviseWith:
         supervise(config, self.pipe)
 
 
-def test_an_output_that_moved_on_is_refused(out, tmp_path):
+def test_an_output_that_moved_on_is_refused(out: Path, tmp_path: Path) -> None:
     with running(out, tmp_path) as sink:
         sink.send([result(0, [orders([1])]), end_of_stream(1)])
         sink.done()
@@ -390,7 +395,7 @@ def test_an_output_that_moved_on_is_refused(out, tmp_path):
         assert sink.exitcode() == 1
 
 
-def test_the_state_to_resume_from_waits_for_a_sink_that_is_going_down(out, tmp_path):
+def test_the_state_to_resume_from_waits_for_a_sink_that_is_going_down(out: Path, tmp_path: Path) -> None:
     with running(out, tmp_path, commit_interval=60.0) as sink:
         sink.send([result(0, [orders([1])])])
         sink.wait_for_ack(lambda ack: ack.sequence == 0)
@@ -399,7 +404,7 @@ def test_the_state_to_resume_from_waits_for_a_sink_that_is_going_down(out, tmp_p
         assert settled_output(out).commit == 0
 
 
-def test_a_second_writer_gets_the_name_of_the_first(out, tmp_path):
+def test_a_second_writer_gets_the_name_of_the_first(out: Path, tmp_path: Path) -> None:
     with running(out, tmp_path) as sink:
         sink.report(SinkReady)
         with pytest.raises(OutputError) as error, output_lock(out, patience=0.2):
@@ -411,7 +416,11 @@ def test_a_second_writer_gets_the_name_of_the_first(out, tmp_path):
             assert (out / "_lock").read_text() == f"{os.getpid()}\n"
 
 
-def test_memory_does_not_grow_with_a_transaction(out, tmp_path):
+def has_come(sequence: int, ack: Ack) -> bool:
+    return ack.sequence >= sequence
+
+
+def test_memory_does_not_grow_with_a_transaction(out: Path, tmp_path: Path) -> None:
     """300 MB in one transaction; the window of 16 batches is in place of the network process's."""
     ids = range(60_000)
     header, frames = result(0, [Rows("shop", "orders", ids, range(1, 60_001))])
@@ -420,31 +429,32 @@ def test_memory_does_not_grow_with_a_transaction(out, tmp_path):
     with running(out, tmp_path) as sink:
         sink.report(SinkReady)
         sink.report(SinkProgress)
+        assert sink.usage is not None
         before = sink.usage.peak_memory
         for sequence in range(count):
             ends = sequence == count - 1
             status = replace(header.status, ends_transaction=ends)
             sink.send([(replace(header, sequence=sequence, status=status), frames)])
             if sequence % 16 == 15:
-                wanted = sequence
-                sink.wait_for_ack(lambda ack, wanted=wanted: ack.sequence >= wanted)
+                sink.wait_for_ack(partial(has_come, sequence))
         sink.send([end_of_stream(count)])
         done = sink.done()
     assert done.totals.rows == count * 60_000
     assert sink.usage.peak_memory - before < 150_000_000
-    assert CommitLog(out).latest().last_seq == count * 60_000
+    latest = CommitLog(out).latest()
+    assert latest is not None and latest.last_seq == count * 60_000
 
 
-def test_results_are_written_from_shared_memory(out, tmp_path):
+def test_results_are_written_from_shared_memory(out: Path, tmp_path: Path) -> None:
     with closing(SlotFile.create(2)) as file, running(out, tmp_path, slots=file) as sink:
         slots = Slots(file)
-        stream = []
+        stream: list[tuple[Result, list[bytes]]] = []
         for number, slot in enumerate((1, 0)):
             header, frames = result(number, [orders([number]), Rows("shop", "others", [7], [2])])
             spans = [(64, len(frames[0])), (64 + len(frames[0]), len(frames[1]))]
             for (start, size), frame in zip(spans, frames, strict=True):
                 slots.result(slot, start, size)[:] = np.frombuffer(frame, np.uint8)
-            stream.append((replace(header, slot=slot, spans=spans), []))
+            stream.append((replace(header, slot=slot, spans=list(spans)), []))
         sink.send([stream[0], stream[1], end_of_stream(2)])
         sink.done()
         # What was acknowledged may be overwritten.
@@ -453,7 +463,7 @@ def test_results_are_written_from_shared_memory(out, tmp_path):
     assert Changes(out).read("shop", "others")["id"].to_pylist() == [7, 7]
 
 
-def test_a_slot_that_does_not_exist_ends_the_run(out, tmp_path):
+def test_a_slot_that_does_not_exist_ends_the_run(out: Path, tmp_path: Path) -> None:
     header, frames = result(0, [orders([1])])
     with closing(SlotFile.create(2)) as file, running(out, tmp_path, slots=file) as sink:
         sink.send([(replace(header, slot=2, spans=[(0, len(frames[0]))]), [])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
 from engine.output.change_schema import CHANGE_TYPES, transit_schema
-from engine.output.commit import Commit
 from engine.output.commit_log import CommitLog
 from engine.output.folder import clean_output, open_output
 from engine.output.reader import Changes
@@ -25,6 +25,7 @@ from engine.sink.truncate_row import truncate_row
 from engine.sink.writer import Writer
 from tests.support.results import COLUMNS, WIDER_COLUMNS, Rows, change_schema, orders, result
 from tests.support.schema_changes import ITEMS, ORDERS, defined, learned, statement
+from tests.support.writer_output import latest_commit
 
 FACTS = StatementFacts("3e11fa47-71ca-11e1-9e33-c80aa9429562:77", 1_700_000_555_000_001)
 ALTER = statement("ALTER TABLE orders ADD name INT", defined(ORDERS, 2, "id", "name"), position=500)
@@ -32,18 +33,17 @@ TRUNCATE = statement("TRUNCATE orders", position=600, emptied=(ORDERS,))
 DROP_DATABASE = statement("DROP DATABASE shop", position=700, emptied=(TableName("shop", ""),))
 
 
-def open_writer(out: Path, **settings: object) -> Writer:
+def open_writer(out: Path, **settings: Any) -> Writer:
     (out / "_lock").touch()
     state = open_output(out)
     clean_output(out, state.commit)
-    options = {"server_uuid": "", "flavor": "mysql", "commit_interval": 1.0, "commit_bytes": 1 << 30}
+    options: dict[str, Any] = {
+        "server_uuid": "",
+        "flavor": "mysql",
+        "commit_interval": 1.0,
+        "commit_bytes": 1 << 30,
+    }
     return Writer(CommitLog(out), state, **(options | settings))
-
-
-def latest(out: Path) -> Commit:
-    found = CommitLog(out).latest()
-    assert found is not None
-    return found
 
 
 def rows_of(out: Path, table: str = "orders") -> list[tuple[int, str, int | None]]:
@@ -55,7 +55,7 @@ def rows_of(out: Path, table: str = "orders") -> list[tuple[int, str, int | None
     return list(zip(*columns, strict=True))
 
 
-def test_changes_are_committed_with_the_seq_at_which_they_take_effect(tmp_path):
+def test_changes_are_committed_with_the_seq_at_which_they_take_effect(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     first = learned(defined(ORDERS, 1, "id"))
     create = statement("CREATE TABLE items (id INT)", defined(ITEMS, 1, "id"), position=450)
@@ -63,7 +63,7 @@ def test_changes_are_committed_with_the_seq_at_which_they_take_effect(tmp_path):
     writer.take(*result(1, [orders([3])], schema_changes=(create, ALTER), statement=FACTS), now=0.0)
     writer.take(*result(2, [orders([4])], schema_changes=(create,)), now=0.0)
     writer.finish()
-    assert latest(tmp_path).schema_changes == (
+    assert latest_commit(tmp_path).schema_changes == (
         LoggedChange(0, first),
         LoggedChange(2, create),
         LoggedChange(3, ALTER),
@@ -72,7 +72,7 @@ def test_changes_are_committed_with_the_seq_at_which_they_take_effect(tmp_path):
     assert [seq for seq, _, _ in rows_of(tmp_path)] == [1, 2, 3, 4]
 
 
-def test_each_change_is_committed_once(tmp_path):
+def test_each_change_is_committed_once(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, schema_changes=(ALTER,)), now=0.0)
     writer.finish()
@@ -81,7 +81,7 @@ def test_each_change_is_committed_once(tmp_path):
     assert [len(commit.schema_changes) for commit in CommitLog(tmp_path).range(0, 1)] == [1, 0]
 
 
-def test_a_truncate_row_has_the_statements_place(tmp_path):
+def test_a_truncate_row_has_the_statements_place(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1, 2])]), now=0.0)
     writer.take(*result(1, [orders([3])], schema_changes=(TRUNCATE,), statement=FACTS), now=0.0)
@@ -101,13 +101,13 @@ def test_a_truncate_row_has_the_statements_place(tmp_path):
         "_pos": 600,
         "_absent_columns": None,
     }
-    commit = latest(tmp_path)
+    commit = latest_commit(tmp_path)
     assert commit.schema_changes == (LoggedChange(4, TRUNCATE),)
     (file,) = commit.files
     assert (file.rows, file.last_seq, file.max_timestamp_us) == (5, 5, FACTS.commit_timestamp)
 
 
-def test_a_truncate_row_without_a_gtid(tmp_path):
+def test_a_truncate_row_without_a_gtid(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     facts = StatementFacts(None, 5)
     writer.take(*result(0, [orders([1])], schema_changes=(TRUNCATE,), statement=facts), now=0.0)
@@ -115,7 +115,7 @@ def test_a_truncate_row_without_a_gtid(tmp_path):
     assert Changes(tmp_path).read("shop", "orders")["_gtid"].to_pylist()[1] is None
 
 
-def test_truncate_rows_have_the_newest_schema_version(tmp_path):
+def test_truncate_rows_have_the_newest_schema_version(tmp_path: Path) -> None:
     """Also after a restart, and where the last rows had an older one."""
     for sequence, columns in enumerate([COLUMNS, WIDER_COLUMNS, COLUMNS]):
         writer = open_writer(tmp_path)
@@ -125,12 +125,12 @@ def test_truncate_rows_have_the_newest_schema_version(tmp_path):
     writer = open_writer(tmp_path)
     writer.take(*result(3, schema_changes=(TRUNCATE,), statement=FACTS), now=0.0)
     writer.finish()
-    (file,) = latest(tmp_path).files
-    assert (file.schema_version, file.rows, latest(tmp_path).schemas) == (2, 1, ())
+    (file,) = latest_commit(tmp_path).files
+    assert (file.schema_version, file.rows, latest_commit(tmp_path).schemas) == (2, 1, ())
     assert rows_of(tmp_path)[-1] == (4, "truncate", None)
 
 
-def test_columns_of_all_types_are_null_in_a_truncate_row():
+def test_columns_of_all_types_are_null_in_a_truncate_row() -> None:
     types = [
         pa.int8(),
         pa.uint64(),
@@ -159,7 +159,7 @@ def test_columns_of_all_types_are_null_in_a_truncate_row():
     assert row.column("_change_type").to_pylist() == [CHANGE_TYPES.index("truncate")]
 
 
-def test_dropping_a_database_empties_each_of_its_tables_that_has_rows(tmp_path):
+def test_dropping_a_database_empties_each_of_its_tables_that_has_rows(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     tables = [orders([1]), Rows("shop", "items", [2], [2]), Rows("other", "orders", [3], [3])]
     writer.take(*result(0, [*tables, Rows("", "", [4], [4])]), now=0.0)
@@ -168,10 +168,10 @@ def test_dropping_a_database_empties_each_of_its_tables_that_has_rows(tmp_path):
     assert rows_of(tmp_path) == [(1, "insert", 1), (5, "truncate", None)]
     assert rows_of(tmp_path, "items") == [(2, "insert", 2), (6, "truncate", None)]
     assert Changes(tmp_path).read("other", "orders").num_rows == 1
-    assert latest(tmp_path).schema_changes == (LoggedChange(6, DROP_DATABASE),)
+    assert latest_commit(tmp_path).schema_changes == (LoggedChange(6, DROP_DATABASE),)
 
 
-def test_a_table_without_rows_in_the_output_is_not_emptied(tmp_path):
+def test_a_table_without_rows_in_the_output_is_not_emptied(tmp_path: Path) -> None:
     """Also one whose only rows were of an aborted transaction."""
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])], ends=False), now=0.0)
@@ -179,11 +179,11 @@ def test_a_table_without_rows_in_the_output_is_not_emptied(tmp_path):
     writer.take(*result(2, schema_changes=(TRUNCATE,), statement=FACTS), now=0.0)
     writer.finish()
     assert Changes(tmp_path).tables() == []
-    assert latest(tmp_path).schema_changes == (LoggedChange(0, TRUNCATE),)
-    assert latest(tmp_path).last_seq == 0
+    assert latest_commit(tmp_path).schema_changes == (LoggedChange(0, TRUNCATE),)
+    assert latest_commit(tmp_path).last_seq == 0
 
 
-def test_a_statement_that_empties_tables_must_be_the_last_event(tmp_path):
+def test_a_statement_that_empties_tables_must_be_the_last_event(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     with pytest.raises(
         EngineError, match=r"binlog\.000001:600 empties tables and is not the last event of batch 4"
@@ -191,7 +191,7 @@ def test_a_statement_that_empties_tables_must_be_the_last_event(tmp_path):
         writer.take(*result(4, [orders([1])], schema_changes=(TRUNCATE,)), now=0.0)
 
 
-def test_changes_and_truncate_rows_go_with_an_aborted_transaction(tmp_path):
+def test_changes_and_truncate_rows_go_with_an_aborted_transaction(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])]), now=0.0)
     writer.take(*result(1, [orders([2])], ends=False, schema_changes=(ALTER,), statement=FACTS), now=0.0)
@@ -200,10 +200,10 @@ def test_changes_and_truncate_rows_go_with_an_aborted_transaction(tmp_path):
     writer.take(*result(3, [orders([3])], aborts_transaction=True, schema_changes=(after,)), now=0.0)
     writer.finish()
     assert rows_of(tmp_path) == [(1, "insert", 1), (2, "insert", 3)]
-    assert latest(tmp_path).schema_changes == (LoggedChange(1, after),)
+    assert latest_commit(tmp_path).schema_changes == (LoggedChange(1, after),)
 
 
-def test_changes_alone_are_due_like_rows(tmp_path):
+def test_changes_alone_are_due_like_rows(tmp_path: Path) -> None:
     writer = open_writer(tmp_path, commit_interval=2.0)
     writer.take(*result(0), now=0.0)
     writer.finish()
@@ -215,11 +215,11 @@ def test_changes_alone_are_due_like_rows(tmp_path):
     writer.commit_if_due(14.0)
     writer.finish()
     assert writer.safe.batch == 1
-    commit = latest(tmp_path)
+    commit = latest_commit(tmp_path)
     assert (commit.version, commit.files, commit.schema_changes) == (1, (), (LoggedChange(0, ALTER),))
 
 
-def test_changes_of_an_open_transaction_wait_for_its_end(tmp_path):
+def test_changes_of_an_open_transaction_wait_for_its_end(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])]), now=0.0)
     writer.take(*result(1, [orders([2])], ends=False, schema_changes=(TRUNCATE,), statement=FACTS), now=0.5)
@@ -255,7 +255,9 @@ def place(number: int) -> SchemaChange:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(batches | interruptions, max_size=25))
-def test_any_course_of_events_gives_every_change_once(tmp_path_factory, steps):
+def test_any_course_of_events_gives_every_change_once(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
+) -> None:
     """Tables are emptied in the middle of transactions that end, are aborted, or cut by a crash or a stop."""
     out = tmp_path_factory.mktemp("output")
     stream = [step for step in steps if step.kind in ("whole", "part", "abort")]

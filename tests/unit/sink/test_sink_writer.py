@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.binlog.position import BinlogPosition
+from engine.binlog.position import BinlogPosition, SourcePosition
 from engine.errors import EngineError
 from engine.output import commit_times
 from engine.output.checksum import checksum_of
@@ -16,18 +20,18 @@ from engine.output.folder import open_output
 from engine.output.reader import Changes
 from engine.output.snapshot_progress import SnapshotChange, TableSnapshot
 from engine.pipeline.messages import Failure
-from engine.sink.writer import POSITION_INTERVAL
+from engine.sink.writer import POSITION_INTERVAL, Writer
 from tests.support.data_files import data_files, listed_files
 from tests.support.results import COLUMNS, WIDER_COLUMNS, Rows, end_of_stream, orders, result
-from tests.support.writer_output import UUID, open_writer, rows_of
+from tests.support.writer_output import UUID, latest_commit, open_writer, rows_of
 
 
-def test_rows_are_committed_with_their_position(tmp_path):
+def test_rows_are_committed_with_their_position(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([10, 11])]), now=0.0)
     writer.take(*result(1, [orders([12]), Rows("shop", "items", [7, 8], [2, 3])]), now=0.5)
     writer.finish()
-    commit = CommitLog(tmp_path).latest()
+    commit = latest_commit(tmp_path)
     assert rows_of(tmp_path) == [(1, 10), (2, 11), (3, 12)]
     assert rows_of(tmp_path, table="items") == [(4, 7), (5, 8)]
     assert (commit.version, commit.last_seq, commit.position.position) == (0, 5, 204)
@@ -39,13 +43,25 @@ def test_rows_are_committed_with_their_position(tmp_path):
     assert (writer.totals.rows, writer.totals.commits, writer.totals.transactions) == (5, 1, 2)
 
 
-def test_what_waits_for_a_commit_is_known(tmp_path):
+def settled(writer: Writer) -> tuple[BinlogPosition, int]:
+    place = writer.safe.settled
+    assert place is not None
+    return place
+
+
+def gtid_set(position: SourcePosition | None) -> str | None:
+    assert position is not None
+    return position.gtid_set
+
+
+def test_what_waits_for_a_commit_is_known(tmp_path: Path) -> None:
     """The age of what is not on disk, and the position and time up to which everything is."""
     writer = open_writer(tmp_path)
     assert (writer.safe.settled, writer.safe.rest_waits_since) == (None, None)
     writer.take(*result(0), now=0.0)
-    before = writer.safe.settled
-    assert before[0] == BinlogPosition("binlog.000001", 104) and writer.safe.rest_waits_since is None
+    before = settled(writer)
+    assert before[0] == BinlogPosition("binlog.000001", 104)
+    assert (settled(writer), writer.safe.rest_waits_since) == (before, None)
     writer.take(*result(1, [orders([10])]), now=5.0)
     writer.take(*result(2, [orders([11])]), now=5.5)
     assert (writer.safe.settled, writer.safe.rest_waits_since) == (before, 5.0)
@@ -53,21 +69,21 @@ def test_what_waits_for_a_commit_is_known(tmp_path):
     assert writer.safe.settled == before or writer.safe.commit == 0
     writer.take(*result(3, [orders([12])]), now=6.1)
     writer.finish()
-    position, timestamp = writer.safe.settled
+    position, timestamp = settled(writer)
     assert (position.file, position.position) == ("binlog.000001", 404)
     assert timestamp > before[1]
     assert writer.safe.rest_waits_since is None
     assert sum(writer.commit_seconds.counts) == 2
     writer.close()
     again = open_writer(tmp_path)
-    assert again.safe.settled[0].position == 404
+    assert settled(again)[0].position == 404
     again.close()
     elsewhere = open_writer(tmp_path, server_uuid="another")
     assert elsewhere.safe.settled is None
     elsewhere.close()
 
 
-def test_metadata_columns_are_plain_to_readers(tmp_path):
+def test_metadata_columns_are_plain_to_readers(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([10, 11])]), now=0.0)
     writer.finish()
@@ -84,7 +100,7 @@ def test_metadata_columns_are_plain_to_readers(tmp_path):
     assert row["_absent_columns"] is None
 
 
-def test_the_events_feed_is_a_table_of_its_own(tmp_path):
+def test_the_events_feed_is_a_table_of_its_own(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [Rows("", "", [5], [1]), orders([10], first_ordinal=2)]), now=0.0)
     writer.finish()
@@ -95,7 +111,7 @@ def test_the_events_feed_is_a_table_of_its_own(tmp_path):
     assert min(data_files(tmp_path)).startswith("_events/")
 
 
-def test_a_commit_is_due_after_the_interval_or_the_bytes(tmp_path):
+def test_a_commit_is_due_after_the_interval_or_the_bytes(tmp_path: Path) -> None:
     writer = open_writer(tmp_path, commit_interval=2.0, commit_bytes=2000)
     assert writer.due_in(0.0) is None
     writer.take(*result(0, [orders([1])]), now=10.0)
@@ -105,7 +121,7 @@ def test_a_commit_is_due_after_the_interval_or_the_bytes(tmp_path):
     assert writer.due_in(10.5) == 0.0
 
 
-def test_the_end_of_a_request_is_committed_at_once(tmp_path):
+def test_the_end_of_a_request_is_committed_at_once(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([10])]), now=1.0)
     writer.note(SnapshotChange(tables=(TableSnapshot("shop", "orders", "a", "running"),)), now=1.1)
@@ -113,10 +129,10 @@ def test_the_end_of_a_request_is_committed_at_once(tmp_path):
     writer.note(SnapshotChange(ended=("a",)), now=1.5)
     assert writer.due_in(1.5) == 0.0
     writer.finish()
-    assert CommitLog(tmp_path).latest().snapshots.ended == ("a",)
+    assert latest_commit(tmp_path).snapshots.ended == ("a",)
 
 
-def test_a_position_without_rows_is_committed_now_and_then(tmp_path):
+def test_a_position_without_rows_is_committed_now_and_then(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0), now=0.0)
     assert writer.due_in(0.0) == 1.0  # The very first position, from which a restart continues.
@@ -129,11 +145,11 @@ def test_a_position_without_rows_is_committed_now_and_then(tmp_path):
     writer.finish()
     writer.take(*result(4, resume=BinlogPosition("binlog.000002", 4)), now=40.0)
     assert writer.due_in(40.0) is None
-    position = CommitLog(tmp_path).latest().position
+    position = latest_commit(tmp_path).position
     assert (position.file, position.position) == ("binlog.000002", 4)
 
 
-def test_an_open_transaction_is_never_committed(tmp_path):
+def test_an_open_transaction_is_never_committed(tmp_path: Path) -> None:
     writer = open_writer(tmp_path, commit_bytes=1)
     writer.take(*result(0), now=0.0)
     writer.take(*result(0, [orders([1])], ends=False), now=0.0)
@@ -149,7 +165,7 @@ def test_an_open_transaction_is_never_committed(tmp_path):
     assert writer.safe.batch == 1
 
 
-def test_what_came_before_a_long_transaction_does_not_wait_for_it(tmp_path):
+def test_what_came_before_a_long_transaction_does_not_wait_for_it(tmp_path: Path) -> None:
     writer = open_writer(tmp_path, roll_bytes=30_000)
     writer.take(*result(0, [orders([1, 2])]), now=0.0)
     writer.take(*result(1, [orders(range(3, 2003)), Rows("shop", "new", [7], [2001])], ends=False), now=0.5)
@@ -172,7 +188,7 @@ def test_what_came_before_a_long_transaction_does_not_wait_for_it(tmp_path):
     assert writer.totals.dropped_rows == 0
 
 
-def test_an_aborted_transaction_leaves_no_trace(tmp_path):
+def test_an_aborted_transaction_leaves_no_trace(tmp_path: Path) -> None:
     """It had reached a file with rows before it, a file of its own, a new table and a new schema."""
     writer = open_writer(tmp_path, roll_bytes=30_000)
     writer.take(*result(0, [orders([1, 2])]), now=0.0)
@@ -184,12 +200,12 @@ def test_an_aborted_transaction_leaves_no_trace(tmp_path):
     assert rows_of(tmp_path) == [(1, 1), (2, 2), (3, 3)]
     assert Changes(tmp_path).tables() == [("shop", "orders")]
     assert data_files(tmp_path) == listed_files(tmp_path)
-    commit = CommitLog(tmp_path).latest()
+    commit = latest_commit(tmp_path)
     assert commit.counters == {"aborted_transactions": 1}
     assert [schema.key for schema in commit.schemas] == [("shop", "orders", 1)]
 
 
-def test_aborting_whole_transactions_is_a_bug_and_never_done(tmp_path):
+def test_aborting_whole_transactions_is_a_bug_and_never_done(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])], ends=False, transactions=1), now=0.0)
     with pytest.raises(EngineError, match="batches 0 to 0"):
@@ -197,33 +213,33 @@ def test_aborting_whole_transactions_is_a_bug_and_never_done(tmp_path):
 
 
 @pytest.mark.parametrize("over", [{"end_of_stream": True}, {"failure": Failure("the connection broke")}])
-def test_the_end_of_a_stream_does_not_end_a_transaction(tmp_path, over):
+def test_the_end_of_a_stream_does_not_end_a_transaction(tmp_path: Path, over: dict[str, Any]) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])]), now=0.0)
     writer.take(*result(1, [orders([2])], ends=False), now=0.0)
     writer.take(*result(2, transactions=0, last_timestamp=0, **over), now=0.0)
     writer.finish()
     assert rows_of(tmp_path) == [(1, 1)]
-    assert CommitLog(tmp_path).latest().position.position == 104
+    assert latest_commit(tmp_path).position.position == 104
 
 
-def test_gtids_grow_with_transactions_that_end(tmp_path):
+def test_gtids_grow_with_transactions_that_end(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])], gtids=[(UUID, 1, 1, 0)]), now=0.0)
-    assert writer.position.gtid_set is None  # What came before is not known.
+    assert gtid_set(writer.position) is None  # What came before is not known.
     writer.take(*result(1, [orders([2])], gtid_set=f"{UUID}:1-4", gtids=[(UUID, 5, 9, 0)]), now=0.0)
     writer.take(*result(2, [orders([3])], ends=False, gtids=[(UUID, 10, 10, 0)]), now=0.0)
-    assert writer.position.gtid_set == f"{UUID}:1-9"
+    assert gtid_set(writer.position) == f"{UUID}:1-9"
     writer.take(*result(3, gtids=[(UUID, 12, 12, 0)], aborts_transaction=True), now=0.0)
     writer.finish()
-    assert CommitLog(tmp_path).latest().position.gtid_set == f"{UUID}:1-9:12"
+    assert latest_commit(tmp_path).position.gtid_set == f"{UUID}:1-9:12"
     again = open_writer(tmp_path)
     again.take(*result(0, [orders([4])], gtids=[(UUID, 11, 11, 0)]), now=0.0)
-    assert again.position.gtid_set == f"{UUID}:1-9:11-12"
+    assert gtid_set(again.position) == f"{UUID}:1-9:11-12"
 
 
 @pytest.mark.parametrize("repeated", [(UUID, 4, 4, 0), (UUID, 9, 9, 0), (UUID, 1, 20, 0)])
-def test_a_server_that_sends_a_transaction_again(tmp_path, repeated):
+def test_a_server_that_sends_a_transaction_again(tmp_path: Path, repeated: tuple[str, int, int, int]) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])], gtid_set=f"{UUID}:1-4", gtids=[(UUID, 5, 9, 0)]), now=0.0)
     with pytest.raises(EngineError, match=f"sent transactions {UUID}:{repeated[1]}-{repeated[2]} again"):
@@ -232,40 +248,38 @@ def test_a_server_that_sends_a_transaction_again(tmp_path, repeated):
     assert CommitLog(tmp_path).latest() is None
 
 
-def test_files_may_overlap(tmp_path):
+def test_files_may_overlap(tmp_path: Path) -> None:
     """What archives contain twice was twice in them."""
     writer = open_writer(tmp_path, server_uuid="")
     for number in range(2):
         writer.take(*result(number, gtid_set=f"{UUID}:1-4", gtids=[(UUID, 5, 9, 0)]), now=0.0)
-    assert writer.position.gtid_set == f"{UUID}:1-9"
+    assert gtid_set(writer.position) == f"{UUID}:1-9"
     writer.close()
 
 
-def test_gtids_of_what_was_dropped(tmp_path):
+def test_gtids_of_what_was_dropped(tmp_path: Path) -> None:
     """A doubtful one counts if it is the next one; else the set is not known for a while."""
     loaded = UUID.replace("3", "4")
     writer = open_writer(tmp_path)
     writer.take(*result(0, gtid_set=f"{UUID}:1-4,{loaded}:1-3"), now=0.0)
     writer.take(*result(1, doubtful_gtids=[(UUID, 5, 5, 0)]), now=0.0)
-    assert writer.position.gtid_set == f"{UUID}:1-5,{loaded}:1-3"
-    for sequence, unknown in enumerate(
-        (
-            {"doubtful_gtids": [(UUID, 5, 5, 0)]},
-            {"doubtful_gtids": [(UUID, 12, 12, 0)]},
-            {"doubtful_gtids": [(UUID.replace("3", "5"), 6, 6, 0)]},
-            {"gtid_set_lost": True},
-        ),
-        2,
-    ):
+    assert gtid_set(writer.position) == f"{UUID}:1-5,{loaded}:1-3"
+    losses: list[dict[str, Any]] = [
+        {"doubtful_gtids": [(UUID, 5, 5, 0)]},
+        {"doubtful_gtids": [(UUID, 12, 12, 0)]},
+        {"doubtful_gtids": [(UUID.replace("3", "5"), 6, 6, 0)]},
+        {"gtid_set_lost": True},
+    ]
+    for sequence, unknown in enumerate(losses, 2):
         writer.take(*result(2 * sequence, **unknown), now=0.0)
         writer.take(*result(2 * sequence + 1, gtids=[(UUID, 9, 9, 0)]), now=0.0)
-        assert writer.position.gtid_set is None
+        assert gtid_set(writer.position) is None
         # What the next file's beginning says, and what it cannot know of.
         writer.take(*result(2 * sequence + 1, gtid_set=f"{UUID}:1-9"), now=0.0)
-        assert writer.position.gtid_set == f"{UUID}:1-9,{loaded}:1-3"
+        assert gtid_set(writer.position) == f"{UUID}:1-9,{loaded}:1-3"
 
 
-def test_schema_versions_are_found_again(tmp_path):
+def test_schema_versions_are_found_again(tmp_path: Path) -> None:
     for sequence, columns in enumerate([COLUMNS, WIDER_COLUMNS, COLUMNS]):
         writer = open_writer(tmp_path)
         writer.take(*result(sequence, [orders([sequence], columns=columns)]), now=0.0)
@@ -279,7 +293,7 @@ def test_schema_versions_are_found_again(tmp_path):
     assert read["price"].to_pylist() == [None, 0.25, None]
 
 
-def test_a_schema_that_changes_keeps_the_order_of_rows(tmp_path):
+def test_a_schema_that_changes_keeps_the_order_of_rows(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     for sequence in range(6):
         columns = COLUMNS if sequence % 2 else WIDER_COLUMNS
@@ -288,10 +302,10 @@ def test_a_schema_that_changes_keeps_the_order_of_rows(tmp_path):
     assert rows_of(tmp_path) == [(n + 1, n) for n in range(6)]
 
 
-def test_the_time_of_commits_never_decreases(tmp_path, monkeypatch):
+def test_the_time_of_commits_never_decreases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the clock is set back, before and after a restart; so they can be found by time."""
     clock = iter([5_000_000, 1_000_000, 2_000_000, 6_000_000])
-    monkeypatch.setattr(commit_times.time, "time_ns", lambda: next(clock) * 1000)
+    monkeypatch.setattr(time, "time_ns", lambda: next(clock) * 1000)
     for number in (0, 2):
         writer = open_writer(tmp_path, commit_bytes=1)
         for batch in range(2):
@@ -315,7 +329,9 @@ step = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(step, max_size=25))
-def test_any_course_of_events_gives_every_whole_transaction_once(tmp_path_factory, steps):
+def test_any_course_of_events_gives_every_whole_transaction_once(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, bool]]
+) -> None:
     """A source that is resumed from the last commit, over crashes, stops and aborted transactions.
 
     The stream is fixed: batch `n` is what step `n` says. After a crash or stop the batches behind the
@@ -370,9 +386,9 @@ def test_any_course_of_events_gives_every_whole_transaction_once(tmp_path_factor
     assert state.last_seq == len(expected)
 
 
-def test_the_end_of_a_stream_commits_its_position(tmp_path):
+def test_the_end_of_a_stream_commits_its_position(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0), now=0.0)
     writer.take(*end_of_stream(1), now=0.0)
     writer.finish()
-    assert CommitLog(tmp_path).latest().position.position == 104
+    assert latest_commit(tmp_path).position.position == 104

@@ -28,7 +28,7 @@ def kept(touched: TouchedKeys, columns: Sequence[str], rows: pa.RecordBatch, mar
     return untouched(rows, found, columns).to_pylist()
 
 
-def test_every_image_touches_its_key():
+def test_every_image_touches_its_key() -> None:
     touched = TouchedKeys(["id"])
     rows: list[Change] = [
         insert(1, 0),
@@ -41,7 +41,7 @@ def test_every_image_touches_its_key():
     assert kept(touched, ["id"], chunk(INTEGERS, *((n, 0) for n in range(6)))) == [True, *[False] * 4, True]
 
 
-def test_only_finished_transactions_count():
+def test_only_finished_transactions_count() -> None:
     touched = TouchedKeys(["id"])
     touched.add(changes(INTEGERS, insert(1, 0)))
     assert touched.since(0) is None
@@ -51,7 +51,7 @@ def test_only_finished_transactions_count():
     assert kept(touched, ["id"], chunk(INTEGERS, (1, 0), (2, 0))) == [True, False]
 
 
-def test_a_mark_leaves_out_what_was_before():
+def test_a_mark_leaves_out_what_was_before() -> None:
     touched = TouchedKeys(["id"])
     marks = []
     for number in range(4):
@@ -68,7 +68,7 @@ def test_a_mark_leaves_out_what_was_before():
     assert touched.since(touched.count) is None
 
 
-def test_composite_keys_are_compared_as_a_whole():
+def test_composite_keys_are_compared_as_a_whole() -> None:
     columns = pa.schema([("a", pa.int32()), ("b", pa.string()), ("v", pa.int64())])
     touched = TouchedKeys(["a", "b"])
     touched.add(changes(columns, insert(1, "x", 0), insert(2, "y", 0)))
@@ -98,7 +98,7 @@ def test_composite_keys_are_compared_as_a_whole():
     ],
 )
 @pytest.mark.parametrize("composite", [False, True])
-def test_keys_of_every_type(kind: pa.DataType, changed: Any, other: Any, composite: bool):
+def test_keys_of_every_type(kind: pa.DataType, changed: Any, other: Any, composite: bool) -> None:
     columns = pa.schema([("k", kind), ("id", pa.int64())])
     key = ["k", "id"] if composite else ["k"]
     touched = TouchedKeys(key)
@@ -107,7 +107,7 @@ def test_keys_of_every_type(kind: pa.DataType, changed: Any, other: Any, composi
     assert kept(touched, key, chunk(columns, (changed, 1), (other, 1))) == [False, True]
 
 
-def test_partial_images_are_reported():
+def test_partial_images_are_reported() -> None:
     touched = TouchedKeys(["id"])
     touched.add(changes(INTEGERS, ("delete", (1, None), ["v"])))
     touched.keep()
@@ -123,7 +123,7 @@ def test_partial_images_are_reported():
     assert kept(touched, ["id"], chunk(INTEGERS, (1, 0), (2, 0), (3, 0))) == [False, False, True]
 
 
-def test_a_key_that_is_null_is_not_known():
+def test_a_key_that_is_null_is_not_known() -> None:
     touched = TouchedKeys(["id"])
     touched.add(changes(INTEGERS, insert(None, 5)))
     touched.keep()
@@ -131,7 +131,7 @@ def test_a_key_that_is_null_is_not_known():
     assert found is not None and found.unclear
 
 
-def test_rows_without_the_key_column_are_not_known():
+def test_rows_without_the_key_column_are_not_known() -> None:
     touched = TouchedKeys(["other"])
     touched.add(changes(INTEGERS, insert(1, 5)))
     touched.keep()
@@ -139,7 +139,7 @@ def test_rows_without_the_key_column_are_not_known():
     assert found is not None and found.unclear
 
 
-def test_a_column_that_changed_its_type_in_between():
+def test_a_column_that_changed_its_type_in_between() -> None:
     touched = TouchedKeys(["id"])
     narrow = pa.schema([("id", pa.int32()), ("v", pa.int64())])
     touched.add(changes(narrow, insert(1, 5)))

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from engine.output.commit_log import CommitLog
 from engine.output.data_file_names import file_of, part_of
 from engine.output.files import OutputError
 from engine.output.folder import clean_output, open_output
@@ -18,10 +17,10 @@ from engine.output.verification import verify
 from engine.sink import growing_file, open_files
 from tests.support.data_files import commits, data_files, listed_files
 from tests.support.results import Rows, orders, result
-from tests.support.writer_output import open_descriptors, open_writer, rows_of
+from tests.support.writer_output import latest_commit, open_descriptors, open_writer, rows_of
 
 
-def test_files_roll_over(tmp_path):
+def test_files_roll_over(tmp_path: Path) -> None:
     writer = open_writer(tmp_path, roll_bytes=3000)
     for sequence in range(20):
         writer.take(*result(sequence, [orders([sequence])]), now=0.0)
@@ -32,7 +31,9 @@ def test_files_roll_over(tmp_path):
 
 
 @pytest.mark.parametrize("waiting_bytes", [0, 3000, 1 << 20])
-def test_many_tables_have_one_file_each_and_few_are_open(tmp_path, monkeypatch, waiting_bytes):
+def test_many_tables_have_one_file_each_and_few_are_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waiting_bytes: int
+) -> None:
     monkeypatch.setattr(open_files, "MOST_DESCRIPTORS", 3)
     monkeypatch.setattr(open_files, "MOST_WAITING_BYTES", waiting_bytes)
     writer = open_writer(tmp_path)
@@ -49,7 +50,7 @@ def test_many_tables_have_one_file_each_and_few_are_open(tmp_path, monkeypatch, 
     assert data_files(tmp_path) == listed_files(tmp_path)
 
 
-def test_memory_does_not_grow_with_the_batches_of_a_transaction(tmp_path):
+def test_memory_does_not_grow_with_the_batches_of_a_transaction(tmp_path: Path) -> None:
     """Each has the schemas of its tables."""
     of_many_columns = pa.field("name", pa.string(), metadata={"mysql_type": 100_000 * "x"})
     columns = pa.schema([("id", pa.int64()), of_many_columns])
@@ -68,7 +69,9 @@ def test_memory_does_not_grow_with_the_batches_of_a_transaction(tmp_path):
     assert used[1] - used[0] < 10 * len(header.tables[0].schema)
 
 
-def test_rows_of_an_open_transaction_are_moved_from_more_files_than_may_be_open(tmp_path, monkeypatch):
+def test_rows_of_an_open_transaction_are_moved_from_more_files_than_may_be_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(open_files, "MOST_DESCRIPTORS", 3)
     monkeypatch.setattr(open_files, "MOST_WAITING_BYTES", 0)
     names = [f"t{n}" for n in range(100)]
@@ -89,7 +92,7 @@ def test_rows_of_an_open_transaction_are_moved_from_more_files_than_may_be_open(
 
 
 @pytest.mark.parametrize(("tables", "packs"), [(8, 0), (9, 1), (300, 1)])
-def test_small_files_of_many_tables_are_one_pack(tmp_path, tables, packs):
+def test_small_files_of_many_tables_are_one_pack(tmp_path: Path, tables: int, packs: int) -> None:
     writer = open_writer(tmp_path)
     names = [f"t{n}" for n in range(tables)]
     for sequence in range(3):
@@ -106,7 +109,9 @@ def test_small_files_of_many_tables_are_one_pack(tmp_path, tables, packs):
     assert not verify(tmp_path).problems
 
 
-def test_a_table_with_many_rows_has_a_file_beside_the_pack(tmp_path, monkeypatch):
+def test_a_table_with_many_rows_has_a_file_beside_the_pack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(growing_file, "WAITING_BYTES", 10_000)
     writer = open_writer(tmp_path)
     rows = [Rows("shop", "large", range(1000), range(1, 1001))]
@@ -119,7 +124,7 @@ def test_a_table_with_many_rows_has_a_file_beside_the_pack(tmp_path, monkeypatch
     assert not verify(tmp_path).problems
 
 
-def test_a_full_disk_is_one_sentence_and_commits_nothing(tmp_path):
+def test_a_full_disk_is_one_sentence_and_commits_nothing(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])]), now=0.0)
     writer.finish()
@@ -140,7 +145,9 @@ def test_a_full_disk_is_one_sentence_and_commits_nothing(tmp_path):
     assert data_files(tmp_path) == listed_files(tmp_path)
 
 
-def test_files_and_folders_are_durable_before_the_log_names_them(tmp_path, monkeypatch):
+def test_files_and_folders_are_durable_before_the_log_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flushed: dict[Path, int] = {}
     before_the_log: list[dict[Path, int]] = []
     fsync = os.fsync
@@ -160,7 +167,7 @@ def test_files_and_folders_are_durable_before_the_log_names_them(tmp_path, monke
         flushed.clear()
         writer.take(*result(number, [Rows("shop", table, [1], [1]) for table in tables]), now=0.0)
         writer.finish()
-        for file in CommitLog(tmp_path).latest().files:
+        for file in latest_commit(tmp_path).files:
             path = tmp_path / file_of(file.path)
             assert before_the_log[number][path] == path.stat().st_size
             assert path.parent in before_the_log[number]
@@ -168,10 +175,10 @@ def test_files_and_folders_are_durable_before_the_log_names_them(tmp_path, monke
         assert (tmp_path in before_the_log[number]) == makes_a_folder
 
 
-def test_a_write_that_is_cut_short_goes_on(tmp_path, monkeypatch):
+def test_a_write_that_is_cut_short_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pwritev, cut = os.pwritev, []
 
-    def written(descriptor, parts, offset):
+    def written(descriptor: int, parts: list[memoryview], offset: int) -> int:
         cut.append(len(parts[0]) > 1000)
         return pwritev(descriptor, [parts[0][:1000]], offset)
 
@@ -184,7 +191,7 @@ def test_a_write_that_is_cut_short_goes_on(tmp_path, monkeypatch):
     assert [value for _, value in rows_of(tmp_path)] == list(range(1000))
 
 
-def test_only_what_a_crash_left_is_removed(tmp_path):
+def test_only_what_a_crash_left_is_removed(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])]), now=0.0)
     writer.finish()
@@ -201,7 +208,7 @@ def test_only_what_a_crash_left_is_removed(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["notes.txt", "folder/x"])
-def test_a_folder_of_something_else_is_refused(tmp_path, content):
+def test_a_folder_of_something_else_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / content
     path.parent.mkdir(exist_ok=True)
     path.write_text("mine")

@@ -33,12 +33,12 @@ class Case:
 )
 def test_limits_follow_the_commit_interval(
     wanted: float | None, interval: float, stream: float, replica: float
-):
+) -> None:
     limits = LagLimits.of(wanted, interval)
     assert (limits.stream, limits.replica) == pytest.approx((stream, replica))
 
 
-def test_readers_rest_longer_the_more_often_the_stream_is_late():
+def test_readers_rest_longer_the_more_often_the_stream_is_late() -> None:
     case = Case()
     assert case.say(IN_TIME) == 0
     first = case.say(LATE)
@@ -47,7 +47,7 @@ def test_readers_rest_longer_the_more_often_the_stream_is_late():
     assert 2 * first > case.say(IN_TIME) > first
 
 
-def test_the_effect_of_longer_rests_is_waited_for():
+def test_the_effect_of_longer_rests_is_waited_for() -> None:
     case = Case()
     first = case.say(LATE, every=0.1)
     assert case.say(LATE, times=3, every=0.1) == first
@@ -55,14 +55,14 @@ def test_the_effect_of_longer_rests_is_waited_for():
     assert case.say(LATE) == 2 * first
 
 
-def test_reading_goes_on_and_recovers():
+def test_reading_goes_on_and_recovers() -> None:
     case = Case()
     most = case.say(LATE, times=100)
     assert case.say(LATE) == most < 20
     assert case.say(IN_TIME, times=200) == 0
 
 
-def test_a_replica_that_lags_or_does_not_replicate_stops_the_readers():
+def test_a_replica_that_lags_or_does_not_replicate_stops_the_readers() -> None:
     back_off = Case().back_off
     for seconds, reason in ((2.0, None), (3.0, "db2:3306 lags 3 s"), (None, "db2:3306 does not replicate")):
         back_off.replica_lag("db2:3306", seconds)
@@ -73,7 +73,7 @@ def test_a_replica_that_lags_or_does_not_replicate_stops_the_readers():
     assert back_off.reason is None
 
 
-def test_the_longer_of_limit_and_rest_is_waited_for():
+def test_the_longer_of_limit_and_rest_is_waited_for() -> None:
     case = Case()
     multiple = case.say(LATE)
     rate = Rate(rows=10, back_off=case.back_off, clock=case.clock)

@@ -47,7 +47,9 @@ def tables(draw: st.DrawFn) -> tuple[list[bool], list[tuple[int, ...]]]:
 
 
 @given(tables(), st.data())
-def test_conditions_select_what_lies_between_two_keys(table, data):
+def test_conditions_select_what_lies_between_two_keys(
+    table: tuple[list[bool], list[tuple[int, ...]]], data: st.DataObject
+) -> None:
     descending, rows = table
     key = integer_key(descending)
     bound = st.none() | st.tuples(*[NUMBERS] * len(descending))
@@ -61,12 +63,13 @@ def test_conditions_select_what_lies_between_two_keys(table, data):
         for row in sorted(rows, key=order)
         if (after is None or order(row) > order(after)) and (until is None or order(row) <= order(until))
     ]
-    keys = KeyRange(*(None if bound is None else tuple(map(str, bound)) for bound in (after, until)))
+    low, high = (None if bound is None else tuple(map(str, bound)) for bound in (after, until))
+    keys = KeyRange(low, high)
     assert selected(key, rows, keys) == wanted
 
 
 @given(tables(), st.integers(1, 5))
-def test_chunks_of_any_size_are_the_table(table, size):
+def test_chunks_of_any_size_are_the_table(table: tuple[list[bool], list[tuple[int, ...]]], size: int) -> None:
     descending, rows = table
     key = integer_key(descending)
 
@@ -106,28 +109,29 @@ def test_chunks_of_any_size_are_the_table(table, size):
         ("inet6", None, "CAST(`k` AS CHAR)", "::1", "'::1'"),
     ],
 )
-def test_literals(column_type, charset, expression, shown, literal):
+def test_literals(column_type: str, charset: str | None, expression: str, shown: str, literal: str) -> None:
     column = KeyColumn.of(ColumnDefinition("k", column_type, charset))
     assert column.shown == expression
     assert column.literal(shown) == literal
 
 
-def test_a_type_that_no_key_has_is_refused():
+def test_a_type_that_no_key_has_is_refused() -> None:
     with pytest.raises(EngineError, match="its key has the column k of type json"):
         KeyColumn.of(ColumnDefinition("k", "json"))
 
 
-def test_names_are_quoted():
+def test_names_are_quoted() -> None:
     key = TableKey((KeyColumn.of(ColumnDefinition("a`b", "int"), descending=True),))
     assert key.order == "`a``b` DESC"
     assert key.condition(KeyRange(("5",), ("2",))) == "`a``b` < 5 AND `a``b` >= 2"
 
 
 def numbers(after: int | None, until: int | None) -> KeyRange:
-    return KeyRange(*(None if each is None else (str(each),) for each in (after, until)))
+    low, high = (None if each is None else (str(each),) for each in (after, until))
+    return KeyRange(low, high)
 
 
-def test_an_integer_key_ends_a_chunk_where_its_keys_are_steady():
+def test_an_integer_key_ends_a_chunk_where_its_keys_are_steady() -> None:
     ends = IntegerEnds()
     assert ends.part(numbers(0, None), 100) is None
     ends.learn(numbers(None, 100), 100)
@@ -147,7 +151,7 @@ def test_an_integer_key_ends_a_chunk_where_its_keys_are_steady():
 
 
 @pytest.mark.parametrize("rows", [0, 10, 1000])
-def test_an_integer_key_whose_density_changes_is_looked_up_again(rows):
+def test_an_integer_key_whose_density_changes_is_looked_up_again(rows: int) -> None:
     ends = IntegerEnds()
     for start in (0, 100):
         ends.learn(numbers(start, start + 100), 100)
@@ -157,7 +161,7 @@ def test_an_integer_key_whose_density_changes_is_looked_up_again(rows):
     assert ends.part(numbers(300, None), 100) is None
 
 
-def test_only_one_ascending_integer_is_calculated_with():
+def test_only_one_ascending_integer_is_calculated_with() -> None:
     number, text = (ColumnDefinition("k", kind, "utf8mb4") for kind in ("bigint unsigned", "varchar(9)"))
     assert TableKey((KeyColumn.of(number),)).is_ascending_integer
     for columns in (
@@ -170,7 +174,9 @@ def test_only_one_ascending_integer_is_calculated_with():
 
 
 @given(tables(), st.data())
-def test_conditions_select_certain_keys(table, data):
+def test_conditions_select_certain_keys(
+    table: tuple[list[bool], list[tuple[int, ...]]], data: st.DataObject
+) -> None:
     descending, rows = table
     wanted = data.draw(st.lists(st.sampled_from(rows), unique=True, min_size=1) if rows else st.just([]))
     keys = KeyRange(only=tuple(tuple(map(str, row)) for row in wanted))

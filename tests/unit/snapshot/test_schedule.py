@@ -58,10 +58,11 @@ def work_of(table: Table, chunk: KeyRange | None = None, *, is_locked: bool = Fa
 
 
 def span(after: int | None, until: int | None) -> KeyRange:
-    return KeyRange(*(None if each is None else (str(each),) for each in (after, until)))
+    low, high = (None if each is None else (str(each),) for each in (after, until))
+    return KeyRange(low, high)
 
 
-def test_chunks_are_cut_one_after_the_other_and_read_side_by_side():
+def test_chunks_are_cut_one_after_the_other_and_read_side_by_side() -> None:
     schedule, cuts = schedule_of("a")
     prepare(schedule, "id")
     works = [cut(schedule, span(None, 10)), cut(schedule, span(10, None))]
@@ -70,7 +71,7 @@ def test_chunks_are_cut_one_after_the_other_and_read_side_by_side():
     assert schedule.tables() == []
 
 
-def test_a_refused_chunk_comes_before_new_ones_and_a_locked_one_before_it():
+def test_a_refused_chunk_comes_before_new_ones_and_a_locked_one_before_it() -> None:
     schedule, _ = schedule_of("a")
     table = prepare(schedule, "id")
     first, second = (cut(schedule, chunk) for chunk in (span(None, 1), span(1, 2)))
@@ -83,7 +84,7 @@ def test_a_refused_chunk_comes_before_new_ones_and_a_locked_one_before_it():
     ]
 
 
-def test_tables_are_prepared_together():
+def test_tables_are_prepared_together() -> None:
     schedule, _ = schedule_of("a", "b", "c")
     work = take(schedule)
     others = schedule.more_like(work, 1000)
@@ -93,7 +94,7 @@ def test_tables_are_prepared_together():
     assert take(schedule).table is work.table
 
 
-def test_small_tables_are_read_together_up_to_a_size():
+def test_small_tables_are_read_together_up_to_a_size() -> None:
     sizes = {"a": 10, "b": 1000, "none": 0, "c": 20, "keyless": 10, "d": 50_000, "e": 30}
     schedule, cuts = schedule_of(*sizes, readers=1)
     work = take(schedule)
@@ -118,11 +119,11 @@ def test_small_tables_are_read_together_up_to_a_size():
     assert schedule.more_like(take(schedule), 1 << 30) == []
 
 
-def test_tables_with_other_conditions_are_not_read_together():
+def test_tables_with_other_conditions_are_not_read_together() -> None:
     schedule, _ = schedule_of("a", "b")
     for request, table in (("second", "c"), ("second", "d"), ("third", "e")):
         schedule.add([(TableSnapshot("shop", table, request, "waiting"), f"of {request}")])
-    found = []
+    found: list[list[str]] = []
     while len(found) < 3:
         work = take(schedule)
         found.append([each.table.snapshot.table for each in (work, *schedule.more_like(work, 1))])
@@ -130,13 +131,13 @@ def test_tables_with_other_conditions_are_not_read_together():
 
 
 @pytest.mark.parametrize(("is_likely", "most"), [(True, 20), (False, 2)])
-def test_errors_are_not_taken_for_alterations_for_long(is_likely: bool, most: int):
+def test_errors_are_not_taken_for_alterations_for_long(is_likely: bool, most: int) -> None:
     table = Table(TableSnapshot("shop", "a", "first", "running"), None)
     found = [table.found_altered(is_likely=is_likely) for _ in range(most + 1)]
     assert found == [True] * most + [False]
 
 
-def test_a_small_table_that_was_larger_counts_as_what_it_is():
+def test_a_small_table_that_was_larger_counts_as_what_it_is() -> None:
     schedule, _ = schedule_of("a", "b", readers=1)
     for table in schedule.tables():
         table.source = source("id", rows=10)
@@ -147,7 +148,7 @@ def test_a_small_table_that_was_larger_counts_as_what_it_is():
     assert first.share == 3
 
 
-def test_a_busy_table_waits_while_others_are_read():
+def test_a_busy_table_waits_while_others_are_read() -> None:
     schedule, _ = schedule_of("a", "b")
     first = prepare(schedule, "id")
     work = cut(schedule, EVERYTHING)
@@ -158,7 +159,7 @@ def test_a_busy_table_waits_while_others_are_read():
     assert take(schedule) == work_of(first, EVERYTHING)
 
 
-def test_a_definition_that_changed_is_read_before_its_chunks():
+def test_a_definition_that_changed_is_read_before_its_chunks() -> None:
     schedule, _ = schedule_of("a")
     table = prepare(schedule, "id")
     schedule.redefine(cut(schedule, EVERYTHING))
@@ -167,7 +168,7 @@ def test_a_definition_that_changed_is_read_before_its_chunks():
     assert take(schedule) == work_of(table, EVERYTHING)
 
 
-def test_two_readers_find_that_a_definition_changed():
+def test_two_readers_find_that_a_definition_changed() -> None:
     schedule, _ = schedule_of("a")
     table = prepare(schedule, "id")
     early, late = (cut(schedule, chunk) for chunk in (span(None, 1), span(1, None)))
@@ -179,7 +180,7 @@ def test_two_readers_find_that_a_definition_changed():
     assert [take(schedule).range for _ in range(2)] == [span(None, 1), span(1, None)]
 
 
-def test_chunks_from_before_a_table_was_begun_anew_are_not_read_again():
+def test_chunks_from_before_a_table_was_begun_anew_are_not_read_again() -> None:
     schedule, cuts = schedule_of("a", readers=4)
     table = prepare(schedule, "id")
     works = [cut(schedule, span(number or None, number + 1)) for number in range(6)]
@@ -197,7 +198,7 @@ def test_chunks_from_before_a_table_was_begun_anew_are_not_read_again():
     assert schedule.finished(cut(schedule, EVERYTHING))
 
 
-def test_few_chunks_are_under_way():
+def test_few_chunks_are_under_way() -> None:
     schedule, _ = schedule_of("a", readers=1)
     table = prepare(schedule, "id")
     works = [cut(schedule, span(number or None, number + 1)) for number in range(2)]
@@ -206,7 +207,7 @@ def test_few_chunks_are_under_way():
     assert take(schedule) == work_of(table)
 
 
-def test_a_chunk_that_is_too_large_is_divided():
+def test_a_chunk_that_is_too_large_is_divided() -> None:
     schedule, cuts = schedule_of("a")
     table = prepare(schedule, "id")
     schedule.uncut(cut(schedule, span(None, 1000)))
@@ -215,7 +216,7 @@ def test_a_chunk_that_is_too_large_is_divided():
     assert list(table.undivided) == [span(10, 1000), span(1000, None)]
 
 
-def test_moved_rows_are_read_after_all_ranges():
+def test_moved_rows_are_read_after_all_ranges() -> None:
     schedule, _ = schedule_of("a")
     prepare(schedule, "id")
     moved = (("7",), ("8",))
@@ -229,7 +230,7 @@ def test_moved_rows_are_read_after_all_ranges():
     assert [schedule.finished(work) for work in works] == [False, True]
 
 
-def test_moved_rows_of_an_earlier_run():
+def test_moved_rows_of_an_earlier_run() -> None:
     schedule = Schedule(1, lambda name, chunk: None, CLOCK)
     left = TableSnapshot("shop", "a", "first", "running", left=(), key=("id",), moved=(("7",),))
     schedule.add([(left, None)])
@@ -237,7 +238,7 @@ def test_moved_rows_of_an_earlier_run():
     assert take(schedule).range == KeyRange(only=(("7",),))
 
 
-def test_the_rest_of_a_locked_chunk_is_locked_later():
+def test_the_rest_of_a_locked_chunk_is_locked_later() -> None:
     schedule, cuts = schedule_of("a")
     table = prepare(schedule, "id")
     first = schedule.divide(cut(schedule, EVERYTHING), span(None, 5), span(5, None))
@@ -246,14 +247,14 @@ def test_the_rest_of_a_locked_chunk_is_locked_later():
     assert take(schedule) == work_of(table, span(5, None), is_locked=True)
 
 
-def test_a_table_without_a_key_is_read_by_one():
+def test_a_table_without_a_key_is_read_by_one() -> None:
     schedule, _ = schedule_of("a", "b")
     first = prepare(schedule)
     assert cut(schedule, EVERYTHING).table is first
     assert take(schedule).table.snapshot.table == "b"
 
 
-def test_a_dropped_table_and_a_stop_end_the_work():
+def test_a_dropped_table_and_a_stop_end_the_work() -> None:
     schedule, _ = schedule_of("a", "b")
     first = prepare(schedule, "id")
     work = cut(schedule, EVERYTHING)
@@ -264,7 +265,7 @@ def test_a_dropped_table_and_a_stop_end_the_work():
     assert schedule.take() is None
 
 
-def test_chunks_of_long_rows_have_fewer():
+def test_chunks_of_long_rows_have_fewer() -> None:
     table = Table(TableSnapshot("shop", "a", "first", "waiting"), None)
     assert table.chunk_rows(500) == 500
     table.source = source("id")
@@ -274,7 +275,7 @@ def test_chunks_of_long_rows_have_fewer():
 
 
 @given(st.data())
-def test_any_order_of_outcomes_reads_every_key_once(data: Any):
+def test_any_order_of_outcomes_reads_every_key_once(data: st.DataObject) -> None:
     """Readers cut, finish, give back and divide in any order; at the end each number was read once."""
     schedule, cuts = schedule_of("a", readers=3)
     table = prepare(schedule, "id")
@@ -294,8 +295,8 @@ def test_any_order_of_outcomes_reads_every_key_once(data: Any):
                 whole = table.undivided[0]
                 inside = numbers(whole)
                 size = data.draw(st.integers(1, 8))
-                chunk = whole if len(inside) < size else KeyRange(whole.after, (str(inside[size - 1]),))
-                work = schedule.cut(work, chunk)
+                cut = whole if len(inside) < size else KeyRange(whole.after, (str(inside[size - 1]),))
+                work = schedule.cut(work, cut)
             under_way.append(work)
             continue
         if not under_way:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.spark.options import OptionError, Options
+from engine.spark.option_values import OptionError
+from engine.spark.options import Options
 
 
 def parse(**given: str) -> Options:

@@ -83,7 +83,11 @@ def test_names() -> None:
 
 
 DOCUMENTS = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text() | st.floats(-1e15, 1e15),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.text()
+    | st.floats(-1e15, 1e15, exclude_min=True, exclude_max=True),
     lambda inside: st.lists(inside) | st.dictionaries(st.text(), inside),
     max_leaves=20,
 )
@@ -104,3 +108,20 @@ def test_decimals_in_documents() -> None:
         "JSON_REPLACE('123456789012345678901234567890', '$', 123456789012345678901234567890)"
     )
     assert json_literal('"1.50"') == "'\"1.50\"'"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_decimal"),
+    [
+        ("0.000000000000001", False),
+        ("0.0000000000000001", True),
+        ("98.95752212770212", False),
+        ("98.957522127702113", True),
+        ("123456789012345.0", False),
+        ("1234567890123456.0", True),
+        ("1234567890123456.7", True),
+        ("1e-16", False),
+    ],
+)
+def test_a_number_that_a_double_would_print_otherwise_is_a_decimal(text: str, is_decimal: bool) -> None:
+    assert json_literal(text) == (f"JSON_REPLACE('{text}', '$', {text})" if is_decimal else f"'{text}'")

@@ -184,6 +184,33 @@ def test_a_table_created_with_rows(output: Output) -> None:
     assert lines(output)[:4] == ["USE `shop`;", "CREATE TABLE `t` (`id` int)", ";", "BEGIN;"]
 
 
+def test_a_statement_has_the_time_zone_of_its_session(output: Output) -> None:
+    statement = "ALTER TABLE t ADD moment TIMESTAMP DEFAULT '2020-01-01'"
+    output.commit({EVENTS: [entry("QUERY_EVENT", statement, status={"time_zone": "it's"})]})
+    text = StringIO()
+    write_script(output.path, SqlSettings(sources=(output.path,)), text)
+    assert [line for line in text.getvalue().splitlines() if "time_zone" in line][1:] == [
+        "SET SESSION time_zone = 'it''s';",
+        "SET SESSION time_zone = '+00:00';",
+    ]
+
+
+def test_a_statement_of_mariadb_has_the_settings_of_its_session(tmp_path: Path) -> None:
+    output = Output(tmp_path, "mariadb")
+    output.table(T, COLUMNS)
+    status = {"flags2": 1 << 24, "character_set_collations": [[8, 47], [33, 83]]}
+    created = entry("QUERY_EVENT", "CREATE TABLE t (a TIMESTAMP)", status=status)
+    output.commit({EVENTS: [created, entry("QUERY_EVENT", "CREATE TABLE u (a TIMESTAMP)", status={})]})
+    text = StringIO()
+    write_script(output.path, SqlSettings(sources=(output.path,)), text)
+    assert [line for line in text.getvalue().splitlines() if "/*" in line] == [
+        "SET SESSION sql_mode = @@sql_mode /*M!100804 , SESSION explicit_defaults_for_timestamp = 1 */ "
+        "/*M!110201 , SESSION character_set_collations = 'latin1=latin1_bin,utf8mb3=utf8mb3_bin' */;",
+        "SET SESSION sql_mode = @@sql_mode /*M!100804 , SESSION explicit_defaults_for_timestamp = 0 */ "
+        "/*M!110201 , SESSION character_set_collations = '' */;",
+    ]
+
+
 def test_generated_columns_are_known_from_elsewhere(output: Output) -> None:
     """A table map, even one with full metadata, does not say which columns are generated."""
     name = TableName("shop", "t")

@@ -16,6 +16,7 @@ import struct
 from dataclasses import dataclass, field
 
 from engine.binlog.decimal_text import decimal_text
+from engine.binlog.double_text import double_text
 from engine.binlog.field_types import FieldType
 from engine.errors import EventError
 
@@ -39,8 +40,6 @@ _ESCAPES = {ord('"'): '\\"', ord("\\"): "\\\\"}
 _ESCAPES |= {byte: f"\\u{byte:04x}" for byte in range(0x20)}
 _ESCAPES |= {ord(c): f"\\{name}" for c, name in zip("\b\t\n\f\r", "btnfr", strict=True)}
 
-_FIXED_DIGITS = range(-14, 16)
-"""Numbers of digits before the decimal point (below 0: zeros after it) that need no exponent."""
 _BASE64_LINE = 57
 """Bytes per line of base64; the line breaks are part of the text."""
 
@@ -52,24 +51,6 @@ def json_text(document: bytes) -> str:
     reader = _Reader(document, GROWTH * len(document) + SHORTEST_LIMIT)
     reader.value(document[0], 1, len(document), 0)
     return "".join(reader.parts)
-
-
-def double_text(value: float) -> str:
-    """A double as MySQL prints it: the fewest digits that identify it, at least one after the point."""
-    sign = "-" if math.copysign(1, value) < 0 else ""
-    if value == 0:
-        return sign + "0.0"
-    mantissa, _, exponent = f"{abs(value)!r}".partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(digits))
-    digits = digits.rstrip("0")
-    if point not in _FIXED_DIGITS and not _FIXED_DIGITS.stop <= point < len(digits):
-        rest = "." + digits[1:] if len(digits) > 1 else ""
-        return f"{sign}{digits[0]}{rest}e{point - 1}"
-    if point <= 0:
-        return f"{sign}0.{'0' * -point}{digits}"
-    return f"{sign}{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
 
 
 @dataclass(slots=True)

@@ -50,7 +50,8 @@ def test_a_source_through_its_life() -> None:
     keeper.reported(progress(7))
     assert keeper.state.rows == 12 and keeper.state.error is None
     keeper.ended()
-    assert keeper.state.stage == "ended"
+    state = keeper.state
+    assert state.stage == "ended"
 
 
 def test_the_file_is_private_and_of_one_fleet(tmp_path: Path) -> None:

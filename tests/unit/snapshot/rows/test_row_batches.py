@@ -18,9 +18,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from engine.binlog.field_types import FieldType
 from engine.binlog.field_types import FieldType as F
 from engine.config.decode_options import DecodeOptions
 from engine.errors import EngineError
+from engine.net.protocol.capabilities import Capability
 from engine.net.protocol.packets import ServerError, build_err
 from engine.net.protocol.wire import ProtocolError
 from engine.snapshot.rows.row_batches import Place, RowBatch, RowBatches
@@ -270,7 +272,7 @@ def rows_of(batches: Sequence[RowBatch], options: DecodeOptions | None = None) -
 @settings(max_examples=20)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.typed.declared[:20])
 @given(data=st.data())
-def test_values_of_every_type(kind, data):
+def test_values_of_every_type(kind: Kind, data: st.DataObject) -> None:
     values = data.draw(st.lists(kind.values | st.just(...), min_size=1, max_size=8))
     sent = [row([number("b", 1), None if value is ... else kind.sent(value)]) for value in values]
     batches = batches_of([Typed("tinyint", F.TINY), kind.typed], result(sent), flavor=kind.flavor)
@@ -292,12 +294,12 @@ PARTIAL = [
 
 
 @pytest.mark.parametrize(("declared", "code", "sent", "want"), PARTIAL)
-def test_partial_dates_and_limits_as_text(declared, code, sent, want):
+def test_partial_dates_and_limits_as_text(declared: str, code: FieldType, sent: bytes, want: str) -> None:
     batches = batches_of([Typed(declared, code)], result([row([sent])]))
     assert rows_of(batches, DecodeOptions(temporal_text=True)).column("c0").to_pylist() == [want]
 
 
-def test_digits_that_servers_add_or_leave_out():
+def test_digits_that_servers_add_or_leave_out() -> None:
     typed = Typed("decimal(12,3) unsigned zerofill", F.NEWDECIMAL, UNSIGNED)
     sent = [b"000000012.345", b".5", b"0.500", b"999999999.999"]
     rows = [row([content(digits if digits != b".5" else b".500")]) for digits in sent]
@@ -321,7 +323,7 @@ def mixed_row(n: int) -> bytes:
 @settings(max_examples=40)
 @pytest.mark.parametrize("capabilities", [MODERN, OLD])
 @given(pieces=st.lists(st.integers(1, 60), max_size=200), target=st.integers(0, 2000))
-def test_cut_anywhere(capabilities, pieces, target):
+def test_cut_anywhere(capabilities: Capability, pieces: list[int], target: int) -> None:
     """The values are the same; batches of several rows are not larger than their target."""
     stream = result([mixed_row(n) for n in range(30)], capabilities)
     whole = rows_of(batches_of(MIXED, stream, capabilities=capabilities))
@@ -336,7 +338,7 @@ def test_cut_anywhere(capabilities, pieces, target):
 
 @pytest.mark.parametrize("size", [LARGEST_PACKET - 14, LARGEST_PACKET - 13, 2 * LARGEST_PACKET - 20, 5 << 23])
 @pytest.mark.parametrize("sequence", [254, None])
-def test_rows_of_several_packets(size, sequence):
+def test_rows_of_several_packets(size: int, sequence: int | None) -> None:
     kinds = [Typed("int", F.LONG), Typed("longblob", F.BLOB), Typed("int", F.LONG)]
     large = np.arange(size, dtype=np.uint32).astype(np.uint8).tobytes()
     rows = [
@@ -354,14 +356,14 @@ def test_rows_of_several_packets(size, sequence):
     assert [batch.in_lent_memory for batch in batches] == [True, False, True, False]
 
 
-def test_a_row_larger_than_the_target_is_in_the_lent_memory():
+def test_a_row_larger_than_the_target_is_in_the_lent_memory() -> None:
     kinds = [Typed("longblob", F.BLOB)]
     stream = result([row([content(bytes(size))]) for size in (50_000, 100)])
     batches = batches_of(kinds, stream, target=1000)
     assert [(batch.rows, batch.in_lent_memory) for batch in batches] == [(1, True), (1, True)]
 
 
-def test_batches_have_nothing_but_rows():
+def test_batches_have_nothing_but_rows() -> None:
     """Whatever the events feed contains: a snapshot's events are not events of the server."""
     (batch,) = batches_of(MIXED, result([mixed_row(1)]))
     rows, schema = decoded(batch, DecodeOptions(bookkeeping_events=True))
@@ -369,7 +371,7 @@ def test_batches_have_nothing_but_rows():
     assert schema.metadata[b"table"] == b"orders"
 
 
-def test_an_error_of_the_server_ends_the_result():
+def test_an_error_of_the_server_ends_the_result() -> None:
     stream = result([mixed_row(1), build_err(ServerError(1317, "70100", "Query execution was interrupted"))])
     with pytest.raises(ServerError, match="1317"):
         batches_of(MIXED, stream)
@@ -399,18 +401,18 @@ DAMAGE = [
 
 
 @pytest.mark.parametrize(("rows", "reason"), DAMAGE)
-def test_damaged_rows_are_refused_and_located(rows, reason):
+def test_damaged_rows_are_refused_and_located(rows: list[bytes], reason: str) -> None:
     with pytest.raises(ProtocolError, match=reason):
         batches_of(MIXED, result(rows))
 
 
-def test_a_missing_packet_is_noticed():
+def test_a_missing_packet_is_noticed() -> None:
     first, second = result([mixed_row(1)]), result([mixed_row(2)], sequence=7)
     with pytest.raises(ProtocolError, match="wrong number"):
         batches_of(MIXED, first[: 4 + len(mixed_row(1))] + second)
 
 
-def test_bytes_after_the_end_are_refused():
+def test_bytes_after_the_end_are_refused() -> None:
     with pytest.raises(ProtocolError, match="neither a row nor the end"):
         batches_of(MIXED, result([mixed_row(1)]) + b"\0")
 
@@ -424,7 +426,9 @@ HOSTILE = [kind.typed for kind in KINDS if kind.flavor == "mysql"]
     pieces=st.lists(st.integers(1, 40), max_size=20),
 )
 @example(data=None, kinds=HOSTILE, pieces=[])
-def test_hostile_bytes_are_refused_or_transcribed(data, kinds, pieces):
+def test_hostile_bytes_are_refused_or_transcribed(
+    data: st.DataObject | None, kinds: list[Typed], pieces: list[int]
+) -> None:
     size = (len(kinds) + 9) // 8
     if data is None:
         payloads = [bytes(1 + size + 400), b"\0" + b"\xff" * (size + 400)]
@@ -437,7 +441,7 @@ def test_hostile_bytes_are_refused_or_transcribed(data, kinds, pieces):
         batches_of(kinds, result(payloads), pieces, target=500, memory=2000)
 
 
-def test_hostile_bytes_with_every_access_checked():
+def test_hostile_bytes_with_every_access_checked() -> None:
     if os.environ.get("BINLOG_ENGINE_CHECK_BOUNDS") == "1":
         pytest.skip("this is the checked run")
     command = [

@@ -16,7 +16,7 @@ from tests.support.binary_rows import LATIN1, UNSIGNED, Typed, table, text
 HASH = ColumnDefinition("DB_ROW_HASH_1", "bigint(20) unsigned", visible=False, generated="virtual")
 
 
-def test_what_is_selected():
+def test_what_is_selected() -> None:
     columns = (
         ColumnDefinition("id", "int(11)"),
         ColumnDefinition("a`b", "varchar(10)", "utf8mb4"),
@@ -45,7 +45,7 @@ def test_what_is_selected():
     assert unpack(row_format.catalog["shop.orders"]) == columns
 
 
-def test_a_type_that_cannot_be_read():
+def test_a_type_that_cannot_be_read() -> None:
     definition = TableDefinition("shop", "orders", (ColumnDefinition("x", "xmltype"),))
     with pytest.raises(EngineError, match=r"rows of shop\.orders cannot be read: column x .* xmltype"):
         RowFormat.of(definition, "mariadb", (12, 3, 1))
@@ -71,7 +71,7 @@ def test_a_type_that_cannot_be_read():
         (text("varchar(10)"), Typed("int", F.LONG)),
     ],
 )
-def test_results_of_another_type(defined, sent):
+def test_results_of_another_type(defined: Typed, sent: Typed) -> None:
     definition, columns = table([defined])
     row_format = RowFormat.of(definition, "mysql", (9, 7, 0))
     assert row_format.plan(columns).operations.shape[0] == 1

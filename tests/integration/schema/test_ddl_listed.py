@@ -1,0 +1,184 @@
+"""Statements that the random ones do not contain: the model has the server's tables, and is certain of them.
+
+See `test_ddl_differential` for the random ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from engine.binlog.events.statements import Query
+from engine.net.client.connection import Connection
+from engine.net.client.table_columns import describe_tables
+from engine.schema.model import SchemaModel
+from tests.servers import FLAVORS, Server
+from tests.support.ddl_comparison import BinlogTail, difference_of
+
+pytestmark = pytest.mark.server
+
+DATABASES = ("listed", "listed_too")
+PREPARED = [
+    "CREATE DATABASE listed CHARACTER SET latin1",
+    "CREATE DATABASE listed_too CHARACTER SET latin2",
+    "USE listed",
+]
+
+ALL = "mysql", "mariadb"
+CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
+    "a key named type": (
+        ALL,
+        [
+            "CREATE TABLE t (type INT, a INT, KEY type (type))",
+            "CREATE TABLE u (type INT, UNIQUE type TYPE BTREE (type), PRIMARY KEY type (type))",
+            "ALTER TABLE u DROP KEY type, ADD UNIQUE KEY type (type) USING BTREE, ADD b INT",
+        ],
+    ),
+    "partitions at the end of an ALTER TABLE": (
+        ALL,
+        [
+            "CREATE TABLE t (a INT)",
+            "ALTER TABLE t ADD b INT, ADD c INT PARTITION BY HASH (a) PARTITIONS 2",
+            "ALTER TABLE t DROP b REMOVE PARTITIONING",
+        ],
+    ),
+    "sequences": (
+        ("mariadb",),
+        [
+            "CREATE SEQUENCE s START WITH 5 COMMENT 'AS INT'",
+            "CREATE SEQUENCE IF NOT EXISTS listed_too.s",
+            "CREATE OR REPLACE SEQUENCE s CACHE 10",
+            "ALTER SEQUENCE s RESTART 7",
+            "CREATE TABLE v (a INT DEFAULT NEXT VALUE FOR s, b INT DEFAULT PREVIOUS VALUE FOR s, c INT)",
+            "RENAME TABLE s TO u",
+            "CREATE TABLE t (a INT)",
+            "DROP SEQUENCE IF EXISTS t, u, missing",
+            "CREATE TABLE IF NOT EXISTS u (a INT)",
+        ],
+    ),
+    "sequences of other types": (
+        ("mariadb-11",),
+        [
+            "CREATE SEQUENCE s AS INT UNSIGNED START WITH 5",
+            "ALTER SEQUENCE s MAXVALUE 100",
+            "ALTER SEQUENCE s AS SMALLINT",
+            "CREATE SEQUENCE u START WITH 5 AS TINYINT",
+        ],
+    ),
+    "CONVERT TO CHARACTER SET DEFAULT": (
+        ALL,
+        [
+            "ALTER DATABASE listed COLLATE latin1_bin",
+            "CREATE TABLE listed_too.t (a TEXT)",
+            "ALTER TABLE listed_too.t CONVERT TO CHARACTER SET DEFAULT",
+            "CREATE TABLE t (a TEXT CHARACTER SET latin2)",
+            "SET collation_database = latin7_bin",
+            "ALTER TABLE t CONVERT TO CHARACTER SET DEFAULT",
+            "CREATE DATABASE listed_once",
+            "USE listed_once",
+            "SET collation_server = latin5_bin",
+            "DROP DATABASE listed_once",
+            "ALTER TABLE listed.t CONVERT TO CHARACTER SET DEFAULT",
+        ],
+    ),
+    "COLLATE DEFAULT in a conversion": (
+        ("mysql-5", "mariadb"),
+        [
+            "ALTER DATABASE listed COLLATE latin1_bin",
+            "CREATE TABLE t (a TEXT)",
+            "ALTER TABLE t CONVERT TO CHARACTER SET latin1 COLLATE DEFAULT",
+            "ALTER TABLE t CONVERT TO CHARACTER SET DEFAULT COLLATE DEFAULT",
+        ],
+    ),
+    "a primary key WITHOUT OVERLAPS": (
+        ("mariadb",),
+        [
+            "CREATE TABLE t (a INT, s DATE, e DATE, PERIOD FOR p (s, e), "
+            "PRIMARY KEY (a, p WITHOUT OVERLAPS))",
+            "ALTER TABLE t RENAME COLUMN a TO b, ADD c INT NOT NULL",
+            "ALTER TABLE t DROP PRIMARY KEY",
+            "ALTER TABLE t ADD PRIMARY KEY (c, b, P WITHOUT OVERLAPS)",
+            "CREATE TABLE u (a INT, s DATE, e DATE)",
+            "ALTER TABLE u ADD PERIOD FOR p (s, e), ADD PRIMARY KEY (a, p WITHOUT OVERLAPS)",
+            "CREATE TABLE v (a INT, s DATE, e DATE, PERIOD FOR p (s, e), "
+            "PRIMARY KEY (a, p WITHOUT OVERLAPS)) WITH SYSTEM VERSIONING",
+            "CREATE TABLE w (a INT, s DATE, e DATE, x TIMESTAMP(6) AS ROW START, y TIMESTAMP(6) AS ROW END, "
+            "PERIOD FOR p (s, e), PERIOD FOR SYSTEM_TIME (x, y), PRIMARY KEY (a, p WITHOUT OVERLAPS)) "
+            "WITH SYSTEM VERSIONING",
+        ],
+    ),
+    "TIMESTAMP in the dialect of MaxDB": (
+        ("mysql-5", "mariadb"),
+        [
+            "SET sql_mode = 'MAXDB'",
+            "CREATE TABLE t (a TIMESTAMP, b TIMESTAMP(3) NOT NULL)",
+            "ALTER TABLE t ADD c TIMESTAMP NULL, MODIFY a TIMESTAMP(6)",
+        ],
+    ),
+    "an empty string that is NULL": (
+        ("mariadb",),
+        [
+            "SET sql_mode = 'EMPTY_STRING_IS_NULL'",
+            "CREATE TABLE t (a VARCHAR(9) DEFAULT '', b CHAR(9) DEFAULT (''), c ENUM('', 'x') DEFAULT 'x')",
+            "ALTER TABLE t ADD d VARCHAR(9) DEFAULT '', ADD e VARCHAR(9) DEFAULT _utf8'', "
+            "ADD f VARCHAR(9) DEFAULT '' 'x', ADD g VARCHAR(9) DEFAULT '' ''",
+        ],
+    ),
+    "names that only words have in common": (
+        ALL,
+        [
+            "CREATE TABLE t (straße INT, strasse VARCHAR(9), É INT, PRIMARY KEY (straße))",
+            "ALTER TABLE t MODIFY strasse INT NOT NULL FIRST, CHANGE é è INT",
+            "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (STRASSE), ADD x INT AFTER straße",
+            "ALTER TABLE t DROP STRAßE, ADD ΔΟΣ INT",
+            "ALTER TABLE t DROP δοσ",
+        ],
+    ),
+}
+"""What is shown: beginnings of the flavors that have it, and statements."""
+
+
+@pytest.fixture(scope="module", params=FLAVORS)
+def server(request: pytest.FixtureRequest, shared_server: Callable[[str], Server]) -> Iterator[Server]:
+    server = shared_server(request.param)
+    yield server
+    server.execute(*(f"DROP DATABASE IF EXISTS {name}" for name in DATABASES))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_model_has_the_servers_tables(case: str, server: Server) -> None:
+    flavors, statements = CASES[case]
+    if not server.flavor.startswith(flavors):
+        pytest.skip("this server has no such statements")
+    model = SchemaModel("mariadb" if "mariadb" in server.flavor else "mysql")
+    server.execute(*(f"DROP DATABASE IF EXISTS {name}" for name in DATABASES))
+    tail = BinlogTail(server)
+    with server.connect() as session, session.cursor() as cursor:
+        for statement in [*PREPARED, *statements]:
+            cursor.execute(statement)
+            for position, body in tail.read():
+                if isinstance(body, Query):
+                    model.execute(body, server.installation.version, position)
+            assert differences(model, server) == [], statement
+
+
+def differences(model: SchemaModel, server: Server) -> list[str]:
+    """Tables of which the model is not certain, or not as the server's catalog has them."""
+    found = []
+    catalog = Connection.open(server.host, server.port, server.user, server.password)
+    for database in DATABASES:
+        listed = catalog.query(
+            f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}'"
+        )
+        names = {str(name) for (name,) in listed}
+        names |= {each.table for each in model.tables() if each.database == database}
+        described = describe_tables(catalog, database, names) if names else {}
+        for name in names:
+            ours, theirs = model.find(database, name), described.get(name)
+            if ours is None or theirs is None:
+                found.append(f"{name}: {ours} in the model, {theirs} on the server")
+            elif (difference := difference_of(ours.columns, theirs.columns)) is not None:
+                found.append(f"{name}: {difference}")
+    catalog.close()
+    return found
