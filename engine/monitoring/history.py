@@ -58,6 +58,9 @@ class History:
 
     def add(self, sample: Sample) -> None:
         """Add the newest sample."""
+        # The clock was set back: rates would count the time from these on, and plots go back and forth.
+        while self._samples and self._samples[-1].time >= sample.time:
+            self._samples.pop()
         self._samples.append(sample)
 
     def columns(self) -> dict[str, list[float | None]]:

@@ -22,6 +22,7 @@ from engine.output.log_files import (
     LOG_FOLDER,
     CommitLogError,
     LogFiles,
+    MissingCommitError,
     damage_of,
     entry_name,
     segment_name,
@@ -120,12 +121,23 @@ class CommitLog:
 
     def summary_at(self, version: int) -> Summary:
         """The summary of all commits up to and including `version`. Raises `CommitLogError`."""
-        if not 0 <= version - self._summary_version < log_files.COMMITS_PER_SEGMENT:
+        is_near = 0 <= version - self._summary_version < log_files.COMMITS_PER_SEGMENT
+        try:
+            self._summarize(version, goes_on=is_near)
+        except MissingCommitError:
+            if not is_near:
+                raise
+            # Commits that follow may have been removed since: a later segment has the summary of them.
+            self._summarize(version, goes_on=False)
+        return self._summary.copy()
+
+    def _summarize(self, version: int, *, goes_on: bool) -> None:
+        """Advance the summary to `version`: from where it is, or from the last one in a segment."""
+        if not goes_on:
             self._summary_version, self._summary = self._files.summary_before(version)
         for commit in self.range(self._summary_version + 1, version):
             self._summary.add(commit)
             self._summary_version = commit.version
-        return self._summary.copy()
 
     def schemas_at(self, version: int) -> dict[SchemaKey, pa.Schema]:
         """Every schema version of the commits up to and including `version`. Raises `CommitLogError`."""

@@ -49,7 +49,7 @@ def _damage_of(out: OutputPlace, name: str) -> Iterator[None]:
     """Raise what Arrow finds wrong with a file as a `ReaderError`."""
     try:
         yield
-    except MemoryError:
+    except (MemoryError, FileNotFoundError):
         raise
     except (pa.ArrowException, OSError) as error:
         # One of the operating system has a number, and names the file itself.

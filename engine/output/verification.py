@@ -88,8 +88,15 @@ class _Verification:
         """From the last summary before; what is wrong with that is a problem."""
         try:
             self._schemas |= self._log.schemas_at(version)
+        except MissingCommitError as error:
+            if not self._was_removed(version):
+                self._add(str(error))
         except CommitLogError as error:
             self._add(str(error))
+
+    def _was_removed(self, version: int) -> bool:
+        """Whether `vacuum` has removed a commit."""
+        return version < self._log.oldest_version()
 
     def _commits(self) -> Iterator[Commit]:
         """All commits that can be read."""
@@ -98,8 +105,7 @@ class _Verification:
             try:
                 commit = self._log.read(version)
             except MissingCommitError:
-                # `vacuum` may have removed it meanwhile.
-                if first_missing is None and version >= self._log.oldest_version():
+                if first_missing is None and not self._was_removed(version):
                     first_missing = version
                 continue
             except CommitLogError as error:
@@ -139,10 +145,9 @@ class _Verification:
 
     def _was_moved(self, path: str, commit: int) -> bool:
         """Whether compaction or `vacuum` has removed the file meanwhile, which the commit has listed."""
-        log = CommitLog(self._out)
-        if commit < log.oldest_version():
+        if self._was_removed(commit):
             return True
-        return path not in (entry.path for entry in log.read(commit).files)
+        return path not in (entry.path for entry in CommitLog(self._out).read(commit).files)
 
     def _damage(self, path: str, listed: _Listed) -> str | None:
         """What is wrong with a file, as a part of a sentence; None if nothing is."""
@@ -179,8 +184,9 @@ class _Verification:
                     f"it has {len(rows):,} rows from `_seq` {entry.first_seq} to {entry.last_seq}, not "
                     f"{entry.rows:,} of which these are the first and the last"
                 )
-        # The first commits of a compacted file may have been removed, or been read before compaction made it.
+        # The first commits of a compacted file may have been removed, or been read before compaction made it,
+        # and the last ones may be new.
         count = sum(entry.rows for entry in listed.entries)
-        if len(numbers) != count and commits_in(path)[0] == listed.first_commit:
+        if len(numbers) != count and commits_in(path) == (listed.first_commit, listed.last_commit):
             return f"it has {len(numbers):,} rows, of which {count:,} are listed"
         return None

@@ -50,3 +50,15 @@ def test_it_holds_an_hour() -> None:
 )
 def test_the_present_rate(values: list[float | None], rate: float | None) -> None:
     assert history_of(values).rate("disk_free_bytes") == rate
+
+
+@pytest.mark.parametrize("step", [60, 3600, 86400])
+def test_the_clock_is_set_back(step: int) -> None:
+    """The rate is the same again soon, and the times go up."""
+    history = history_of([100_000 - n for n in range(200)])
+    for n in range(200, 260):
+        sample = replace(Sample.of(FIGURES), time=NOW + n * SAMPLE_SECONDS - step)
+        history.add(replace(sample, disk_free_bytes=100_000 - n))
+    times = [time for time in history.columns()["time"] if time is not None]
+    assert times == sorted(times)
+    assert history.rate("disk_free_bytes") == pytest.approx(-1 / SAMPLE_SECONDS, rel=0.2)

@@ -313,6 +313,20 @@ def test_an_entry_that_waits_for_recovery_is_never_written_over(tmp_path: Path) 
     assert temporary.read_bytes() == content
 
 
+def test_the_summary_of_a_reader_does_not_need_commits_that_were_removed(tmp_path: Path) -> None:
+    fill(CommitLog(tmp_path), 3)
+    reader = CommitLog(tmp_path)
+    reader.summary_at(3)
+    fill(CommitLog(tmp_path), 9)
+    segments = LogSegments(tmp_path)
+    segments.forget(segments.detach(0))
+    # It follows the known one within the length of a segment.
+    assert reader.summary_at(7) == CommitLog(tmp_path).summary_at(7)
+    assert reader.summary_at(7).totals["shop", "orders"].rows == 80
+    with pytest.raises(MissingCommitError):
+        reader.summary_at(3)
+
+
 def test_a_reader_never_notices_consolidation(tmp_path: Path) -> None:
     """One thread appends and consolidates, another reads all that there is, over and over."""
     fill(CommitLog(tmp_path), 0)

@@ -19,6 +19,7 @@ from engine.output import compaction, log_files
 from engine.output.commit_log import CommitLog
 from engine.output.compaction import compact
 from engine.output.consumers import note_progress, remove_consumer
+from engine.output.data_file_names import is_compacted
 from engine.output.data_files import ReaderError, open_data_file
 from engine.output.reader import Changes
 from engine.output.removal import remove_old_commits
@@ -288,3 +289,26 @@ def test_a_file_that_compaction_makes_of_commits_that_were_read_before(
 
     assert not verify(out, compact_late).problems
     assert CommitLog(out).read(15).files[0].path.startswith(f"shop.orders/{10:020d}-{19:020d}")
+
+
+def test_a_file_that_compaction_makes_with_commits_that_come_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are after the last one when `verify` began."""
+    monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", 5)
+    output = Output(tmp_path / "out")
+    output.table("shop.orders", pa.schema([("id", pa.int32())]))
+
+    def commit_until(last: int) -> None:
+        while output.commit({"shop.orders": [insert(id=1)]}) < last:
+            pass
+        output.log.consolidate()
+
+    def go_on(done: Verified) -> None:
+        if done.commits == 1:
+            commit_until(9)
+            compact(output.path)
+
+    commit_until(7)
+    assert not verify(output.path, go_on).problems
+    assert is_compacted(CommitLog(output.path).read(7).files[0].path)
