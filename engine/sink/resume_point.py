@@ -82,6 +82,9 @@ class ResumePoint:
             # The stated set lacks at most transactions that were never in a binlog of the server.
             before = "" if self._set_before_gap is None else f"{self._set_before_gap},"
             self._gtid_set = parse_gtid_set(before + stated, self._flavor)
+        elif result.status.gtid_set is not None:
+            # What the output had, and transactions that the server has in no binlog.
+            self._gtid_set = parse_gtid_set(result.status.gtid_set, self._flavor)
         if self._gtid_set is not None:
             for source, first, last, _ in (*result.gtids, *result.doubtful_gtids):
                 self._require_new(source, first, last)

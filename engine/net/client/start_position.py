@@ -118,6 +118,7 @@ def _resume(
     same_server = last.flavor == facts.flavor and last.server_uuid == (facts.server_uuid or "")
     if last.flavor == facts.flavor and last.gtid_set is not None and _has_gtids(facts):
         _check_history(connection, last.gtid_set, facts, same_server)
+        gtid_set = last.gtid_set
         if same_server and facts.server_uuid:
             # After a reset the same GTIDs are given out again.
             try:
@@ -126,7 +127,12 @@ def _resume(
                 # A purged file alone loses nothing: if transactions are missing, the dump is refused.
                 if refusal.code not in _NO_SUCH_FILE or _ends_before(connection, last.file):
                     raise
-        return StartPosition(last.file, last.position, last.gtid_set, by_gtid=True)
+            else:
+                if last.file_created and facts.gtid_purged:
+                    # The server still has the file, so that what it lacks is older, or was never in a binlog:
+                    # GTIDs of a restored backup, which no file lists.
+                    gtid_set = str(MysqlGtidSet.parse(f"{gtid_set},{facts.gtid_purged}"))
+        return StartPosition(last.file, last.position, gtid_set, by_gtid=True)
     if not same_server:
         raise EngineError(
             f"the output folder contains changes of another server ({last.flavor} {last.server_uuid}) "

@@ -242,6 +242,19 @@ class TestGtidSets:
         assert reached is not None and executed is not None
         assert MysqlGtidSet.parse(reached) == MysqlGtidSet.parse(executed)
 
+    def test_gtids_that_are_in_no_binlog(self, server: Server, tmp_path: Path) -> None:
+        """As of a restored backup; a server that is asked for them says that it has purged them."""
+        server.execute("CREATE DATABASE restored", "CREATE TABLE restored.rows (id INT PRIMARY KEY)")
+        start = "{}:{}".format(*end_of_binlog(server))
+        server.query("INSERT INTO restored.rows VALUES (1)")
+        drain(server, tmp_path, start=start)
+        server.query("SET GLOBAL gtid_purged = '+3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5'")
+        server.query("INSERT INTO restored.rows VALUES (2)")
+        drain(server, tmp_path)
+        assert Changes(tmp_path).read("restored", "rows")["id"].to_pylist() == [1, 2]
+        position = Changes(tmp_path).log.latest().position
+        assert MysqlGtidSet.parse(position.gtid_set) == MysqlGtidSet.parse(_executed(server))
+
     def test_a_set_that_the_server_never_had_is_refused(self, server: Server, tmp_path: Path) -> None:
         ((uuid,),) = server.query("SELECT @@server_uuid")
         executed = _executed(server)
