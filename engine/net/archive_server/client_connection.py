@@ -199,7 +199,13 @@ class ClientConnection:
         self._dump(request, MysqlReplicaGtids(decode_gtid_set(request.gtid_data)))
 
     def _dump(self, request: BinlogDump | BinlogDumpGtid, gtids: ReplicaGtids | None) -> None:
-        dump = Dump(self._state.archive, request, self._session.announced_checksum, gtids)
+        dump = Dump(
+            self._state.archive,
+            request,
+            self._session.announced_checksum,
+            gtids,
+            expects_heartbeats=self._session.heartbeat_seconds > 0,
+        )
         try:
             for piece in dump.stream():
                 self._socket.sendall(piece)

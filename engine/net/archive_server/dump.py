@@ -71,6 +71,8 @@ class Dump:
     `announced_checksum`: the checksum algorithm that the client announced (`NONE`, `CRC32`). A client that
     announced none gets events without checksums, also from files with checksums. `gtids`: the transactions
     that the client has, if it requests a dump by GTID; without a file name they also determine the start.
+    `expects_heartbeats`: whether the client has asked for heartbeats. MariaDB's tools, which do not, end with
+    an error at one.
     """
 
     def __init__(
@@ -79,6 +81,8 @@ class Dump:
         request: BinlogDump | BinlogDumpGtid,
         announced_checksum: str | None,
         gtids: ReplicaGtids | None = None,
+        *,
+        expects_heartbeats: bool = True,
     ) -> None:
         mariadb = archive.last.format.flavor == "mariadb"
         self._archive = archive
@@ -90,6 +94,7 @@ class Dump:
         self._strips_checksums = announced_checksum is None
         self._checksum = announced_checksum == "CRC32"
         self._sends_annotations = not mariadb or bool(request.flags & BINLOG_SEND_ANNOTATE_ROWS)
+        self._fills_silence = not mariadb or expects_heartbeats
         self._long_heartbeats = not mariadb and bool(request.flags & BINLOG_SEND_HEARTBEAT_V2)
         self._sequence = 1
         self._binlog = archive.last
@@ -162,7 +167,7 @@ class Dump:
             if self._gtids is not None and self._leaves_out(self._gtids, file, header, length):
                 self._position += length
                 file.seek(self._position)
-                silent += length
+                silent += length if self._fills_silence else 0
                 if silent >= SILENT_BYTES:
                     piece += self.heartbeat()
                     silent = 0

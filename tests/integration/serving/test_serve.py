@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from pymysqlreplication.row_event import WriteRowsEvent
 
 from engine.binlog import event_types as t
 from engine.binlog.event_types import EventHeader
+from engine.binlog.events.mariadb import GtidList
 from engine.errors import EngineError
 from engine.net.archive_server.server import ReplicationSource
 from engine.net.client import server_queries
@@ -125,6 +127,30 @@ def test_the_servers_tools_fetch_files_byte_for_byte(
     assert len(files) == 2
     for path in files:
         assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("flavor", ["mariadb-10.11", "mariadb-11.8"])
+def test_mariadbs_tool_begins_after_a_gtid(
+    shared_server: Callable[[str], Server], archived: Callable[[str], list[Path]], flavor: str
+) -> None:
+    """It has asked for no heartbeats, and does not know them."""
+    files = archived(flavor)
+    tool = [*shared_server(flavor).tool("mysqlbinlog"), "--no-defaults", "--read-from-remote-server"]
+    tool += ["--host=127.0.0.1", "--protocol=tcp", f"--user={USER}", "--to-last-log"]
+
+    def gtids(port: int, *options: str) -> list[str]:
+        command = [*tool, f"--port={port}", *options, files[0].name]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert said.returncode == 0, said.stderr
+        return re.findall(r"\tGTID (\d+-\d+-\d+)", said.stdout)
+
+    with ReplicationSource(files) as source:
+        before = source.archive.gtid_state(source.archive.binlogs[0])
+        assert isinstance(before, GtidList)
+        every = gtids(source.port)
+        had = {gtid.partition("-")[0]: gtid for gtid in [*before.gtids, *every[:3]]}
+        assert gtids(source.port, f"--start-position={','.join(had.values())}") == every[3:] != []
 
 
 @pytest.mark.server
