@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import copytree, rmtree
 
 import pyarrow as pa
 import pytest
@@ -235,6 +236,28 @@ def test_another_commit_of_that_number_is_noticed(output: Output) -> None:
         stream_reader(output).latestOffset(other, ReadAllAvailable())
     with pytest.raises(EngineError, match=r"commit 1 of .* is not the one"):
         stream_reader(output).partitions({"commit": -1}, other)
+
+
+def test_an_output_that_is_replaced_while_a_query_runs_is_noticed(
+    output: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "copy"
+    copytree(output.path, copy)
+    output.commit({"shop.orders": [insert(id=4)]})
+    running, late = stream_reader(output), stream_reader(output)
+    for reader in (running, late):
+        assert reader.latestOffset(offset(3), ReadAllAvailable()) == offset(4)
+        assert reader.latestOffset(offset(4), ReadAllAvailable()) == offset(4)
+
+    rmtree(output.path)
+    copytree(copy, output.path)
+    with pytest.raises(EngineError, match=r"has read commit 4, but .* ends with commit 3, .*new checkpoint"):
+        running.latestOffset(offset(4), ReadAllAvailable())
+    monkeypatch.setattr("tests.support.output.FIRST_COMMIT_US", FIRST_COMMIT_US + 1)
+    for id in (5, 6):
+        output.commit({"shop.orders": [insert(id=id)]})
+    with pytest.raises(EngineError, match=r"commit 4 of .* restored from a copy; .*new checkpoint"):
+        late.latestOffset(offset(4), ReadAllAvailable())
 
 
 def test_a_checkpoint_of_an_earlier_version_has_no_times(output: Output) -> None:
