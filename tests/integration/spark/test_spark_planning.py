@@ -306,6 +306,17 @@ def test_a_task_decodes_no_column_that_the_query_lacks(tmp_path: Path) -> None:
     assert allocated(pa.schema([("id", pa.int32()), ("_pos", pa.int64())])) >= 10_000 * 8
 
 
+@pytest.mark.parametrize("column", ["id", "other"])
+def test_a_null_is_no_value_of_a_column_that_has_none(output: Output, column: str) -> None:
+    """Spark would read the bytes in its place, unless its own check is on."""
+    output.commit({"shop.orders": [insert(id=4), Change("truncate", {})]})
+    schema = pa.schema([pa.field(column, pa.int32(), nullable=False)])
+    reader = BinlogStreamReader(options(output, tables="shop.orders"), schema)
+    (task,) = reader.partitions({"commit": -1}, offset(4))
+    with pytest.raises(EngineError, match=f"column `{column}` of shop.orders is NULL .* NOT NULL"):
+        list(reader.read(task))
+
+
 def test_small_reads_are_one_task_and_none_for_nothing(output: Output) -> None:
     files = [file for _, files in Selection(options(output)).files(0, 3) for file in files]
     assert len(plan_tasks(output.path, files, None)) == 1
