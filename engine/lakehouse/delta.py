@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from engine.errors import EngineError
 from engine.lakehouse.columns import INTEGERS, precision_and_scale
 from engine.lakehouse.target import (
     NOTE_PROPERTY,
@@ -109,10 +110,20 @@ class DeltaTable:
             TargetColumn(field.metadata["delta.columnMapping.id"], field.name, field.dataType.simpleString())
             for field in fields
         )
-        return TargetState(snapshot.version(), max(note.seq, _recorded(snapshot)), note, columns)
+        partitions = snapshot.metadata().partitionColumns()
+        divided_by = {partitions.apply(index) for index in range(partitions.size())}
+        never_empty = [each.name for each in columns if each.name in divided_by and each.kind == "string"]
+        seq = max(note.seq, _recorded(snapshot))
+        return TargetState(snapshot.version(), seq, note, columns, tuple(never_empty))
 
     def create(self, columns: Mapping[str, str], note: Note, layout: Layout) -> None:
-        """Create the table, and its schema in a catalogue."""
+        """Create the table, and its schema in a catalogue. Raises `EngineError` for a partition by bytes."""
+        by_bytes = [name for name in layout.partition_by if columns.get(name.strip("` ")) == "binary"]
+        if by_bytes:
+            raise EngineError(
+                f"Delta cannot store the bytes of {by_bytes[0]} in a column that it partitions by: give "
+                "other partitions or --cluster-by"
+            )
         self._create(columns, note, layout)
 
     def copy(self, source: str, note: Note, layout: Layout) -> None:

@@ -120,6 +120,8 @@ class TargetState:
     """The target has all rows up to this `_seq`."""
     note: Note
     columns: tuple[TargetColumn, ...]
+    never_empty: tuple[str, ...] = ()
+    """Columns in which the format stores empty texts as NULL."""
 
 
 @dataclass(frozen=True, slots=True)

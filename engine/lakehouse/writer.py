@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from engine.errors import EngineError
 from engine.lakehouse.lineage import leads_to
 from engine.lakehouse.target import TargetState, TargetTable
 from engine.schema.changes import TableName
 from engine.spark.log_view import LogView
+from engine.spark.replay import column, only_if
 
 SOURCE = "binlog_engine_changes"
 """The name under which statements find the rows that they merge."""
@@ -75,7 +77,7 @@ class TargetWriter:
 
     def merged(self, state: TargetState, source: DataFrame, statement: str, seq: int) -> TargetState:
         """With `source` merged by a statement that knows it as `SOURCE`."""
-        source.createOrReplaceTempView(SOURCE)
+        self._storable(state, source).createOrReplaceTempView(SOURCE)
         with self._alone(state), self.target.recording(seq):
             source.sparkSession.sql(statement)
         return self._reached(state, seq)
@@ -83,7 +85,7 @@ class TargetWriter:
     def appended(self, state: TargetState, rows: DataFrame, seq: int) -> TargetState:
         """With the rows appended."""
         with self._alone(state):
-            self.target.append(rows, seq)
+            self.target.append(self._storable(state, rows), seq)
         return self._reached(state, seq)
 
     def up_to_now(self, state: TargetState) -> TargetState:
@@ -98,6 +100,18 @@ class TargetWriter:
             return state
         self.target.write_note(replace(state.note, seq=self._view.last_seq))
         return self.present()
+
+    def _storable(self, state: TargetState, rows: DataFrame) -> DataFrame:
+        """The rows; a query with them fails at a value that the target would not have as it is."""
+        for name in state.never_empty:
+            rows = only_if(
+                rows,
+                column(name).isNull() | (F.length(column(name)) > 0),
+                f"`{name}` is empty in a row of {self._name}, and Delta stores NULL in its place where it "
+                f"partitions by the column: remove {self.target.sql_name}, so that it is made anew, and give "
+                "other partitions or --cluster-by",
+            )
+        return rows
 
     @contextmanager
     def _alone(self, before: TargetState) -> Iterator[None]:

@@ -21,8 +21,15 @@ _PATIENT = "SET SESSION net_write_timeout = 3600, wait_timeout = 31536000"
 _TIME_LIMITS = (
     ("mysql", (5, 7, 8), "SET SESSION max_execution_time = 0"),
     ("mariadb", (10, 1), "SET SESSION max_statement_time = 0"),
+    (
+        "mariadb",
+        (10, 3),
+        "SET SESSION idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, "
+        "idle_write_transaction_timeout = 0",
+    ),
 )
-"""Flavor, the version since which the server may limit the time of statements, and how to switch that off."""
+"""Flavor, the version since which the server may limit the time of a statement, or of an idle transaction,
+and how to switch that off."""
 
 
 def open_readers(stream: ServerAddress, other: ServerAddress | None, check: Callable[[], None]) -> Readers:

@@ -269,6 +269,32 @@ def test_layout_and_json(lake: Lakehouse, out: Path) -> None:
     assert sorted(map(repr, found)) == ["{'id': 1, 'x': 'x'}", "{'id': 2, 'x': None}"]
 
 
+def test_an_empty_text_in_a_partition_of_delta(delta: Lakehouse, out: Path) -> None:
+    """Delta stores NULL in its place, which would not be found again."""
+    key = replace(NAME, primary_key=2)
+    table = Table(Output(out), ID, key, AMOUNT, name="partitioned")
+    options: dict[str, Any] = {"partition_by": {str(table.name): [key.name]}}
+    table.insert(id=1, name="de", amount=1)
+    assert_kept(delta, table, **options)
+    table.update(table.rows[0], amount=2)
+    assert_kept(delta, table, **options)
+    before = expected(table)
+    table.insert(id=2, name="", amount=3)
+    table.commit()
+    (reason,) = delta.mirror(out, **options).values()
+    assert "`name` is empty in a row of" in reason
+    assert kept_columns(delta, table) == before
+
+
+def test_delta_does_not_partition_by_bytes(delta: Lakehouse, out: Path) -> None:
+    """It would store them as text."""
+    table = Table(Output(out), ID, ColumnDefinition("b", "varbinary(4)"), name="bytes")
+    table.insert(id=1, b=b"\xff")
+    table.commit()
+    (reason,) = delta.mirror(out, partition_by={str(table.name): ["b"]}).values()
+    assert reason.startswith("Delta cannot store the bytes of b")
+
+
 def test_a_type_that_was_widened_before_its_first_large_value(lake: Lakehouse, table: Table) -> None:
     table.insert(id=1, name="n", amount=1)
     assert_kept(lake, table)

@@ -51,6 +51,24 @@ def test_connections_are_idle_for_longer_than_the_server_allows(server: Server, 
     assert "trying again" not in ended.stderr
 
 
+def test_a_view_is_idle_for_longer_than_the_server_allows(mariadb118: Server, tmp_path: Path) -> None:
+    """Once the server has sent its rows, which wait for the limit of the rate."""
+    mariadb118.execute("DROP DATABASE IF EXISTS idle", "CREATE DATABASE idle", "CREATE TABLE idle.t (v INT)")
+    mariadb118.execute_many("INSERT INTO idle.t VALUES (%s)", [(n,) for n in range(100)])
+    with follow(mariadb118, tmp_path, start="latest", tables="idle.*", **SLOW) as engine:
+        engine.wait_for_commit(lambda commit: True)
+        mariadb118.execute("SET GLOBAL idle_transaction_timeout = 1, idle_readonly_transaction_timeout = 1")
+        try:
+            assert request(tmp_path, "idle.t").status == 0
+            wait_until(lambda: is_done(tmp_path, "t"), "end of the snapshot", check=engine.must_run)
+        finally:
+            mariadb118.execute(
+                "SET GLOBAL idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0"
+            )
+        ended = engine.stop()
+    assert "trying again" not in ended.stderr
+
+
 def test_rows_are_waited_for_without_a_limit(server: Server) -> None:
     """A condition that few rows fulfil, or a lock on the table, may take hours."""
     address = ServerAddress(server.host, server.port, Login(server.user))
