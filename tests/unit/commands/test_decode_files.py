@@ -39,7 +39,8 @@ def test_later_files_go_on_and_earlier_ones_are_refused(tmp_path: Path) -> None:
 
 def test_the_file_to_go_on_in_is_not_chosen_among_several_of_its_name(tmp_path: Path) -> None:
     """As after RESET MASTER: the rows of the later one would be in the output twice."""
-    out, files = tmp_path / "out", []
+    out = tmp_path / "out"
+    files: list[str] = []
     for folder, sample in zip(("later", "earlier"), sample_binlogs(), strict=True):
         *_, (end, _) = read_events(sample)
         path = tmp_path / folder / "binlog.000001"
