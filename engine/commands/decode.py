@@ -58,6 +58,11 @@ def _remaining(files: Sequence[Path], position: SourcePosition | None) -> FileSo
     if position.server_uuid:
         raise EngineError("the output folder follows a server: decode files into a folder of their own")
     names = [path.name for path in files]
+    if names.count(position.file) > 1:
+        raise EngineError(
+            f"the output folder continues at {position.file} position {position.position}, but several of "
+            "the files have that name: give only the one with which it ends, and later ones"
+        )
     if position.file in names:
         first = names.index(position.file)
         return FileSource(tuple(files[first:]), position.position, position.gtid_set)

@@ -67,12 +67,14 @@ class CommitLog:
     # Reading
 
     def latest_version(self) -> int:
-        """The number of the last commit, or -1. Calls after the first one need only a few `stat` calls."""
+        """The number of the last commit, or -1. Calls after the first one need only a few `stat` calls.
+
+        It is smaller than before if the output was restored from a copy, or another one is in its place.
+        """
         version = self._latest_known
-        if version < 0 or self._files.end_of_holder(version) is None:
+        if version < 0 or not self._holds(version):
             # After a long time the commits that followed it may have been removed, too.
             version = max((last for _, last in self._files.ranges()), default=-1)
-            version = max(version, self._latest_known)
         while (next_version := self._files.end_of_holder(version + 1)) is not None:
             version = next_version
         self._latest_known = version
@@ -88,6 +90,9 @@ class CommitLog:
         if version == self.latest_version() + 1 and self._files.is_waiting(version):
             self._latest_known = version
         return version <= self.latest_version()
+
+    def _holds(self, version: int) -> bool:
+        return self._files.end_of_holder(version) is not None or self._files.is_waiting(version)
 
     def oldest_version(self) -> int:
         """The number of the first commit that was not removed; 0 for an empty log."""

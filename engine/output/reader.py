@@ -170,6 +170,13 @@ def decode_batch(
                     "the query again to use the current schema"
                 ) from error
         columns.append(column)
+    for field, column in zip(schema, columns, strict=True):
+        if not field.nullable and column.null_count:
+            # Spark would fail without a word of the column, or read a value where there is none.
+            raise ReaderError(
+                f"column `{field.name}` of {_table_name(batch.schema)} is NULL in some rows, but the query's "
+                "schema says NOT NULL: leave NOT NULL out of it"
+            )
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

@@ -57,8 +57,9 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
         self._quiet = range(0)
         self._noted: int | None = None
+        self._latest = -1
         self._times: dict[int, int | None] = {}
-        """Of commits; Spark passes an offset several times."""
+        """Of commits, while `_latest` is the last one; Spark passes an offset several times."""
 
     def initialOffset(self) -> Offset:
         """The start offset of a query without a checkpoint."""
@@ -140,6 +141,10 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Called first: after a power failure the commit may be the only one and have its temporary name.
         known = self._selection.reaches(begin)
         latest = self._selection.latest()
+        if latest != self._latest:
+            # The engine may have continued from a copy that was restored meanwhile.
+            self._latest = latest
+            self._times.clear()
         if not known:
             raise EngineError(
                 f"the query has read commit {begin}, but {self._options.path} ends with commit {latest}, "

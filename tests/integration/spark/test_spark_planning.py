@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import copytree, rmtree
 
 import pyarrow as pa
 import pytest
@@ -237,6 +238,28 @@ def test_another_commit_of_that_number_is_noticed(output: Output) -> None:
         stream_reader(output).partitions({"commit": -1}, other)
 
 
+def test_an_output_that_is_replaced_while_a_query_runs_is_noticed(
+    output: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "copy"
+    copytree(output.path, copy)
+    output.commit({"shop.orders": [insert(id=4)]})
+    running, late = stream_reader(output), stream_reader(output)
+    for reader in (running, late):
+        assert reader.latestOffset(offset(3), ReadAllAvailable()) == offset(4)
+        assert reader.latestOffset(offset(4), ReadAllAvailable()) == offset(4)
+
+    rmtree(output.path)
+    copytree(copy, output.path)
+    with pytest.raises(EngineError, match=r"has read commit 4, but .* ends with commit 3, .*new checkpoint"):
+        running.latestOffset(offset(4), ReadAllAvailable())
+    monkeypatch.setattr("tests.support.output.FIRST_COMMIT_US", FIRST_COMMIT_US + 1)
+    for id in (5, 6):
+        output.commit({"shop.orders": [insert(id=id)]})
+    with pytest.raises(EngineError, match=r"commit 4 of .* restored from a copy; .*new checkpoint"):
+        late.latestOffset(offset(4), ReadAllAvailable())
+
+
 def test_a_checkpoint_of_an_earlier_version_has_no_times(output: Output) -> None:
     reader = stream_reader(output)
     assert reader.latestOffset({"commit": 3}, ReadAllAvailable()) == {"commit": 3}
@@ -281,6 +304,17 @@ def test_a_task_decodes_no_column_that_the_query_lacks(tmp_path: Path) -> None:
     # Plain columns are those of the mapped file; `_pos` is a run of one value in it.
     assert allocated(pa.schema([("id", pa.int32()), ("_seq", pa.int64())])) == 0
     assert allocated(pa.schema([("id", pa.int32()), ("_pos", pa.int64())])) >= 10_000 * 8
+
+
+@pytest.mark.parametrize("column", ["id", "other"])
+def test_a_null_is_no_value_of_a_column_that_has_none(output: Output, column: str) -> None:
+    """Spark would read the bytes in its place, unless its own check is on."""
+    output.commit({"shop.orders": [insert(id=4), Change("truncate", {})]})
+    schema = pa.schema([pa.field(column, pa.int32(), nullable=False)])
+    reader = BinlogStreamReader(options(output, tables="shop.orders"), schema)
+    (task,) = reader.partitions({"commit": -1}, offset(4))
+    with pytest.raises(EngineError, match=f"column `{column}` of shop.orders is NULL .* NOT NULL"):
+        list(reader.read(task))
 
 
 def test_small_reads_are_one_task_and_none_for_nothing(output: Output) -> None:

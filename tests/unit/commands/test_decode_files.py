@@ -35,3 +35,23 @@ def test_later_files_go_on_and_earlier_ones_are_refused(tmp_path: Path) -> None:
     assert last is not None and later is not None
     assert later.last_seq > last.last_seq
     assert_sound(out)
+
+
+def test_the_file_to_go_on_in_is_not_chosen_among_several_of_its_name(tmp_path: Path) -> None:
+    """As after RESET MASTER: the rows of the later one would be in the output twice."""
+    out = tmp_path / "out"
+    files: list[str] = []
+    for folder, sample in zip(("later", "earlier"), sample_binlogs(), strict=True):
+        *_, (end, _) = read_events(sample)
+        path = tmp_path / folder / "binlog.000001"
+        path.parent.mkdir()
+        path.write_bytes(sample.read_bytes()[:end])
+        files.insert(0, str(path))
+    words = ("--out", str(out), "--workers=1")
+    assert run_command("decode", *files, *words).status == 0
+    last = Changes(out).log.latest()
+    assert last is not None
+    again = run_command("decode", *files, *words)
+    assert again.status == 1 and "several of the files have that name" in again.sentence
+    assert run_command("decode", files[1], *words).status == 0
+    assert Changes(out).log.latest() == last
