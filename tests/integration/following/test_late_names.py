@@ -242,8 +242,10 @@ def test_statements_that_leave_the_columns_alone(late: Late, tmp_path: Path, sta
 def test_a_start_after_the_statement(late: Late, tmp_path: Path) -> None:
     database = late.databases["a column renamed"]
     ended = late.run(tmp_path / "out", tables=f"{database}.*", start=late.later[database])
-    position = ended.sentence.partition("the event at ")[2].partition(" may have")[0]
-    ended = late.run(tmp_path / "later", tables=f"{database}.*", start=position.replace(" position ", ":"))
+    place = ended.sentence.partition("the event at ")[2].partition(" may have")[0]
+    file, _, position = place.partition(" position ")
+    ((*_, end, _),) = late.server.query(f"SHOW BINLOG EVENTS IN '{file}' FROM {position} LIMIT 1")
+    ended = late.run(tmp_path / "later", tables=f"{database}.*", start=f"{file}:{end}")
     assert ended.status == 0, ended.stderr
     assert rows_of(tmp_path / "later", database, "t") == [{"id": 2, "c": 20, "b": 200}]
 
