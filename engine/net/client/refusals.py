@@ -131,6 +131,12 @@ _EXPLANATIONS = (
         "{where} cannot read its binlog after {position} ({message}): its binlogs were reset or are damaged, "
         "so start again into an empty output folder",
     ),
+    _Explanation(
+        1236,
+        "cannot replicate anonymous transaction",
+        "{where} has transactions without GTIDs after {position}, which it does not send while gtid_mode is "
+        "ON: set it to ON_PERMISSIVE until the engine has read them",
+    ),
     _Explanation(1236, "position > file size", _NO_SUCH_POSITION),
     _Explanation(1236, "impossible position", _NO_SUCH_POSITION),
     _Explanation(1236, "bogus data in log event", _NO_EVENT),

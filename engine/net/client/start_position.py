@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
+from engine.binlog.event_types import GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT
 from engine.binlog.files import file_order
 from engine.binlog.format_description import FormatDescription, announces_transactions
 from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
@@ -132,6 +133,8 @@ def _resume(
                     # The server still has the file, so that what it lacks is older, or was never in a binlog:
                     # GTIDs of a restored backup, which no file lists.
                     gtid_set = str(MysqlGtidSet.parse(f"{gtid_set},{facts.gtid_purged}"))
+                if last.file_created and facts.flavor == "mysql":
+                    _refuse_anonymous(last, facts, connect)
         return StartPosition(last.file, last.position, gtid_set, by_gtid=True)
     if not same_server:
         raise EngineError(
@@ -155,6 +158,19 @@ def _check_file(
             f"{connection.endpoint} has another {last.file} than the one in which the output folder ends: "
             "its binlogs were reset, so start again into an empty output folder"
         )
+
+
+def _refuse_anonymous(last: SourcePosition, facts: SourceFacts, connect: Callable[[], Connection]) -> None:
+    """Raise `Refusal` if the transaction after the output's last one has no GTID.
+
+    A server that has gtid_mode ON since sends none of these: by position it says so, by GTID it passes over
+    them in silence.
+    """
+    dump = read_server_events(connect(), facts, last.file, last.position, any_server_id())
+    with contextlib.closing(dump):
+        for _, _, event in dump:
+            if event[4] in (GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT):
+                return
 
 
 def _ends_before(connection: Connection, file: str) -> bool:

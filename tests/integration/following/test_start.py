@@ -34,6 +34,31 @@ LARGE_ROW = 3 << 20
 """Three of them make a transaction that is larger than a batch."""
 
 
+def test_transactions_without_gtids_before_the_mode_was_on(
+    own_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    """A server that has gtid_mode ON passes over them when it is asked by GTID."""
+    server = own_server("mysql-9.7", {"gtid_mode": "OFF", "enforce_gtid_consistency": "ON"})
+    server.execute("CREATE DATABASE anonymous", "CREATE TABLE anonymous.rows (id INT PRIMARY KEY)")
+    start = "{}:{}".format(*end_of_binlog(server))
+    server.execute("INSERT INTO anonymous.rows VALUES (1)", "FLUSH BINARY LOGS")
+    server.execute("INSERT INTO anonymous.rows VALUES (2)")
+    drain(server, tmp_path, start=start)
+    server.execute("INSERT INTO anonymous.rows VALUES (3)")
+    for mode in ("OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"):
+        server.execute(f"SET GLOBAL gtid_mode = {mode}")
+    server.execute("INSERT INTO anonymous.rows VALUES (4)")
+    ended = run_command(*command_line(server, tmp_path, "--stop-at-end"))
+    assert ended.status == 1
+    assert "transactions without GTIDs" in ended.sentence
+    assert "ON_PERMISSIVE" in ended.sentence
+    server.execute("SET GLOBAL gtid_mode = ON_PERMISSIVE")
+    drain(server, tmp_path)
+    server.execute("SET GLOBAL gtid_mode = ON", "INSERT INTO anonymous.rows VALUES (5)")
+    drain(server, tmp_path)
+    assert Changes(tmp_path).read("anonymous", "rows")["id"].to_pylist() == [1, 2, 3, 4, 5]
+
+
 @dataclass(frozen=True)
 class Step:
     """A row, and where and when it was written."""
