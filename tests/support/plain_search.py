@@ -16,9 +16,15 @@ from engine.binlog.position import BinlogPosition
 from engine.errors import EventError
 from tests.support.batches import LARGEST_PACKET
 
-_DEFINES = re.compile(rb"ALTER|CREATE|DROP|RENAME|TRUNCATE|SET STATEMENT|[\x00-\x23/-]")
-_CREATES = re.compile(rb"CREATE.+START TRANSACTION", re.DOTALL)
+_DEFINES = re.compile(rb"ALTER|CREATE|DROP|RENAME|TRUNCATE|SET|[\x00-\x23/-]")
+_CREATES = re.compile(rb"CREATE TABLE.+START TRANSACTION", re.DOTALL)
 """MySQL's CREATE TABLE … SELECT, which makes a table that was not there."""
+_PARTS = re.compile(
+    rb"`[^`]*(?:`|\Z)|'(?:\\.|[^'\\])*(?:'|\\?\Z)|\"(?:\\.|[^\"\\])*(?:\"|\\?\Z)|/\*.*?(?:\*/|\Z)"
+    rb"|(?:#|--[\x00-\x20])(?:[^\n]*\n|(?P<open>[^\n]*\Z))",
+    re.DOTALL,
+)
+"""Quoted texts and comments; `open` is a comment that does not end before the end of the text."""
 _LARGEST_EVENT = 2_000_000_000
 _LEAST_PACKET = 1 + types.HEADER_LENGTH
 
@@ -127,4 +133,10 @@ class PlainSearch:
         if text > len(body):
             raise Damaged("lengths beyond the query")
         statement = body[text:].upper()
-        return _DEFINES.match(statement) is not None and not _CREATES.fullmatch(statement)
+        return _DEFINES.match(statement) is not None and not _creates_with_rows(statement)
+
+
+def _creates_with_rows(statement: bytes) -> bool:
+    before = statement.removesuffix(b"START TRANSACTION")
+    in_comment = any(part["open"] is not None for part in _PARTS.finditer(before))
+    return _CREATES.fullmatch(statement) is not None and not in_comment
