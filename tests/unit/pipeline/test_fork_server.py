@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from engine.pipeline.fork_server import start_fork_server, start_process
+from engine.pipeline.parent_death import COMMAND_PROCESS
 
 THREADS = 8
 EACH = 8
@@ -30,3 +33,15 @@ def test_every_thread_learns_how_its_processes_ended() -> None:
         assert [code for codes in threads.map(exit_codes, firsts) for code in codes] == list(
             range(THREADS * EACH)
         )
+
+
+def test_it_says_nothing_when_its_command_has_ended_before_it_began() -> None:
+    """A command that fails at once says one sentence, its own."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "engine.pipeline.fork_server_life"],
+        env={**os.environ, COMMAND_PROCESS: "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", "")
