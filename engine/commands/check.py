@@ -32,7 +32,8 @@ from engine.errors import EngineError, printable
 from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
 from engine.net.client.server_events import file_begun
-from engine.net.client.server_queries import SourceFacts, binary_logs, read_facts
+from engine.net.client.server_queries import binary_logs
+from engine.net.client.source_facts import SourceFacts, read_facts
 from engine.output.folder import open_output
 
 _LABELS = {"ok": "ok", "advice": "advice", "required": "MUST CHANGE"}

@@ -22,11 +22,11 @@ from engine.config.credentials import read_login
 from engine.config.settings import FileEventsSettings, ServerEventsSettings
 from engine.decode.inspect.event_stream import PlacedEvent, decode_all
 from engine.errors import EngineError, printable
-from engine.net.client import server_queries
+from engine.net.client import source_facts
 from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
 from engine.net.client.server_events import any_server_id, assumed_format, read_server_events
-from engine.net.client.server_queries import read_facts
+from engine.net.client.source_facts import read_facts
 from engine.net.client.start_position import start_position
 from engine.net.client.table_columns import describe_table
 
@@ -85,7 +85,7 @@ def show_server_events(
     """
     with connect() as connection, connect() as asking:
         facts = read_facts(connection)
-        server_queries.check(facts, str(connection.endpoint))
+        source_facts.check(facts, str(connection.endpoint))
         replica = server_id or any_server_id()
         first = start_position(connection, start, None, facts, connect)
         gtid_set = first.gtid_set if first.by_gtid else None

@@ -26,7 +26,7 @@ from engine.config.server_address import Login, ServerAddress, named_server
 from engine.config.setting_groups import ConnectionSettings, FollowSettings
 from engine.config.settings import RunSettings
 from engine.errors import EngineError
-from engine.net.client import server_queries
+from engine.net.client import server_queries, source_facts
 from engine.net.client.connect import connect, read_public_key
 from engine.net.client.start_position import (
     refuse_partial_transaction,
@@ -238,8 +238,8 @@ def _run_once(
         starts_at_end = state.is_new and start_at == "latest"
         # Asked before the server's GTID set, at which the stream starts.
         end = server_queries.known_end(connection) if starts_at_end else None
-        facts = server_queries.read_facts(connection)
-        for warning in server_queries.check(facts, str(connection.endpoint), semi_sync=stream.semi_sync):
+        facts = source_facts.read_facts(connection)
+        for warning in source_facts.check(facts, str(connection.endpoint), semi_sync=stream.semi_sync):
             observer.warn("server_setting", warning)
         refuse_taken_server_id(connection, server_id, str(identity))
         if state.is_new and stream.start == SNAPSHOT:

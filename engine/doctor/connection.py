@@ -9,8 +9,8 @@ from engine.config.server_address import ServerAddress
 from engine.doctor.finding import Finding
 from engine.errors import ConnectionFailed, EngineError
 from engine.net.client.connection import Connection
+from engine.net.client.explained import explained
 from engine.net.client.refusals import Refusal
-from engine.net.client.server_queries import explained
 
 _CLOCK_SECONDS = 2.0
 _TLS = "TLS"

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from engine.doctor.finding import Finding, Level
 from engine.doctor.tables import TableFacts
 from engine.net.client.connection import Connection
-from engine.net.client.server_queries import SourceFacts, explained
+from engine.net.client.explained import explained
+from engine.net.client.source_facts import SourceFacts
 from engine.output.sql_text import quoted_name
 from engine.schema.changes import TableName
 

@@ -9,7 +9,7 @@ from engine.binlog.position import SourcePosition
 from engine.config.amounts import shown_bytes, shown_seconds
 from engine.doctor.finding import Finding
 from engine.doctor.settings import Variables
-from engine.net.client.server_queries import SourceFacts
+from engine.net.client.source_facts import SourceFacts
 
 _DAY = 86_400
 _SHORTEST = 3 * _DAY

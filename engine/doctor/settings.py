@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from engine.doctor.finding import Finding, Level
 from engine.net.client.connection import Connection
-from engine.net.client.server_queries import explained
+from engine.net.client.explained import explained
 
 Variables = Mapping[str, str]
 """Global variables by name in lower case; truths are ON and OFF."""

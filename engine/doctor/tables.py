@@ -11,7 +11,9 @@ from engine.config.table_filter import TableFilter
 from engine.doctor.finding import Finding, about_tables
 from engine.doctor.settings import Variables
 from engine.net.client.connection import Connection
-from engine.net.client.server_queries import SourceFacts, explained, gives_places
+from engine.net.client.explained import explained
+from engine.net.client.server_queries import gives_places
+from engine.net.client.source_facts import SourceFacts
 from engine.net.client.table_columns import ARE_TABLES, ENGINES_WITH_VIEWS, IN_USER_DATABASES
 from engine.net.protocol.packets import ServerError
 from engine.output.sql_text import quoted_name

@@ -15,8 +15,9 @@ from engine.errors import EngineError
 from engine.monitoring.figures import BinlogFiles
 from engine.net.client.connect import connect
 from engine.net.client.server_events import file_begun
-from engine.net.client.server_queries import binary_logs, read_facts
+from engine.net.client.server_queries import binary_logs
 from engine.net.client.side_connection import SideConnection
+from engine.net.client.source_facts import read_facts
 from engine.pipeline.observer import Observer
 
 _ASK_SECONDS = 5.0

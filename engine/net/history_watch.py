@@ -17,8 +17,8 @@ from engine.net.client import server_queries
 from engine.net.client.connection import Connection
 from engine.net.client.refusals import Refusal
 from engine.net.client.server_events import file_begun
-from engine.net.client.server_queries import SourceFacts
 from engine.net.client.side_connection import SideConnection
+from engine.net.client.source_facts import SourceFacts
 from engine.pipeline.process_settings import ServerSource
 
 _CHECK_SECONDS = 5.0

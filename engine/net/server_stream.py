@@ -19,13 +19,14 @@ from engine.errors import ConnectionFailed, EngineError
 from engine.net.batch_sender import BatchSender
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
 from engine.net.beside_dump import BesideDump
-from engine.net.client import server_queries
+from engine.net.client import dump_requests, source_facts
 from engine.net.client.catalog_proofs import CatalogProofs
 from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
 from engine.net.client.dump_stream import DumpStream
-from engine.net.client.server_queries import SourceFacts
+from engine.net.client.explained import context_of
 from engine.net.client.side_connection import SideConnection
+from engine.net.client.source_facts import SourceFacts
 from engine.net.client.statements_ahead import StatementsAhead
 from engine.net.history_watch import HistoryWatch
 from engine.net.semi_sync import Acknowledger, marker_length, read_beginning
@@ -60,12 +61,12 @@ def follow_server(
     # It reports on while it waits for the server, also before the first progress of the stream.
     open_connection = partial(connect, origin.address, child.repeat_progress)
     connection = connect(origin.address)
-    facts = server_queries.read_facts(connection)
+    facts = source_facts.read_facts(connection)
     if facts.server_uuid != origin.server_uuid:
         raise ConnectionFailed(f"another server answers at {connection.endpoint} than a moment ago")
     # By GTID the server chooses the file, and sends its name first.
     file, position = ("", origin.position) if origin.by_gtid else (origin.file, origin.position)
-    context = server_queries.context_of(connection, origin.file or None, origin.position, origin.server_id)
+    context = context_of(connection, origin.file or None, origin.position, origin.server_id)
     _start(connection, facts, origin)
     child.report(DumpStarted(time.monotonic()))
     child.progress(NetworkProgress(0, file, position))
@@ -119,22 +120,22 @@ def follow_server(
 def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> None:
     """Register as a replica and start the dump."""
     if facts.lacks_names or facts.flavor == "mariadb":
-        server_queries.set_write_timeout(connection, _READ_AHEAD_SECONDS)
+        dump_requests.set_write_timeout(connection, _READ_AHEAD_SECONDS)
     most = _PROMPT_SECONDS if origin.prompt_heartbeats else origin.heartbeat_seconds
-    server_queries.prepare_dump(
+    dump_requests.prepare_dump(
         connection,
         facts,
         heartbeat_seconds=min(origin.heartbeat_seconds, most),
         replica_uuid=origin.replica_uuid,
         semi_sync=origin.semi_sync,
     )
-    server_queries.register(connection, origin.server_id, socket.gethostname()[:60], connection.local_port)
+    dump_requests.register(connection, origin.server_id, socket.gethostname()[:60], connection.local_port)
     if origin.by_gtid:
-        server_queries.start_dump_by_gtid(
+        dump_requests.start_dump_by_gtid(
             connection, origin.gtid_set or "", origin.server_id, origin.stop_at_end
         )
     else:
-        server_queries.start_dump(
+        dump_requests.start_dump(
             connection, origin.file, origin.position, origin.server_id, origin.stop_at_end
         )
 

@@ -15,7 +15,8 @@ from dataclasses import replace
 from engine.config.table_filter import TableFilter
 from engine.errors import ConnectionFailed, EngineError
 from engine.net.client.connect import connect
-from engine.net.client.server_queries import end_of_binlog, read_facts
+from engine.net.client.server_queries import end_of_binlog
+from engine.net.client.source_facts import read_facts
 from engine.net.client.table_columns import user_tables
 from engine.output.folder import open_output
 from engine.output.snapshot_progress import NO_CHANGE, SnapshotChange, SnapshotRequest, TableSnapshot

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from engine.config.server_address import ServerAddress
 from engine.errors import EngineError
+from engine.net.client.explained import context_of, explained
 from engine.net.client.refusals import Refusal, explain
-from engine.net.client.server_queries import context_of, explained
 from engine.net.protocol.packets import ServerError
 from engine.output.snapshot_progress import EVERYTHING, KeyRange, SnapshotChange
 from engine.pipeline.child import Stopped

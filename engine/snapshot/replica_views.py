@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from engine.binlog.gtid_set import MariadbGtidSet
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
+from engine.net.client.explained import explained
 from engine.net.client.replica_status import source_server_ids
-from engine.net.client.server_queries import SourceFacts, end_of_binlog, explained, read_facts
+from engine.net.client.server_queries import end_of_binlog
+from engine.net.client.source_facts import SourceFacts, read_facts
 from engine.pipeline.snapshot_messages import Place
 from engine.snapshot.views import ConsistentSnapshots, High, Readers, Views, Watermarks, wait_until
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from engine.config.server_address import ServerAddress
 from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
-from engine.net.client.server_queries import explained
+from engine.net.client.explained import explained
 from engine.snapshot.rows.row_format import SESSION_STATEMENT
 from engine.snapshot.views import Readers
 

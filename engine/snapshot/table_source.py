@@ -15,7 +15,7 @@ from typing import Self
 from engine.binlog.table_definition import TableDefinition
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
-from engine.net.client.server_queries import explained
+from engine.net.client.explained import explained
 from engine.net.client.table_columns import ENGINES_WITH_VIEWS, describe_table, describe_tables
 from engine.net.protocol.packets import ServerError
 from engine.net.protocol.resultset import Row

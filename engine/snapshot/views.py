@@ -21,15 +21,10 @@ from engine.binlog.gtid_set import MariadbGtidSet
 from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
+from engine.net.client.explained import context_of, explained
 from engine.net.client.refusals import explain
-from engine.net.client.server_queries import (
-    SourceFacts,
-    context_of,
-    end_of_binlog,
-    explained,
-    gives_places,
-    gtid_set_at,
-)
+from engine.net.client.server_queries import end_of_binlog, gives_places, gtid_set_at
+from engine.net.client.source_facts import SourceFacts
 from engine.net.protocol.packets import ServerError
 from engine.pipeline.snapshot_messages import Place
 

@@ -8,7 +8,8 @@ from contextlib import closing
 
 from engine.config.tls import NO_TLS, Tls, TlsMode
 from engine.net.client.connection import Connection
-from engine.net.client.server_queries import prepare_dump, read_facts, start_dump
+from engine.net.client.dump_requests import prepare_dump, start_dump
+from engine.net.client.source_facts import read_facts
 from perf.binlog import ServedBinlog
 from perf.measurement import Measurement, PeerError, Usage
 from perf.peer import Peer

@@ -15,7 +15,7 @@ from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.client.connection import Connection
 from engine.net.client.dump_stream import dump_to_end
 from engine.net.client.server_events import any_server_id
-from engine.net.client.server_queries import SourceFacts
+from engine.net.client.source_facts import SourceFacts
 
 
 def dump_batches(

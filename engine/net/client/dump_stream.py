@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 
 from engine.binlog.position import BinlogPosition
 from engine.errors import ConnectionFailed, EngineError
-from engine.net.client import server_queries
+from engine.net.client import dump_requests
 from engine.net.client.connection import Connection
+from engine.net.client.explained import context_of
 from engine.net.client.refusals import Context, explain
-from engine.net.client.server_queries import SourceFacts
+from engine.net.client.source_facts import SourceFacts
 from engine.net.protocol.packets import parse_err
 
 _HEARTBEAT_SECONDS = 30.0
@@ -93,12 +94,12 @@ def dump_to_end(
     With `gtid_set` the dump contains the transactions that are not in that set, and `start` is ignored.
     Raises `EngineError` if the server refuses.
     """
-    server_queries.prepare_dump(
+    dump_requests.prepare_dump(
         connection, facts, heartbeat_seconds=_HEARTBEAT_SECONDS, replica_uuid=str(uuid.uuid4())
     )
-    context = server_queries.context_of(connection, start.file, start.position, server_id)
+    context = context_of(connection, start.file, start.position, server_id)
     if gtid_set is None:
-        server_queries.start_dump(connection, start.file, start.position, server_id, non_block=True)
+        dump_requests.start_dump(connection, start.file, start.position, server_id, non_block=True)
     else:
-        server_queries.start_dump_by_gtid(connection, gtid_set, server_id, non_block=True)
+        dump_requests.start_dump_by_gtid(connection, gtid_set, server_id, non_block=True)
     return DumpStream(connection, context, here)

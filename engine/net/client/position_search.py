@@ -30,8 +30,9 @@ from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
 from engine.net.client.dump_batches import dump_batches
+from engine.net.client.dump_requests import FIRST_POSITION
 from engine.net.client.server_events import file_begun
-from engine.net.client.server_queries import FIRST_POSITION, SourceFacts
+from engine.net.client.source_facts import SourceFacts
 
 Connect = Callable[[], Connection]
 Reached = Callable[[EventTable], NDArray[np.bool_]]

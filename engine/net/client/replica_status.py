@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
-from engine.net.client.server_queries import explained
+from engine.net.client.explained import explained
 
 _RENAMED_SINCE = (8, 0, 22)
 

@@ -18,8 +18,9 @@ from engine.binlog.format_description import FormatDescription
 from engine.binlog.position import BinlogPosition
 from engine.errors import BinlogError, EngineError, EventError
 from engine.net.client.connection import Connection
+from engine.net.client.dump_requests import FIRST_POSITION
 from engine.net.client.dump_stream import DumpStream, dump_to_end
-from engine.net.client.server_queries import FIRST_POSITION, SourceFacts
+from engine.net.client.source_facts import SourceFacts
 from engine.net.protocol.packets import EOF_MARKER, PacketJoiner, is_err
 
 _FIRST_POSITION = 4

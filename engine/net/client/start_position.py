@@ -22,9 +22,10 @@ from engine.binlog.position import ExecutedPosition, SourcePosition
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
+from engine.net.client.dump_requests import FIRST_POSITION
 from engine.net.client.refusals import Refusal
 from engine.net.client.server_events import any_server_id, file_begun, read_server_events
-from engine.net.client.server_queries import FIRST_POSITION, SourceFacts
+from engine.net.client.source_facts import SourceFacts
 
 _STALE_REPLICA_SECONDS = 12.0
 """How long a server may take to notice that an engine has exited: a little over two heartbeats."""

@@ -22,9 +22,10 @@ from engine.net.batching.statement_search import StatementSearch
 from engine.net.batching.stream_position import StreamPosition
 from engine.net.client.compressed_stream import Stream
 from engine.net.client.connection import Connection
+from engine.net.client.dump_requests import MAX_DUMP_POSITION
 from engine.net.client.dump_stream import dump_to_end
 from engine.net.client.server_events import any_server_id
-from engine.net.client.server_queries import MAX_DUMP_POSITION, SourceFacts
+from engine.net.client.source_facts import SourceFacts
 from engine.schema.altered_tables import ANY_TABLE, Name, altered_tables, key_name, names_of
 
 Meanwhile = Callable[[Stream, bool], None]

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition, unquoted
 from engine.net.client.connection import Connection
-from engine.net.client.server_queries import explained
+from engine.net.client.explained import explained
 from engine.schema.changes import TableName
 from engine.schema.collations import canonical
 

@@ -15,7 +15,7 @@ from engine.commands.events import show_events, show_server_events
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
 from engine.net.client.server_events import read_server_events
-from engine.net.client.server_queries import read_facts
+from engine.net.client.source_facts import read_facts
 from tests.servers import Server
 
 pytestmark = pytest.mark.server

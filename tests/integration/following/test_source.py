@@ -11,8 +11,9 @@ import pytest
 
 from engine.binlog.table_definition import ColumnDefinition
 from engine.errors import EngineError
-from engine.net.client import server_queries
+from engine.net.client import dump_requests, server_queries, source_facts
 from engine.net.client.connection import Connection
+from engine.net.client.explained import context_of
 from engine.net.client.refusals import Refusal, explain
 from engine.net.client.table_columns import describe_table, describe_tables
 from engine.net.protocol import packets
@@ -52,7 +53,7 @@ def first_answer(connection: Connection) -> bytes:
 
 
 def test_facts(server: Server, connection: Connection) -> None:
-    facts = server_queries.read_facts(connection)
+    facts = source_facts.read_facts(connection)
     mariadb = server.flavor.startswith("mariadb")
     assert facts.flavor == ("mariadb" if mariadb else "mysql")
     assert facts.version == server.query("SELECT version()")[0][0]
@@ -62,17 +63,17 @@ def test_facts(server: Server, connection: Connection) -> None:
     uuid = "CONCAT(@@server_uid, '-', @@server_id)" if mariadb else "@@server_uuid"
     assert facts.server_uuid == server.query(f"SELECT {uuid}")[0][0]
     assert (facts.binlog_row_metadata is None) == (server.flavor == "mysql-5.6")
-    assert server_queries.check(facts, "db1:3306") == ()
+    assert source_facts.check(facts, "db1:3306") == ()
 
 
 def test_gtid_sets(server: Server, connection: Connection) -> None:
     if server.flavor == "mysql-5.6":
-        assert server_queries.read_facts(connection).gtid_set == ""
+        assert source_facts.read_facts(connection).gtid_set == ""
         return
-    before = server_queries.read_facts(connection).gtid_set
+    before = source_facts.read_facts(connection).gtid_set
     server.execute("CREATE DATABASE IF NOT EXISTS gtid_sets", "DROP DATABASE gtid_sets")
     position = server_queries.current_position(connection)
-    assert server_queries.read_facts(connection).gtid_set == position.gtid_set != before
+    assert source_facts.read_facts(connection).gtid_set == position.gtid_set != before
     assert position.gtid_set is not None and "\n" not in position.gtid_set
 
 
@@ -87,20 +88,20 @@ def test_positions(server: Server, connection: Connection) -> None:
 
 
 def test_a_prepared_dump_begins_and_is_registered(server: Server, connection: Connection) -> None:
-    facts = server_queries.read_facts(connection)
+    facts = source_facts.read_facts(connection)
     replica_uuid = str(uuid.uuid4())
-    server_queries.prepare_dump(connection, facts, heartbeat_seconds=0.5, replica_uuid=replica_uuid)
+    dump_requests.prepare_dump(connection, facts, heartbeat_seconds=0.5, replica_uuid=replica_uuid)
     assert connection.query("SELECT @master_heartbeat_period, @source_binlog_checksum") == [
         ("500000000", "CRC32")
     ]
-    server_queries.register(connection, 4711, "engine", 1234)
+    dump_requests.register(connection, 4711, "engine", 1234)
     mine = Replica(4711, "engine", 1234, replica_uuid)
     if server.flavor.startswith("mysql"):
         assert mine in server_queries.replicas(connection)
         assert server_queries.server_id_holder(connection, 4711, replica_uuid) is None
         assert server_queries.server_id_holder(connection, 4711, "another") == mine
         assert server_queries.server_id_holder(connection, 4712, "another") is None
-    server_queries.start_dump(
+    dump_requests.start_dump(
         connection, server_queries.binary_logs(connection)[0][0], 4, 4711, non_block=True
     )
     payload = first_answer(connection)
@@ -110,7 +111,7 @@ def test_a_prepared_dump_begins_and_is_registered(server: Server, connection: Co
 
 def test_replicas_seen_from_another_session_of_mariadb(mariadb118: Server) -> None:
     with Connection.open(mariadb118.host, mariadb118.port, mariadb118.user) as connection:
-        server_queries.register(connection, 4713, "engine", 7)
+        dump_requests.register(connection, 4713, "engine", 7)
         assert Replica(4713, "engine", 7, None) in server_queries.replicas(connection)
         holder = server_queries.server_id_holder(connection, 4713, "any")
         assert holder is not None and holder.host == "engine"
@@ -119,14 +120,12 @@ def test_replicas_seen_from_another_session_of_mariadb(mariadb118: Server) -> No
 @pytest.mark.parametrize("privileges", ["SELECT", "REPLICATION CLIENT", "USAGE"])
 def test_a_missing_privilege_is_named(server: Server, privileges: str) -> None:
     with open_as(server, privileges) as connection:
-        facts = server_queries.read_facts(connection)
+        facts = source_facts.read_facts(connection)
         with pytest.raises(Refusal, match="GRANT REPLICATION SLAVE, REPLICATION CLIENT ON"):
-            server_queries.prepare_dump(
-                connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4())
-            )
-            server_queries.register(connection, 4714)
-            server_queries.start_dump(connection, "", 4, 4714, non_block=True)
-            raise explain(packets.parse_err(first_answer(connection)), server_queries.context_of(connection))
+            dump_requests.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
+            dump_requests.register(connection, 4714)
+            dump_requests.start_dump(connection, "", 4, 4714, non_block=True)
+            raise explain(packets.parse_err(first_answer(connection)), context_of(connection))
 
 
 def test_positions_need_a_privilege(server: Server) -> None:
@@ -147,11 +146,11 @@ def test_positions_need_a_privilege(server: Server) -> None:
 def test_positions_that_do_not_exist(
     server: Server, connection: Connection, file: str, position: int, says: str
 ) -> None:
-    facts = server_queries.read_facts(connection)
-    server_queries.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
+    facts = source_facts.read_facts(connection)
+    dump_requests.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
     file = file.format(last=server_queries.current_position(connection).file)
-    server_queries.start_dump(connection, file, position, 4715, non_block=True)
-    context = server_queries.context_of(connection, file, position, 4715)
+    dump_requests.start_dump(connection, file, position, 4715, non_block=True)
+    context = context_of(connection, file, position, 4715)
     refusal = explain(packets.parse_err(first_answer(connection)), context)
     assert (refusal.code, refusal.retryable) == (1236, False)
     assert says in str(refusal)
@@ -159,10 +158,10 @@ def test_positions_that_do_not_exist(
 
 def test_a_place_between_events(server: Server, connection: Connection) -> None:
     server.execute("CREATE DATABASE IF NOT EXISTS between_events")
-    facts = server_queries.read_facts(connection)
-    server_queries.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
+    facts = source_facts.read_facts(connection)
+    dump_requests.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
     position = server_queries.current_position(connection)
-    server_queries.start_dump(connection, position.file, position.position - 1, 4716, non_block=True)
+    dump_requests.start_dump(connection, position.file, position.position - 1, 4716, non_block=True)
     sock, pending = connection.take_over()
     with closing(sock):
         stream = pending
@@ -171,9 +170,7 @@ def test_a_place_between_events(server: Server, connection: Connection) -> None:
             if b"HY000" in stream:
                 break
     error = packets.parse_err(stream[stream.rindex(b"\xff\xd4\x04") :])
-    assert "SHOW BINLOG EVENTS" in str(
-        explain(error, server_queries.context_of(connection, position.file, 5))
-    )
+    assert "SHOW BINLOG EVENTS" in str(explain(error, context_of(connection, position.file, 5)))
 
 
 def test_servers_that_cannot_be_followed() -> None:
@@ -181,7 +178,7 @@ def test_servers_that_cannot_be_followed() -> None:
         server.create_replication_user("asker", PASSWORD)
         with Connection.open(server.host, server.port, "asker", PASSWORD) as connection:
             with pytest.raises(EngineError, match="writes no binlog"):
-                server_queries.check(server_queries.read_facts(connection), "db1:3306")
+                source_facts.check(source_facts.read_facts(connection), "db1:3306")
             with pytest.raises(EngineError, match="writes no binlog"):
                 server_queries.current_position(connection)
             with pytest.raises(EngineError, match="writes no binlog"):
@@ -192,7 +189,7 @@ def test_statement_format_is_a_warning(mysql56: Server) -> None:
     with Connection.open(mysql56.host, mysql56.port, mysql56.user) as connection:
         connection.execute("SET GLOBAL binlog_format = 'MIXED'")
         try:
-            (warning,) = server_queries.check(server_queries.read_facts(connection), "db1:3306")
+            (warning,) = source_facts.check(source_facts.read_facts(connection), "db1:3306")
         finally:
             connection.execute("SET GLOBAL binlog_format = 'ROW'")
     assert "binlog_format=MIXED" in warning

@@ -14,11 +14,11 @@ import pytest
 from engine.binlog.gtid_set import MysqlGtidSet
 from engine.binlog.position import SourcePosition
 from engine.errors import EngineError
-from engine.net.client import server_queries
+from engine.net.client import source_facts
 from engine.net.client.connection import Connection
+from engine.net.client.dump_requests import FIRST_POSITION
 from engine.net.client.position_search import executed_before, position_at
 from engine.net.client.server_events import file_begun
-from engine.net.client.server_queries import FIRST_POSITION
 from engine.net.client.start_position import start_position
 from engine.output.reader import Changes
 from tests.servers import Server
@@ -83,9 +83,9 @@ class History:
     def connect(self) -> Connection:
         return Connection.open(self.server.host, self.server.port, self.server.user)
 
-    def facts(self) -> server_queries.SourceFacts:
+    def facts(self) -> source_facts.SourceFacts:
         with self.connect() as connection:
-            return server_queries.read_facts(connection)
+            return source_facts.read_facts(connection)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -221,7 +221,7 @@ def test_starts_that_make_no_sense(mysql97: Server, start: str, says: str) -> No
         return Connection.open(mysql97.host, mysql97.port, mysql97.user)
 
     with connect() as connection, pytest.raises(EngineError, match=says):
-        start_position(connection, start, None, server_queries.read_facts(connection), connect)
+        start_position(connection, start, None, source_facts.read_facts(connection), connect)
 
 
 def test_a_time_whose_binlogs_are_gone_is_refused(own_server: Callable[..., Server]) -> None:

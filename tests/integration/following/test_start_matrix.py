@@ -20,7 +20,7 @@ import pytest
 
 from engine.binlog import event_types as types
 from engine.config.tls import TlsMode
-from engine.net.client import server_queries
+from engine.net.client import source_facts
 from engine.net.client.connection import Connection
 from engine.net.client.server_events import any_server_id, read_server_events
 from engine.net.client.start_position import start_position
@@ -103,7 +103,7 @@ def test_every_start_with_every_login(
 
     for kind, start in filled.starts.items():
         with connect() as connection:
-            facts = server_queries.read_facts(connection)
+            facts = source_facts.read_facts(connection)
             place = start_position(connection, start, None, facts, connect)
         events = read_server_events(
             connect(),

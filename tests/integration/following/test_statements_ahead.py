@@ -14,7 +14,7 @@ from engine.errors import ConnectionFailed
 from engine.net.batching.stream_position import StreamPosition
 from engine.net.client import statements_ahead
 from engine.net.client.connection import Connection
-from engine.net.client.server_queries import SourceFacts
+from engine.net.client.source_facts import SourceFacts
 from engine.net.client.statements_ahead import Change, StatementsAhead
 from engine.schema.altered_tables import ANY_TABLE
 from tests.support.batches import packets_of

@@ -22,7 +22,7 @@ from engine.binlog.event_types import EventHeader
 from engine.binlog.events.mariadb import GtidList
 from engine.errors import EngineError
 from engine.net.archive_server.server import ReplicationSource
-from engine.net.client import server_queries
+from engine.net.client import dump_requests, server_queries, source_facts
 from engine.net.client.connection import Connection
 from engine.net.client.refusals import Refusal
 from engine.net.protocol import packets
@@ -207,10 +207,10 @@ def test_another_reader_reads_rows(mysql97: Server, tmp_path: Path) -> None:
 def dump_to_the_end(port: int, file: str = "", position: int = 4, **login: Any) -> tuple[list[bytes], bytes]:
     """The events that our own client gets, without packets, and the payload that ended them."""
     with Connection.open("127.0.0.1", port, **login) as connection:
-        facts = server_queries.read_facts(connection)
-        server_queries.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
-        server_queries.register(connection, 4721, "test")
-        server_queries.start_dump(connection, file, position, 4721, non_block=True)
+        facts = source_facts.read_facts(connection)
+        dump_requests.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
+        dump_requests.register(connection, 4721, "test")
+        dump_requests.start_dump(connection, file, position, 4721, non_block=True)
         sock, pending = connection.take_over()
     joiner = PacketJoiner()
     joiner.sequence = 1
@@ -238,14 +238,14 @@ def test_our_own_client_gets_every_event(small: tuple[list[Path], list[bytes]]) 
 def test_our_own_client_learns_about_the_archive(small: tuple[list[Path], list[bytes]]) -> None:
     paths, _ = small
     with ReplicationSource(paths) as archive, Connection.open("127.0.0.1", archive.port) as connection:
-        facts = server_queries.read_facts(connection)
+        facts = source_facts.read_facts(connection)
         assert (facts.flavor, facts.version_tuple) == ("mysql", (8, 0, 36))
         assert (facts.server_id, facts.binlog_checksum, facts.gtid_set) == (5, "CRC32", "")
-        assert server_queries.check(facts, "archive") == ()
+        assert source_facts.check(facts, "archive") == ()
         assert server_queries.binary_logs(connection) == [(path.name, path.stat().st_size) for path in paths]
         here = server_queries.current_position(connection)
         assert (here.file, here.position) == (paths[1].name, paths[1].stat().st_size)
-        server_queries.register(connection, 4722, "engine", 7)
+        dump_requests.register(connection, 4722, "engine", 7)
         assert [replica.server_id for replica in server_queries.replicas(connection)] == [4722]
         connection.send_command(bytes([Command.PING]))
         connection.read_ok()
@@ -267,7 +267,7 @@ def test_gtids_of_the_archive_are_those_of_the_server(
     with ReplicationSource([copy]) as archive, Connection.open("127.0.0.1", archive.port) as connection:
         here = server_queries.current_position(connection)
         assert (here.file, here.position) == (there.file, there.position)
-        assert server_queries.read_facts(connection).gtid_set == here.gtid_set
+        assert source_facts.read_facts(connection).gtid_set == here.gtid_set
         # What MySQL executed before it had binlogs is in none of them.
         assert own_gtids(here.gtid_set, server) == own_gtids(there.gtid_set, server) != []
         if flavor.startswith("mariadb"):
@@ -317,9 +317,9 @@ def test_a_refused_dump_is_explained(small: tuple[list[Path], list[bytes]]) -> N
 def test_an_idle_client_gets_heartbeats(small: tuple[list[Path], list[bytes]]) -> None:
     paths, _ = small
     with ReplicationSource(paths) as archive, Connection.open("127.0.0.1", archive.port) as connection:
-        facts = server_queries.read_facts(connection)
-        server_queries.prepare_dump(connection, facts, heartbeat_seconds=0.05, replica_uuid=str(uuid.uuid4()))
-        server_queries.start_dump(connection, paths[1].name, 4, 4723)
+        facts = source_facts.read_facts(connection)
+        dump_requests.prepare_dump(connection, facts, heartbeat_seconds=0.05, replica_uuid=str(uuid.uuid4()))
+        dump_requests.start_dump(connection, paths[1].name, 4, 4723)
         sock, pending = connection.take_over()
         heartbeats: list[int] = []
         joiner, deadline = PacketJoiner(), time.monotonic() + 10
@@ -341,7 +341,7 @@ def test_the_end_closes_all_connections(small: tuple[list[Path], list[bytes]]) -
     with ReplicationSource(small[0]) as archive:
         idle = Connection.open("127.0.0.1", archive.port)
         waiting = Connection.open("127.0.0.1", archive.port)
-        server_queries.start_dump(waiting, "", 4, 4724)
+        dump_requests.start_dump(waiting, "", 4, 4724)
         silent = socket.create_connection(("127.0.0.1", archive.port))
         assert silent.recv(1)
     with silent:

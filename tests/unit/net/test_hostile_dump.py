@@ -22,7 +22,7 @@ from engine.net.client.compressed_stream import Stream
 from engine.net.client.connection import Connection
 from engine.net.client.dump_batches import dump_batches
 from engine.net.client.server_events import read_server_events
-from engine.net.client.server_queries import SourceFacts
+from engine.net.client.source_facts import SourceFacts
 from engine.net.client.statements_ahead import StatementsAhead
 from engine.net.protocol.packets import ServerError, build_err, frame
 from tests.support.binlog_builder import format_description, make_event, make_events

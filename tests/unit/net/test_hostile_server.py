@@ -16,7 +16,7 @@ import pytest
 from engine.config.tls import Tls, TlsMode
 from engine.errors import EngineError
 from engine.net.client import connection as connection_module
-from engine.net.client import server_queries
+from engine.net.client import dump_requests, server_queries, source_facts
 from engine.net.client.connection import Connection
 from engine.net.client.table_columns import describe_table, user_tables
 from engine.net.protocol.capabilities import Capability
@@ -252,7 +252,7 @@ def test_lies_in_answers(lie: str) -> None:
 
 
 @pytest.mark.parametrize("marker", [b"\xfb/etc/passwd", b"\x07"], ids=["a local file", "nothing known"])
-@pytest.mark.parametrize("ask", [lambda c: c.start_rows("SELECT 1"), lambda c: server_queries.register(c, 1)])
+@pytest.mark.parametrize("ask", [lambda c: c.start_rows("SELECT 1"), lambda c: dump_requests.register(c, 1)])
 def test_other_commands_send_no_file_either(marker: bytes, ask: Callable[[Connection], object]) -> None:
     heard = trap(after_login(marker), "marker|neither an OK packet nor an error", ask)
     assert b"root:" not in heard.bytes
@@ -314,14 +314,14 @@ def answers(*results: tuple[list[str], Rows]) -> Script:
 TWO, THREE = ["a", "b"], ["a", "b", "c"]
 NO_FORM = "answered a statement in a form that no server uses"
 WRONG_FORMS: dict[str, tuple[Callable[[Connection], object], Script, str]] = {
-    "settings in three columns": (server_queries.read_facts, answers((THREE, [("a", "b", "c")])), NO_FORM),
+    "settings in three columns": (source_facts.read_facts, answers((THREE, [("a", "b", "c")])), NO_FORM),
     "a server id that is no number": (
-        server_queries.read_facts,
+        source_facts.read_facts,
         answers((TWO, [("server_id", "seven")])),
         NO_FORM,
     ),
     "a server id of many digits": (
-        server_queries.read_facts,
+        source_facts.read_facts,
         answers((TWO, [("server_id", "9" * 9999)])),
         NO_FORM,
     ),
