@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from engine.pipeline.messages import DumpStarted, Report, SinkProgress, SinkReady, SnapshotProgress
 from engine.pipeline.observer import Happening, Observer
 from engine.pipeline.outcome import Outcome
 from engine.pipeline.plan import RunPlan
 from engine.pipeline.process_settings import FileSource
+from engine.pipeline.reports import DumpStarted, Report, SinkProgress, SinkReady, SnapshotProgress
 
 
 class Narrator(Observer):

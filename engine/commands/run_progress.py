@@ -14,8 +14,8 @@ from tqdm import tqdm
 
 from engine.commands.run_log import RunLog
 from engine.errors import printable
-from engine.pipeline.messages import NetworkProgress, Report, SinkProgress, SnapshotProgress, Totals
 from engine.pipeline.observer import Happening, Observer
+from engine.pipeline.reports import NetworkProgress, Report, SinkProgress, SnapshotProgress, Totals
 
 _PLAIN_SECONDS = 10.0
 _LOGGED_SECONDS = 60.0

@@ -15,8 +15,9 @@ from engine.decode.batch import BatchDecoder
 from engine.decode.sample_batch import sample_batch
 from engine.pipeline.child import Child, run_child
 from engine.pipeline.message import DamagedMessage, Frame, multipart, require_frames
-from engine.pipeline.messages import Batch, DecoderProgress, Failure, Result, StreamStatus
+from engine.pipeline.messages import Batch, Failure, Result, StreamStatus
 from engine.pipeline.process_settings import DecoderConfig
+from engine.pipeline.reports import DecoderProgress
 from engine.pipeline.shared_slots import Slots
 
 QUEUED_BATCHES = 1

@@ -18,8 +18,8 @@ from engine.decode.process import QUEUED_BATCHES, decode_message, touch_memory
 from engine.pipeline.child import Child, run_child
 from engine.pipeline.decoder_orders import Joining, receive_order
 from engine.pipeline.message import Frame
-from engine.pipeline.messages import DecoderProgress, Report
 from engine.pipeline.process_settings import DecoderConfig
+from engine.pipeline.reports import DecoderProgress, Report
 from engine.pipeline.shared_slots import Slots
 from engine.pipeline.slot_file import SlotFile
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from engine.binlog.position import BinlogPosition
 from engine.pipeline.durations import Durations
-from engine.pipeline.messages import Totals
+from engine.pipeline.reports import Totals
 
 
 @dataclass(frozen=True, slots=True)

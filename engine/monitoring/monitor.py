@@ -22,11 +22,11 @@ from engine.monitoring.source_watch import SourceWatch
 from engine.monitoring.system import process_use
 from engine.output.caught_up import later
 from engine.pipeline.durations import NO_DURATIONS, Durations
-from engine.pipeline.messages import DumpStarted, Ended, NetworkProgress, Report, SinkProgress, Totals
 from engine.pipeline.observer import Happening, Observer, Observers
 from engine.pipeline.outcome import Outcome
 from engine.pipeline.plan import RunPlan
 from engine.pipeline.process_settings import ServerSource
+from engine.pipeline.reports import DumpStarted, Ended, NetworkProgress, Report, SinkProgress, Totals
 
 _NOTICES = 50
 _FRESH_HEARTBEATS = 3

@@ -13,8 +13,8 @@ from engine.net.batching.batcher import Batcher
 from engine.net.file_batches import file_batches
 from engine.net.start_schema import open_schema
 from engine.pipeline.child import Child
-from engine.pipeline.messages import NetworkProgress
 from engine.pipeline.process_settings import FileSource, SchemaOptions
+from engine.pipeline.reports import NetworkProgress
 
 
 def follow_files(

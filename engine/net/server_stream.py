@@ -33,8 +33,8 @@ from engine.net.semi_sync import Acknowledger, marker_length, read_beginning
 from engine.net.start_schema import open_schema
 from engine.net.stream_wait import StreamWait
 from engine.pipeline.child import Child
-from engine.pipeline.messages import DumpStarted, NetworkProgress
 from engine.pipeline.process_settings import SchemaOptions, ServerSource
+from engine.pipeline.reports import DumpStarted, NetworkProgress
 
 _LINGER_SECONDS = 0.005
 """How long a finished transaction may wait for others to share its batch."""

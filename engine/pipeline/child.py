@@ -27,8 +27,9 @@ from engine.errors import EngineError
 from engine.output.storage import be_patient
 from engine.pipeline.allocator import keep_freed_memory
 from engine.pipeline.message import Frame
-from engine.pipeline.messages import Ended, Failed, Failure, Progress, Report, ReportBody, Usage
+from engine.pipeline.messages import Failure
 from engine.pipeline.parent_death import die_with_parent
+from engine.pipeline.reports import Ended, Failed, Progress, Report, ReportBody, Usage
 
 _REPORT_SECONDS = 1.0
 _WAIT_MILLISECONDS = 1000

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from engine.pipeline.messages import Report
 from engine.pipeline.outcome import Outcome
 from engine.pipeline.plan import RunPlan
+from engine.pipeline.reports import Report
 
 Level = Literal["debug", "info", "warning", "error"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.pipeline.messages import Corruption, Failure, Usage
+from engine.pipeline.messages import Corruption, Failure
+from engine.pipeline.reports import Usage
 
 _COUNTED = ("commits", "rows", "bytes", "transactions", "dropped_rows", "skipped_corrupt_events")
 """The totals that add up over the runs of a command."""

@@ -28,7 +28,12 @@ from engine.pipeline.fork_server import (
     start_process,
     wait_for_fork_server,
 )
-from engine.pipeline.messages import (
+from engine.pipeline.observer import Observer
+from engine.pipeline.outcome import Outcome
+from engine.pipeline.plan import RunPlan
+from engine.pipeline.private_folder import private_folder
+from engine.pipeline.process_settings import DecoderConfig, FileSource, SnapshotConfig
+from engine.pipeline.reports import (
     DumpStarted,
     Ended,
     Failed,
@@ -37,11 +42,6 @@ from engine.pipeline.messages import (
     SinkReady,
     SnapshotProgress,
 )
-from engine.pipeline.observer import Observer
-from engine.pipeline.outcome import Outcome
-from engine.pipeline.plan import RunPlan
-from engine.pipeline.private_folder import private_folder
-from engine.pipeline.process_settings import DecoderConfig, FileSource, SnapshotConfig
 from engine.pipeline.request_watch import FOLDER_SECONDS, RequestWatch
 from engine.pipeline.slot_file import SlotFile
 from engine.pipeline.wiring import reports_endpoint, slot_count, wiring_of

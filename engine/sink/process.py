@@ -21,8 +21,9 @@ from engine.output.snapshot_requests import pattern_of, request_snapshot
 from engine.output.storage import be_patient, output_place
 from engine.pipeline.child import Child, failure_of, ignore_termination
 from engine.pipeline.message import DamagedMessage, Frame, require_frames
-from engine.pipeline.messages import Ack, Ended, Failed, Failure, Result, SinkProgress, SinkReady
+from engine.pipeline.messages import Ack, Failure, Result
 from engine.pipeline.process_settings import SinkConfig
+from engine.pipeline.reports import Ended, Failed, SinkProgress, SinkReady
 from engine.pipeline.shared_slots import Slots
 from engine.pipeline.snapshot_messages import Answer, PartTaken, SnapshotAnswer, SnapshotOrder
 from engine.sink.locked_output import LAST_SECONDS, locked_output

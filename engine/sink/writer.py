@@ -19,7 +19,8 @@ from engine.output.commit_times import commit_time_us
 from engine.output.folder import OutputState
 from engine.output.snapshot_progress import SnapshotChange
 from engine.pipeline.durations import Durations
-from engine.pipeline.messages import SKIPPED, Result, StatementFacts, TableResult, Totals
+from engine.pipeline.messages import SKIPPED, Result, StatementFacts, TableResult
+from engine.pipeline.reports import Totals
 from engine.pipeline.snapshot_messages import Place
 from engine.schema.changes import SchemaChange, TableName
 from engine.sink.committer import Committer

@@ -23,8 +23,8 @@ from engine.output.snapshot_progress import NO_CHANGE, SnapshotChange, SnapshotR
 from engine.output.snapshot_requests import Cancellation, has_requests, remove_request, waiting_requests
 from engine.output.storage import output_place
 from engine.pipeline.child import Child, run_child
-from engine.pipeline.messages import SnapshotProgress
 from engine.pipeline.process_settings import SnapshotConfig
+from engine.pipeline.reports import SnapshotProgress
 from engine.pipeline.request_watch import request_interval
 from engine.pipeline.shared_slots import SlotPool, Slots
 from engine.pipeline.snapshot_messages import Refused, Saved, Taken

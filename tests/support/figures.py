@@ -20,9 +20,9 @@ from engine.monitoring.figures import (
     TableFigures,
 )
 from engine.pipeline.durations import NO_DURATIONS
-from engine.pipeline.messages import Totals
 from engine.pipeline.plan import RunPlan
 from engine.pipeline.process_settings import ServerSource
+from engine.pipeline.reports import Totals
 
 NOW = 1_700_000_000.0
 PASSWORD = "hush hush"

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from engine.commands.status import FRESH_SECONDS
 from engine.output.caught_up import later
-from engine.pipeline.messages import DumpStarted, Ended, Report, SinkProgress, Totals
 from engine.pipeline.observer import Happening, Observer
 from engine.pipeline.outcome import Outcome
 from engine.pipeline.plan import RunPlan
+from engine.pipeline.reports import DumpStarted, Ended, Report, SinkProgress, Totals
 
 Stage = Literal["starting", "running", "waiting", "ended"]
 RETRIES = ("retry", "source_failed")

@@ -8,8 +8,9 @@ import pytest
 
 from engine.commands.corrupt_events import CorruptEventRereads, CorruptEventSkips
 from engine.commands.run_progress import Display
-from engine.pipeline.messages import Corruption, Usage
+from engine.pipeline.messages import Corruption
 from engine.pipeline.outcome import Outcome
+from engine.pipeline.reports import Usage
 from tests.support.skipped_events import FILE, NEXT_FILE
 
 

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from engine.commands.run_progress import Display
-from engine.pipeline.messages import NetworkProgress, Report, SinkProgress, Totals
+from engine.pipeline.reports import NetworkProgress, Report, SinkProgress, Totals
 
 
 @pytest.mark.parametrize(

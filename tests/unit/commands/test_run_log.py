@@ -23,7 +23,9 @@ from engine.commands.run_progress import Display
 from engine.config.setting_groups import LogSettings, PipelineSettings
 from engine.config.settings import DecodeSettings
 from engine.errors import EngineError
-from engine.pipeline.messages import (
+from engine.pipeline.observer import Happening, Observer, Observers
+from engine.pipeline.outcome import Outcome
+from engine.pipeline.reports import (
     DumpStarted,
     NetworkProgress,
     Report,
@@ -33,8 +35,6 @@ from engine.pipeline.messages import (
     SnapshotProgress,
     Totals,
 )
-from engine.pipeline.observer import Happening, Observer, Observers
-from engine.pipeline.outcome import Outcome
 from tests.support.engine_run import wait_until
 from tests.support.figures import PASSWORD, plan
 

@@ -19,7 +19,9 @@ from engine.monitoring.history import SAMPLE_SECONDS, Sample
 from engine.monitoring.monitor import Monitor
 from engine.net.client.side_connection import SideConnection
 from engine.pipeline.durations import NO_DURATIONS
-from engine.pipeline.messages import (
+from engine.pipeline.observer import Happening, Observer
+from engine.pipeline.outcome import Outcome
+from engine.pipeline.reports import (
     DecoderProgress,
     DumpStarted,
     NetworkProgress,
@@ -27,8 +29,6 @@ from engine.pipeline.messages import (
     SinkProgress,
     Totals,
 )
-from engine.pipeline.observer import Happening, Observer
-from engine.pipeline.outcome import Outcome
 from engine.records import replaced
 from tests.support.figures import plan
 

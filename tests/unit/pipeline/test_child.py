@@ -13,7 +13,7 @@ import zmq
 
 from engine.pipeline import child as child_module
 from engine.pipeline.child import Child, Stopped, ignore_termination
-from engine.pipeline.messages import DecoderProgress, Report
+from engine.pipeline.reports import DecoderProgress, Report
 
 
 @pytest.fixture

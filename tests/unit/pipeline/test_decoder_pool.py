@@ -16,8 +16,9 @@ from engine.decode.sample_batch import sample_batch
 from engine.pipeline.decoder_pool import DecoderPool, Place
 from engine.pipeline.fork_server import start_fork_server
 from engine.pipeline.message import multipart
-from engine.pipeline.messages import Report, Result
+from engine.pipeline.messages import Result
 from engine.pipeline.process_settings import DecoderConfig
+from engine.pipeline.reports import Report
 from engine.pipeline.slot_file import SlotFile
 
 PATIENCE_MILLISECONDS = 60_000

@@ -24,8 +24,9 @@ from engine.net.batch_sender import BatchSender
 from engine.pipeline.child import Child
 from engine.pipeline.decoder_orders import Joining, Leaving, receive_order, send_order
 from engine.pipeline.message import DamagedMessage, multipart
-from engine.pipeline.messages import Ack, Ended, Report, Result
+from engine.pipeline.messages import Ack, Result
 from engine.pipeline.process_settings import DecoderConfig
+from engine.pipeline.reports import Ended, Report
 from engine.pipeline.shared_slots import SlotPool, Slots
 from engine.snapshot.sink_link import SinkLink
 from tests.support.binlog_builder import format_description, make_event

@@ -16,7 +16,8 @@ from engine.binlog.position import BinlogPosition
 from engine.errors import BinlogError, ConnectionFailed, EngineError
 from engine.net.batching.batcher import Batcher
 from engine.pipeline.message import DamagedMessage, Message
-from engine.pipeline.messages import Ack, Batch, Ended, Report, Result, StreamStatus
+from engine.pipeline.messages import Ack, Batch, Result, StreamStatus
+from engine.pipeline.reports import Ended, Report
 
 MESSAGES = (Batch, Result, Ack, Report)
 REPORT_BODIES = get_args(get_type_hints(Report)["body"])

@@ -18,11 +18,11 @@ from engine.output.working_folder import LOCK_FILE
 from engine.pipeline import child, supervisor
 from engine.pipeline.child import Child, run_child
 from engine.pipeline.fork_server import start_fork_server
-from engine.pipeline.messages import Ended, Report
 from engine.pipeline.observer import Observer
 from engine.pipeline.outcome import Outcome
 from engine.pipeline.plan import RunPlan
 from engine.pipeline.process_settings import DecoderConfig, FileSource, NetworkConfig, SinkConfig
+from engine.pipeline.reports import Ended, Report
 from engine.pipeline.supervisor import Supervisor
 from tests.support.engine_run import wait_until
 

@@ -26,20 +26,9 @@ from engine.output.lock import output_lock
 from engine.output.reader import Changes
 from engine.output.schema_state import LoggedChange
 from engine.pipeline.message import multipart
-from engine.pipeline.messages import (
-    Ack,
-    Corruption,
-    Ended,
-    Failed,
-    Failure,
-    Report,
-    Result,
-    SinkProgress,
-    SinkReady,
-    StatementFacts,
-    Usage,
-)
+from engine.pipeline.messages import Ack, Corruption, Failure, Result, StatementFacts
 from engine.pipeline.process_settings import SinkConfig
+from engine.pipeline.reports import Ended, Failed, Report, SinkProgress, SinkReady, Usage
 from engine.pipeline.shared_slots import Slots
 from engine.pipeline.slot_file import SlotFile
 from engine.schema.changes import SchemaChange

@@ -17,9 +17,9 @@ from engine.commands.fleet.display import FleetDisplay
 from engine.commands.fleet.source_state import SourceState, StateKeeper
 from engine.commands.fleet.state_file import FleetState, StateFile
 from engine.errors import EngineError
-from engine.pipeline.messages import DumpStarted, Report, SinkProgress, Totals
 from engine.pipeline.observer import Happening
 from engine.pipeline.outcome import Outcome
+from engine.pipeline.reports import DumpStarted, Report, SinkProgress, Totals
 
 
 def progress(rows: int, caught_up: float = 0.0) -> Report:
