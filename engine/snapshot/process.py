@@ -36,9 +36,10 @@ from engine.snapshot.rate import Rate
 from engine.snapshot.reader import Reader
 from engine.snapshot.replica_views import views_from_replica
 from engine.snapshot.replica_watch import ReplicaWatch
-from engine.snapshot.schedule import Schedule, Table
+from engine.snapshot.schedule import Schedule
 from engine.snapshot.sink_link import SinkLink
 from engine.snapshot.table_source import expected_rows
+from engine.snapshot.table_work import Table
 from engine.snapshot.views import views_for
 
 _POLL_MILLISECONDS = 100

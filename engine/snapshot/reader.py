@@ -23,10 +23,11 @@ from engine.snapshot.back_off import BackOff
 from engine.snapshot.chunk_reader import Chunk, ChunkReader, TooLarge, UnderWay
 from engine.snapshot.rate import Rate
 from engine.snapshot.rows.row_format import AlteredTable
-from engine.snapshot.schedule import Schedule, Table, Work
+from engine.snapshot.schedule import Schedule
 from engine.snapshot.sessions import open_readers
 from engine.snapshot.sink_link import SinkLink
 from engine.snapshot.table_source import TableSource
+from engine.snapshot.table_work import Table, Work
 from engine.snapshot.views import Readers, TableBusy, Views
 
 _BUSY_PAUSE_SECONDS = 0.5

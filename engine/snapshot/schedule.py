@@ -1,8 +1,9 @@
 """Which reader reads what: the tables that are to be read, divided into chunks as readers become free.
 
-A chunk's end is looked up on the server when a reader takes the chunk, so that all readers can work on one
-large table, and no chunk depends on how evenly keys are spread. Chunks that were refused are read again
-before new ones. Thread-safe; a reader gives back each piece of work that it takes.
+What is left of each table is in its `Table`, a piece of that is a `Work`. A chunk's end is looked up on the
+server when a reader takes the chunk, so that all readers can work on one large table, and no chunk depends on
+how evenly keys are spread. Chunks that were refused are read again before new ones. Thread-safe; a reader
+gives back each piece of work that it takes.
 """
 
 from __future__ import annotations
@@ -11,136 +12,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from engine.output.snapshot_progress import EVERYTHING, Key, KeyRange, TableSnapshot
+from engine.output.snapshot_progress import Key, KeyRange, TableSnapshot
 from engine.schema.changes import TableName
-from engine.snapshot.keys import IntegerEnds
 from engine.snapshot.table_source import TableSource
+from engine.snapshot.table_work import CHUNK_BYTES, Table, Work, uncut_work
 
 _WAIT_SECONDS = 0.1
-CHUNK_BYTES = 16 << 20
-"""Usual size of a chunk, by the server's estimate of the rows' size."""
 _TOGETHER_BYTES = CHUNK_BYTES // 4
 """The estimated size of small tables that are read together."""
 _MOST_TOGETHER = 50
 """Tables that are prepared, or read, together: a reader that fails gives all of them back."""
-_LEAST_SHARE = 1 / 64
-"""What the chunk of a small table counts at least."""
-_UNCERTAINTY = 4
-"""Servers may have so many times the rows that they estimate."""
-_MOST_ALTERATIONS = 20
-"""How often a table's definition is read again without a chunk in between."""
-_MOST_REFUSALS = 2
-"""The same for errors of the server that something else may well cause, as a user's condition."""
 _UNDER_WAY_PER_READER = 2
 """Chunks that were read and wait for the stream, and the one that is being read."""
-
-
-@dataclass(slots=True)
-class Table:
-    """A table that is being read, or will be."""
-
-    snapshot: TableSnapshot
-    where: str | None
-    source: TableSource | None = None
-    """None before its turn, and after its definition changed."""
-    row_bytes: int = 0
-    """The average so far; 0 before the first row."""
-    ends: IntegerEnds = field(default_factory=IntegerEnds)
-    """Of an integer key."""
-    undivided: deque[KeyRange] = field(default_factory=deque)
-    """Ranges of which chunks are still to be cut."""
-    again: deque[KeyRange] = field(default_factory=deque)
-    """Chunks to be read again."""
-    locked: deque[KeyRange] = field(default_factory=deque)
-    """Chunks to be read again with their rows locked."""
-    is_prepared_by_one: bool = False
-    """A reader reads its definition, or looks up the end of the next chunk."""
-    under_way: int = 0
-    """Chunks that were taken and not yet given back or finished."""
-    share: float = 1.0
-    """What part of a usual chunk the chunk of a small table has."""
-    alterations: int = 0
-    """How often its definition was found altered since the last chunk that came into the output."""
-    generation: int = 0
-    """How often the table was begun anew; chunks of earlier times are not read again."""
-    not_before: float = 0.0
-    """A monotonic time before which it is not read, because it was locked."""
-
-    def start_anew(self, snapshot: TableSnapshot) -> None:
-        """Read all of `snapshot.left`, which is the whole table."""
-        self.snapshot = snapshot
-        self.generation += 1
-        self.ends = IntegerEnds()
-        self.undivided = deque(snapshot.left)
-        self.again.clear()
-        self.locked.clear()
-
-    def found_altered(self, *, is_likely: bool) -> bool:
-        """Note an error that a changed definition may explain; false if that is no explanation any more.
-
-        `is_likely`: other causes of such an error are rare.
-        """
-        self.alterations += 1
-        return self.alterations <= (_MOST_ALTERATIONS if is_likely else _MOST_REFUSALS)
-
-    def chunk_rows(self, most: int) -> int:
-        """The number of rows of the next chunk, `most` at most."""
-        source = self.source
-        size = self.row_bytes or (source.row_bytes if source else 0)
-        return max(1, min(most, CHUNK_BYTES // max(size, 1)))
-
-    def took(self, chunk: KeyRange, rows: int, size: int) -> None:
-        """A chunk was read, of so many rows and bytes."""
-        if rows:
-            self.row_bytes = size // rows + 1
-        # Read once here and below: another reader may find the definition altered meanwhile.
-        source = self.source
-        if source and source.key and source.key.is_ascending_integer:
-            self.ends.learn(chunk, rows)
-        if self.share < 1:
-            self.share = max(_LEAST_SHARE, size / CHUNK_BYTES)
-
-    @property
-    def expected_bytes(self) -> int:
-        """The server's estimate; 0 before the table is prepared."""
-        source = self.source
-        return source.expected_rows * source.row_bytes if source else 0
-
-    def is_small_whole(self, chunk_rows: int) -> bool:
-        """Whether nothing was cut of the table yet, and it is so small that others can be read with it."""
-        if self.source is None or not (self.source.key_columns and self.source.has_views):
-            return False
-        waits = self.again or self.locked or self.under_way
-        return not waits and list(self.undivided) == [EVERYTHING] and self.is_small(chunk_rows)
-
-    def is_small(self, chunk_rows: int) -> bool:
-        """Whether it is estimated so much smaller than a chunk that none needs to be cut.
-
-        Only before any row was read: a table that is larger after all is cut when its chunk was given up.
-        """
-        source = self.source
-        expected = source.expected_rows if source else 0
-        return not self.row_bytes and 0 < expected * _UNCERTAINTY <= chunk_rows
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a reader does next."""
-
-    table: Table
-    range: KeyRange | None
-    """A chunk to read; None to prepare the table, or to cut the next chunk."""
-    source: TableSource | None = None
-    """What is known of the table when the work is taken; None to prepare it.
-
-    The table's own may change meanwhile: another reader finds that its definition did.
-    """
-    generation: int = 0
-    """Of the table, when the work is taken."""
-    is_locked: bool = False
-    """Lock the chunk's rows."""
 
 
 class Schedule:
@@ -198,7 +83,7 @@ class Schedule:
                 fits = table.is_small_whole(chunk_rows) if is_prepared else table.source is None
                 if fits and table.expected_bytes <= room and table.where == first.where:
                     room -= table.expected_bytes
-                    found.append(_uncut_work(table))
+                    found.append(uncut_work(table))
             return found
 
     def take(self) -> Work | None:
@@ -226,8 +111,7 @@ class Schedule:
         with self._changed:
             table.is_prepared_by_one = False
             whole = table.undivided.popleft()
-            is_small = chunk == EVERYTHING and table.expected_bytes > 0
-            table.share = max(_LEAST_SHARE, min(1.0, table.expected_bytes / CHUNK_BYTES)) if is_small else 1.0
+            table.is_cut_into(chunk)
             if chunk != whole:
                 self._was_cut(table.snapshot.name, chunk)
                 table.undivided.appendleft(KeyRange(chunk.until, whole.until))
@@ -252,7 +136,7 @@ class Schedule:
         with self._changed:
             table.under_way -= 1
             table.alterations = 0
-            is_over = table in self._tables and self._is_over(table)
+            is_over = table in self._tables and table.is_over
             if is_over and moved:
                 table.again.append(KeyRange(only=moved))
                 is_over = False
@@ -316,13 +200,13 @@ class Schedule:
             return None
         for table in self._free_tables():
             if table.source is None:
-                return _uncut_work(table)
+                return uncut_work(table)
             for chunks, is_locked in ((table.locked, True), (table.again, False)):
                 if chunks:
                     table.under_way += 1
                     return Work(table, chunks.popleft(), table.source, table.generation, is_locked)
-            if table.undivided and self._may_cut(table):
-                return _uncut_work(table)
+            if table.undivided and table.may_be_cut:
+                return uncut_work(table)
         return None
 
     def _put_back(self, work: Work, chunks: deque[KeyRange]) -> None:
@@ -339,17 +223,3 @@ class Schedule:
         """Those that no reader prepares, and that are not waiting."""
         now = self._clock()
         return (table for table in self._tables if not table.is_prepared_by_one and table.not_before <= now)
-
-    def _may_cut(self, table: Table) -> bool:
-        """Not while a table without a key is read: it is read as a whole."""
-        assert table.source is not None
-        return bool(table.source.key_columns) or not table.under_way
-
-    def _is_over(self, table: Table) -> bool:
-        return not (table.undivided or table.again or table.locked or table.under_way)
-
-
-def _uncut_work(table: Table) -> Work:
-    """To prepare the table, or to cut its next chunk, which no other reader does meanwhile."""
-    table.is_prepared_by_one = True
-    return Work(table, None, table.source, table.generation)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from engine.output.snapshot_progress import EVERYTHING, KeyRange, TableSnapshot
 from engine.schema.changes import TableName
-from engine.snapshot.schedule import CHUNK_BYTES, Schedule, Table, Work
+from engine.snapshot.schedule import Schedule
 from engine.snapshot.table_source import TableSource
+from engine.snapshot.table_work import CHUNK_BYTES, Table, Work
 from tests.support.clock import Clock
 
 CLOCK = Clock()
