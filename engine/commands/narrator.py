@@ -60,6 +60,12 @@ class Narrator(Observer):
                 )
             case SnapshotProgress(finished=True) as progress if not self._snapshot_finished:
                 self._snapshot_finished = True
+                if progress.empty_requests:
+                    self._listener.warn(
+                        "snapshot_without_tables",
+                        "a snapshot was asked for, but this user sees none of its tables on the server: "
+                        "check the names, and the privilege SELECT",
+                    )
                 self._listener.inform(
                     "snapshot_ended",
                     f"{progress.rows} rows of {progress.done} tables read, {progress.failed} set aside",

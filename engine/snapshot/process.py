@@ -169,6 +169,8 @@ class _Snapshots:
                 if self._config.tables.wants(database, table) and wanted.wants(database, table)
             ]
             estimates = expected_rows(connection)
+        if not names:
+            self._progress = replaced(self._progress, empty_requests=self._progress.empty_requests + 1)
         tables = [
             TableSnapshot(name.database, name.table, request.id, "waiting", expected_rows=estimates.get(name))
             for name in names

@@ -58,10 +58,18 @@ def run_with(server: Server, out: Path, *grants: tuple[str, str]) -> Ended:
 def test_the_documented_privileges_are_enough(database: Server, tmp_path: Path) -> None:
     ended = run_with(database, tmp_path, STREAM, SELECT, LOCKS)
     assert ended.status == 0, ended.stderr
+    assert "sees none" not in ended.stderr
     for table in TABLES:
         assert table_snapshots(tmp_path)[table].state == "done", table_snapshots(tmp_path)[table].reason
         wanted = Counter(database.query(f"SELECT id, v FROM {DATABASE}.{table}"))
         assert read_rows(tmp_path, DATABASE, table, ("id", "v")) == wanted
+
+
+def test_tables_that_the_user_does_not_see_are_missed(database: Server, tmp_path: Path) -> None:
+    ended = run_with(database, tmp_path, STREAM)
+    assert ended.status == 0, ended.stderr
+    assert "this user sees none of its tables" in ended.stderr
+    assert not table_snapshots(tmp_path)
 
 
 def test_tables_that_need_a_lock_are_set_aside_without_the_privilege(
