@@ -22,7 +22,7 @@ from engine.binlog.position import ExecutedPosition, SourcePosition
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
-from engine.net.client.dump_requests import FIRST_POSITION
+from engine.net.client.dump_requests import FIRST_POSITION, MAX_DUMP_POSITION
 from engine.net.client.refusals import Refusal
 from engine.net.client.server_events import any_server_id, file_begun, read_server_events
 from engine.net.client.source_facts import SourceFacts
@@ -134,7 +134,8 @@ def _resume(
                     # The server still has the file, so that what it lacks is older, or was never in a binlog:
                     # GTIDs of a restored backup, which no file lists.
                     gtid_set = str(MysqlGtidSet.parse(f"{gtid_set},{facts.gtid_purged}"))
-                if last.file_created and facts.flavor == "mysql":
+                # Beyond 4 GiB no dump can start by position, so that it is not known there.
+                if last.file_created and facts.flavor == "mysql" and last.position <= MAX_DUMP_POSITION:
                     _refuse_anonymous(last, facts, connect)
         return StartPosition(last.file, last.position, gtid_set, by_gtid=True)
     if not same_server:

@@ -207,6 +207,18 @@ def test_the_file_that_an_output_ends_in(history: History, change: dict[str, Any
                 start_position(connection, "", replace(last, **change), facts, history.connect)
 
 
+def test_an_output_that_ends_beyond_4_gib(own_server: Callable[..., Server]) -> None:
+    """Of a file that one large transaction has made so large: no dump can start there by position."""
+    history = History(own_server("mysql-9.7", GTIDS), [])
+    history.server.execute("CREATE DATABASE large")
+    facts = history.facts()
+    file, _ = end_of_binlog(history.server)
+    begun = file_begun(history.connect, facts, file)
+    last = SourcePosition(file, 1 << 32, facts.gtid_set, facts.server_uuid or "", facts.flavor, begun)
+    with history.connect() as connection:
+        assert start_position(connection, "", last, facts, history.connect).by_gtid
+
+
 @pytest.mark.parametrize(
     ("start", "says"),
     [
