@@ -78,8 +78,8 @@ _OTHER_HISTORY = (
     "them in a crash, or its binlogs and GTIDs were reset, so start again into an empty output folder"
 )
 _NO_SUCH_POSITION = (
-    "{where} does not have {position}, its file is shorter: it is another server, or its binlogs were reset, "
-    "so start again into an empty output folder"
+    "{where} does not have {position}, its file is shorter: it is another server, it lost the end of its "
+    "binlog in a crash, or its binlogs were reset, so start again into an empty output folder"
 )
 _NO_EVENT = (
     "{where} has no valid event at {position}: the file is damaged or no event starts at that position, so "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -57,6 +58,27 @@ def test_transactions_without_gtids_before_the_mode_was_on(
     server.execute("SET GLOBAL gtid_mode = ON", "INSERT INTO anonymous.rows VALUES (5)")
     drain(server, tmp_path)
     assert Changes(tmp_path).read("anonymous", "rows")["id"].to_pylist() == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("flavor", ["mysql-9.7", "mariadb-11.8"])
+def test_a_server_that_has_lost_the_end_of_its_binlog(
+    flavor: str, own_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    """After a power failure it gives the same GTIDs out again, for other transactions."""
+    server = own_server(flavor, KINDS[flavor])
+    server.execute("CREATE DATABASE cut_off", "CREATE TABLE cut_off.rows (id INT PRIMARY KEY)")
+    file, end = end_of_binlog(server)
+    server.execute("INSERT INTO cut_off.rows VALUES (1)")
+    drain(server, tmp_path)
+    server.kill()
+    os.truncate(server.data_directory / file, end)
+    server.start()
+    server.execute(*(f"INSERT INTO cut_off.rows VALUES ({row})" for row in (2, 3)))
+    ended = run_command(*command_line(server, tmp_path, "--stop-at-end"))
+    assert ended.status == 1
+    assert f"does not have {file} at position" in ended.sentence
+    assert "crash" in ended.sentence
+    assert Changes(tmp_path).read("cut_off", "rows")["id"].to_pylist() == [1]
 
 
 @dataclass(frozen=True)
