@@ -196,7 +196,11 @@ def _check_history(connection: Connection, gtid_set: str, facts: SourceFacts, sa
         lacks = not server_queries.executed_or_owned(connection).covers(MysqlGtidSet.parse(gtid_set))
         permanent = same_server
     else:
-        origins = MariadbGtidSet.parse(gtid_set).ahead_of(MariadbGtidSet.parse(facts.gtid_set or ""))
+        ours, theirs = MariadbGtidSet.parse(gtid_set), MariadbGtidSet.parse(facts.gtid_set or "")
+        if same_server and facts.server_uuid and facts.gtid_set:
+            # A domain can be deleted from the server's state, once no binlog has transactions of it.
+            ours = ours.within(theirs)
+        origins = ours.ahead_of(theirs)
         lacks = bool(origins)
         permanent = facts.server_id in origins
     if lacks and permanent:
