@@ -161,7 +161,11 @@ class ConsistentSnapshots:
         executed = gtid_set_at(connection, view.file, view.position)
         if gtid_set is None or executed is None:
             return None
-        return not MariadbGtidSet.parse(gtid_set).ahead_of(MariadbGtidSet.parse(executed))
+        with explained(connection):
+            logged = connection.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0]
+        # The stream may have been in domains that were deleted from the server since.
+        wanted = MariadbGtidSet.parse(gtid_set).within(MariadbGtidSet.parse(logged or ""))
+        return not wanted.ahead_of(MariadbGtidSet.parse(executed))
 
 
 class TableLocks:

@@ -135,8 +135,8 @@ def _resume(
                     # GTIDs of a restored backup, which no file lists.
                     gtid_set = str(MysqlGtidSet.parse(f"{gtid_set},{facts.gtid_purged}"))
                 # Beyond 4 GiB no dump can start by position, so that it is not known there.
-                if last.file_created and facts.flavor == "mysql" and last.position <= MAX_DUMP_POSITION:
-                    _refuse_anonymous(last, facts, connect)
+                if last.file_created and last.position <= MAX_DUMP_POSITION:
+                    _check_place(last, facts, connect)
         return StartPosition(last.file, last.position, gtid_set, by_gtid=True)
     if not same_server:
         raise EngineError(
@@ -162,16 +162,17 @@ def _check_file(
         )
 
 
-def _refuse_anonymous(last: SourcePosition, facts: SourceFacts, connect: Callable[[], Connection]) -> None:
-    """Raise `Refusal` if the transaction after the output's last one has no GTID.
+def _check_place(last: SourcePosition, facts: SourceFacts, connect: Callable[[], Connection]) -> None:
+    """Raise `Refusal` if the server's file ends before `last`, or the transaction after it has no GTID.
 
-    A server that has gtid_mode ON since sends none of these: by position it says so, by GTID it passes over
-    them in silence.
+    The end of a file may be lost with the server's power, and its GTIDs are then given out again. A server
+    that has gtid_mode ON since sends no transactions without GTIDs: by position it says so, by GTID it passes
+    over them in silence.
     """
     dump = read_server_events(connect(), facts, last.file, last.position, any_server_id())
     with contextlib.closing(dump):
         for _, _, event in dump:
-            if event[4] in (GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT):
+            if facts.flavor == "mariadb" or event[4] in (GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT):
                 return
 
 
@@ -195,7 +196,11 @@ def _check_history(connection: Connection, gtid_set: str, facts: SourceFacts, sa
         lacks = not server_queries.executed_or_owned(connection).covers(MysqlGtidSet.parse(gtid_set))
         permanent = same_server
     else:
-        origins = MariadbGtidSet.parse(gtid_set).ahead_of(MariadbGtidSet.parse(facts.gtid_set or ""))
+        ours, theirs = MariadbGtidSet.parse(gtid_set), MariadbGtidSet.parse(facts.gtid_set or "")
+        if same_server and facts.server_uuid and facts.gtid_set:
+            # A domain can be deleted from the server's state, once no binlog has transactions of it.
+            ours = ours.within(theirs)
+        origins = ours.ahead_of(theirs)
         lacks = bool(origins)
         permanent = facts.server_id in origins
     if lacks and permanent:
