@@ -82,7 +82,7 @@ def role_of(entry: FeedEntry, selection: Selection, flavor: Flavor) -> Role:
 def _first_word(statement: str, session: StatementSession) -> tuple[str, bool]:
     """The first word in upper case, and whether the statement is XA ROLLBACK."""
     try:
-        reader = TokenReader(tokenize(statement, session), session)
+        reader = TokenReader(tokenize(statement, session, most=2), session)
     except TokenError:
         return "", False
     return reader.upper, reader.ahead("XA", "ROLLBACK")

@@ -217,6 +217,22 @@ def test_batches_about_many_tables_are_larger(tables: int, times: int) -> None:
     assert sum(table.rows for result in decode_all(batches).results for table in result.tables) == 2000
 
 
+@pytest.mark.parametrize("marker", [1, None])
+def test_compressed_transactions_are_cut_apart_by_what_they_expand_to(marker: int | None) -> None:
+    """One that is larger than the limit is alone."""
+    parts: list[Part] = []
+    for number, megabytes in enumerate([40, 20, 10, 0, 1000, 1, 63, 1]):
+        transaction = made.payload([made.query("BEGIN"), made.xid()], claims=megabytes << 20)
+        parts += made.gtid(number + 1), transaction
+    events = binlog(parts)
+    stream = b"".join(events) if marker is None else packets_of(events)
+    batches = list(feed(Batcher(lambda table_map: None, checksum_algorithm=1, marker=marker), stream, [200]))
+    kinds = [(batch.index[:, 1] & 0xFF).tolist() for batch in batches]
+    assert [found.count(types.TRANSACTION_PAYLOAD_EVENT) for found in kinds] == [2, 2, 1, 2, 1, 0]
+    assert all(found[1] == types.GTID_LOG_EVENT for found in kinds[:-1])
+    assert all(batch.header.status.ends_transaction for batch in batches)
+
+
 def test_a_transaction_after_a_gap_that_its_gtid_does_not_show() -> None:
     """A heartbeat skips more bytes than fit a header; then a transaction of several batches begins."""
     table = made.table_map(7, [made.LONG_VARCHAR])
