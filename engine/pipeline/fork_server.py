@@ -88,8 +88,9 @@ def start_fork_server() -> None:
     """
     multiprocessing.get_context("forkserver").set_forkserver_preload(_PRELOADED)
     with _environment({**same_engine(), COMMAND_PROCESS: str(os.getpid())}):
-        # Started first, because starting it unblocks the signals.
-        resource_tracker.ensure_running()
+        # Started first, because starting it unblocks SIGINT and SIGTERM.
+        with signals_blocked():
+            resource_tracker.ensure_running()
         # A signal that raised an exception here would leave files in the private folder.
         with signals_blocked():
             _check_folder()
