@@ -35,7 +35,9 @@ def test_new_settings_count_from_the_last_commit_on(mysql97: Server, tmp_path: P
         _reload(engine)
         _insert(server, 2)
         wait_until(lambda: _rows(out).get("b"), "rows of the other table", check=engine.must_run)
-        for refused, wrong in enumerate(("tables = 5", "retain = '30'", "shard = '1/2'", "tls_ca = '/none'")):
+        for refused, wrong in enumerate(
+            ("tables = 5", "retain = '30'", "shard = '1/2'", "tls_ca = '/none'", "schema_file = '/none'")
+        ):
             config.write_text(f"{wrong}\n")
             _reload(engine)
             wait_until(
