@@ -102,6 +102,9 @@ def _role_of_definition(
     wanted = any(_may_want(selection, name) for name in names)
     if isinstance(statement, NotUnderstood):
         wanted = wanted or selection.may_want_database(entry.database)
+    if wanted and isinstance(statement, CreateTable) and statement.select:
+        # With row events the query is not in the statement.
+        return Role.ROWS
     return Role.TABLE_DEFINITION if wanted else Role.OTHER
 
 
