@@ -137,6 +137,14 @@ def test_small_tables_are_read_together(database: Server, tmp_path: Path) -> Non
         assert read(tmp_path, table) == (Counter() if table == "unlike_1" else selected(database, table))
 
 
+def test_chunks_of_one_row_come_to_an_end(database: Server, tmp_path: Path) -> None:
+    """As those of rows of many megabytes."""
+    drain(
+        database, tmp_path, start="snapshot", snapshot_chunk_rows=1, **(STREAM | {"tables": f"{DATABASE}.c"})
+    )
+    assert read(tmp_path, "c") == selected(database, "c")
+
+
 def test_canceled(database: Server, tmp_path: Path) -> None:
     begin(database, tmp_path)
     slow = {"snapshot_chunk_rows": 10, "snapshot_workers": 1, "snapshot_rate": 50}
