@@ -103,7 +103,7 @@ class Reader(threading.Thread):
     def _read(self, work: Work, source: TableSource, readers: Readers) -> None:
         """Read a chunk, which is cut now if the work has none."""
         if work.range is None:
-            work = self._schedule.cut(work, self._next_chunk(work.table, source, readers))
+            work = self._schedule.cut(work, self._next_chunk(work, source, readers))
         try:
             if work.is_locked:
                 work = self._part_to_lock(work, source, readers)
@@ -205,8 +205,9 @@ class Reader(threading.Thread):
                 self._link.record(SnapshotChange(tables=(anew,)))
         self._schedule.prepared(table, source, anew)
 
-    def _next_chunk(self, table: Table, source: TableSource, readers: Readers) -> KeyRange:
-        whole = table.undivided[0]
+    def _next_chunk(self, work: Work, source: TableSource, readers: Readers) -> KeyRange:
+        table, whole = work.table, work.whole
+        assert whole is not None
         rows = table.chunk_rows(self._options.chunk_rows)
         if source.key is None or (whole == EVERYTHING and table.is_small(rows)):
             return whole

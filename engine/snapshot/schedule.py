@@ -106,18 +106,20 @@ class Schedule:
             self._changed.notify_all()
 
     def cut(self, work: Work, chunk: KeyRange) -> Work:
-        """The reader has cut a chunk from the first undivided range; returns the work of reading it."""
-        table = work.table
+        """The reader has cut a chunk from the range of the work; returns the work of reading it."""
+        table, whole = work.table, work.whole
+        assert whole is not None
         with self._changed:
             table.is_prepared_by_one = False
-            whole = table.undivided.popleft()
+            place = table.undivided.index(whole)
+            del table.undivided[place]
             table.is_cut_into(chunk)
             if chunk != whole:
                 self._was_cut(table.snapshot.name, chunk)
-                table.undivided.appendleft(KeyRange(chunk.until, whole.until))
+                table.undivided.insert(place, KeyRange(chunk.until, whole.until))
             table.under_way += 1
             self._changed.notify_all()
-        return replace(work, range=chunk)
+        return replace(work, range=chunk, whole=None)
 
     def give_back(self, work: Work, *, locked: bool = False, pause: float = 0.0) -> None:
         """The work must be done again, after a pause of some seconds."""
