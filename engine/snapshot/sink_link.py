@@ -123,9 +123,9 @@ class SinkLink:
         """Let the stream go on."""
         self._send(Release(held.number))
 
-    def cut(self, table: TableName, chunk: KeyRange) -> None:
+    def cut(self, table: TableSnapshot, chunk: KeyRange) -> None:
         """Chunks are cut in the order of their keys, which the state of the snapshot follows."""
-        self._send(Cut(table, chunk))
+        self._send(Cut(table.name, table.request, chunk))
 
     def open(self, orders: Sequence[Open]) -> list[Place]:
         """Open chunks; returns the places, in order, that the server must have reached before they are read.

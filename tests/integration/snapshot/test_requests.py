@@ -167,6 +167,32 @@ def test_canceled(database: Server, tmp_path: Path) -> None:
     assert read(tmp_path, "a").total() == state.rows
 
 
+def test_canceled_while_another_session_has_locked_the_table(database: Server, tmp_path: Path) -> None:
+    drain(database, tmp_path, start="snapshot", **STREAM)
+    before = read(tmp_path, "a")
+    with follow(database, tmp_path, **STREAM) as engine:
+        with database.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"LOCK TABLES {DATABASE}.a WRITE")
+            request(tmp_path, f"{DATABASE}.a")
+            waits = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for %'"
+            wait_until(lambda: database.query(waits)[0][0], "reader that waits", check=engine.must_run)
+            request(tmp_path, f"{DATABASE}.a", "--cancel")
+            wait_for_snapshots(engine, tmp_path)
+        wait_until(lambda: not database.query(waits)[0][0], "end of the lock", check=engine.must_run)
+        # What the reader does then is over when a later snapshot is.
+        request(tmp_path, f"{DATABASE}.c")
+        wait_until(
+            lambda: table_snapshots(tmp_path)["c"].state == "done" and not has_requests(tmp_path),
+            "later snapshot",
+            check=engine.must_run,
+        )
+        wait_for_snapshots(engine, tmp_path)
+        assert engine.stop().status == 0
+    assert table_snapshots(tmp_path)["a"].state == "cancelled"
+    assert read(tmp_path, "a") == before
+    assert "truncate" not in Changes(tmp_path).read(DATABASE, "a")["_change_type"].to_pylist()
+
+
 def test_a_table_that_is_gone_is_set_aside(database: Server, tmp_path: Path) -> None:
     begin(database, tmp_path)
     slow = {"snapshot_chunk_rows": 10, "snapshot_workers": 1, "snapshot_rate": 400}

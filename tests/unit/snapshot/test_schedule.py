@@ -30,7 +30,7 @@ def source(*key: str, rows: int = 0) -> TableSource:
 def schedule_of(*tables: str, readers: int = 2) -> tuple[Schedule, list[tuple[str, KeyRange]]]:
     """A schedule, and the chunks that it says were cut."""
     cut: list[tuple[str, KeyRange]] = []
-    schedule = Schedule(readers, lambda name, chunk: cut.append((name.table, chunk)), CLOCK)
+    schedule = Schedule(readers, lambda table, chunk: cut.append((table.table, chunk)), CLOCK)
     schedule.add((TableSnapshot("shop", table, "first", "waiting"), None) for table in tables)
     return schedule, cut
 
