@@ -93,7 +93,7 @@ class SnapshotRows:
 
     @property
     def holds_stream(self) -> bool:
-        """Whether no result of the stream is to be taken now."""
+        """Whether no result of the stream is to be taken now; one reader at a time holds it."""
         return self._held is not None
 
     def order(self, order: Order, now: float) -> None:
