@@ -160,8 +160,8 @@ class _Snapshots:
         """List the tables of a request, and have the next commit contain it."""
         wanted = TableFilter(request.tables, request.excluded)
         reading = set().union(*self._requests.values())
-        source = self._config.options.read_from or self._config.address
-        with connect(source, self._child.repeat_progress) as connection:
+        # Also if rows are read from another server: that may lack a new table until it has caught up.
+        with connect(self._config.address, self._child.repeat_progress) as connection:
             names = [
                 TableName(database, table)
                 for database, tables in user_tables(connection).items()
