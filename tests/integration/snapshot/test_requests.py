@@ -80,19 +80,27 @@ def test_requests_of_a_running_engine_queue(database: Server, tmp_path: Path) ->
 
 
 def test_the_next_run_takes_requests(database: Server, tmp_path: Path) -> None:
+    # So few rows that none is looked up to end a chunk with.
+    database.execute(
+        f"CREATE TABLE {DATABASE}.d LIKE {DATABASE}.c", f"INSERT INTO {DATABASE}.d VALUES (1, 1)"
+    )
+    database.query(f"ANALYZE TABLE {DATABASE}.d")
     begin(database, tmp_path)
     for tables, *arguments in (
-        (f"{DATABASE}.*", "--exclude-tables", f"{DATABASE}.a,{DATABASE}.c"),
+        (f"{DATABASE}.*", "--exclude-tables", f"{DATABASE}.[acd]"),
         (f"{DATABASE}.c", "--where", "id < 3 OR id = 1000"),
         (f"{DATABASE}.a", "--where", "id >"),
+        (f"{DATABASE}.d", "--where", "v = ?"),
         ("nothing.*",),
     ):
         ended = request(tmp_path, tables, *arguments)
         assert "the next run takes the request" in ended.stdout
     drain(database, tmp_path, **STREAM)
     states = table_snapshots(tmp_path)
-    assert {name: each.state for name, each in states.items()} == {"a": "failed", "b": "done", "c": "done"}
+    wanted = {"a": "failed", "b": "done", "c": "done", "d": "failed"}
+    assert {name: each.state for name, each in states.items()} == wanted
     assert "syntax" in (states["a"].reason or "")
+    assert "question marks" in (states["d"].reason or "")
     assert read(tmp_path, "b") == selected(database, "b")
     assert read(tmp_path, "c") == selected(database, "c", "id < 3 OR id = 1000")
     # A condition reads some rows, and says nothing of the others.
