@@ -41,8 +41,8 @@ from engine.pipeline.snapshot_messages import (
 )
 from engine.schema.changes import SchemaChange, TableName
 from engine.sink.left_out import LeftOut
+from engine.sink.overtaken_snapshots import states_after
 from engine.sink.part_memory import Copied, PartMemory
-from engine.sink.renamed_snapshots import states_after_renames
 from engine.sink.staging import Rows
 from engine.sink.stream_keys import StreamKeys
 from engine.sink.touched_keys import untouched
@@ -148,7 +148,7 @@ class SnapshotRows:
         for name in self._keys.keep():
             self._keep_moved(name, now)
         while self._altered:
-            for table in states_after_renames(self._altered.popleft(), dict(self._tables)):
+            for table in states_after(self._altered.popleft(), dict(self._tables)):
                 self._keys.end(table.name)
                 self._set(table, now)
         while self._orders:

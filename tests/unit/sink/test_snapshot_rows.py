@@ -188,7 +188,7 @@ def test_a_change_of_the_definition_refuses_the_chunk(sink: Sink) -> None:
     sink.begin()
     sink.part(1, 0, [1])
     place = BinlogPosition("binlog.000001", 150)
-    altered = SchemaChange("statement", place, statement="ALTER", rewritten=(ORDERS,))
+    altered = SchemaChange("statement", place, statement="ALTER", tables=(TableChange(ORDERS, 1),))
     sink.stream(schema_changes=[altered])
     assert sink.close(1, high=2) == [Refused(1, 1, partial=False)]
     assert sink.order(Watch(8, ORDERS)) == [Watched(8, 1, has_begun=True)]
@@ -320,6 +320,24 @@ def test_a_table_that_cannot_be_read_is_refused_with_the_reason(sink: Sink) -> N
     sink.order(Record(SnapshotChange(tables=(replace(RUNNING, state="failed", reason="too many"),)), 1))
     sink.part(1, 0, [7])
     assert Refused(1, 0, partial=False, reason="too many") in sink.close(1, 0)
+
+
+def test_a_statement_changes_rows_that_were_read(sink: Sink) -> None:
+    """Without row events, so all of them are to be read again."""
+    half, rest = KeyRange(None, ("5",)), KeyRange(("5",), None)
+    sink.stream(50)
+    sink.begin(keys=half)
+    sink.part(1, 0, [1, 2])
+    sink.order(Cut(ORDERS, "first", half))
+    assert sink.close(1, high=1) == [Taken(1, 2)]
+    sink.order(Open(2, ORDERS, "first", rest, ("id",), 0))
+    place = BinlogPosition("binlog.000001", 150)
+    sink.stream(schema_changes=[SchemaChange("statement", place, statement="ALTER", rewritten=(ORDERS,))])
+    assert sink.close(0, high=2, chunk=2) == [Refused(2, 1, partial=False)]
+    assert sink.order(Watch(8, ORDERS)) == [Watched(8, 1, has_begun=False)]
+    sink.writer.finish()
+    (state,) = open_output(sink.out).snapshots.tables
+    assert (state.state, state.left, state.rows) == ("waiting", (EVERYTHING,), 0)
 
 
 def renamed(source: str, name: str) -> SchemaChange:
