@@ -210,6 +210,8 @@ class TableLocks:
                 )
             connection.execute(f"LOCK TABLES {', '.join(f'{table} READ' for table in tables)}")
         except ServerError as error:
+            # Of several tables InnoDB may have locked some.
+            connection.execute("ROLLBACK")
             shown = ", ".join(tables)
             if error.code == _LOCK_TIMEOUT:
                 raise TableBusy(f"{shown} is in use by transactions that do not end") from error
