@@ -25,7 +25,7 @@ from engine.schema.execution import Execution, Outcome
 from engine.schema.names import NameRules, folded
 from engine.schema.parser import not_decoded, parse
 from engine.schema.session import session_of
-from engine.schema.statement_text import may_mislead, statement_text
+from engine.schema.statement_text import may_mislead
 from engine.schema.statements import CreateTable
 
 START_OF_STREAM = BinlogPosition("", 0)
@@ -138,9 +138,9 @@ class SchemaModel:
         if not takes_effect(query.status):
             return None
         session = session_of(query, server_version, self._flavor, self._names)
-        text = statement_text(query)
-        statement = not_decoded(query.statement) if text is None else parse(text, session)
-        if isinstance(statement, CreateTable) and text is not None:
+        text = query.statement
+        statement = parse(text, session) if query.statement_bytes is None else not_decoded(text)
+        if isinstance(statement, CreateTable):
             statement = replace(statement, misleading=may_mislead(text, session))
         execution = Execution(session, self._tables, self._databases, self._temporary, query.thread_id)
         outcome = execution.run(statement, query.error_code)

@@ -82,7 +82,7 @@ def role_of(entry: FeedEntry, selection: Selection, flavor: Flavor) -> Role:
 def _first_word(statement: str, session: StatementSession) -> tuple[str, bool]:
     """The first word in upper case, and whether the statement is XA ROLLBACK."""
     try:
-        reader = TokenReader(tokenize(statement, session), session)
+        reader = TokenReader(tokenize(statement, session, most=2), session)
     except TokenError:
         return "", False
     return reader.upper, reader.ahead("XA", "ROLLBACK")
@@ -102,6 +102,9 @@ def _role_of_definition(
     wanted = any(_may_want(selection, name) for name in names)
     if isinstance(statement, NotUnderstood):
         wanted = wanted or selection.may_want_database(entry.database)
+    if wanted and isinstance(statement, CreateTable) and statement.select:
+        # With row events the query is not in the statement.
+        return Role.ROWS
     return Role.TABLE_DEFINITION if wanted else Role.OTHER
 
 

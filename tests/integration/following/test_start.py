@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -334,6 +335,19 @@ class TestGtidSets:
         server.query("INSERT INTO restored.rows VALUES (2)")
         drain(server, tmp_path)
         assert Changes(tmp_path).read("restored", "rows")["id"].to_pylist() == [1, 2]
+        position = latest_commit(tmp_path).position
+        assert position is not None and position.gtid_set is not None
+        assert MysqlGtidSet.parse(position.gtid_set) == MysqlGtidSet.parse(_executed(server) or "")
+
+    def test_a_set_of_many_servers(self, server: Server, tmp_path: Path) -> None:
+        """SHOW VARIABLES has the first 1024 characters of it."""
+        server.execute("CREATE DATABASE crowded", "CREATE TABLE crowded.rows (id INT PRIMARY KEY)")
+        others = ",".join(f"{UUID(int=number)}:1-1000" for number in range(1, 41))
+        server.query(f"SET GLOBAL gtid_purged = '+{others}'")
+        drain(server, tmp_path, start="latest")
+        server.query("INSERT INTO crowded.rows VALUES (1)")
+        drain(server, tmp_path)
+        assert Changes(tmp_path).read("crowded", "rows")["id"].to_pylist() == [1]
         position = latest_commit(tmp_path).position
         assert position is not None and position.gtid_set is not None
         assert MysqlGtidSet.parse(position.gtid_set) == MysqlGtidSet.parse(_executed(server) or "")

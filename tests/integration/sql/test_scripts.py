@@ -89,7 +89,10 @@ def create_shop(server: Server) -> None:
         f"INSERT INTO {SHOP}.zoned VALUES (1)",
         "SET time_zone = '+05:00'",
         f"ALTER TABLE {SHOP}.zoned ADD moment TIMESTAMP NOT NULL DEFAULT '2020-01-01 00:00:00'",
-        "SET time_zone = '+00:00'",
+        "SET time_zone = '+00:00', auto_increment_increment = 5, auto_increment_offset = 3",
+        f"ALTER TABLE {SHOP}.zoned ADD made DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6)",
+        f"ALTER TABLE {SHOP}.zoned ADD number INT AUTO_INCREMENT UNIQUE",
+        "SET auto_increment_increment = 1, auto_increment_offset = 1",
     )
     if "mariadb" in server.flavor:
         server.execute(

@@ -135,14 +135,6 @@ def test_a_table_whose_period_is_not_known() -> None:
     assert followed.columns("u")[0].nullable
 
 
-def test_a_table_that_the_server_wrote_with_parentheses_in_its_name() -> None:
-    """It is in UTF-8, whatever the client's character set is."""
-    followed = Followed(MYSQL_56)
-    text = "CREATE TABLE `(x)` (\n  `ж` int DEFAULT NULL\n) ENGINE=InnoDB"
-    followed.run(text.encode().decode("cp1252"), collation_client=8)
-    assert followed.names("(x)") == "ж"
-
-
 @pytest.mark.parametrize(
     ("version", "default", "collation"),
     [
