@@ -57,6 +57,7 @@ _BETWEEN_TRANSACTIONS = (
 _MARKER = uint_bytes(OK_MARKER, 1)
 _HEADER = struct.Struct("<IBIIIH")
 _SMALL_PACKET = struct.Struct("<IB")
+_TIMESTAMP_LENGTH = 4
 _SIZE_AT = 9
 _NEXT_POSITION_AT = 13
 _FLAGS_AT = 17
@@ -100,6 +101,8 @@ class Dump:
         self._binlog = archive.last
         self._file = self._binlog.name
         self._position = request.position
+        self._lacks_format = False
+        """Whether the client was told of a following file, but not of its format."""
 
     def stream(self) -> Iterator[bytes]:
         """All packets up to the end of the last file, in pieces of about `PIECE_SIZE`.
@@ -121,7 +124,13 @@ class Dump:
             self._gtids.check_end()
 
     def heartbeat(self) -> bytes:
-        """The packet that is sent after a heartbeat period without events: the current binlog position."""
+        """What is sent after a heartbeat period without events: the current binlog position.
+
+        Replicas of MySQL 5.6 take no heartbeat before the format of a file.
+        """
+        if self._lacks_format:
+            self._lacks_format = False
+            return self.packet(_MARKER + self._format_event(made_up=True)) + self.heartbeat()
         name = self._file.encode()
         if not self._long_heartbeats:
             return self.packet(_MARKER + self._own_event(HEARTBEAT_LOG_EVENT, self._position, 0, name))
@@ -140,7 +149,7 @@ class Dump:
         rotate = uint_bytes(self._position, 8) + binlog.name.encode()
         yield self.packet(_MARKER + self._own_event(ROTATE_EVENT, 0, FLAG_ARTIFICIAL, rotate))
         self._checksum = bool(binlog.format.checksum_length) and not self._strips_checksums
-        self._has_transaction = False
+        self._has_transaction = self._lacks_format = False
         with open_binlog(binlog.path) as file:
             size = binlog.size
             if not MAGIC_LENGTH <= self._position <= size:
@@ -222,6 +231,7 @@ class Dump:
         if len(rotation) > _POSITION_LENGTH:
             self._file = rotation[_POSITION_LENGTH:].decode("utf-8", "replace")
             self._position = int.from_bytes(rotation[:_POSITION_LENGTH], "little")
+            self._lacks_format = not self._long_heartbeats and self._binlog.format.flavor == "mysql"
 
     def _large_event(self, file: BufferedReader, header: bytes, length: int) -> Iterator[bytes]:
         """The packets of an event one by one, so that a large event is never in memory as a whole."""
@@ -237,12 +247,12 @@ class Dump:
             if packet_length < MAX_PACKET:
                 return
 
-    def _format_event(self) -> bytes:
+    def _format_event(self, *, made_up: bool = False) -> bytes:
         """The file's format description, changed as a server changes it.
 
         The flag `binlog in use` is cleared. If the dump starts after it, its creation time is 0 (another one
         makes replicas drop temporary tables) and its next position is 0. If the client gets no checksums,
-        its checksum algorithm is `none`.
+        its checksum algorithm is `none`. `made_up`: for a file that is not there, which was begun at no time.
         """
         binlog = self._binlog
         event = bytearray(binlog.format_event)
@@ -250,7 +260,9 @@ class Dump:
             return bytes(event)
         event[_FLAGS_AT] &= ~FLAG_BINLOG_IN_USE & 0xFF
         checked = has_checksum_field(binlog.format.server_version)
-        if self._start > MAGIC_LENGTH:
+        if made_up:
+            event[:_TIMESTAMP_LENGTH] = bytes(_TIMESTAMP_LENGTH)
+        if made_up or self._start > MAGIC_LENGTH:
             event[_NEXT_POSITION_AT : _NEXT_POSITION_AT + 4] = bytes(4)
             event[_CREATED_AT : _CREATED_AT + 4] = bytes(4)
         if self._strips_checksums and checked:
