@@ -31,6 +31,7 @@ from engine.binlog.event_types import (
 )
 from engine.binlog.files import MAGIC_LENGTH, open_binlog
 from engine.binlog.format_description import has_checksum_field
+from engine.binlog.position import BinlogPosition
 from engine.net.archive_server.archive import Archive
 from engine.net.archive_server.replica_gtids import GTID_EVENTS, ReplicaGtids, dump_refusal
 from engine.net.protocol.commands import (
@@ -101,6 +102,7 @@ class Dump:
         self._binlog = archive.last
         self._file = self._binlog.name
         self._position = request.position
+        self._must_make_up_format = not mariadb and not self._long_heartbeats
         self._lacks_format = False
         """Whether the client was told of a following file, but not of its format."""
 
@@ -114,6 +116,12 @@ class Dump:
             binlogs, self._start = self._gtids.binlogs(self._archive), MAGIC_LENGTH
         else:
             binlogs = self._archive.starting_at(self._file_asked_for)
+        if not binlogs and BinlogPosition(self._file_asked_for, self._start) == self._archive.end:
+            self._file, self._position = self._file_asked_for, self._start
+            yield self._rotation()
+            self._lacks_format = self._must_make_up_format
+            self._checksum = bool(self._binlog.format.checksum_length) and not self._strips_checksums
+            return
         if not binlogs:
             raise dump_refusal("Could not find first log file name in binary log index file")
         for self._binlog in binlogs:
@@ -146,8 +154,7 @@ class Dump:
 
     def _whole_file(self) -> Iterator[bytes]:
         binlog = self._binlog
-        rotate = uint_bytes(self._position, 8) + binlog.name.encode()
-        yield self.packet(_MARKER + self._own_event(ROTATE_EVENT, 0, FLAG_ARTIFICIAL, rotate))
+        yield self._rotation()
         self._checksum = bool(binlog.format.checksum_length) and not self._strips_checksums
         self._has_transaction = self._lacks_format = False
         with open_binlog(binlog.path) as file:
@@ -226,12 +233,17 @@ class Dump:
             self._has_transaction = False
         return self._has_transaction
 
+    def _rotation(self) -> bytes:
+        """The artificial event with which a file begins."""
+        body = uint_bytes(self._position, 8) + self._file.encode()
+        return self.packet(_MARKER + self._own_event(ROTATE_EVENT, 0, FLAG_ARTIFICIAL, body))
+
     def _follow_rotation(self, rotation: bytes) -> None:
         """Set the position to that of the file's own ROTATE_EVENT; the archive may not have that file."""
         if len(rotation) > _POSITION_LENGTH:
             self._file = rotation[_POSITION_LENGTH:].decode("utf-8", "replace")
             self._position = int.from_bytes(rotation[:_POSITION_LENGTH], "little")
-            self._lacks_format = not self._long_heartbeats and self._binlog.format.flavor == "mysql"
+            self._lacks_format = self._must_make_up_format
 
     def _large_event(self, file: BufferedReader, header: bytes, length: int) -> Iterator[bytes]:
         """The packets of an event one by one, so that a large event is never in memory as a whole."""
