@@ -247,6 +247,8 @@ def _run_once(
         facts = source_facts.read_facts(connection)
         for warning in source_facts.check(facts, str(connection.endpoint), semi_sync=stream.semi_sync):
             observer.warn("server_setting", warning)
+        # From here on every connection is to this server.
+        address = replace(address, server_uuid=facts.server_uuid)
         refuse_taken_server_id(connection, server_id, str(identity))
         if state.is_new and stream.start == SNAPSHOT:
             # Each chunk needs it: without the privilege no table could be read.
@@ -270,7 +272,6 @@ def _run_once(
         server_id=server_id,
         replica_uuid=str(identity),
         stop_at_end=stream.stop_at_end and not snapshot.run_ends,
-        server_uuid=facts.server_uuid,
         heartbeat_seconds=stream.heartbeat_seconds,
         prompt_heartbeats=reads_soon,
         semi_sync=stream.semi_sync,

@@ -32,6 +32,8 @@ class ServerAddress:
     port: int
     login: Login
     unix_socket: str | None = None
+    server_uuid: str | None = None
+    """Of the server that must answer there; None before it is known, or if it has no identity."""
 
 
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^\[\]:]*))(?::(?P<port>\d{1,5}))?")

@@ -83,6 +83,14 @@ _RULES = (
         "set log_bin in the server's option file and restart the server",
     ),
     Rule(
+        ("binlog_storage_engine",),
+        _is(""),
+        "empty",
+        "required",
+        "events of a binlog in InnoDB have no positions, which the engine needs",
+        "remove {name} from the server's option file and restart the server",
+    ),
+    Rule(
         ("server_id",),
         _at_least(1),
         "a number from 1 on, of its own",

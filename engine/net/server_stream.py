@@ -61,8 +61,6 @@ def follow_server(
     open_connection = partial(connect, origin.address, child.repeat_progress)
     connection = connect(origin.address)
     facts = source_facts.read_facts(connection)
-    if facts.server_uuid != origin.server_uuid:
-        raise ConnectionFailed(f"another server answers at {connection.endpoint} than a moment ago")
     # By GTID the server chooses the file, and sends its name first.
     file, position = ("", origin.position) if origin.by_gtid else (origin.file, origin.position)
     context = context_of(connection, origin.file or None, origin.position, origin.server_id)

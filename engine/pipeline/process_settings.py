@@ -32,8 +32,6 @@ class ServerSource:
     replica_uuid: str
     """The same for all runs of an output folder, so that a server replaces the old run's dump by the new."""
     stop_at_end: bool
-    server_uuid: str | None = None
-    """The server of that position; if another server answers instead, the run ends."""
     heartbeat_seconds: float = 5.0
     """Interval of the heartbeats of a server that has nothing to send."""
     prompt_heartbeats: bool = False
@@ -141,8 +139,6 @@ class SnapshotConfig:
 
     address: ServerAddress
     """The server of the stream."""
-    server_uuid: str | None
-    """Of that server."""
     out: str
     tables: TableFilter
     """The tables of the stream, which alone can be read."""

@@ -101,7 +101,6 @@ def wiring_of(plan: RunPlan, folder: Path, slots: SlotFile) -> Wiring:
     if isinstance(plan.origin, ServerSource):
         snapshot = SnapshotConfig(
             address=plan.origin.address,
-            server_uuid=plan.origin.server_uuid,
             out=str(plan.out),
             tables=plan.decode.tables,
             batches_endpoint=rows,

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from engine.config.table_filter import TableFilter
-from engine.errors import ConnectionFailed, EngineError
+from engine.errors import EngineError
 from engine.net.client.connect import connect
 from engine.net.client.server_queries import end_of_binlog
 from engine.net.client.source_facts import read_facts
@@ -110,8 +110,6 @@ class _Snapshots:
         options, source = self._config.options, self._config.address
         with connect(source) as connection:
             facts = read_facts(connection)
-            if facts.server_uuid != self._config.server_uuid:
-                raise ConnectionFailed(f"another server answers at {connection.endpoint} than a moment ago")
             views = views_for(facts, connection)
             if options.read_from is not None:
                 with connect(options.read_from) as replica:

@@ -19,6 +19,7 @@ from engine.binlog.event_types import (
     GTID_LIST_EVENT,
     GTID_LOG_EVENT,
     GTID_TAGGED_LOG_EVENT,
+    HEADER_LENGTH,
     PREVIOUS_GTIDS_LOG_EVENT,
     QUERY_EVENT,
     TABLE_MAP_EVENT,
@@ -26,11 +27,13 @@ from engine.binlog.event_types import (
     EventHeader,
 )
 from engine.binlog.events.decoding import decode_event
+from engine.binlog.events.management import Rotate
 from engine.binlog.events.mariadb import GtidList, MariadbGtid
 from engine.binlog.events.transactions import Gtid, PreviousGtids
-from engine.binlog.files import MAGIC_LENGTH, read_events
+from engine.binlog.files import MAGIC_LENGTH, open_binlog, read_events
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_set import parse_gtid_set
+from engine.binlog.position import BinlogPosition
 from engine.binlog.table_map import TableMap
 from engine.errors import BinlogError, EngineError, EventError
 
@@ -38,6 +41,8 @@ _STATE_EVENTS = (PREVIOUS_GTIDS_LOG_EVENT, GTID_LIST_EVENT)
 _MYSQL_GTID_EVENTS = (GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT)
 _TRANSACTION_PARTS = (ANONYMOUS_GTID_LOG_EVENT, QUERY_EVENT, TABLE_MAP_EVENT, XID_EVENT)
 _GTID_EVENTS = (GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT, GTID_EVENT, PREVIOUS_GTIDS_LOG_EVENT, GTID_LIST_EVENT)
+_LONGEST_ROTATION = 1024
+"""Bytes; names have 512 at most."""
 _UUID_NAMESPACE = uuid.UUID("2f1c1d3e-6a53-5c0b-9d0c-7d5a1f0e4b11")
 
 
@@ -88,6 +93,11 @@ class Archive:
     def server_uuid(self) -> str:
         """A UUID derived from the server id, because binlog files do not contain the server's UUID."""
         return str(uuid.uuid5(_UUID_NAMESPACE, str(self.last.server_id)))
+
+    @property
+    def end(self) -> BinlogPosition:
+        """Where all files are read: in the following file, if the newest one ends with a rotation to it."""
+        return _following(self.last) or BinlogPosition(self.last.name, self.last.size)
 
     @property
     def executed_gtid_set(self) -> str:
@@ -157,6 +167,20 @@ def _open(path: Path) -> ArchivedBinlog:
             raise EngineError(f"{path} does not start with a format description: {error.reason}") from None
         return ArchivedBinlog(path, event, description, header.server_id)
     raise EngineError(f"{path} is empty: a binlog starts with a format description")
+
+
+def _following(binlog: ArchivedBinlog) -> BinlogPosition | None:
+    """The position that a rotation at the end of the file names; None if the file ends otherwise."""
+    with open_binlog(binlog.path) as file:
+        file.seek(max(MAGIC_LENGTH, binlog.size - _LONGEST_ROTATION))
+        tail = file.read()
+    for start in range(len(tail) - HEADER_LENGTH):
+        # What is no event has no valid header or checksum.
+        with contextlib.suppress(EventError):
+            event = decode_event(tail[start:], binlog.format)
+            if event.header.size == len(tail) - start and isinstance(event.body, Rotate):
+                return BinlogPosition(event.body.next_file, event.body.position)
+    return None
 
 
 def _sound_events(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -31,6 +31,7 @@ from engine.binlog.event_types import (
 )
 from engine.binlog.files import MAGIC_LENGTH, open_binlog
 from engine.binlog.format_description import has_checksum_field
+from engine.binlog.position import BinlogPosition
 from engine.net.archive_server.archive import Archive
 from engine.net.archive_server.replica_gtids import GTID_EVENTS, ReplicaGtids, dump_refusal
 from engine.net.protocol.commands import (
@@ -57,6 +58,7 @@ _BETWEEN_TRANSACTIONS = (
 _MARKER = uint_bytes(OK_MARKER, 1)
 _HEADER = struct.Struct("<IBIIIH")
 _SMALL_PACKET = struct.Struct("<IB")
+_TIMESTAMP_LENGTH = 4
 _SIZE_AT = 9
 _NEXT_POSITION_AT = 13
 _FLAGS_AT = 17
@@ -100,6 +102,9 @@ class Dump:
         self._binlog = archive.last
         self._file = self._binlog.name
         self._position = request.position
+        self._must_make_up_format = not mariadb and not self._long_heartbeats
+        self._lacks_format = False
+        """Whether the client was told of a following file, but not of its format."""
 
     def stream(self) -> Iterator[bytes]:
         """All packets up to the end of the last file, in pieces of about `PIECE_SIZE`.
@@ -111,6 +116,12 @@ class Dump:
             binlogs, self._start = self._gtids.binlogs(self._archive), MAGIC_LENGTH
         else:
             binlogs = self._archive.starting_at(self._file_asked_for)
+        if not binlogs and BinlogPosition(self._file_asked_for, self._start) == self._archive.end:
+            self._file, self._position = self._file_asked_for, self._start
+            yield self._rotation()
+            self._lacks_format = self._must_make_up_format
+            self._checksum = bool(self._binlog.format.checksum_length) and not self._strips_checksums
+            return
         if not binlogs:
             raise dump_refusal("Could not find first log file name in binary log index file")
         for self._binlog in binlogs:
@@ -121,7 +132,13 @@ class Dump:
             self._gtids.check_end()
 
     def heartbeat(self) -> bytes:
-        """The packet that is sent after a heartbeat period without events: the current binlog position."""
+        """What is sent after a heartbeat period without events: the current binlog position.
+
+        Replicas of MySQL 5.6 take no heartbeat before the format of a file.
+        """
+        if self._lacks_format:
+            self._lacks_format = False
+            return self.packet(_MARKER + self._format_event(made_up=True)) + self.heartbeat()
         name = self._file.encode()
         if not self._long_heartbeats:
             return self.packet(_MARKER + self._own_event(HEARTBEAT_LOG_EVENT, self._position, 0, name))
@@ -137,10 +154,9 @@ class Dump:
 
     def _whole_file(self) -> Iterator[bytes]:
         binlog = self._binlog
-        rotate = uint_bytes(self._position, 8) + binlog.name.encode()
-        yield self.packet(_MARKER + self._own_event(ROTATE_EVENT, 0, FLAG_ARTIFICIAL, rotate))
+        yield self._rotation()
         self._checksum = bool(binlog.format.checksum_length) and not self._strips_checksums
-        self._has_transaction = False
+        self._has_transaction = self._lacks_format = False
         with open_binlog(binlog.path) as file:
             size = binlog.size
             if not MAGIC_LENGTH <= self._position <= size:
@@ -217,11 +233,17 @@ class Dump:
             self._has_transaction = False
         return self._has_transaction
 
+    def _rotation(self) -> bytes:
+        """The artificial event with which a file begins."""
+        body = uint_bytes(self._position, 8) + self._file.encode()
+        return self.packet(_MARKER + self._own_event(ROTATE_EVENT, 0, FLAG_ARTIFICIAL, body))
+
     def _follow_rotation(self, rotation: bytes) -> None:
         """Set the position to that of the file's own ROTATE_EVENT; the archive may not have that file."""
         if len(rotation) > _POSITION_LENGTH:
             self._file = rotation[_POSITION_LENGTH:].decode("utf-8", "replace")
             self._position = int.from_bytes(rotation[:_POSITION_LENGTH], "little")
+            self._lacks_format = self._must_make_up_format
 
     def _large_event(self, file: BufferedReader, header: bytes, length: int) -> Iterator[bytes]:
         """The packets of an event one by one, so that a large event is never in memory as a whole."""
@@ -237,12 +259,12 @@ class Dump:
             if packet_length < MAX_PACKET:
                 return
 
-    def _format_event(self) -> bytes:
+    def _format_event(self, *, made_up: bool = False) -> bytes:
         """The file's format description, changed as a server changes it.
 
         The flag `binlog in use` is cleared. If the dump starts after it, its creation time is 0 (another one
         makes replicas drop temporary tables) and its next position is 0. If the client gets no checksums,
-        its checksum algorithm is `none`.
+        its checksum algorithm is `none`. `made_up`: for a file that is not there, which was begun at no time.
         """
         binlog = self._binlog
         event = bytearray(binlog.format_event)
@@ -250,7 +272,9 @@ class Dump:
             return bytes(event)
         event[_FLAGS_AT] &= ~FLAG_BINLOG_IN_USE & 0xFF
         checked = has_checksum_field(binlog.format.server_version)
-        if self._start > MAGIC_LENGTH:
+        if made_up:
+            event[:_TIMESTAMP_LENGTH] = bytes(_TIMESTAMP_LENGTH)
+        if made_up or self._start > MAGIC_LENGTH:
             event[_NEXT_POSITION_AT : _NEXT_POSITION_AT + 4] = bytes(4)
             event[_CREATED_AT : _CREATED_AT + 4] = bytes(4)
         if self._strips_checksums and checked:

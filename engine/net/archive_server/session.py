@@ -108,6 +108,7 @@ _FLAVOR_VARIABLES: dict[str, dict[str, Callable[[Session], str]]] = {
     "mysql": {
         "gtid_executed": lambda session: session.archive.executed_gtid_set,
         "gtid_mode": lambda session: "ON" if session.archive.has_gtids else "OFF",
+        "gtid_owned": lambda session: "",
         "gtid_purged": lambda session: session.archive.purged_gtid_set,
         "server_uuid": lambda session: session.archive.server_uuid,
     },

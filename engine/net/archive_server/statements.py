@@ -80,7 +80,8 @@ def _binary_logs(match: re.Match[str], session: Session) -> ResultSet:
 def _position(match: re.Match[str], session: Session) -> ResultSet:
     last = session.archive.last
     columns = ["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB"]
-    row = [last.name, str(last.size), "", ""]
+    end = session.archive.end
+    row = [end.file, str(end.position), "", ""]
     if last.format.flavor == "mysql":
         columns.append("Executed_Gtid_Set")
         row.append(session.archive.executed_gtid_set)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.config.server_address import ServerAddress
-from engine.errors import EngineError
+from engine.errors import ConnectionFailed, EngineError
 from engine.net.client.connection import READ_SECONDS, Connection
+from engine.net.client.source_facts import read_facts
 from engine.net.protocol.auth import check_public_key
 from engine.net.protocol.wire import ProtocolError
 
@@ -22,6 +23,22 @@ def connect(
 
     `meanwhile`, `read_timeout`: see `Connection.open`.
     """
+    connection = _logged_in(address, meanwhile, read_timeout)
+    if address.server_uuid is not None:
+        try:
+            found = read_facts(connection).server_uuid
+        except BaseException:
+            connection.drop()
+            raise
+        if found != address.server_uuid:
+            connection.close()
+            raise ConnectionFailed(f"another server answers at {connection.endpoint} than a moment ago")
+    return connection
+
+
+def _logged_in(
+    address: ServerAddress, meanwhile: Callable[[], None] | None, read_timeout: float | None
+) -> Connection:
     login = address.login
     password, *further = (each.reveal() for each in login.passwords)
     return Connection.open(

@@ -18,6 +18,7 @@ _VARIABLES = (
     "binlog_format",
     "binlog_row_image",
     "binlog_row_metadata",
+    "binlog_storage_engine",
     "gtid_binlog_pos",
     "gtid_executed",
     "gtid_mode",
@@ -58,6 +59,8 @@ class SourceFacts:
     """All transactions in the binlog so far: `gtid_executed` of MySQL, `gtid_binlog_pos` of MariaDB."""
     semi_sync: bool | None
     """Whether its commits wait for semi-synchronous replicas; None if the server does not support it."""
+    binlog_storage_engine: str | None = None
+    """The engine that MariaDB (12.3 and later) keeps its binlog in; None or empty for files."""
     lower_case_table_names: int = 0
     """0: names are exact; 1: stored in lower case; 2: compared without regard to case."""
 
@@ -103,6 +106,7 @@ def _facts(connection: Connection, values: Mapping[str, str]) -> SourceFacts:
         gtid_purged=gtid_set_text(values.get("gtid_purged")) if values.get("gtid_mode") == "ON" else None,
         gtid_set=gtid_set_text(values.get("gtid_binlog_pos" if mariadb else "gtid_executed")),
         semi_sync=None if semi_sync is None else semi_sync == "ON",
+        binlog_storage_engine=values.get("binlog_storage_engine"),
         lower_case_table_names=int(values.get("lower_case_table_names", 0)),
     )
 
@@ -125,6 +129,11 @@ def check(facts: SourceFacts, where: str, *, semi_sync: bool = False) -> tuple[s
     if not facts.log_bin:
         raise EngineError(
             f"{where} writes no binlog: start it with log_bin and binlog_format=ROW set, then try again"
+        )
+    if facts.binlog_storage_engine:
+        raise EngineError(
+            f"{where} keeps its binlog in {facts.binlog_storage_engine}, where events have no positions, "
+            "which the engine needs: start it without binlog_storage_engine"
         )
     if facts.server_id == 0:
         raise EngineError(f"{where} has server_id 0, with which it refuses replicas: set another one there")

@@ -247,6 +247,24 @@ class TestAnotherServer:
         uuids = [server.query("SELECT @@server_uuid")[0][0] for server in servers]
         assert all(uuid in ended.sentence for uuid in uuids)
 
+    def test_beside_the_stream_is_not_asked(
+        self, servers: tuple[Server, Server], proxy: Proxy, tmp_path: Path
+    ) -> None:
+        """As when the address of a name changes, or a load balancer has connections go to several servers."""
+        one, other = servers
+        settings: dict[str, object] = {"port": proxy.port, "start": "{}:{}".format(*end_of_binlog(one))}
+        with following(one, tmp_path, **settings) as engine:
+            one.execute("CREATE DATABASE beside")
+            engine.catch_up(one)
+            proxy.target = (other.host, other.port)
+            one.execute("SET sql_log_bin = 0", "CREATE TABLE beside.rows (a INT)", "SET sql_log_bin = 1")
+            one.execute("INSERT INTO beside.rows VALUES (1)")
+            ended = engine.wait()
+        assert "another server answers at" in ended.stderr
+        assert "another server" in ended.sentence
+        drain(one, tmp_path)
+        assert Changes(tmp_path).read("beside", "rows")["a"].to_pylist() == [1]
+
     def test_a_position_that_was_purged_is_refused(
         self, servers: tuple[Server, Server], tmp_path: Path
     ) -> None:

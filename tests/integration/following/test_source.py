@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -193,6 +194,15 @@ def test_servers_that_cannot_be_followed() -> None:
                 server_queries.current_position(connection)
             with pytest.raises(EngineError, match="writes no binlog"):
                 server_queries.binary_logs(connection)
+
+
+def test_a_binlog_without_positions_is_refused(mariadb118: Server) -> None:
+    """MariaDB 12.3 and later can keep it in InnoDB."""
+    with Connection.open(mariadb118.host, mariadb118.port, mariadb118.user) as connection:
+        facts = source_facts.read_facts(connection)
+    source_facts.check(facts, "db1:3306")
+    with pytest.raises(EngineError, match="binlog_storage_engine"):
+        source_facts.check(replace(facts, binlog_storage_engine="innodb"), "db1:3306")
 
 
 def test_statement_format_is_a_warning(mysql56: Server) -> None:

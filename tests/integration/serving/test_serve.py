@@ -25,6 +25,7 @@ from engine.net.archive_server.server import ReplicationSource
 from engine.net.client import dump_requests, server_queries, source_facts
 from engine.net.client.connection import Connection
 from engine.net.client.refusals import Refusal
+from engine.net.client.server_events import read_server_events
 from engine.net.protocol import packets
 from engine.net.protocol.commands import Command
 from engine.net.protocol.packets import PacketJoiner
@@ -272,6 +273,9 @@ def test_gtids_of_the_archive_are_those_of_the_server(
         assert own_gtids(here.gtid_set, server) == own_gtids(there.gtid_set, server) != []
         if flavor.startswith("mariadb"):
             assert server_queries.gtid_set_at(connection, there.file, there.position) == there.gtid_set
+        else:
+            # What a run asks that goes on there.
+            assert str(server_queries.executed_or_owned(connection)) == here.gtid_set
 
 
 def own_gtids(gtid_set: str | None, server: Server) -> list[str]:
@@ -335,6 +339,22 @@ def test_an_idle_client_gets_heartbeats(small: tuple[list[Path], list[bytes]]) -
                 assert select.select([sock], [], [], 5)[0]
                 joiner.feed(sock.recv(1 << 16))
     assert set(heartbeats) == {paths[1].stat().st_size}
+
+
+@pytest.mark.parametrize("flavor", ["mysql-5.6", "mysql-9.7"])
+def test_the_end_of_an_archive_that_ends_with_a_rotation(
+    shared_server: Callable[[str], Server], flavor: str, tmp_path: Path
+) -> None:
+    """A dump is then in the file that follows, where it can start again, and nothing says otherwise."""
+    server = shared_server(flavor)
+    copy = tmp_path / server.flush_binlog().name
+    copy.write_bytes((server.data_directory / copy.name).read_bytes())
+    following = server.binlogs()[-1].name
+    with ReplicationSource([copy]) as archive, Connection.open("127.0.0.1", archive.port) as connection:
+        end = server_queries.end_of_binlog(connection)
+        assert (end.file, end.position) == (following, 4)
+        facts = source_facts.read_facts(connection)
+        assert list(read_server_events(connection, facts, following, 4, 4724)) == []
 
 
 def test_the_end_closes_all_connections(small: tuple[list[Path], list[bytes]]) -> None:
