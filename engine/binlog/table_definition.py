@@ -88,6 +88,14 @@ class TableDefinition:
     """The default collation of new columns; None if not known."""
 
 
+def catalog_key(database: str, table: str) -> str:
+    """The key of a table among others: `database.table`, without the dots in the database's name.
+
+    With them, `a.b`.`c` and `a`.`b.c` would have the same key. No name contains NUL.
+    """
+    return f"{database.replace('.', chr(0))}.{table}"
+
+
 def pack(columns: Iterable[ColumnDefinition]) -> bytes:
     """The columns as bytes for `Batch.catalog`."""
     rows = [[getattr(column, field.name) for field in fields(column)] for column in columns]

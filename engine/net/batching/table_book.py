@@ -30,7 +30,7 @@ class Definition:
     hash: int
     """Of its table map."""
     name: str
-    """Database and table, with a dot between."""
+    """Database and table, as `catalog_key`."""
     description: Description
     wanted: bool = True
 
