@@ -88,12 +88,9 @@ class TableDefinition:
     """The default collation of new columns; None if not known."""
 
 
-def catalog_key(database: str, table: str) -> str:
-    """The key of a table among others: `database.table`, without the dots in the database's name.
-
-    With them, `a.b`.`c` and `a`.`b.c` would have the same key. No name contains NUL.
-    """
-    return f"{database.replace('.', chr(0))}.{table}"
+def table_key(database: str, table: str) -> str:
+    """The key of a table among those of a server, which accepts dots in names, but no NUL."""
+    return f"{database}\0{table}"
 
 
 def pack(columns: Iterable[ColumnDefinition]) -> bytes:

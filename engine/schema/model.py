@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from engine.binlog.events.query_status import takes_effect
 from engine.binlog.events.statements import Query
 from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition
@@ -29,8 +30,6 @@ from engine.schema.statements import CreateTable
 
 START_OF_STREAM = BinlogPosition("", 0)
 """Position of the records of `SchemaModel.state`."""
-_START_ALTER, _ROLLBACK_ALTER = 0x02, 0x08
-"""MariaDB's flags of an ALTER in two parts, `log_event.h`: it takes effect with the event of COMMIT ALTER."""
 
 
 class SchemaModel:
@@ -136,7 +135,7 @@ class SchemaModel:
     def execute(self, query: Query, server_version: str, position: BinlogPosition) -> SchemaChange | None:
         """Follow a statement; None if it changes neither definitions nor, without row events, rows."""
         self.latest = position
-        if query.status.get("gtid_flags_extra", 0) & (_START_ALTER | _ROLLBACK_ALTER):
+        if not takes_effect(query.status):
             return None
         session = session_of(query, server_version, self._flavor, self._names)
         text = query.statement

@@ -17,7 +17,7 @@ from engine.binlog.column import Column
 from engine.binlog.event_types import HEADER_LENGTH
 from engine.binlog.field_types import FieldType
 from engine.binlog.format_description import FormatDescription
-from engine.binlog.table_definition import ColumnDefinition, catalog_key, unpack
+from engine.binlog.table_definition import ColumnDefinition, table_key, unpack
 from engine.binlog.table_map import TableMap
 from engine.binlog.type_names import type_name
 from engine.config.table_filter import TableFilter
@@ -102,7 +102,7 @@ class TableDecoders:
         self._options = options
         self._filter = table_filter
         self._names_needed = names_needed
-        self._keys: dict[bytes, str] = {}
+        self._names: dict[bytes, str] = {}
         self._decoders: dict[tuple[bytes, bytes | None], TableDecoder | None] = {}
 
     def find(
@@ -113,26 +113,26 @@ class TableDecoders:
         Raises `EventError` for a malformed event, `EngineError` for columns that cannot be named or decoded.
         """
         definition = event[HEADER_LENGTH + _TABLE_ID_BYTES :]
-        key = self._keys.get(definition)
-        if key is not None:
-            known = (definition, catalog.get(key))
-            if known in self._decoders:
-                return self._decoders[known]
+        name = self._names.get(definition)
+        if name is not None:
+            key = (definition, catalog.get(name))
+            if key in self._decoders:
+                return self._decoders[key]
         if len(self._decoders) >= _MAX_DECODERS:
             self._decoders.clear()
-            self._keys.clear()
+            self._names.clear()
         table_map = TableMap.parse(event, description)
-        key = catalog_key(table_map.database, table_map.table)
-        entry = catalog.get(key)
+        name = table_key(table_map.database, table_map.table)
+        entry = catalog.get(name)
         decoder = None
         if self._filter.wants(table_map.database, table_map.table):
             if self._names_needed and table_map.needs_catalog and entry is None:
-                name = f"{table_map.database}.{table_map.table}"
                 raise EngineError(
-                    f"the columns of {name} have no names in the binlog, and the engine did not query them, "
-                    "because compressed transactions before it in the file had names: start the engine again"
+                    f"the columns of {table_map.database}.{table_map.table} have no names in the binlog, and "
+                    "the engine did not query them, because compressed transactions before it in the file "
+                    "had names: start the engine again"
                 )
             decoder = make_decoder(table_map, None if entry is None else unpack(entry), self._options)
-        self._keys[definition] = key
+        self._names[definition] = name
         self._decoders[definition, entry] = decoder
         return decoder

@@ -14,7 +14,7 @@ from engine.binlog.events import decode_event
 from engine.binlog.events.statements import Query
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.position import BinlogPosition
-from engine.binlog.table_definition import catalog_key
+from engine.binlog.table_definition import table_key
 from engine.net.batching.cutter import Cutter
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.receive_buffer import ReceiveBuffer
@@ -101,4 +101,4 @@ class StatementTracker:
 
 
 def _keys(change: SchemaChange) -> set[str]:
-    return {catalog_key(each.name.database, each.name.table) for each in change.tables}
+    return {table_key(each.name.database, each.name.table) for each in change.tables}

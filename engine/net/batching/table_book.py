@@ -30,7 +30,7 @@ class Definition:
     hash: int
     """Of its table map."""
     name: str
-    """Database and table, as `catalog_key`."""
+    """The table's `table_key`."""
     description: Description
     wanted: bool = True
 

@@ -96,24 +96,6 @@ def test_a_name_that_the_server_writes_in_utf8(server: Server, tmp_path: Path) -
     assert "DROP TABLE `größe`" in ended.sentence
 
 
-def test_dots_in_names(server: Server, tmp_path: Path) -> None:
-    """Two tables in one transaction, whose names are equal with a dot between database and table."""
-    server.execute("CREATE DATABASE `unusual.dots`", "CREATE TABLE unusual.`dots.t` (x INT, y INT)")
-    server.execute("CREATE TABLE `unusual.dots`.t (y INT, x INT)")
-    start = executed(
-        server,
-        "BEGIN",
-        "INSERT INTO unusual.`dots.t` VALUES (1, 2)",
-        "INSERT INTO `unusual.dots`.t VALUES (3, 4)",
-        "COMMIT",
-    )
-    drain(server, tmp_path, start=start, tables="unusual*.*")
-    server.execute("DROP DATABASE `unusual.dots`")
-    assert rows_of(tmp_path, "dots.t") == [{"x": 1, "y": 2}]
-    read = Changes(tmp_path).read("unusual.dots", "t").select(["x", "y"])
-    assert read.to_pylist() == [{"y": 3, "x": 4}]
-
-
 def test_objects_of_other_kinds(server: Server, tmp_path: Path) -> None:
     start = executed(
         server,

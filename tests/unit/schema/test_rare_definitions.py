@@ -73,6 +73,15 @@ def test_keys_using_hash_may_lose_their_hashes() -> None:
     assert "USING HASH" in (followed.model.doubt("shop", "u") or "")
 
 
+def test_a_new_name_keeps_the_hashes_of_keys_that_are_not_known() -> None:
+    followed = Followed(MARIADB_11)
+    hashed = ColumnDefinition("DB_ROW_HASH_1", "bigint(20) unsigned", visible=False, generated="virtual")
+    columns = ColumnDefinition("a", "blob"), hashed
+    followed.model.learn("server", followed.position, TableDefinition("shop", "t", columns))
+    followed.run("ALTER TABLE t RENAME TO u")
+    assert followed.columns("u") == columns
+
+
 def test_two_new_names_of_a_table() -> None:
     followed = Followed()
     followed.run("CREATE TABLE t (a INT)")
