@@ -66,7 +66,8 @@ class TransactionPayload(EventBody):
         """The expanded size in bytes that the event claims. Raises `UnsupportedError` above `limit`."""
         if self.uncompressed_size > limit:
             raise UnsupportedError(
-                f"the transaction claims {self.uncompressed_size} bytes, the limit is {limit}"
+                f"the compressed transaction claims {self.uncompressed_size} bytes, the limit is {limit}: "
+                "start after it, and set binlog_transaction_compression=OFF in sessions that write so much"
             )
         return self.uncompressed_size
 

@@ -19,6 +19,7 @@ from engine.net.protocol.commands import Replica
 from engine.net.protocol.resultset import ResultSet
 
 _ACCESS_ERRORS = (1044, 1045, 1142, 1227)
+_OWNER_BEFORE_UUID = re.compile(r"#[0-9]+?([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})", re.IGNORECASE)
 
 
 def executed_or_owned(connection: Connection) -> MysqlGtidSet:
@@ -29,8 +30,12 @@ def executed_or_owned(connection: Connection) -> MysqlGtidSet:
     with explained(connection):
         # In this order: a GTID that is not owned any more in the first value is executed in the second.
         ((owned, executed),) = connection.query("SELECT @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed")
-    # Each number is followed by the thread that owns it: `uuid:7#12:8#15`.
-    return MysqlGtidSet.parse(f"{executed},{re.sub('#[0-9]+', '', owned or '')}")
+    return MysqlGtidSet.parse(f"{executed},{_without_owners(owned or '')}")
+
+
+def _without_owners(owned: str) -> str:
+    """A thread follows each number, and the next source follows it without a comma: `uuid:7#1uuid:9#3`."""
+    return re.sub("#[0-9]+", "", _OWNER_BEFORE_UUID.sub(r",\1", owned))
 
 
 def binary_logs(connection: Connection) -> list[tuple[str, int]]:

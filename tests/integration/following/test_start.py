@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from engine.binlog.gtid_set import MysqlGtidSet
 from engine.binlog.position import SourcePosition
 from engine.errors import EngineError
-from engine.net.client import source_facts
+from engine.net.client import server_queries, source_facts
 from engine.net.client.connection import Connection
 from engine.net.client.dump_requests import FIRST_POSITION
 from engine.net.client.position_search import executed_before, position_at
@@ -351,6 +352,25 @@ class TestGtidSets:
         position = latest_commit(tmp_path).position
         assert position is not None and position.gtid_set is not None
         assert MysqlGtidSet.parse(position.gtid_set) == MysqlGtidSet.parse(_executed(server) or "")
+
+    def test_transactions_of_several_sources_that_are_not_finished(
+        self, server: Server, tmp_path: Path
+    ) -> None:
+        """As a replica applies them; the server lists who owns them without anything between sources."""
+        server.execute("CREATE DATABASE owned", "CREATE TABLE owned.rows (id INT PRIMARY KEY)")
+        start = "{}:{}".format(*end_of_binlog(server))
+        server.query("INSERT INTO owned.rows VALUES (1)")
+        drain(server, tmp_path, start=start)
+        gtids = [f"{UUID(int=number)}:{gtid}" for number, gtid in ((1, "7"), (2, "red:8"), (2, "red:9"))]
+        with ExitStack() as sessions:
+            for gtid in gtids:
+                cursor = sessions.enter_context(server.connect()).cursor()
+                cursor.execute(f"SET gtid_next = '{gtid}'")
+                cursor.execute("BEGIN")
+            with Connection.open(server.host, server.port, server.user, server.password) as connection:
+                known = server_queries.executed_or_owned(connection)
+            drain(server, tmp_path)
+        assert known.covers(MysqlGtidSet.parse(",".join(gtids)))
 
     def test_a_set_that_the_server_never_had_is_refused(self, server: Server, tmp_path: Path) -> None:
         ((uuid,),) = server.query("SELECT @@server_uuid")
