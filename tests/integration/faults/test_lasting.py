@@ -189,6 +189,7 @@ def test_a_server_that_hangs_up_on_a_slow_sink(own_server: Callable[..., Server]
 
 def test_what_came_while_the_process_was_stopped_is_no_silence(mysql97: Server, tmp_path: Path) -> None:
     """It was longer than a server may be silent, in a wait that only many bytes end, and few have come."""
+    start = "{}:{}".format(*end_of_binlog(mysql97))
     create_table(mysql97, "lasting")
     mysql97.execute("CREATE TABLE lasting.small (id INT AUTO_INCREMENT PRIMARY KEY)")
     over = threading.Event()
@@ -199,7 +200,7 @@ def test_what_came_while_the_process_was_stopped_is_no_silence(mysql97: Server, 
                 cursor.execute("INSERT INTO lasting.small VALUES ()")
 
     load = threading.Thread(target=insert)
-    with following(mysql97, tmp_path) as engine:
+    with following(mysql97, tmp_path, start=start) as engine:
         load.start()
         try:
             for _ in range(4):
