@@ -135,6 +135,7 @@ def follow_server(
     before = Outcome()
     turn = 0
     begun = False
+    may_assume = True
     while True:
         state = settled_output(settings.pipeline.out)
         # The first answer shows that the place is right; later the store may be away for a time.
@@ -142,7 +143,9 @@ def follow_server(
         _request_changed(settings, state)
         try:
             address = addresses[turn % len(addresses)]
-            outcome = _run_once(settings, address, state, skips, observer, end_request, decoder_pool)
+            outcome = _run_once(
+                settings, address, state, skips, observer, end_request, decoder_pool, may_assume=may_assume
+            )
             begun = True
         except EngineError as error:
             # Commits in the output show that an address was right. If none has worked yet, the addresses are
@@ -150,6 +153,9 @@ def follow_server(
             if not error.retryable or not (begun or not state.is_new or turn + 1 < len(addresses)):
                 raise
             outcome = Outcome(error=str(error), retryable=True)
+        may_assume = False
+        if outcome.unproven and not outcome.stopped:
+            continue
         worked = has_worked(outcome)
         before = outcome.add(before)
         if failed := outcome.snapshot.get("failed"):
@@ -232,8 +238,13 @@ def _run_once(
     observer: Observer,
     end_request: EndRequest,
     decoder_pool: DecoderPool | None,
+    *,
+    may_assume: bool,
 ) -> Outcome:
-    """One run from the last commit (`state`) until the stream ends, fails, or is stopped."""
+    """One run from the last commit (`state`) until the stream ends, fails, or is stopped.
+
+    `may_assume`: what a new output begins with may wait for a proof; see `ServerSource`.
+    """
     stream = settings.stream
     output_name = f"binlog-engine://{socket.gethostname()}{settings.pipeline.out.resolve()}"
     identity = uuid.uuid5(uuid.NAMESPACE_URL, output_name)
@@ -276,6 +287,7 @@ def _run_once(
         prompt_heartbeats=reads_soon,
         semi_sync=stream.semi_sync,
         lower_case_table_names=facts.lower_case_table_names,
+        may_assume=may_assume and state.is_new,
         # A table of which only a snapshot is in the output has its definition from here alone.
         definitions_since=end,
         skips=skips.events,

@@ -110,7 +110,11 @@ class BatchDecoder:
                 resume=end,
                 schema_changes=tuple(change for change in status.schema_changes if change.position < end),
                 ends_transaction=len(events) > events.context,
-                failure=Failure(str(error), corruption=corruption_at(error, index, data)),
+                failure=Failure(
+                    str(error),
+                    corruption=corruption_at(error, index, data),
+                    unproven=status.awaits_proof,
+                ),
             )
         tables = [placed.table for placed in content.tables]
         header = Result(

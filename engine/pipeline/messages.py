@@ -42,6 +42,9 @@ class Failure:
     """The cause may pass: the same run, started again, may succeed."""
     corruption: Corruption | None = None
     """The corrupt event that the failure is about, if it is about one."""
+    unproven: bool = False
+    """Nothing before it is committed, because a definition is only assumed: the run is to be done again,
+    without assumptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,9 @@ class StreamStatus:
     aborts_transaction: bool = False
     """The transaction that earlier batches left open was rolled back, or never finished by the server: its
     rows in earlier batches are dropped. The events of this batch are valid."""
+    awaits_proof: bool = False
+    """Nothing is committed after this batch, before one that does not say so: a definition with which rows
+    were decoded is only assumed."""
     end_of_stream: bool = False
     """The source has no more events; this is the last batch."""
     gtid_set: str | None = None

@@ -19,6 +19,8 @@ class Outcome:
     error: str | None = None
     retryable: bool = False
     """The cause of the error may pass: the same run, started again, may succeed."""
+    unproven: bool = False
+    """As in `Failure`."""
     stopped: bool = False
     """A signal asked the run to end."""
     corruption: Corruption | None = None
@@ -38,6 +40,7 @@ class Outcome:
         """Take the error of a failure."""
         self.error = failure.message
         self.retryable = failure.retryable
+        self.unproven = failure.unproven
         self.corruption = failure.corruption
 
     def add(self, before: Outcome) -> Outcome:

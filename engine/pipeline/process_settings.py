@@ -40,6 +40,8 @@ class ServerSource:
     """Acknowledge to the server what is safe on disk."""
     lower_case_table_names: int = 0
     """The server's setting: 0 exact, 1 stored in lower case, 2 compared without regard to case."""
+    may_assume: bool = False
+    """Definitions may count before they are proven (`engine.net.client.assumptions`)."""
     definitions_since: BinlogPosition | None = None
     """Read the definitions of all wanted tables when the stream starts: it starts at the end of the binlog,
     which is at this position or after it."""

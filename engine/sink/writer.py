@@ -81,6 +81,7 @@ class Writer:
         self._open: list[Result] = []
         self._open_since = 0.0
         self._last_seq = state.last_seq
+        self._awaits_proof = False
         # Commits:
         self._due: float | None = None
         settled = (self.reached, self._resume.timestamp) if self._resume.is_placed else None
@@ -149,6 +150,7 @@ class Writer:
                 )
             self._schema_changes.add(after, self._last_seq)
         self.taken = result.sequence
+        self._awaits_proof = result.status.awaits_proof
         if _ends_transaction(result):
             self._keep(result, now)
 
@@ -182,8 +184,8 @@ class Writer:
         return self._version
 
     def due_in(self, now: float) -> float | None:
-        """Seconds until a commit is due; None while none is, or another one is being made."""
-        if self._due is None or self._committer.busy:
+        """Seconds until a commit is due; None while none may be made, or another one is being made."""
+        if self._due is None or self._committer.busy or self._awaits_proof:
             return None
         if self._staging.has_open_rows:
             # Rows before the open transaction wait for it, but not long: separating them costs a copy.
@@ -200,11 +202,12 @@ class Writer:
     def finish(self) -> None:
         """Commit up to the last transaction end, drop the rest, and wait until the commit is safe on disk.
 
+        Nothing is committed that still awaits a proof.
         After a power cut readers see all of it, even if the engine is not started again.
         """
         self._collect(self._committer.wait())
         self._drop_open()
-        if self._due is not None:
+        if self._due is not None and not self._awaits_proof:
             self._commit()
             self._collect(self._committer.wait())
         self._committer.settle()

@@ -104,6 +104,7 @@ class Batcher:
             batch_bytes=batch_bytes,
             drops=self._filter.drops,
             take_changes=self._take_changes,
+            awaits_proof=(lambda position: False) if schema is None else schema.awaits_proof,
         )
         describer = TableDescriber(self._filter, catalog, describe_ahead)
         shared = self._cutter, self._buffer, self._state, self._format

@@ -51,6 +51,7 @@ class Cutter:
         batch_bytes: int,
         drops: bool,
         take_changes: Callable[[], tuple[SchemaChange, ...]] = tuple,
+        awaits_proof: Callable[[BinlogPosition], bool] = lambda position: False,
     ) -> None:
         self._buffer = buffer
         self._state = state
@@ -60,6 +61,7 @@ class Cutter:
         self._batch_bytes = batch_bytes
         self._drops = drops
         self._take_changes = take_changes
+        self._awaits_proof = awaits_proof
         self._aborts = False
         self._open_sent = False
         """Whether a part of the open transaction was sent."""
@@ -187,14 +189,20 @@ class Cutter:
         # Heartbeats may have moved the position past transactions that the server does not send.
         self._begin_batch()
         header = self._header(0, self._state.position, ends=True)
-        return self._without_buffer(replace(header, status=replace(header.status, caught_up_us=moment_us)))
+        # A server does not send all that its binlog has, so that the position may be before the end.
+        status = replace(header.status, awaits_proof=False, caught_up_us=moment_us)
+        return self._without_buffer(replace(header, status=status))
 
     def last(self, error: EngineError | None) -> OutgoingBatch:
         """The last batch, with the error that ends the stream if there is one; aborts what is open."""
         self._abort()
-        failure = None if error is None else Failure(str(error), error.retryable, corruption_of(error))
         header = self._header(0, self._state.position, ends=True)
-        status = replace(header.status, end_of_stream=True, failure=failure)
+        if error is None:
+            status = replace(header.status, awaits_proof=False, end_of_stream=True)
+        else:
+            unproven = header.status.awaits_proof
+            failure = Failure(str(error), error.retryable, corruption_of(error), unproven=unproven)
+            status = replace(header.status, end_of_stream=True, failure=failure)
         return self._without_buffer(replace(header, status=status))
 
     def dropped(self, record: Dropped, gtid_event: bytes | None, following: str | None) -> OutgoingBatch:
@@ -222,15 +230,17 @@ class Cutter:
         resume: tuple[str, int] | None = None,
         catalog: dict[str, bytes] | None = None,
     ) -> Batch:
+        reached = BinlogPosition(*(resume or (self.file, position)))
         return Batch(
             sequence=self.sequence,
             file=self.file,
             position=position,
             context_events=context,
             status=StreamStatus(
-                resume=BinlogPosition(*(resume or (self.file, position))),
+                resume=reached,
                 ends_transaction=ends,
                 aborts_transaction=self._aborts,
+                awaits_proof=self._awaits_proof(reached),
                 gtid_set=self._gtid_set,
                 schema_changes=self._take_changes(),
             ),

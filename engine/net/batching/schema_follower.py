@@ -42,6 +42,12 @@ class Proofs(Protocol):
     def with_generated_columns(self) -> Collection[TableName]:
         """The tables of a MariaDB server that have generated columns now. Raises `EngineError`."""
 
+    def passed(self, query: Query, server_version: str, flavor: str, position: BinlogPosition) -> None:
+        """The stream comes to a statement. Raises `EngineError` if it disproves a definition."""
+
+    def awaits_proof(self, position: BinlogPosition) -> bool:
+        """Whether a definition that was proven is only assumed up to there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
@@ -73,7 +79,12 @@ class SchemaFollower:
         """The answer of `Proofs.with_generated_columns`, once it was needed."""
 
     def execute(self, query: Query, server_version: str, position: BinlogPosition) -> SchemaChange | None:
-        """Change the model by a statement; returns what it changed, for `note`, None without a change."""
+        """Change the model by a statement; returns what it changed, for `note`, None without a change.
+
+        Raises `EngineError` if it disproves a definition that was assumed.
+        """
+        if self._sources.proofs is not None:
+            self._sources.proofs.passed(query, server_version, self._flavor, position)
         self._read_databases()
         return self._model.execute(query, server_version, position)
 
@@ -86,6 +97,10 @@ class SchemaFollower:
         """The changes since the last call."""
         changes, self._changes = tuple(self._changes), []
         return changes
+
+    def awaits_proof(self, position: BinlogPosition) -> bool:
+        """Whether a definition that was described is only assumed up to there."""
+        return self._sources.proofs is not None and self._sources.proofs.awaits_proof(position)
 
     def learn_from_server(self, definition: TableDefinition, position: BinlogPosition) -> None:
         """A definition that the server proves for the start of the stream."""

@@ -21,12 +21,14 @@ import contextlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
+from engine.binlog.events.statements import Query
 from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import TableDefinition
 from engine.binlog.table_map import TableMap
 from engine.errors import EngineError
 from engine.net.batching.stream_position import StreamPosition
 from engine.net.client import server_queries
+from engine.net.client.assumptions import Assumptions
 from engine.net.client.side_connection import SideConnection
 from engine.net.client.statements_ahead import StatementsAhead
 from engine.net.client.table_columns import (
@@ -62,6 +64,7 @@ class CatalogProofs:
         ahead: StatementsAhead,
         here: Callable[[], StreamPosition],
     ) -> None:
+        self._assumptions = Assumptions(allowed=origin.may_assume)
         self._origin = origin
         self._side = side
         self._ahead = ahead
@@ -73,7 +76,7 @@ class CatalogProofs:
         database, table = table_map.database, table_map.table
         found = self._side.ask(lambda connection: describe_table(connection, database, table))
         doubt = _misfit(table_map, found)
-        if doubt is None:
+        if doubt is None and not self._assumed([TableName(database, table)], here):
             self._ahead.read(here, self._end())
             doubt = self._change(database, table, here)
         if doubt is not None or found is None:
@@ -90,6 +93,8 @@ class CatalogProofs:
             for key, each in maps.items():
                 if _misfit(each, found.get(each.table)) is None:
                     fitting[key] = found[each.table]
+        if self._assumed([TableName(each.database, each.table) for each in fitting.values()], here):
+            return fitting
         if fitting:
             self._ahead.read(here, self._end())
         return {
@@ -138,6 +143,24 @@ class CatalogProofs:
     def with_generated_columns(self) -> set[TableName]:
         """The tables of a MariaDB server that have generated columns now. Raises `EngineError`."""
         return self._side.ask(tables_with_generated_columns)
+
+    def passed(self, query: Query, server_version: str, flavor: str, position: BinlogPosition) -> None:
+        """The stream comes to a statement. Raises `Disproved` if that may have changed an assumed one."""
+        self._assumptions.passed(query, server_version, flavor, position)
+
+    def awaits_proof(self, position: BinlogPosition) -> bool:
+        """Whether what the stream has brought up to `position` was decoded with assumed definitions."""
+        return self._assumptions.awaits_proof(position)
+
+    def _assumed(self, tables: Collection[TableName], here: StreamPosition) -> bool:
+        """Whether the stream goes on with the definitions of these tables before they are proven."""
+        if not (tables and self._origin.may_assume) or self._ahead.end is not None:
+            return False
+        end = self._end()
+        files = None if end is None else self._side.ask(server_queries.known_logs)
+        if end is None or files is None:
+            return False
+        return self._assumptions.take(tables, here.event, end, files)
 
     def _tables(self, database: str, tables: Collection[str]) -> dict[str, TableDefinition]:
         """The definitions by table name, for the tables that the server shows."""

@@ -6,6 +6,8 @@ Every server error is raised as a `Refusal`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 from engine.binlog.gtid_set import MysqlGtidSet
 from engine.binlog.position import BinlogPosition, ExecutedPosition
@@ -17,6 +19,8 @@ from engine.net.client.refusals import Refusal
 from engine.net.client.source_facts import gtid_set_text
 from engine.net.protocol.commands import Replica
 from engine.net.protocol.resultset import ResultSet
+
+Answer = TypeVar("Answer")
 
 _ACCESS_ERRORS = (1044, 1045, 1142, 1227)
 _OWNER_BEFORE_UUID = re.compile(r"#[0-9]+?([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})", re.IGNORECASE)
@@ -82,12 +86,21 @@ def gives_places(connection: Connection) -> bool:
 
 def known_end(connection: Connection) -> BinlogPosition | None:
     """The end of the server's binlog; None if this user may not know it. Raises `EngineError`."""
+    return _if_allowed(lambda: end_of_binlog(connection))
+
+
+def known_logs(connection: Connection) -> list[tuple[str, int]] | None:
+    """As `binary_logs`; None if this user may not know them."""
+    return _if_allowed(lambda: binary_logs(connection))
+
+
+def _if_allowed(ask: Callable[[], Answer]) -> Answer | None:
+    """The answer to a statement that needs a privilege which a dump does not need; None without it."""
     try:
-        return end_of_binlog(connection)
+        return ask()
     except Refusal as refusal:
         if refusal.retryable:
             raise
-        # The statement needs a privilege that a dump does not need.
         return None
 
 

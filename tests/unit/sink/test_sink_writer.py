@@ -43,6 +43,32 @@ def test_rows_are_committed_with_their_position(tmp_path: Path) -> None:
     assert (writer.totals.rows, writer.totals.commits, writer.totals.transactions) == (5, 1, 2)
 
 
+def test_nothing_is_committed_that_awaits_a_proof(tmp_path: Path) -> None:
+    """However long it waits, and whether the run ends with it or not."""
+    writer = open_writer(tmp_path, commit_interval=1.0)
+    writer.take(*result(0, [orders([10])], awaits_proof=True), now=0.0)
+    writer.take(*result(1, [orders([11])], awaits_proof=True), now=5.0)
+    assert writer.due_in(1000.0) is None
+    assert not writer.commit_if_due(1000.0)
+    writer.finish()
+    writer.close()
+    assert CommitLog(tmp_path).latest_version() < 0
+    writer = open_writer(tmp_path, commit_interval=1.0)
+    writer.take(*result(0, [orders([10])], awaits_proof=True), now=0.0)
+    writer.take(*result(1, [orders([11])]), now=5.0)
+    assert writer.due_in(1000.0) == 0.0
+    writer.finish()
+    assert rows_of(tmp_path) == [(1, 10), (2, 11)]
+
+
+def test_a_proof_comes_with_the_end_of_the_stream(tmp_path: Path) -> None:
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([10])], awaits_proof=True), now=0.0)
+    writer.take(*end_of_stream(1), now=0.0)
+    writer.finish()
+    assert rows_of(tmp_path) == [(1, 10)]
+
+
 def settled(writer: Writer) -> tuple[BinlogPosition, int]:
     place = writer.safe.settled
     assert place is not None
