@@ -197,9 +197,7 @@ def settings(output: Output) -> list[str]:
 def test_a_statement_has_the_settings_of_its_session(output: Output) -> None:
     statement = "ALTER TABLE t ADD moment TIMESTAMP DEFAULT '2020-01-01'"
     status = {"time_zone": "it's", "microseconds": 42, "auto_increment_increment": 5}
-    output.commit(
-        {EVENTS: [entry("QUERY_EVENT", statement, status=status), entry("QUERY_EVENT", statement)]}
-    )
+    output.commit({EVENTS: [entry("QUERY_EVENT", statement, status=status), entry("QUERY_EVENT", statement)]})
     assert settings(output) == [
         f"SET SESSION time_zone = 'it''s', SESSION timestamp = {TIME}.000042, "
         "SESSION auto_increment_increment = 5, SESSION auto_increment_offset = 1;",
