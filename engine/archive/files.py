@@ -131,6 +131,8 @@ _DECOMPRESSORS: Mapping[bytes, Callable[[pa.NativeFile], Any]] = {
     b"\x1f\x8b": lambda file: _DecompressedStream(file, "gzip"),
     b"\xfd7zXZ\x00": _XzStream,
     b"\x28\xb5\x2f\xfd": lambda file: _DecompressedStream(file, "zstd"),
+    # A frame to be skipped, with which pzstd begins.
+    b"\x50\x2a\x4d\x18": lambda file: _DecompressedStream(file, "zstd"),
 }
 """By the first bytes of a file: its plain bytes as a stream."""
 _LONGEST_MAGIC = max(map(len, _DECOMPRESSORS))

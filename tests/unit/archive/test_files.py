@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -72,6 +73,11 @@ def test_a_gap_is_refused(tmp_path: Path) -> None:
         check_gaps(files)
 
 
+def _with_its_length(frame: bytes) -> bytes:
+    """A frame as pzstd writes it, after one to be skipped."""
+    return struct.pack("<III", 0x184D2A50, 4, len(frame)) + frame
+
+
 @pytest.mark.parametrize(
     ("suffix", "compress"),
     [
@@ -89,6 +95,7 @@ def test_a_gap_is_refused(tmp_path: Path) -> None:
         ),
         (".zst", zstandard.ZstdCompressor().compress),
         (".zst", lambda content: b"".join(map(zstandard.compress, (content[:1000], content[1000:])))),
+        (".zst", lambda content: _with_its_length(zstandard.compress(content))),
     ],
 )
 def test_compressed_files_have_the_same_bytes(
