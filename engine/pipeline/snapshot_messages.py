@@ -59,6 +59,8 @@ class Cut(Variant, frozen=True, tag="cut"):
     """A chunk is now a range of its own in what is left of its table; there is no answer."""
 
     table: TableName
+    request: str
+    """The id of the request for which the table is read."""
     range: KeyRange
 
 
@@ -68,6 +70,8 @@ class Open(Variant, frozen=True, tag="open"):
     chunk: int
     """Its number in this run."""
     table: TableName
+    request: str
+    """As in `Cut`."""
     range: KeyRange
     key: tuple[str, ...]
     """The columns of the key; empty for a table without one."""

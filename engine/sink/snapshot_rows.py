@@ -11,7 +11,7 @@ rows need not wait: change rows from before that place are left out instead.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -41,8 +41,8 @@ from engine.pipeline.snapshot_messages import (
 )
 from engine.schema.changes import SchemaChange, TableName
 from engine.sink.left_out import LeftOut
+from engine.sink.overtaken_snapshots import states_after
 from engine.sink.part_memory import Copied, PartMemory
-from engine.sink.renamed_snapshots import states_after_renames
 from engine.sink.staging import Rows
 from engine.sink.stream_keys import StreamKeys
 from engine.sink.touched_keys import untouched
@@ -93,7 +93,7 @@ class SnapshotRows:
 
     @property
     def holds_stream(self) -> bool:
-        """Whether no result of the stream is to be taken now."""
+        """Whether no result of the stream is to be taken now; one reader at a time holds it."""
         return self._held is not None
 
     def order(self, order: Order, now: float) -> None:
@@ -148,7 +148,7 @@ class SnapshotRows:
         for name in self._keys.keep():
             self._keep_moved(name, now)
         while self._altered:
-            for table in states_after_renames(self._altered.popleft(), dict(self._tables)):
+            for table in states_after(self._altered.popleft(), dict(self._tables)):
                 self._keys.end(table.name)
                 self._set(table, now)
         while self._orders:
@@ -156,7 +156,7 @@ class SnapshotRows:
         for chunk in [chunk for chunk in self._closed.values() if self._is_ready(chunk)]:
             self._finish(chunk, now)
         for chunk in self._whole.values():
-            if not self._tables[chunk.open.table].ended:
+            if not self._is_over(chunk.open.table, chunk.open.request):
                 self._add_parts(chunk, now)
         self._left_out.reached(self._writer.reached)
 
@@ -171,6 +171,8 @@ class SnapshotRows:
             case Hold(number=number):
                 self._held = number
                 self._answer(Held(number, self._writer.place))
+            case Begin(table=table) if self._is_over(table.name, table.request):
+                pass
             case Begin(table=table, place=place):
                 self._begin(table)
                 self._writer.begin_snapshot(table.name, now)
@@ -178,14 +180,15 @@ class SnapshotRows:
                 if place is not None:
                     self._left_out.add(table.name, place)
             case Record(change=change, number=number):
-                change = replace(change, tables=tuple(map(self._as_far_as_read, change.tables)))
+                change = replace(change, tables=tuple(self._new_states(change.tables)))
                 for table in change.tables:
                     self._begin(table)
                 self._recorded.append((number, self._writer.note(change, now)))
                 if change.ended:
                     self._memory.clear()
-            case Cut(table=name, range=chunk):
-                self._tables[name] = self._tables[name].divided(chunk)
+            case Cut(table=name, request=request, range=chunk):
+                if not self._is_over(name, request):
+                    self._tables[name] = self._tables[name].divided(chunk)
             case Open():
                 self._open(order)
 
@@ -201,10 +204,24 @@ class SnapshotRows:
             self._keys.end(table.name)
         self._writer.note(SnapshotChange(tables=(table,)), now)
 
+    def _is_over(self, name: TableName, request: str) -> bool:
+        """Whether a table is not read any more for that request.
+
+        A reader may not know yet that it was set aside or canceled, and perhaps requested again.
+        """
+        known = self._tables.get(name)
+        return known is not None and (known.ended or known.request != request)
+
+    def _new_states(self, tables: Iterable[TableSnapshot]) -> Iterator[TableSnapshot]:
+        """Those of tables that are requested, and of those that are still being read."""
+        for table in tables:
+            if table.state == "waiting" or not self._is_over(table.name, table.request):
+                yield self._as_far_as_read(table)
+
     def _as_far_as_read(self, table: TableSnapshot) -> TableSnapshot:
         """What has been read of a table that is set aside or canceled is known here alone."""
         known = self._tables.get(table.name)
-        if known is None or known.request != table.request or not table.ended:
+        if known is None or not table.ended:
             return table
         return replace(table, rows=known.rows, left=known.left, moved=known.moved)
 
@@ -251,6 +268,9 @@ class SnapshotRows:
         self._answer(Lag(now - chunk.closed_at))
         definition, table = self._definitions[name], self._tables[name]
         if definition != chunk.open.definition:
+            self._answer(Refused(number, definition, partial=False))
+        elif table.request != chunk.open.request:
+            # Canceled, and requested again: it is older than the snapshot's beginning.
             self._answer(Refused(number, definition, partial=False))
         elif table.ended:
             # Set aside or canceled meanwhile; or the moved rows were deleted before they could be read.

@@ -153,7 +153,11 @@ class IntegerEnds:
         after, until = _number(chunk.after), _number(chunk.until)
         if after is None or until is None:
             return
-        found = (until - after) / max(rows, 1)
+        if not rows:
+            # The keys may be over: then every further estimate would be a chunk without rows, too.
+            self.forget()
+            return
+        found = (until - after) / rows
         before, self._keys_per_row = self._keys_per_row, found
         self._is_steady = before is not None and before / _STEADY <= found <= before * _STEADY
 

@@ -160,8 +160,8 @@ class _Snapshots:
         """List the tables of a request, and have the next commit contain it."""
         wanted = TableFilter(request.tables, request.excluded)
         reading = set().union(*self._requests.values())
-        source = self._config.options.read_from or self._config.address
-        with connect(source, self._child.repeat_progress) as connection:
+        # Also if rows are read from another server: that may lack a new table until it has caught up.
+        with connect(self._config.address, self._child.repeat_progress) as connection:
             names = [
                 TableName(database, table)
                 for database, tables in user_tables(connection).items()
@@ -199,17 +199,16 @@ class _Snapshots:
         wanted = TableFilter(cancellation.tables)
         for table in self._schedule.tables():
             snapshot = table.snapshot
-            if wanted.wants(snapshot.database, snapshot.table):
-                self._schedule.drop(table)
+            if wanted.wants(snapshot.database, snapshot.table) and self._schedule.drop(table):
                 self._table_ended(replace(snapshot, state="cancelled"))
         self._saving.append((self._link.record(NO_CHANGE), cancellation.id))
 
     # -- what readers and the sink say ---------------------------------------------------------------------
 
     def _set_aside(self, table: Table, error: EngineError) -> None:
-        """A table cannot be read."""
-        self._schedule.drop(table)
-        self._table_ended(replace(table.snapshot, state="failed", reason=str(error)))
+        """A table cannot be read, as another reader may have found already; or it was canceled."""
+        if self._schedule.drop(table):
+            self._table_ended(replace(table.snapshot, state="failed", reason=str(error)))
 
     def _chunk_ended(self, outcome: Taken | Refused) -> None:
         entry = self._under_way.pop(outcome.chunk, None)

@@ -103,7 +103,7 @@ class Reader(threading.Thread):
     def _read(self, work: Work, source: TableSource, readers: Readers) -> None:
         """Read a chunk, which is cut now if the work has none."""
         if work.range is None:
-            work = self._schedule.cut(work, self._next_chunk(work.table, source, readers))
+            work = self._schedule.cut(work, self._next_chunk(work, source, readers))
         try:
             if work.is_locked:
                 work = self._part_to_lock(work, source, readers)
@@ -158,7 +158,11 @@ class Reader(threading.Thread):
             self._set_aside(work.table, error)
 
     def _prepare_all(self, works: Sequence[Work], readers: Readers) -> None:
-        """Read the tables' definitions; the first time, begin their snapshots."""
+        """Read the tables' definitions; the first time, begin their snapshots.
+
+        From the stream's server: another one may not have come as far as the stream, and a definition from
+        there would be taken for the one that the stream has.
+        """
         tables = [work.table for work in works]
         watched = self._link.watch([table.snapshot.name for table in tables])
         found: dict[TableName, TableSource] = {}
@@ -167,7 +171,7 @@ class Reader(threading.Thread):
         for work, sink in zip(works, watched, strict=True):
             table, name = work.table, work.table.snapshot.name
             try:
-                source = found.get(name) or TableSource.read(readers.rows, name, table.where)
+                source = found.get(name) or TableSource.read(readers.rows_at_source, name, table.where)
             except EngineError as error:
                 self._take_error(error, work)
             else:
@@ -176,9 +180,9 @@ class Reader(threading.Thread):
     def _sources(self, tables: Sequence[Table], readers: Readers) -> dict[TableName, TableSource]:
         """Of those tables that can be prepared together; the others are prepared alone."""
         try:
-            with explained(readers.rows):
+            with explained(readers.rows_at_source):
                 return TableSource.read_all(
-                    readers.rows, {table.snapshot.name: table.where for table in tables}
+                    readers.rows_at_source, {table.snapshot.name: table.where for table in tables}
                 )
         except EngineError as error:
             if error.retryable:
@@ -205,8 +209,9 @@ class Reader(threading.Thread):
                 self._link.record(SnapshotChange(tables=(anew,)))
         self._schedule.prepared(table, source, anew)
 
-    def _next_chunk(self, table: Table, source: TableSource, readers: Readers) -> KeyRange:
-        whole = table.undivided[0]
+    def _next_chunk(self, work: Work, source: TableSource, readers: Readers) -> KeyRange:
+        table, whole = work.table, work.whole
+        assert whole is not None
         rows = table.chunk_rows(self._options.chunk_rows)
         if source.key is None or (whole == EVERYTHING and table.is_small(rows)):
             return whole

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from engine.output.snapshot_progress import Key, KeyRange, TableSnapshot
-from engine.schema.changes import TableName
 from engine.snapshot.table_source import TableSource
 from engine.snapshot.table_work import CHUNK_BYTES, Table, Work, uncut_work
 
@@ -37,7 +36,7 @@ class Schedule:
     def __init__(
         self,
         readers: int,
-        was_cut: Callable[[TableName, KeyRange], None],
+        was_cut: Callable[[TableSnapshot, KeyRange], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._was_cut = was_cut
@@ -106,18 +105,20 @@ class Schedule:
             self._changed.notify_all()
 
     def cut(self, work: Work, chunk: KeyRange) -> Work:
-        """The reader has cut a chunk from the first undivided range; returns the work of reading it."""
-        table = work.table
+        """The reader has cut a chunk from the range of the work; returns the work of reading it."""
+        table, whole = work.table, work.whole
+        assert whole is not None
         with self._changed:
             table.is_prepared_by_one = False
-            whole = table.undivided.popleft()
+            place = table.undivided.index(whole)
+            del table.undivided[place]
             table.is_cut_into(chunk)
             if chunk != whole:
-                self._was_cut(table.snapshot.name, chunk)
-                table.undivided.appendleft(KeyRange(chunk.until, whole.until))
+                self._was_cut(table.snapshot, chunk)
+                table.undivided.insert(place, KeyRange(chunk.until, whole.until))
             table.under_way += 1
             self._changed.notify_all()
-        return replace(work, range=chunk)
+        return replace(work, range=chunk, whole=None)
 
     def give_back(self, work: Work, *, locked: bool = False, pause: float = 0.0) -> None:
         """The work must be done again, after a pause of some seconds."""
@@ -178,17 +179,19 @@ class Schedule:
         table = work.table
         with self._changed:
             if work.generation == table.generation:
-                self._was_cut(table.snapshot.name, first)
+                self._was_cut(table.snapshot, first)
                 table.locked.append(rest)
             self._changed.notify_all()
         return replace(work, range=first)
 
-    def drop(self, table: Table) -> None:
-        """The table is not read any more."""
+    def drop(self, table: Table) -> bool:
+        """The table is not read any more; returns whether it was until now."""
         with self._changed:
-            if table in self._tables:
+            was_read = table in self._tables
+            if was_read:
                 self._tables.remove(table)
             self._changed.notify_all()
+        return was_read
 
     def tables(self) -> list[Table]:
         """Those that are not finished."""

@@ -78,6 +78,10 @@ class SinkLink:
         self._lock = threading.Lock()
         self._batches_lock = threading.Lock()
         self._slot_returned = threading.Condition(self._lock)
+        self._holding = threading.Lock()
+        """Has the reader for which the stream waits."""
+        self._held_since = self._free_until = 0.0
+        """Monotonic times: since when the stream waits, and until when it is not stopped again."""
         self._waiting: dict[int, Future[Any]] = {}
         self._numbers = count()
         self._stopped = False
@@ -114,18 +118,29 @@ class SinkLink:
         self._send(Begin(table, place))
 
     def hold(self) -> Held:
-        """Stop the stream at the end of a transaction, until `release`."""
+        """Stop the stream at the end of a transaction, until `release`.
+
+        One reader does so at a time, since the stream goes on with any release. It then goes on for as long
+        as it has waited, however many readers want to stop it.
+        """
+        while not self._holding.acquire(timeout=_POLL_MILLISECONDS / 1000):
+            self.check()
+        self.pause(self._free_until - time.monotonic())
         number = self.number()
         reply: Held = self._ask(number, Hold(number))
+        self._held_since = time.monotonic()
         return reply
 
     def release(self, held: Held) -> None:
         """Let the stream go on."""
         self._send(Release(held.number))
+        now = time.monotonic()
+        self._free_until = now + (now - self._held_since)
+        self._holding.release()
 
-    def cut(self, table: TableName, chunk: KeyRange) -> None:
+    def cut(self, table: TableSnapshot, chunk: KeyRange) -> None:
         """Chunks are cut in the order of their keys, which the state of the snapshot follows."""
-        self._send(Cut(table, chunk))
+        self._send(Cut(table.name, table.request, chunk))
 
     def open(self, orders: Sequence[Open]) -> list[Place]:
         """Open chunks; returns the places, in order, that the server must have reached before they are read.

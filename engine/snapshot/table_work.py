@@ -145,9 +145,15 @@ class Work:
     """Of the table, when the work is taken."""
     is_locked: bool = False
     """Lock the chunk's rows."""
+    whole: KeyRange | None = None
+    """What the next chunk is to be cut of, while `range` is None.
+
+    Chunks that are too large may come before it in the table's `undivided` meanwhile.
+    """
 
 
 def uncut_work(table: Table) -> Work:
     """To prepare the table, or to cut its next chunk, which no other reader does meanwhile."""
     table.is_prepared_by_one = True
-    return Work(table, None, table.source, table.generation)
+    whole = table.undivided[0] if table.undivided else None
+    return Work(table, None, table.source, table.generation, whole=whole)

@@ -37,6 +37,9 @@ _LONGEST_PAUSE_SECONDS = 0.2
 _LONGEST_WAIT_SECONDS = 300
 _ASKED_EVERY = 6
 _LOCK_SECONDS = 1
+_LOCKS_ARE_COMPLETE_SINCE = (5, 7)
+"""MySQL's LOCK TABLES … READ waits for open transactions since then. Before, InnoDB waits for them, but only
+if the statement begins a transaction itself; UNLOCK TABLES ends that."""
 _LOCK_TIMEOUT = 1205
 _DENIED = (1044, 1045, 1142, 1227)
 _OPEN_VIEW = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
@@ -161,7 +164,11 @@ class ConsistentSnapshots:
         executed = gtid_set_at(connection, view.file, view.position)
         if gtid_set is None or executed is None:
             return None
-        return not MariadbGtidSet.parse(gtid_set).ahead_of(MariadbGtidSet.parse(executed))
+        with explained(connection):
+            logged = connection.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0]
+        # The stream may have been in domains that were deleted from the server since.
+        wanted = MariadbGtidSet.parse(gtid_set).within(MariadbGtidSet.parse(logged or ""))
+        return not wanted.ahead_of(MariadbGtidSet.parse(executed))
 
 
 class TableLocks:
@@ -193,8 +200,18 @@ class TableLocks:
     def _locked(self, connection: Connection, tables: Sequence[str]) -> Iterator[None]:
         try:
             connection.execute(f"SET SESSION lock_wait_timeout = {_LOCK_SECONDS}")
+            if (
+                connection.greeting.flavor == "mysql"
+                and connection.greeting.version < _LOCKS_ARE_COMPLETE_SINCE
+            ):
+                connection.execute(
+                    "SET SESSION autocommit = 0, innodb_table_locks = 1, "
+                    f"innodb_lock_wait_timeout = {_LOCK_SECONDS}"
+                )
             connection.execute(f"LOCK TABLES {', '.join(f'{table} READ' for table in tables)}")
         except ServerError as error:
+            # Of several tables InnoDB may have locked some.
+            connection.execute("ROLLBACK")
             shown = ", ".join(tables)
             if error.code == _LOCK_TIMEOUT:
                 raise TableBusy(f"{shown} is in use by transactions that do not end") from error

@@ -36,6 +36,12 @@ def build_close(statement_id: int) -> bytes:
     return uint_bytes(Command.STMT_CLOSE, 1) + uint_bytes(statement_id, 4)
 
 
+class HasParameters(ProtocolError):
+    """A statement has parameters: it would have them again at a later attempt."""
+
+    retryable = False
+
+
 @dataclass(frozen=True, slots=True)
 class _Prepared:
     """The first packet of the answer to COM_STMT_PREPARE."""
@@ -69,8 +75,7 @@ class PrepareParser:
     """Reads the answer to COM_STMT_PREPARE, payload by payload.
 
     `feed` returns true once the answer is complete; `statement_id` then identifies the statement. It raises
-    `ServerError` for an ERR packet, `ProtocolError` for a malformed payload and for a statement with
-    parameters.
+    `ServerError` for an ERR packet, `ProtocolError` for a malformed payload, and `HasParameters`.
     """
 
     def __init__(self, capabilities: Capability) -> None:
@@ -85,7 +90,10 @@ class PrepareParser:
         if self._definitions is None:
             prepared = _parse_prepared(payload)
             if prepared.parameters:
-                raise ProtocolError(f"the statement has {prepared.parameters} parameters, which are not sent")
+                raise HasParameters(
+                    f"the statement has {prepared.parameters} question marks outside of quotes, for "
+                    "which the server expects values: write the values into its condition"
+                )
             self.statement_id = prepared.statement_id
             self._definitions = _Definitions(prepared.columns, self._capabilities)
         else:

@@ -16,8 +16,8 @@ from tests.servers import Server, get_server
 from tests.support.engine_run import assert_one_sentence, command_line, drain, follow, run_command, wait_until
 from tests.support.replication import OPTIONS, REPLICA_OPTIONS, REPLICA_WORDS, follow_source
 from tests.support.snapshot_load import Load, Truth, boundaries
+from tests.support.snapshot_runs import read_rows, table_snapshots, wait_for_snapshots
 from tests.support.snapshot_runs import request as request_rows
-from tests.support.snapshot_runs import table_snapshots, wait_for_snapshots
 
 pytestmark = pytest.mark.server
 
@@ -90,6 +90,38 @@ def test_rows_of_a_lagging_replica_meet_the_stream(pair: Pair, tmp_path: Path) -
         assert found == expected if is_done else not found - expected, boundary.position
     assert found == rows
     assert list(boundaries(out, "d", "keyless", ("v", "text")))[-1].rows == keyless
+
+
+def test_tables_are_defined_as_the_stream_has_them(pair: Pair, tmp_path: Path) -> None:
+    """Not as a replica that lags has them when their turn comes: without a new column, or not at all."""
+    source = pair.source
+    source.execute("CREATE DATABASE late")
+    for table, key in (("keyed", "PRIMARY KEY"), ("keyless", "")):
+        source.execute(
+            f"CREATE TABLE late.{table} (id INT {key})", f"INSERT INTO late.{table} VALUES (1), (2)"
+        )
+    with follow(source, tmp_path, start="latest", tables="late.*", snapshot_host=pair.replica_name) as engine:
+        known = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'late'"
+        wait_until(lambda: pair.replica.query(known) == [(2,)], "tables on the replica")
+        pair.apply("STOP")
+        for table in ("keyed", "keyless"):
+            source.execute(f"ALTER TABLE late.{table} ADD c INT", f"UPDATE late.{table} SET c = 10 * id")
+        source.execute("CREATE TABLE late.created (id INT PRIMARY KEY, c INT)")
+        source.execute("INSERT INTO late.created VALUES (1, 10), (2, 20)")
+        engine.catch_up(source)
+        request_rows(tmp_path, "late.*")
+        begun = "running", "done"
+        wait_until(
+            lambda: table_snapshots(tmp_path) and table_snapshots(tmp_path)["keyed"].state in begun,
+            "begin of the snapshot",
+            check=engine.must_run,
+        )
+        pair.apply("START")
+        wait_for_snapshots(engine, tmp_path)
+        assert engine.stop().status == 0
+    for table in ("keyed", "keyless", "created"):
+        assert table_snapshots(tmp_path)[table].state == "done", table_snapshots(tmp_path)
+        assert read_rows(tmp_path, "late", table, ("id", "c")) == Counter([(1, 10), (2, 20)])
 
 
 def test_nothing_is_read_while_a_watched_replica_does_not_replicate(pair: Pair, tmp_path: Path) -> None:

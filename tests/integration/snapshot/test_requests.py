@@ -80,19 +80,27 @@ def test_requests_of_a_running_engine_queue(database: Server, tmp_path: Path) ->
 
 
 def test_the_next_run_takes_requests(database: Server, tmp_path: Path) -> None:
+    # So few rows that none is looked up to end a chunk with.
+    database.execute(
+        f"CREATE TABLE {DATABASE}.d LIKE {DATABASE}.c", f"INSERT INTO {DATABASE}.d VALUES (1, 1)"
+    )
+    database.query(f"ANALYZE TABLE {DATABASE}.d")
     begin(database, tmp_path)
     for tables, *arguments in (
-        (f"{DATABASE}.*", "--exclude-tables", f"{DATABASE}.a,{DATABASE}.c"),
+        (f"{DATABASE}.*", "--exclude-tables", f"{DATABASE}.[acd]"),
         (f"{DATABASE}.c", "--where", "id < 3 OR id = 1000"),
         (f"{DATABASE}.a", "--where", "id >"),
+        (f"{DATABASE}.d", "--where", "v = ?"),
         ("nothing.*",),
     ):
         ended = request(tmp_path, tables, *arguments)
         assert "the next run takes the request" in ended.stdout
     drain(database, tmp_path, **STREAM)
     states = table_snapshots(tmp_path)
-    assert {name: each.state for name, each in states.items()} == {"a": "failed", "b": "done", "c": "done"}
+    wanted = {"a": "failed", "b": "done", "c": "done", "d": "failed"}
+    assert {name: each.state for name, each in states.items()} == wanted
     assert "syntax" in (states["a"].reason or "")
+    assert "question marks" in (states["d"].reason or "")
     assert read(tmp_path, "b") == selected(database, "b")
     assert read(tmp_path, "c") == selected(database, "c", "id < 3 OR id = 1000")
     # A condition reads some rows, and says nothing of the others.
@@ -137,6 +145,14 @@ def test_small_tables_are_read_together(database: Server, tmp_path: Path) -> Non
         assert read(tmp_path, table) == (Counter() if table == "unlike_1" else selected(database, table))
 
 
+def test_chunks_of_one_row_come_to_an_end(database: Server, tmp_path: Path) -> None:
+    """As those of rows of many megabytes."""
+    drain(
+        database, tmp_path, start="snapshot", snapshot_chunk_rows=1, **(STREAM | {"tables": f"{DATABASE}.c"})
+    )
+    assert read(tmp_path, "c") == selected(database, "c")
+
+
 def test_canceled(database: Server, tmp_path: Path) -> None:
     begin(database, tmp_path)
     slow = {"snapshot_chunk_rows": 10, "snapshot_workers": 1, "snapshot_rate": 50}
@@ -157,6 +173,32 @@ def test_canceled(database: Server, tmp_path: Path) -> None:
         assert engine.stop().status == 0
     assert table_snapshots(tmp_path)["c"].state == "done"
     assert read(tmp_path, "a").total() == state.rows
+
+
+def test_canceled_while_another_session_has_locked_the_table(database: Server, tmp_path: Path) -> None:
+    drain(database, tmp_path, start="snapshot", **STREAM)
+    before = read(tmp_path, "a")
+    with follow(database, tmp_path, **STREAM) as engine:
+        with database.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"LOCK TABLES {DATABASE}.a WRITE")
+            request(tmp_path, f"{DATABASE}.a")
+            waits = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for %'"
+            wait_until(lambda: database.query(waits)[0][0], "reader that waits", check=engine.must_run)
+            request(tmp_path, f"{DATABASE}.a", "--cancel")
+            wait_for_snapshots(engine, tmp_path)
+        wait_until(lambda: not database.query(waits)[0][0], "end of the lock", check=engine.must_run)
+        # What the reader does then is over when a later snapshot is.
+        request(tmp_path, f"{DATABASE}.c")
+        wait_until(
+            lambda: table_snapshots(tmp_path)["c"].state == "done" and not has_requests(tmp_path),
+            "later snapshot",
+            check=engine.must_run,
+        )
+        wait_for_snapshots(engine, tmp_path)
+        assert engine.stop().status == 0
+    assert table_snapshots(tmp_path)["a"].state == "cancelled"
+    assert read(tmp_path, "a") == before
+    assert "truncate" not in Changes(tmp_path).read(DATABASE, "a")["_change_type"].to_pylist()
 
 
 def test_a_table_that_is_gone_is_set_aside(database: Server, tmp_path: Path) -> None:

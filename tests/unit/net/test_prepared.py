@@ -81,7 +81,7 @@ def test_an_error_at_any_place(parser: type[ExecuteParser | PrepareParser], afte
 @pytest.mark.parametrize(
     ("parser", "payload", "reason"),
     [
-        (PrepareParser, prepared(1, 1, MODERN, parameters=2)[0], "2 parameters"),
+        (PrepareParser, prepared(1, 1, MODERN, parameters=2)[0], "2 question marks"),
         (PrepareParser, b"\x05", "0x05 is not its marker"),
         (PrepareParser, b"\0\1", "bytes are needed"),
         (ExecuteParser, build_ok(Ok(), MODERN), "without a result set"),

@@ -335,7 +335,7 @@ def test_any_course_of_events_gives_every_whole_transaction_once(
 ) -> None:
     """A source that is resumed from the last commit, over crashes, stops and aborted transactions.
 
-    The stream is fixed: batch `n` is what step `n` says. After a crash or stop the batches behind the
+    The stream is fixed: batch `n` is what step `n` says. After a crash or stop the batches after the
     committed position come again, as they would from a server.
     """
     out = tmp_path_factory.mktemp("output")

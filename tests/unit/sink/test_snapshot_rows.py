@@ -95,7 +95,7 @@ class Sink:
         """Watch the table, begin its snapshot, and open a chunk."""
         self.order(Watch(100, ORDERS))
         self.order(Begin(replace(RUNNING, key=key)))
-        self.order(Open(chunk, ORDERS, keys, key, 0))
+        self.order(Open(chunk, ORDERS, "first", keys, key, 0))
 
     def close(self, parts: int, high: int, chunk: int = 1, *, exact: bool = False) -> list[Answer]:
         """Close a chunk, whose rows do not go beyond batch number `high` of the stream."""
@@ -130,7 +130,7 @@ def test_orders_wait_for_the_end_of_a_transaction(sink: Sink) -> None:
     assert sink.answers == []
     sink.stream(2)
     assert sink.answers == [Watched(7, 0, has_begun=False)]
-    (opened,) = sink.order(Open(1, ORDERS, EVERYTHING, ("id",), 0))
+    (opened,) = sink.order(Open(1, ORDERS, "first", EVERYTHING, ("id",), 0))
     assert isinstance(opened, Opened)
     assert opened.place.position == BinlogPosition("binlog.000001", 204)
 
@@ -175,7 +175,7 @@ def test_changes_before_a_chunk_was_opened_do_not_count_for_it(sink: Sink) -> No
     sink.stream(50)
     sink.begin(keys=KeyRange(None, ("5",)))
     sink.stream(1)
-    sink.order(Open(2, ORDERS, KeyRange(("5",), None), ("id",), 0))
+    sink.order(Open(2, ORDERS, "first", KeyRange(("5",), None), ("id",), 0))
     sink.stream(2)
     for chunk, ids in ((1, [1, 2, 3]), (2, [1, 2, 3])):
         sink.part(chunk, 0, ids)
@@ -188,11 +188,11 @@ def test_a_change_of_the_definition_refuses_the_chunk(sink: Sink) -> None:
     sink.begin()
     sink.part(1, 0, [1])
     place = BinlogPosition("binlog.000001", 150)
-    altered = SchemaChange("statement", place, statement="ALTER", rewritten=(ORDERS,))
+    altered = SchemaChange("statement", place, statement="ALTER", tables=(TableChange(ORDERS, 1),))
     sink.stream(schema_changes=[altered])
     assert sink.close(1, high=2) == [Refused(1, 1, partial=False)]
     assert sink.order(Watch(8, ORDERS)) == [Watched(8, 1, has_begun=True)]
-    sink.order(Open(2, ORDERS, EVERYTHING, ("id",), 1))
+    sink.order(Open(2, ORDERS, "first", EVERYTHING, ("id",), 1))
     sink.part(2, 0, [1])
     assert sink.close(1, high=2, chunk=2) == [Taken(2, 1)]
 
@@ -225,7 +225,7 @@ def test_a_table_without_a_key_is_added_as_it_comes(sink: Sink) -> None:
     assert sink.rows.holds_stream
     view = BinlogPosition("binlog.000001", 304)
     sink.order(Begin(replace(RUNNING, key=()), view))
-    sink.order(Open(1, ORDERS, EVERYTHING, (), 0))
+    sink.order(Open(1, ORDERS, "first", EVERYTHING, (), 0))
     sink.order(Release(9))
     assert not sink.rows.holds_stream
     # The view contains the rows of batches 1 and 2, but not those of batch 3.
@@ -242,8 +242,8 @@ def test_progress_is_committed_with_the_rows(sink: Sink) -> None:
     first, rest = KeyRange(None, ("5",)), KeyRange(("5",), None)
     sink.order(Watch(1, ORDERS))
     sink.order(Begin(RUNNING))
-    sink.order(Cut(ORDERS, first))
-    sink.order(Open(1, ORDERS, first, ("id",), 0))
+    sink.order(Cut(ORDERS, "first", first))
+    sink.order(Open(1, ORDERS, "first", first, ("id",), 0))
     sink.part(1, 0, [1, 2])
     assert sink.close(1, high=1) == [Taken(1, 2)]
     assert sink.read() == [50, None, 1, 2]
@@ -307,7 +307,7 @@ def test_moved_rows_that_were_deleted_before_they_could_be_read(sink: Sink) -> N
     moved = replace(RUNNING, left=(), moved=(("7",),))
     sink.order(Watch(100, ORDERS))
     sink.order(Begin(moved))
-    sink.order(Open(1, ORDERS, KeyRange(only=moved.moved), ("id",), 0))
+    sink.order(Open(1, ORDERS, "first", KeyRange(only=moved.moved), ("id",), 0))
     sink.part(1, 0, [7])
     sink.order(Record(SnapshotChange(tables=(moved.with_moved(()),)), 1))
     assert Taken(1, 0) in sink.close(1, 0)
@@ -322,6 +322,24 @@ def test_a_table_that_cannot_be_read_is_refused_with_the_reason(sink: Sink) -> N
     assert Refused(1, 0, partial=False, reason="too many") in sink.close(1, 0)
 
 
+def test_a_statement_changes_rows_that_were_read(sink: Sink) -> None:
+    """Without row events, so all of them are to be read again."""
+    half, rest = KeyRange(None, ("5",)), KeyRange(("5",), None)
+    sink.stream(50)
+    sink.begin(keys=half)
+    sink.part(1, 0, [1, 2])
+    sink.order(Cut(ORDERS, "first", half))
+    assert sink.close(1, high=1) == [Taken(1, 2)]
+    sink.order(Open(2, ORDERS, "first", rest, ("id",), 0))
+    place = BinlogPosition("binlog.000001", 150)
+    sink.stream(schema_changes=[SchemaChange("statement", place, statement="ALTER", rewritten=(ORDERS,))])
+    assert sink.close(0, high=2, chunk=2) == [Refused(2, 1, partial=False)]
+    assert sink.order(Watch(8, ORDERS)) == [Watched(8, 1, has_begun=False)]
+    sink.writer.finish()
+    (state,) = open_output(sink.out).snapshots.tables
+    assert (state.state, state.left, state.rows) == ("waiting", (EVERYTHING,), 0)
+
+
 def renamed(source: str, name: str) -> SchemaChange:
     change = TableChange(TableName("shop", name), 1, renamed_from=TableName("shop", source))
     return SchemaChange("statement", BinlogPosition("binlog.000001", 4), tables=(change,))
@@ -332,8 +350,8 @@ def test_another_table_gets_the_name(sink: Sink) -> None:
     half = KeyRange(None, ("5",))
     sink.stream(50)
     sink.begin()
-    sink.order(Cut(ORDERS, half))
-    sink.order(Open(2, ORDERS, half, ("id",), 0))
+    sink.order(Cut(ORDERS, "first", half))
+    sink.order(Open(2, ORDERS, "first", half, ("id",), 0))
     sink.part(2, 0, [1, 2])
     sink.close(1, high=1, chunk=2)
     assert Taken(2, 2) in sink.answers
@@ -356,3 +374,44 @@ def test_a_table_that_is_being_read_gets_another_name(sink: Sink) -> None:
     old = states["old_orders"]
     assert old.state == "failed"
     assert old.reason == "it was renamed from shop.orders before that was read: request it again"
+
+
+CANCELED = replace(RUNNING, state="cancelled")
+
+
+def test_a_canceled_table_does_not_begin(sink: Sink) -> None:
+    """A reader was waiting for the table's definition when it was canceled."""
+    sink.stream(50)
+    sink.order(Watch(100, ORDERS))
+    sink.order(Record(SnapshotChange(tables=(WAITING,)), 1))
+    sink.order(Record(SnapshotChange(tables=(replace(WAITING, state="cancelled"),)), 2))
+    sink.order(Begin(RUNNING))
+    sink.order(Record(SnapshotChange(tables=(RUNNING,)), 3))
+    assert sink.read() == [50]
+    (state,) = open_output(sink.out).snapshots.tables
+    assert state.state == "cancelled"
+
+
+@pytest.mark.parametrize("key", [("id",), ()])
+def test_a_chunk_of_a_canceled_snapshot_is_not_taken_for_a_later_one(
+    sink: Sink, key: tuple[str, ...]
+) -> None:
+    """It is older: its rows may have changed before the later one began."""
+    second = replace(RUNNING, request="second", key=key)
+    sink.stream(50)
+    sink.begin(key=key)
+    sink.part(1, 0, [1, 2])
+    sink.order(Record(SnapshotChange(tables=(replace(CANCELED, key=key),)), 1))
+    sink.order(Record(SnapshotChange(tables=(replace(WAITING, request="second"),)), 2))
+    sink.stream(1)
+    sink.order(Begin(second))
+    sink.part(1, 1, [3])
+    assert sink.close(2, high=2) == [Refused(1, 0, partial=False)]
+    # Readers may still be at work for the first request.
+    sink.order(Begin(replace(RUNNING, key=key)))
+    sink.order(Cut(ORDERS, "first", KeyRange(None, ("5",))))
+    sink.order(Record(SnapshotChange(tables=(replace(RUNNING, state="failed", reason="it is gone"),)), 3))
+    sink.writer.finish()
+    (state,) = open_output(sink.out).snapshots.tables
+    assert state == second
+    assert sink.read()[-1] is None, "rows were added after the later snapshot began"

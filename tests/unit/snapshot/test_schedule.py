@@ -30,7 +30,7 @@ def source(*key: str, rows: int = 0) -> TableSource:
 def schedule_of(*tables: str, readers: int = 2) -> tuple[Schedule, list[tuple[str, KeyRange]]]:
     """A schedule, and the chunks that it says were cut."""
     cut: list[tuple[str, KeyRange]] = []
-    schedule = Schedule(readers, lambda name, chunk: cut.append((name.table, chunk)), CLOCK)
+    schedule = Schedule(readers, lambda table, chunk: cut.append((table.table, chunk)), CLOCK)
     schedule.add((TableSnapshot("shop", table, "first", "waiting"), None) for table in tables)
     return schedule, cut
 
@@ -55,7 +55,8 @@ def cut(schedule: Schedule, chunk: KeyRange) -> Work:
 
 
 def work_of(table: Table, chunk: KeyRange | None = None, *, is_locked: bool = False) -> Work:
-    return Work(table, chunk, table.source, table.generation, is_locked)
+    whole = table.undivided[0] if chunk is None and table.undivided else None
+    return Work(table, chunk, table.source, table.generation, is_locked, whole)
 
 
 def span(after: int | None, until: int | None) -> KeyRange:
@@ -215,6 +216,18 @@ def test_a_chunk_that_is_too_large_is_divided() -> None:
     cut(schedule, span(None, 10))
     assert cuts == [("a", span(None, 1000)), ("a", span(None, 10))]
     assert list(table.undivided) == [span(10, 1000), span(1000, None)]
+
+
+def test_a_chunk_is_too_large_while_the_next_one_is_cut() -> None:
+    """The end of a chunk is looked up on the server meanwhile."""
+    schedule, cuts = schedule_of("a")
+    table = prepare(schedule, "id")
+    large = cut(schedule, span(None, 1000))
+    next_one = take(schedule)
+    schedule.uncut(large)
+    assert schedule.cut(next_one, span(1000, 2000)).range == span(1000, 2000)
+    assert cuts == [("a", span(None, 1000)), ("a", span(1000, 2000))]
+    assert list(table.undivided) == [span(None, 1000), span(2000, None)]
 
 
 def test_moved_rows_are_read_after_all_ranges() -> None:
