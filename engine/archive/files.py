@@ -54,8 +54,49 @@ class _DecompressedStream(io.RawIOBase):
         return self._position
 
 
-def _xz_stream(file: pa.NativeFile) -> lzma.LZMAFile:
-    return lzma.LZMAFile(io.BufferedReader(file, _BUFFER_BYTES))
+class _XzStream(io.RawIOBase):
+    """The plain bytes of an xz file: of several streams of xz, with zeros between and after them.
+
+    Python's own class takes whatever it cannot read after a stream for the end of the file.
+    """
+
+    def __init__(self, file: pa.NativeFile) -> None:
+        self._file = file
+        self._stream = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+        self._given = b""
+        """What the stream gets next; empty to read more."""
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._stream.eof or self._begin_next():
+            if self._stream.needs_input and not self._given:
+                self._given = self._file.read(_BUFFER_BYTES)
+                if not self._given:
+                    raise EOFError("it ends inside a stream of xz")
+            plain = self._stream.decompress(self._given, len(buffer))
+            self._given = b""
+            if plain:
+                buffer[: len(plain)] = plain
+                self._position += len(plain)
+                return len(plain)
+        return 0
+
+    def tell(self) -> int:
+        return self._position
+
+    def _begin_next(self) -> bool:
+        """Go on with the next stream; returns whether there is one."""
+        self._given = self._stream.unused_data.lstrip(b"\0")
+        while not self._given:
+            read = self._file.read(_BUFFER_BYTES)
+            if not read:
+                return False
+            self._given = read.lstrip(b"\0")
+        self._stream = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+        return True
 
 
 class _Beginning(io.RawIOBase):
@@ -88,8 +129,10 @@ class _Beginning(io.RawIOBase):
 
 _DECOMPRESSORS: Mapping[bytes, Callable[[pa.NativeFile], Any]] = {
     b"\x1f\x8b": lambda file: _DecompressedStream(file, "gzip"),
-    b"\xfd7zXZ\x00": _xz_stream,
+    b"\xfd7zXZ\x00": _XzStream,
     b"\x28\xb5\x2f\xfd": lambda file: _DecompressedStream(file, "zstd"),
+    # A frame to be skipped, with which pzstd begins.
+    b"\x50\x2a\x4d\x18": lambda file: _DecompressedStream(file, "zstd"),
 }
 """By the first bytes of a file: its plain bytes as a stream."""
 _LONGEST_MAGIC = max(map(len, _DECOMPRESSORS))

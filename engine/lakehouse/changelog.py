@@ -66,7 +66,7 @@ class TableChangelog:
             self._task.spark.sql(f"ALTER TABLE {self._writer.target.sql_name} {alteration}")
             state = self._writer.present()
         own = {name: name for name in schema.names if name not in METADATA_NAMES}
-        view = View(begin, self._view.last_seq, own, {})
+        view = View(begin, self._view.last_seq, own, {}, {})
         rows = sum(file.rows for file in files)
         changes = change_rows(
             self._task.spark, self._view.out, files, {file.path: (view,) for file in files}, schema, rows

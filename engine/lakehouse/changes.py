@@ -20,6 +20,7 @@ from engine.lakehouse.columns import COPIES
 from engine.output.commit import DataFile
 from engine.output.data_files import DataFiles, FileRows
 from engine.spark.replay import (
+    NO_COLUMN,
     PUTS_ROW,
     column,
     copies_of,
@@ -104,8 +105,8 @@ def _stored(view: View) -> View:
 def newest_rows(changes: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
     """The newest change row of each key, with `_change_type` and `_seq`."""
     row = F.struct("_change_type", "_seq", *map(column, columns))
-    newest = changes.groupBy(*map(column, keys)).agg(F.max_by(row, "_seq").alias("row"))
-    return newest.select("row.*")
+    newest = changes.groupBy(*map(column, keys)).agg(F.max_by(row, "_seq").alias(NO_COLUMN))
+    return newest.select(f"{NO_COLUMN}.*")
 
 
 def newest_values(changes: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:

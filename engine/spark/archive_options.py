@@ -11,7 +11,14 @@ from engine.config.decode_options import DecodeOptions
 from engine.config.output_place import OutputPlace, output_place
 from engine.config.table_filter import TableFilter
 from engine.output.files import EVENTS_FOLDER
-from engine.spark.option_values import ARCHIVE, GivenOptions, OptionError, names, positive, table_patterns
+from engine.spark.option_values import (
+    ARCHIVE,
+    GivenOptions,
+    OptionError,
+    distinct_names,
+    positive,
+    table_patterns,
+)
 
 _KNOWN = (
     ARCHIVE,
@@ -66,7 +73,7 @@ class ArchiveOptions:
             part_bytes=option("partSize", positive, _PART_MEGABYTES) << 20,
             skips_corrupt=option("onCorrupt", _is_second("stop", "skip"), False),
         )
-        return cls(request, tables, option("columns", names, None))
+        return cls(request, tables, option("columns", distinct_names, None))
 
 
 def _pattern(value: str) -> str:

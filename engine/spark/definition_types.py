@@ -69,6 +69,11 @@ def arrow_type(column: ColumnDefinition) -> pa.DataType:
     return _TYPES.get(name, pa.string())
 
 
+def fraction_digits(column: ColumnDefinition) -> int:
+    """How many digits of a second's fraction the column's values have."""
+    return (_numbers(column) or [0])[0] if column.data_type in ("datetime", "timestamp", "time") else 0
+
+
 def value_of(text: str, column: ColumnDefinition, data_type: pa.DataType) -> Any:
     """The value of a default, given as text, in rows with that Arrow type; None for a date that is none.
 

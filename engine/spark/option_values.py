@@ -56,6 +56,14 @@ def names(value: str) -> tuple[str, ...]:
     return found
 
 
+def distinct_names(value: str) -> tuple[str, ...]:
+    """Names separated by commas, each of them once."""
+    found = names(value)
+    if len(set(found)) < len(found):
+        raise ValueError("each name once")
+    return found
+
+
 def table_patterns(value: str) -> tuple[str, ...]:
     """Patterns for `database.table`, or only the name of the events feed."""
     patterns = names(value)

@@ -16,7 +16,14 @@ from engine.errors import EngineError
 from engine.output.commit_times import parse_time_us
 from engine.output.consumers import check_name
 from engine.output.files import EVENTS_FOLDER
-from engine.spark.option_values import GivenOptions, OptionError, names, positive, table_patterns, truth
+from engine.spark.option_values import (
+    GivenOptions,
+    OptionError,
+    distinct_names,
+    positive,
+    table_patterns,
+    truth,
+)
 
 EARLIEST, LATEST = "earliest", "latest"
 
@@ -72,7 +79,7 @@ class Options:
         options = cls(
             path=_output(option("path", str, "")),
             tables=option("tables", table_patterns, ("*.*",)),
-            columns=option("columns", names, None),
+            columns=option("columns", distinct_names, None),
             current_columns=option("currentColumns", truth, False),
             starting_commit=option("startingCommit", _bound, EARLIEST),
             ending_commit=option("endingCommit", _bound, LATEST),

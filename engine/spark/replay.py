@@ -20,6 +20,8 @@ from engine.errors import EngineError
 from engine.output.change_schema import METADATA_NAMES, ORIGIN_NAMES
 
 PUTS_ROW = ("insert", "update_postimage", "snapshot")
+NO_COLUMN = "_seq"
+"""A name that no column of a table has in the output: for a value beside a table's own columns."""
 
 
 def replay(
@@ -85,20 +87,20 @@ def _since_truncate(changes: DataFrame) -> DataFrame:
 
 def _newest_rows(changes: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
     row = F.struct("_change_type", *map(column, columns))
-    newest = changes.groupBy(*map(column, keys)).agg(F.max_by(row, "_seq").alias("row"))
-    alive = newest.where(F.col("row._change_type").isin(*PUTS_ROW))
-    return alive.select(*(F.col("row").getField(name).alias(name) for name in columns))
+    newest = changes.groupBy(*map(column, keys)).agg(F.max_by(row, "_seq").alias(NO_COLUMN))
+    alive = newest.where(F.col(NO_COLUMN).getField("_change_type").isin(*PUTS_ROW))
+    return alive.select(*(F.col(NO_COLUMN).getField(name).alias(name) for name in columns))
 
 
 def _counted_rows(changes: DataFrame, columns: Sequence[str], generated: Collection[str]) -> DataFrame:
-    counted = equal_rows(changes, columns, generated, {"_copies": copies_of()}).where("_copies != 0")
+    counted = equal_rows(changes, columns, generated, {NO_COLUMN: copies_of()})
     checked = only_if(
-        counted,
-        F.col("_copies") > 0,
+        counted.where(F.col(NO_COLUMN) != 0),
+        F.col(NO_COLUMN) > 0,
         "a row was deleted more often than inserted: replay needs the table's changes from its first row on",
     )
-    copies = checked.withColumn("_copies", F.explode(F.sequence(F.lit(1), F.col("_copies"))))
-    return copies.drop("_copies")
+    copies = checked.withColumn(NO_COLUMN, F.explode(F.sequence(F.lit(1), F.col(NO_COLUMN))))
+    return copies.drop(NO_COLUMN)
 
 
 def copies_of() -> Column:
@@ -169,8 +171,9 @@ def _newest_values(changes: DataFrame, keys: Sequence[str], columns: Sequence[st
         return F.max_by(column(name), F.when(has_value, F.col("_seq"))).alias(name)
 
     values = [newest(name) for name in columns if name not in keys]
-    state = changes.groupBy(*map(column, keys)).agg(F.max_by("_change_type", "_seq").alias("_last"), *values)
-    return state.where(F.col("_last").isin(*PUTS_ROW)).select(*map(column, columns))
+    last = F.max_by("_change_type", "_seq").alias(NO_COLUMN)
+    state = changes.groupBy(*map(column, keys)).agg(last, *values)
+    return state.where(F.col(NO_COLUMN).isin(*PUTS_ROW)).select(*map(column, columns))
 
 
 def has_partial_json(changes: DataFrame, columns: Sequence[str]) -> Column:

@@ -9,6 +9,7 @@ source the start offset and the read limit of a micro-batch.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import time_ns
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -21,6 +22,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from engine.errors import EngineError
+from engine.output.commit_times import shown_time
 from engine.output.consumers import note_progress
 from engine.spark.options import Options
 from engine.spark.selection import Selection
@@ -62,7 +64,13 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Of commits, while `_latest` is the last one; Spark passes an offset several times."""
 
     def initialOffset(self) -> Offset:
-        """The start offset of a query without a checkpoint."""
+        """The start offset of a query without a checkpoint. Raises `EngineError` for a time to come."""
+        start = self._options.starting_timestamp_us
+        if start is not None and start > time_ns() // 1000:
+            raise EngineError(
+                f"`startingTimestamp` is {shown_time(start)}, which is still to come: give an earlier time, "
+                "or `startingCommit` with `latest` for what is committed from now on"
+            )
         return self._offset(self._selection.first() - 1)
 
     def getDefaultReadLimit(self) -> ReadLimit:

@@ -21,7 +21,7 @@ from engine.output.column_types import common_type, plain_type
 from engine.output.commit import DataFile, joined
 from engine.output.data_files import DataFiles, FileRows
 from engine.schema.changes import TableName
-from engine.spark.definition_types import UNSIGNED_BIGINT, arrow_type, value_of
+from engine.spark.definition_types import UNSIGNED_BIGINT, arrow_type, fraction_digits, value_of
 from engine.spark.eras import Era, TableEras, described, table_eras
 from engine.spark.log_view import LogView
 from engine.spark.schema import query_schema
@@ -215,6 +215,13 @@ class TableRows:
             )
         ]
 
+    @cached_property
+    def _digits(self) -> dict[str, int]:
+        """Of times that are texts, which have as many digits as the column had when they were written."""
+        columns = zip(self.names, self.types, self.eras.definition.columns, strict=True)
+        found = {name: fraction_digits(column) for name, kind, column in columns if pa.types.is_string(kind)}
+        return {name: digits for name, digits in found.items() if digits}
+
     def _view_of(self, era: Era) -> View:
         names: dict[str, str] = {}
         constants: dict[str, Any] = {}
@@ -223,7 +230,7 @@ class TableRows:
                 constants[own] = filled
             else:
                 names[own_name(name)] = own
-        return View(era.after, era.until, names, constants)
+        return View(era.after, era.until, names, constants, self._digits)
 
 
 def _may_have_rows(file: DataFile, era: Era) -> bool:

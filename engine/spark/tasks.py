@@ -45,6 +45,8 @@ class View:
     """The file's column → its name in the query; other columns of the table are left out."""
     constants: Mapping[str, Any]
     """The values of columns that the rows do not have."""
+    digits: Mapping[str, int]
+    """Columns of the query whose texts are times, and how many digits the fractions of seconds get."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,8 @@ def read_task(task: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
             for view in part.views:
                 rows = _viewed(batch, view)
                 if rows.num_rows:
-                    yield from in_pieces(decode_batch(rows, schema, {**origin, **view.constants}))
+                    decoded = decode_batch(rows, schema, {**origin, **view.constants})
+                    yield from in_pieces(_with_digits(decoded, view.digits))
 
 
 def _viewed(batch: pa.RecordBatch, view: View) -> pa.RecordBatch:
@@ -148,6 +151,23 @@ def _viewed(batch: pa.RecordBatch, view: View) -> pa.RecordBatch:
     rows = viewed.slice(int(first), int(end - first))
     absent = rows.schema.get_field_index("_absent_columns")
     return rows.set_column(absent, "_absent_columns", _renamed_lists(rows.column(absent), view.names))
+
+
+def _with_digits(rows: pa.RecordBatch, digits: Mapping[str, int]) -> pa.RecordBatch:
+    """The rows with that many digits after the point in these columns, whose texts have fewer or as many."""
+    for name, count in digits.items():
+        index = rows.schema.get_field_index(name)
+        if index >= 0 and pa.types.is_string(rows.schema.field(index).type):
+            import pyarrow.compute as pc  # As in `_renamed_lists`.
+
+            texts = rows.column(index)
+            pointed = pc.if_else(
+                pc.match_substring(texts, "."), texts, pc.binary_join_element_wise(texts, "", ".")
+            )
+            long = pc.binary_join_element_wise(pointed, "0" * count, "")
+            cut = pc.replace_substring_regex(long, rf"(\.\d{{{count}}}).*", r"\1")
+            rows = rows.set_column(index, rows.schema.field(index), cut)
+    return rows
 
 
 def _renamed_lists(lists: pa.Array, names: Mapping[str, str]) -> pa.Array:

@@ -306,6 +306,17 @@ def test_a_type_that_was_widened_before_its_first_large_value(lake: Lakehouse, t
     assert_kept(lake, table)
 
 
+def test_a_type_that_was_narrowed_after_its_last_large_value(lake: Lakehouse, table: Table) -> None:
+    table.insert(id=1, name="n", amount=1)
+    assert_kept(lake, table)
+    table.alter((ID, NAME, replace(AMOUNT, column_type="bigint")), "id", "name", "amount")
+    table.insert(id=2, name="n", amount=1 << 40)
+    table.update(table.rows[1], amount=2)
+    table.alter((ID, NAME, AMOUNT), "id", "name", "amount")
+    table.insert(id=3, name="n", amount=3)
+    assert_kept(lake, table)
+
+
 def test_a_kill_before_the_checksum_of_a_commit(delta: Lakehouse, table: Table) -> None:
     """Delta then reads its log from the last checkpoint on, which needs a session."""
     for number in range(12):

@@ -51,6 +51,7 @@ def stream_reader(output: Output, **given: str) -> BinlogStreamReader:
         ({"path": "/out", "table": "shop.orders"}, "no option `table`: it has path, tables"),
         ({"path": "/out", "tables": "orders"}, "`tables` is `orders`.*such as `shop.orders`"),
         ({"path": "/out", "tables": "_events,shop.orders"}, "alone"),
+        ({"path": "/out", "columns": "Id, v,Id"}, "`columns` is `Id, v,Id`, but it takes each name once"),
         ({"path": "/out", "startingCommit": "first"}, "`earliest`, `latest` or the number"),
         ({"path": "/out", "maxFilesPerTrigger": "0"}, "from 1 on"),
         ({"path": "/out", "startingTimestamp": "yesterday"}, "such as `2026-01-31T12:00:00Z`"),
@@ -116,6 +117,13 @@ def test_a_column_that_was_dropped_and_is_there_again(tmp_path: Path) -> None:
         writer.finish()
     selection = Selection(Options.parse({"path": str(tmp_path), "startingCommit": "3"}))
     assert selection.schema(3, 3).names[:3] == ["id", "name", "price"]
+
+
+def test_a_stream_cannot_start_at_a_time_to_come(output: Output) -> None:
+    """It would begin with the next commit, however early that is written."""
+    with pytest.raises(EngineError, match="`startingTimestamp` is 2999-12-31 00:00:00 UTC, which is still"):
+        stream_reader(output, startingTimestamp="2999-12-31").initialOffset()
+    assert stream_reader(output, startingTimestamp="2024-01-01").initialOffset()["commit"] == 3
 
 
 def test_commits_and_tables_that_are_not_there_are_named(output: Output, tmp_path: Path) -> None:

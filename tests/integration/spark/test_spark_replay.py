@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
 from engine.errors import EngineError
+from engine.lakehouse.changes import newest_rows
 from engine.spark import replay
 from tests.support.output import Change, Output, delete, insert, update
 
@@ -81,6 +82,20 @@ def workload(random: random.Random, steps: int, key_changes: bool) -> tuple[list
         changes += update(old, new)
         table[tuple(new[name] for name in KEYS)] = new
     return changes, list(table.values())
+
+
+NAMED = ("row", "_copies", "_last")
+
+
+def test_columns_may_be_called_as_what_replay_computes(spark: SparkSession, tmp_path: Path) -> None:
+    output = Output(tmp_path)
+    output.table("shop.orders", pa.schema([(name, pa.int32()) for name in NAMED]))
+    first, second = (dict.fromkeys(NAMED, number) for number in (1, 2))
+    output.commit({"shop.orders": [insert(**first), *update(first, second), insert(**first)]})
+    changes = spark.read.format("binlog").load(str(tmp_path))
+    assert newest_rows(changes, ["row"], NAMED).columns == ["_change_type", "_seq", *NAMED]
+    for keys, partial in ((["row"], False), (["row"], True), ([], False)):
+        assert counted(replay(changes, keys, partial_images=partial)) == expected([first, second])
 
 
 def minimal(changes: list[Change]) -> list[Change]:

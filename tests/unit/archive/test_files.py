@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -72,6 +73,11 @@ def test_a_gap_is_refused(tmp_path: Path) -> None:
         check_gaps(files)
 
 
+def _with_its_length(frame: bytes) -> bytes:
+    """A frame as pzstd writes it, after one to be skipped."""
+    return struct.pack("<III", 0x184D2A50, 4, len(frame)) + frame
+
+
 @pytest.mark.parametrize(
     ("suffix", "compress"),
     [
@@ -80,8 +86,16 @@ def test_a_gap_is_refused(tmp_path: Path) -> None:
         # Several members after each other, as parallel compressors write them.
         (".gz", lambda content: b"".join(map(gzip.compress, (content[:1000], content[1000:])))),
         (".xz", lzma.compress),
+        # Zeros after a stream fill a block, as of a tape.
+        (
+            ".xz",
+            lambda content: (
+                lzma.compress(content[:1000]) + bytes(8) + lzma.compress(content[1000:]) + bytes(4)
+            ),
+        ),
         (".zst", zstandard.ZstdCompressor().compress),
         (".zst", lambda content: b"".join(map(zstandard.compress, (content[:1000], content[1000:])))),
+        (".zst", lambda content: _with_its_length(zstandard.compress(content))),
     ],
 )
 def test_compressed_files_have_the_same_bytes(
@@ -116,6 +130,14 @@ def test_a_compressed_file_that_was_cut_off_or_changed_is_noticed(
         (file,) = find_files(f"{tmp_path}/binlog.*")
         with pytest.raises(READ_ERRORS):
             open_file(file).stream.read()
+
+
+@pytest.mark.parametrize("rest", [b"\xfd7zXZ\x01 and more", b"other bytes"])
+def test_what_comes_after_a_stream_of_xz_is_not_left_out(tmp_path: Path, rest: bytes) -> None:
+    (tmp_path / "binlog.000001.xz").write_bytes(lzma.compress(CONTENT) + rest)
+    (file,) = find_files(f"{tmp_path}/binlog.*")
+    with pytest.raises(READ_ERRORS):
+        open_file(file).stream.read()
 
 
 def test_what_is_not_a_binlog_is_refused(tmp_path: Path) -> None:

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from engine.binlog.table_definition import ColumnDefinition
 from engine.lakehouse.changes import range_facts
 from engine.output.commit_log import CommitLog
-from engine.schema.changes import TableName
+from engine.schema.changes import SchemaChange, TableChange, TableName
 from engine.spark.log_view import LogView
 from engine.spark.table_rows import TableRows
-from tests.support.logged_table import AMOUNT, ID, NAME, ORDERS, Table
-from tests.support.output import Change, Output, insert
+from engine.spark.tasks import plan_tasks, read_task
+from tests.support.logged_table import AMOUNT, ID, NAME, ORDERS, POSITION, Table
+from tests.support.output import Change, Output, delete, insert
 
 
 def rows_after(out: Path, after: int = 0) -> TableRows:
@@ -55,6 +57,28 @@ def test_files_of_a_table_with_two_names_in_one_commit_are_in_order(tmp_path: Pa
     view = LogView(output.log, 0)
     for given in (names, names[::-1]):
         assert [file.first_seq for _, file in view.files(given, 0)] == [1, 2]
+
+
+def test_times_that_are_texts_have_the_digits_of_the_present_type(tmp_path: Path) -> None:
+    """So that a row is the same before and after ALTER TABLE … MODIFY at TIME(3)."""
+    output = Output(tmp_path)
+    output.table(str(ORDERS), pa.schema([("at", pa.string())]))
+    before, after = ColumnDefinition("at", "time"), ColumnDefinition("at", "time(3)")
+    created = TableChange(ORDERS, 1, (before,))
+    output.change_schema(SchemaChange("statement", POSITION, "CREATE …", (created,)))
+    output.commit({str(ORDERS): [insert(at="-10:00:00"), insert(at=None)]})
+    altered = TableChange(ORDERS, 2, (after,), previous_names=("at",))
+    output.change_schema(SchemaChange("statement", POSITION, "ALTER …", (altered,)))
+    output.commit({str(ORDERS): [delete(at="-10:00:00.000"), insert(at="11:00:00.120")]})
+    rows = rows_after(tmp_path)
+    files, views = rows.files(0)
+    read = [
+        value
+        for task in plan_tasks(tmp_path, files, None, views)
+        for batch in read_task(task, rows.schema(["at"]))
+        for value in batch["at"].to_pylist()
+    ]
+    assert read == ["-10:00:00.000", None, "-10:00:00.000", "11:00:00.120"]
 
 
 def test_a_view_that_moves_on(tmp_path: Path) -> None:
