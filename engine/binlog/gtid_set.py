@@ -174,6 +174,12 @@ class MariadbGtidSet:
         """Each domain, sorted, with server and number of its last transaction."""
         yield from sorted(self._last.items())
 
+    def within(self, other: MariadbGtidSet) -> MariadbGtidSet:
+        """The part in the domains that `other` has, too."""
+        part = type(self)()
+        part._last = {domain: last for domain, last in self._last.items() if domain in other._last}
+        return part
+
     def ahead_of(self, other: MariadbGtidSet) -> list[int]:
         """The servers of the last transactions in those domains in which `other` has a lower number."""
         return [

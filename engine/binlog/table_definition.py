@@ -88,6 +88,11 @@ class TableDefinition:
     """The default collation of new columns; None if not known."""
 
 
+def table_key(database: str, table: str) -> str:
+    """The key of a table among those of a server, which accepts dots in names, but no NUL."""
+    return f"{database}\0{table}"
+
+
 def pack(columns: Iterable[ColumnDefinition]) -> bytes:
     """The columns as bytes for `Batch.catalog`."""
     rows = [[getattr(column, field.name) for field in fields(column)] for column in columns]

@@ -20,6 +20,7 @@ from engine.commands.run_log import RunLog
 from engine.config.setting_groups import LogSettings
 from engine.errors import EngineError, os_error_sentence
 from engine.pipeline.observer import Happening
+from engine.pipeline.standard_streams import messages_to
 from engine.pipeline.stop_signals import signals_blocked
 
 _PAUSE_MILLISECONDS = 50
@@ -32,7 +33,7 @@ _OWN_LINE = "binlog-engine: "
 def logged(settings: LogSettings, command: Callable[[RunLog], int]) -> int:
     """Run `command` with the log that `settings` ask for; returns its exit code, or 1 after an error."""
     assert settings.log_format is not None
-    with open(os.dup(2), "w", encoding="utf-8", errors="backslashreplace") as stream:  # noqa: PTH123
+    with messages_to(os.dup(2)) as stream:
         log = RunLog(stream, settings.log_format, settings.log_level, uuid.uuid4().hex[:8])
         try:
             with _standard_error_to(log):

@@ -33,7 +33,7 @@ from engine.net.client.start_position import (
     refuse_taken_server_id,
     start_position,
 )
-from engine.output.folder import OutputState, claim_output, settled_output
+from engine.output.folder import OutputState, claim_output, open_output, settled_output
 from engine.output.schema_history import rewritten_tables
 from engine.output.snapshot_progress import SnapshotRequest
 from engine.output.snapshot_requests import has_requests, pattern_of, request_snapshot, waiting_requests
@@ -90,9 +90,15 @@ def _checked(new: RunSettings, old: RunSettings) -> tuple[RunSettings, Login]:
     if new.pipeline.shard != old.pipeline.shard:
         raise EngineError("the shard of an output cannot change: begin a new output for another one")
     login = read_login(new.connection, os.environ, interactive=False)
-    # The files of TLS and the key are read for each connection; a run must not end for one that is wrong.
+    # These files are read for each connection, or each run; a run must not end for one that is wrong.
     login.tls.context()
     read_public_key(login.server_public_key)
+    if new.pipeline.schema_file is not None:
+        # Here, because it is not needed when a run starts.
+        from engine.schema.schema_file import read_schema_file
+
+        position = open_output(new.pipeline.out).position
+        read_schema_file(new.pipeline.schema_file, "mysql" if position is None else position.flavor)
     return new, login
 
 

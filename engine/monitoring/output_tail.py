@@ -17,6 +17,7 @@ from engine.output.commit import Commit, Summary
 from engine.output.commit_log import CommitLog
 from engine.output.files import EVENTS_FOLDER
 from engine.output.snapshot_progress import SnapshotState
+from engine.output.sql_text import quoted_name
 from engine.output.working_folder import working_folder
 
 
@@ -88,7 +89,10 @@ def _totals(figures: OutputFigures, commit: Commit, summary: Summary) -> OutputF
 
 
 def _name(database: str, table: str) -> str:
-    return f"{database}.{table}" if table else EVENTS_FOLDER
+    """A name of its own for each table: of two samples with the same labels, Prometheus takes one."""
+    if not table:
+        return EVENTS_FOLDER
+    return ".".join(quoted_name(name) if "." in name or "`" in name else name for name in (database, table))
 
 
 def _definitions(figures: OutputFigures, summary: Summary) -> OutputFigures:

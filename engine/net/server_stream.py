@@ -9,7 +9,6 @@ starts the next one from the last commit.
 from __future__ import annotations
 
 import contextlib
-import socket
 import time
 from functools import partial
 
@@ -129,7 +128,8 @@ def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> 
         replica_uuid=origin.replica_uuid,
         semi_sync=origin.semi_sync,
     )
-    dump_requests.register(connection, origin.server_id, socket.gethostname()[:60], connection.local_port)
+    host = dump_requests.shown_host(facts.flavor, origin.replica_uuid)
+    dump_requests.register(connection, origin.server_id, host, connection.local_port)
     if origin.by_gtid:
         dump_requests.start_dump_by_gtid(
             connection, origin.gtid_set or "", origin.server_id, origin.stop_at_end

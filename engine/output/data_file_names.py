@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from engine.output.files import EVENTS_FOLDER, TEMPORARY_SUFFIX, table_folder
+from engine.output.files import BEFORE_DIGEST, EVENTS_FOLDER, TEMPORARY_SUFFIX, table_folder
 
 PACKS_FOLDER = "_packs"
 PART_ALIGNMENT = 64
@@ -54,8 +54,11 @@ def file_of(path: str) -> str:
 
 
 def is_data_folder(name: str) -> bool:
-    """Whether a folder of an output has data files; the `.` is that between database and table."""
-    return name in (EVENTS_FOLDER, PACKS_FOLDER) or "." in name
+    """Whether a folder of an output has data files; the `.` is that between database and table.
+
+    The name of a long database may be cut off before it.
+    """
+    return name in (EVENTS_FOLDER, PACKS_FOLDER) or "." in name or BEFORE_DIGEST in name
 
 
 def data_file_name(commit: int, epoch: int, number: int) -> str:

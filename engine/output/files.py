@@ -32,6 +32,8 @@ _SHARED_FILE_MODE = 0o640
 _IS_SHARED = stat.S_ISGID | stat.S_IRGRP | stat.S_IXGRP
 _umask_lock = Lock()
 _LONGEST_FOLDER_NAME = 200
+BEFORE_DIGEST = "~"
+"""In a table's folder name whose end is a digest, before that; in no other."""
 _C_LIBRARY = ctypes.CDLL(None)
 _FROM_ITS_START = _TO_ITS_END = ctypes.c_int64(0)
 _SYNC_FILE_RANGE_WRITE = 2
@@ -204,7 +206,7 @@ def table_folder(database: str, table: str) -> str:
     name = f"{_encoded(database)}.{_encoded(table)}"
     if len(name) > _LONGEST_FOLDER_NAME:
         digest = hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
-        return f"{name[: _LONGEST_FOLDER_NAME - len(digest) - 1]}~{digest}"
+        return f"{name[: _LONGEST_FOLDER_NAME - len(digest) - 1]}{BEFORE_DIGEST}{digest}"
     return name
 
 

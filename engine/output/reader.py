@@ -162,7 +162,7 @@ def decode_batch(
         column = _decoded(batch.column(index))
         if column.type != field.type:
             try:
-                column = column.cast(field.type)
+                column = _cast(column, field.type)
             except pa.ArrowException as error:
                 raise ReaderError(
                     f"column `{field.name}` of {_table_name(batch.schema)} is {column.type} in some commits "
@@ -189,6 +189,14 @@ def _decoded(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         return column.dictionary_decode()
     return column
+
+
+def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_decimal(column.type) and pa.types.is_string(wanted):
+        # Arrow would write 0.00000001 with an exponent, unlike the server.
+        texts = (None if value is None else f"{value:f}" for value in column.to_pylist())
+        return pa.array(texts, wanted)
+    return column.cast(wanted)
 
 
 def _table_name(schema: pa.Schema) -> str:

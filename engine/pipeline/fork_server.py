@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -35,6 +36,9 @@ _PRELOADED = [
     "engine.pipeline.without_pandas",
     "engine.commands.fork_server_preload",
 ]
+_OPEN_FILES = 65536
+"""The soft limit of file descriptors, as far as the hard one allows it. The usual one, 1024, is for programs
+that call `select`; a fleet of 60 sources needs more."""
 _LONGEST_SOCKET_PATH = 107
 _SOCKET_NAME_BYTES = 32
 """Bytes that the private folder's and a socket's name add to the folder for temporary files."""
@@ -86,15 +90,25 @@ def start_fork_server() -> None:
 
     Raises `EngineError` if there is no folder for sockets, or its name is too long.
     """
+    _allow_open_files()
     multiprocessing.get_context("forkserver").set_forkserver_preload(_PRELOADED)
     with _environment({**same_engine(), COMMAND_PROCESS: str(os.getpid())}):
-        # Started first, because starting it unblocks the signals.
-        resource_tracker.ensure_running()
+        # Started first, because starting it unblocks SIGINT and SIGTERM.
+        with signals_blocked():
+            resource_tracker.ensure_running()
         # A signal that raised an exception here would leave files in the private folder.
         with signals_blocked():
             _check_folder()
             private_folder()
             forkserver.ensure_running()
+
+
+def _allow_open_files() -> None:
+    """Raise the limit of this process, which those that it starts inherit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= soft < _OPEN_FILES:
+        allowed = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 def _check_folder() -> None:

@@ -12,12 +12,13 @@ import os
 import signal
 
 from engine.pipeline.parent_death import COMMAND_PROCESS, die_with_parent
-from engine.pipeline.stop_signals import STOP_SIGNALS
+from engine.pipeline.stop_signals import SENT_TO_ALL
 
-for number in STOP_SIGNALS:
+# Its children inherit that; they set up SIGINT and SIGTERM again.
+for number in SENT_TO_ALL:
     signal.signal(number, signal.SIG_IGN)
 # They were blocked when this process was started, so that none was delivered before this line.
-signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, SENT_TO_ALL)
 
 # Imports leave next to no garbage, and collections during them took 8 % of the fork server's time: they begin
 # once everything is imported.

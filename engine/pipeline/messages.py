@@ -123,7 +123,7 @@ class Batch(Message):
     context_events: int
     status: StreamStatus
     catalog: dict[str, bytes] = field(default_factory=dict)
-    """`database.table` → packed columns (`engine.binlog.table_definition`) that the binlog lacks."""
+    """`table_key` → packed columns (`engine.binlog.table_definition`) that the binlog lacks."""
     slot: int | None = None
     """The slot (`shared_slots`) that holds *data* and takes the result; None if *data* is a frame."""
     data_bytes: int = 0

@@ -14,6 +14,8 @@ from types import FrameType
 from typing import NoReturn
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SENT_TO_ALL = (*STOP_SIGNALS, signal.SIGHUP)
+"""What terminals and service managers may send to all processes of a command, where only one is to react."""
 
 _noted: list[int] = []
 
@@ -43,11 +45,11 @@ def stop_signals_raised() -> Iterator[None]:
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Block SIGINT and SIGTERM in this thread, and in threads and processes that are started inside.
+    """Block SIGINT, SIGTERM and SIGHUP in this thread, and in threads and processes that are started inside.
 
     Such threads leave them to the main thread, so that its waits see every one.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SENT_TO_ALL)
     try:
         yield
     finally:

@@ -30,7 +30,7 @@ from engine.schema.alter_actions import (
     TableToPartition,
 )
 from engine.schema.column_clauses import read_column
-from engine.schema.create_table import read_key, read_period, starts_key
+from engine.schema.create_table import read_key, read_period, starts_key, starts_period
 from engine.schema.default_values import read_default
 from engine.schema.statements import AlterTable
 from engine.schema.table_options import OptionFields, read_option, skip_partitions
@@ -84,7 +84,7 @@ Actions = tuple[Action, ...] | list[Action] | None
 def _add(reader: TokenReader) -> Actions:
     if reader.take("SYSTEM", "VERSIONING"):
         return [SetVersioning(True)]
-    if reader.ahead("PERIOD", "FOR"):
+    if starts_period(reader):
         return [AddPeriod(read_period(reader))]
     if reader.take("PARTITION"):
         _skip_partition_clause(reader)
@@ -103,7 +103,7 @@ def _add(reader: TokenReader) -> Actions:
 def _added_list(reader: TokenReader, if_not_exists: bool) -> list[Action]:
     actions: list[Action] = []
     while True:
-        if reader.ahead("PERIOD", "FOR"):
+        if starts_period(reader):
             actions.append(AddPeriod(read_period(reader)))
         elif starts_key(reader):
             key = read_key(reader)
@@ -126,8 +126,10 @@ def _place(reader: TokenReader) -> str | None:
 def _drop(reader: TokenReader) -> Actions:
     if reader.take("SYSTEM", "VERSIONING"):
         return [SetVersioning(False)]
-    if reader.take("PERIOD", "FOR"):
+    if starts_period(reader):
+        reader.step()
         reader.take("IF", "EXISTS")
+        reader.expect("FOR")
         return [] if reader.name().upper() == "SYSTEM_TIME" else [DropPeriod()]
     if reader.take("PARTITION"):
         _skip_partition_clause(reader)

@@ -12,6 +12,7 @@ from engine.binlog.table_definition import ColumnDefinition
 from engine.schema.alter_actions import (
     AddColumn,
     AddKey,
+    AddPeriod,
     ChangeColumn,
     ConvertCharset,
     DropColumn,
@@ -102,6 +103,7 @@ class _Alteration:
         self._session = session
         self._before, self._hidden = split_hidden(table.columns)
         self._names = {folded(column.name) for column in self._before}
+        self._has_period = table.period is not None
         self._declared_names: set[str] = set()
         """Of columns that clauses before the current one declare."""
         self._actions = [action for action in statement.actions if not self._is_skipped(action)]
@@ -156,6 +158,8 @@ class _Alteration:
             return skipped
         if isinstance(action, AddKey) and action.key.primary and action.key.if_not_exists:
             return any(column.primary_key for column in self._before)
+        if isinstance(action, AddPeriod) and action.period.if_not_exists:
+            return self._has_period and not action.period.of_system
         return False
 
     def _place(self) -> None:

@@ -131,6 +131,8 @@ class AlteredKeys:
         """
         if not self._session.mariadb:
             return []
+        if self._only_renames:
+            return [AlteredColumn(column, column) for column in hidden]
         versions = [column for column in hidden if not is_hash(column)]
         for action in self._actions:
             if isinstance(action, SetVersioning):
@@ -180,7 +182,7 @@ class AlteredKeys:
             and not may_need_hash(column.before)
             for column in columns
         )
-        if (long or any(map(is_hash, hidden))) and not self._only_renames:
+        if long or any(map(is_hash, hidden)):
             raise UncertainError("which unique keys need a hash afterwards is not known")
 
     def _kept(self, keys: Keys, columns: Sequence[AlteredColumn]) -> Keys:

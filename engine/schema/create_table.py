@@ -88,7 +88,7 @@ class _Body:
 
     def _element(self) -> None:
         reader = self._reader
-        if reader.ahead("PERIOD", "FOR"):
+        if starts_period(reader):
             self.periods.append(read_period(reader))
             return
         if starts_key(reader):
@@ -106,17 +106,23 @@ def starts_key(reader: TokenReader) -> bool:
     return reader.upper in _KEY_STARTS
 
 
+def starts_period(reader: TokenReader) -> bool:
+    """Whether a period comes next, and not a column of that name."""
+    return reader.ahead("PERIOD", "FOR") or reader.ahead("PERIOD", "IF")
+
+
 def read_period(reader: TokenReader) -> Period:
     """PERIOD FOR name (start, end). Raises `UnexpectedTokenError`."""
-    reader.expect("PERIOD", "FOR")
-    reader.take("IF", "NOT", "EXISTS")
+    reader.expect("PERIOD")
+    if_not_exists = reader.take("IF", "NOT", "EXISTS")
+    reader.expect("FOR")
     of_system = reader.name().upper() == "SYSTEM_TIME"
     reader.expect("(")
     start = reader.column()
     reader.expect(",")
     end = reader.column()
     reader.expect(")")
-    return Period(of_system, start, end)
+    return Period(of_system, start, end, if_not_exists)
 
 
 def read_key(reader: TokenReader) -> Key | None:

@@ -95,6 +95,7 @@ class Period:
     """PERIOD FOR SYSTEM_TIME."""
     start: str
     end: str
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from engine.binlog.events.query_status import takes_effect
 from engine.binlog.events.statements import Query
 from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition
@@ -24,13 +25,11 @@ from engine.schema.execution import Execution, Outcome
 from engine.schema.names import NameRules, folded
 from engine.schema.parser import not_decoded, parse
 from engine.schema.session import session_of
-from engine.schema.statement_text import may_mislead, statement_text
+from engine.schema.statement_text import may_mislead
 from engine.schema.statements import CreateTable
 
 START_OF_STREAM = BinlogPosition("", 0)
 """Position of the records of `SchemaModel.state`."""
-_START_ALTER, _ROLLBACK_ALTER = 0x02, 0x08
-"""MariaDB's flags of an ALTER in two parts, `log_event.h`: it takes effect with the event of COMMIT ALTER."""
 
 
 class SchemaModel:
@@ -136,12 +135,12 @@ class SchemaModel:
     def execute(self, query: Query, server_version: str, position: BinlogPosition) -> SchemaChange | None:
         """Follow a statement; None if it changes neither definitions nor, without row events, rows."""
         self.latest = position
-        if query.status.get("gtid_flags_extra", 0) & (_START_ALTER | _ROLLBACK_ALTER):
+        if not takes_effect(query.status):
             return None
         session = session_of(query, server_version, self._flavor, self._names)
-        text = statement_text(query)
-        statement = not_decoded(query.statement) if text is None else parse(text, session)
-        if isinstance(statement, CreateTable) and text is not None:
+        text = query.statement
+        statement = parse(text, session) if query.statement_bytes is None else not_decoded(text)
+        if isinstance(statement, CreateTable):
             statement = replace(statement, misleading=may_mislead(text, session))
         execution = Execution(session, self._tables, self._databases, self._temporary, query.thread_id)
         outcome = execution.run(statement, query.error_code)

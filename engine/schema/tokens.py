@@ -8,6 +8,7 @@ raises `TokenError`.
 from __future__ import annotations
 
 import re
+import sys
 from typing import NamedTuple
 
 from engine.errors import EngineError
@@ -59,13 +60,13 @@ class Token(NamedTuple):
     """Offset of the text after the token."""
 
 
-def tokenize(statement: str, session: StatementSession) -> list[Token]:
-    """The tokens of a statement. Raises `TokenError`."""
+def tokenize(statement: str, session: StatementSession, most: int = sys.maxsize) -> list[Token]:
+    """The tokens of a statement, or its first ones, `most` and perhaps one more. Raises `TokenError`."""
     tokens: list[Token] = []
     offset, size = 0, len(statement)
     inside_executable = False
     match_token = _TOKEN.match
-    while offset < size:
+    while offset < size and len(tokens) < most:
         match = match_token(statement, offset)
         assert match is not None, "the pattern matches any character, and the end"
         kind, offset = match.lastgroup, match.end()
@@ -102,7 +103,7 @@ def tokenize(statement: str, session: StatementSession) -> list[Token]:
                 offset = _name_after_dot(statement, start + 1, tokens)
             else:
                 tokens.append(Token(NUMBER, text, "", offset))
-    if inside_executable:
+    if inside_executable and offset >= size:
         raise TokenError("an executable comment has no end")
     return tokens
 

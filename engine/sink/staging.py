@@ -8,6 +8,7 @@ Record batches go to their file as they come, so memory does not grow with a tra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
 
@@ -37,32 +38,39 @@ MOST_SMALL_FILES = 8
 
 
 class SchemaBook:
-    """Every schema version of every table, by the bytes of its Arrow schema."""
+    """Every schema version of every table."""
 
     def __init__(self, logged: Iterable[SchemaVersion]) -> None:
-        self._versions: dict[TableKey, dict[bytes, SchemaVersion]] = {}
+        self._versions: dict[TableKey, list[SchemaVersion]] = {}
+        """The oldest first."""
         self._templates: dict[bytes, Template] = {}
         self._logged: set[SchemaVersion] = set()
-        for version in logged:
-            self._versions.setdefault((version.database, version.table), {})[version.arrow] = version
+        for version in sorted(logged, key=attrgetter("schema_version")):
+            self._versions.setdefault((version.database, version.table), []).append(version)
             self._logged.add(version)
 
     def version(self, database: str, table: str, arrow: bytes) -> SchemaVersion:
-        """The table's version with that schema: an existing one, or a new one with the next number."""
-        versions = self._versions.setdefault((database, table), {})
-        if arrow not in versions:
-            number = max((version.schema_version for version in versions.values()), default=0) + 1
-            versions[arrow] = SchemaVersion(database, table, number, arrow)
-        return versions[arrow]
+        """The version of the table's next rows: the newest one, or if that has another schema, a new one.
+
+        A schema that the table had before gets a new number, too: readers that begin between two commits take
+        the newest version for the one of the rows that follow.
+        """
+        versions = self._versions.setdefault((database, table), [])
+        if not versions or versions[-1].arrow != arrow:
+            number = versions[-1].schema_version + 1 if versions else 1
+            versions.append(SchemaVersion(database, table, number, arrow))
+        return versions[-1]
 
     def versions(self, name: TableName) -> list[SchemaVersion]:
         """A table's versions, oldest first; if its name is empty, those of all tables of the database."""
         if name.table:
-            return list(self._versions.get((name.database, name.table), {}).values())
-        databases = (
-            versions for (of, table), versions in self._versions.items() if of == name.database and table
-        )
-        return [version for versions in databases for version in versions.values()]
+            return list(self._versions.get((name.database, name.table), ()))
+        return [
+            version
+            for (database, table), versions in self._versions.items()
+            if database == name.database and table
+            for version in versions
+        ]
 
     def is_logged(self, version: SchemaVersion) -> bool:
         """Whether a commit has listed it."""

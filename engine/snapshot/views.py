@@ -164,7 +164,11 @@ class ConsistentSnapshots:
         executed = gtid_set_at(connection, view.file, view.position)
         if gtid_set is None or executed is None:
             return None
-        return not MariadbGtidSet.parse(gtid_set).ahead_of(MariadbGtidSet.parse(executed))
+        with explained(connection):
+            logged = connection.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0]
+        # The stream may have been in domains that were deleted from the server since.
+        wanted = MariadbGtidSet.parse(gtid_set).within(MariadbGtidSet.parse(logged or ""))
+        return not wanted.ahead_of(MariadbGtidSet.parse(executed))
 
 
 class TableLocks:
@@ -206,6 +210,8 @@ class TableLocks:
                 )
             connection.execute(f"LOCK TABLES {', '.join(f'{table} READ' for table in tables)}")
         except ServerError as error:
+            # Of several tables InnoDB may have locked some.
+            connection.execute("ROLLBACK")
             shown = ", ".join(tables)
             if error.code == _LOCK_TIMEOUT:
                 raise TableBusy(f"{shown} is in use by transactions that do not end") from error

@@ -20,7 +20,7 @@ from engine.errors import EngineError
 
 _LARGEST_PRECISION = 38
 _GEOMETRY = pa.struct([pa.field("srid", pa.int32()), pa.field("wkb", pa.binary())])
-_UNSIGNED_BIGINT = pa.decimal128(20, 0)
+UNSIGNED_BIGINT = pa.decimal128(20, 0)
 
 _TYPES: dict[str, pa.DataType] = {
     "tinyint": pa.int8(),
@@ -51,7 +51,7 @@ _UNSIGNED: dict[str, pa.DataType] = {
     "tinyint": pa.int16(),
     "smallint": pa.int32(),
     "int": pa.int64(),
-    "bigint": _UNSIGNED_BIGINT,
+    "bigint": UNSIGNED_BIGINT,
 }
 
 
@@ -63,7 +63,7 @@ def arrow_type(column: ColumnDefinition) -> pa.DataType:
         return pa.decimal128(precision, scale) if precision <= _LARGEST_PRECISION else pa.string()
     if name == "bit":
         bits = (_numbers(column) or [1])[0]
-        return {1: pa.bool_(), 64: _UNSIGNED_BIGINT}.get(bits, pa.int64())
+        return {1: pa.bool_(), 64: UNSIGNED_BIGINT}.get(bits, pa.int64())
     if column.unsigned and name in _UNSIGNED:
         return _UNSIGNED[name]
     return _TYPES.get(name, pa.string())

@@ -69,12 +69,12 @@ class LogView:
         return self._schemas[key]
 
     def files(self, names: Collection[TableName], first: int) -> Iterator[tuple[int, DataFile]]:
-        """The files of tables from the commit `first` on, in order, each with its commit."""
+        """The files of tables from the commit `first` on, in order of `_seq`, each with its commit."""
         with self._lock:
             self._read_from(first)
             lists = [self._files.get((name.database, name.table), []) for name in names]
         later = (files[bisect_left(files, first, key=itemgetter(0)) :] for files in lists)
-        return iter(sorted(chain.from_iterable(later), key=itemgetter(0)))
+        return iter(sorted(chain.from_iterable(later), key=lambda found: (found[0], found[1].first_seq)))
 
     def commit_after(self, seq: int) -> int:
         """The first commit that contains a larger `_seq`, or the one after the last."""

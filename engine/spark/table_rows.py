@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from engine.errors import EngineError
 from engine.output.change_schema import METADATA_FIELDS, own_name
-from engine.output.column_types import plain_type
+from engine.output.column_types import common_type, plain_type
 from engine.output.commit import DataFile, joined
 from engine.output.data_files import DataFiles, FileRows
 from engine.schema.changes import TableName
-from engine.spark.definition_types import arrow_type, value_of
+from engine.spark.definition_types import UNSIGNED_BIGINT, arrow_type, value_of
 from engine.spark.eras import Era, TableEras, described, table_eras
 from engine.spark.log_view import LogView
 from engine.spark.schema import query_schema
@@ -185,18 +185,23 @@ class TableRows:
 
     @cached_property
     def known_types(self) -> list[pa.DataType | None]:
-        """The newest type of each column in these rows; None if no row has the column."""
+        """The type of each column in these rows, the newest one; None if no row has the column.
+
+        An integer column that was made smaller has the type that holds all values: the rows that had larger
+        ones have changed or are gone, but these rows lead there.
+        """
         types: list[pa.DataType | None] = [None] * len(self.names)
         for part in reversed(self._parts):
             for index, name in enumerate(part.era.names or ()):
-                if types[index] is None and name is not None:
-                    position = part.schema.get_field_index(own_name(name))
-                    types[index] = plain_type(part.schema.field(position).type) if position >= 0 else None
+                position = -1 if name is None else part.schema.get_field_index(own_name(name))
+                if position >= 0:
+                    older = plain_type(part.schema.field(position).type)
+                    types[index] = _holding_integers(types[index] or older, older)
         return types
 
     @cached_property
     def types(self) -> list[pa.DataType]:
-        """The newest type of each column in these rows; of the definition if no row has the column."""
+        """The same, but the type of the definition if no row has the column."""
         columns = self.eras.definition.columns
         return [known or arrow_type(column) for known, column in zip(self.known_types, columns, strict=True)]
 
@@ -224,6 +229,12 @@ class TableRows:
 def _may_have_rows(file: DataFile, era: Era) -> bool:
     is_of_table = (file.database, file.table) == (era.table.database, era.table.table)
     return is_of_table and file.last_seq > era.after and file.first_seq <= era.until
+
+
+def _holding_integers(newest: pa.DataType, older: pa.DataType) -> pa.DataType:
+    """The newest type; of two integer types the one that holds both."""
+    are_integers = pa.types.is_integer(newest) and (pa.types.is_integer(older) or older == UNSIGNED_BIGINT)
+    return common_type(newest, older) if are_integers else newest
 
 
 def _own_names(schema: pa.Schema) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from enum import Enum, auto
 
+from engine.binlog.events.query_status import takes_effect
 from engine.schema.changes import TableName
 from engine.schema.parser import parse
 from engine.schema.session import Flavor, StatementSession
@@ -64,8 +65,10 @@ def role_of(entry: FeedEntry, selection: Selection, flavor: Flavor) -> Role:
     if entry.statement in _OF_TRANSACTIONS:
         return Role.BOUNDARY
     data = json.loads(entry.data)
-    mode = (data.get("status") or {}).get("sql_mode", 0)
-    session = StatementSession(flavor, _NEWEST, entry.database, mode)
+    status = data.get("status") or {}
+    if not takes_effect(status):
+        return Role.OTHER
+    session = StatementSession(flavor, _NEWEST, entry.database, status.get("sql_mode", 0))
     word, is_rollback = _first_word(entry.statement, session)
     if is_rollback:
         return Role.ROLLED_BACK
@@ -79,7 +82,7 @@ def role_of(entry: FeedEntry, selection: Selection, flavor: Flavor) -> Role:
 def _first_word(statement: str, session: StatementSession) -> tuple[str, bool]:
     """The first word in upper case, and whether the statement is XA ROLLBACK."""
     try:
-        reader = TokenReader(tokenize(statement, session), session)
+        reader = TokenReader(tokenize(statement, session, most=2), session)
     except TokenError:
         return "", False
     return reader.upper, reader.ahead("XA", "ROLLBACK")
@@ -99,6 +102,9 @@ def _role_of_definition(
     wanted = any(_may_want(selection, name) for name in names)
     if isinstance(statement, NotUnderstood):
         wanted = wanted or selection.may_want_database(entry.database)
+    if wanted and isinstance(statement, CreateTable) and statement.select:
+        # With row events the query is not in the statement.
+        return Role.ROWS
     return Role.TABLE_DEFINITION if wanted else Role.OTHER
 
 

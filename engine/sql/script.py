@@ -24,7 +24,7 @@ from engine.sql.statement_settings import set_statement, settings_of
 _MODES = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
 _STRICT = {"sql_mode": f"'STRICT_ALL_TABLES,{_MODES}'"}
 _LAX = {"sql_mode": f"'{_MODES}'"}
-_OWN_SETTINGS = {"time_zone": "'+00:00'", **_STRICT}
+_OWN_SETTINGS = {"time_zone": "'+00:00'", "timestamp": "DEFAULT", **_STRICT}
 
 _OPEN_ENDED = re.compile(r"\s+START\s+TRANSACTION\s*\Z", re.IGNORECASE)
 """Of a CREATE TABLE … SELECT: MySQL's own request to go on with the rows in the same transaction."""
@@ -120,8 +120,7 @@ class _Script:
                 f"({_shown(entry)}): choose changes after it with --since"
             )
         yield f"-- {_header(entry.place)}"
-        status = data.get("status") or {}
-        yield from self._set(settings_of(status, self._flavor, self._settings))
+        yield from self._set(settings_of(data, self._flavor, self._settings))
         if role is Role.DATABASE_DEFINITION:
             # Dropping the default database leaves the session without one.
             self._database = ""

@@ -14,8 +14,8 @@ from engine.binlog.event_reader import EventReader, text
 
 _TOO_MANY_DATABASES = 254
 """Instead of a count: the statement changed more databases than MySQL lists."""
-_MARIADB_ALTER_NUMBERED = 0x04 | 0x08
-"""Flags of COMMIT ALTER and ROLLBACK ALTER, whose value includes the number of their START ALTER."""
+_START_ALTER, _COMMIT_ALTER, _ROLLBACK_ALTER = 0x02, 0x04, 0x08
+"""MariaDB's flags of an ALTER in two parts, `log_event.h`; the second has the number of its START ALTER."""
 
 Status = dict[str, Any]
 
@@ -31,6 +31,11 @@ def read_status(reader: EventReader) -> Status:
             break
         status |= _VARIABLES[code](reader)
     return status
+
+
+def takes_effect(status: Status) -> bool:
+    """Whether a statement takes effect with its event; false for START ALTER and ROLLBACK ALTER."""
+    return not status.get("gtid_flags_extra", 0) & (_START_ALTER | _ROLLBACK_ALTER)
 
 
 def _number(name: str, length: int) -> Callable[[EventReader], Status]:
@@ -73,7 +78,7 @@ def _updated_databases(reader: EventReader) -> Status:
 def _mariadb_alter(reader: EventReader) -> Status:
     flags = reader.uint(1)
     status: Status = {"gtid_flags_extra": flags}
-    if flags & _MARIADB_ALTER_NUMBERED:
+    if flags & (_COMMIT_ALTER | _ROLLBACK_ALTER):
         status["start_alter_sequence_number"] = reader.uint(8)
     return status
 

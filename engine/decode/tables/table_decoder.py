@@ -17,7 +17,7 @@ from engine.binlog.column import Column
 from engine.binlog.event_types import HEADER_LENGTH
 from engine.binlog.field_types import FieldType
 from engine.binlog.format_description import FormatDescription
-from engine.binlog.table_definition import ColumnDefinition, unpack
+from engine.binlog.table_definition import ColumnDefinition, table_key, unpack
 from engine.binlog.table_map import TableMap
 from engine.binlog.type_names import type_name
 from engine.config.table_filter import TableFilter
@@ -122,14 +122,15 @@ class TableDecoders:
             self._decoders.clear()
             self._names.clear()
         table_map = TableMap.parse(event, description)
-        name = f"{table_map.database}.{table_map.table}"
+        name = table_key(table_map.database, table_map.table)
         entry = catalog.get(name)
         decoder = None
         if self._filter.wants(table_map.database, table_map.table):
             if self._names_needed and table_map.needs_catalog and entry is None:
                 raise EngineError(
-                    f"the columns of {name} have no names in the binlog, and the engine did not query them, "
-                    "because compressed transactions before it in the file had names: start the engine again"
+                    f"the columns of {table_map.database}.{table_map.table} have no names in the binlog, and "
+                    "the engine did not query them, because compressed transactions before it in the file "
+                    "had names: start the engine again"
                 )
             decoder = make_decoder(table_map, None if entry is None else unpack(entry), self._options)
         self._names[definition] = name

@@ -183,7 +183,7 @@ class Batcher:
                 yield from self._handle_event()
             elif status == kernel_status.DEFINED:
                 yield from self._statements.indexed()
-            elif status == kernel_status.INDEX_FULL:
+            elif status in (kernel_status.INDEX_FULL, kernel_status.BATCH_FULL):
                 yield from self._cutter.make_room()
             elif status == kernel_status.IDS_FULL:
                 self._filter.grow()

@@ -18,7 +18,8 @@ The receive kernel and the statement kernel have these statuses in common.
     IDS_FULL,
     AT_STOP,
     DEFINED,
-) = range(14)
+    BATCH_FULL,
+) = range(15)
 """Why a kernel returned.
 
 MORE: the next event is not complete. NEEDS_PYTHON: at the cursor is an event that Python handles: a format
@@ -26,8 +27,9 @@ description, a rotation, a heartbeat (of the receive kernel only a damaged one),
 drop or empty a table and that Python has not read; of the receive kernel also an unknown table map or a
 compressed transaction. END and SERVER_ERROR: at the cursor is an EOF or ERR packet. The receive kernel only:
 DEFINED: the last event in the index is such a statement. INDEX_FULL and IDS_FULL: the index or the table of
-ids has no room for the event at the cursor. AT_STOP: the event at the cursor starts at STOP_POSITION or after
-it. All others are damage.
+ids has no room for the event at the cursor. BATCH_FULL: with the compressed transaction at the cursor, the
+batch would expand to too much. AT_STOP: the event at the cursor starts at STOP_POSITION or after it. All
+others are damage.
 """
 
 REASONS = {

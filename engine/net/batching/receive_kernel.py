@@ -39,10 +39,12 @@ from engine.kernels.kernel import (
 from engine.net.batching.definition_table import find_definition, table_map_hash
 from engine.net.batching.event_filter import DROP, KEEP, is_unwanted, note_table
 from engine.net.batching.event_location import LOCATED, MAX_PACKET, locate_bare, locate_packet
+from engine.net.batching.expanded_size import MOST_EXPANDED, expanded_size
 from engine.net.batching.kernel_status import (
     AT_STOP,
     BAD_QUERY,
     BAD_SIZE,
+    BATCH_FULL,
     DEFINED,
     ENCRYPTED,
     IDS_FULL,
@@ -60,6 +62,7 @@ from engine.net.batching.stream_state import (
     EVENT_NEXT,
     EVENT_SIZE,
     EVENT_START,
+    EXPANDED,
     GTID_ROW,
     IDLE_CURSOR,
     INDEXED_POSITION,
@@ -293,6 +296,10 @@ def index_events(
             opened = state[PAYLOAD_CURSOR]
             if opened != KEEP_CLOSED and opened != state[CURSOR]:
                 return NEEDS_PYTHON
+            expanded = expanded_size(data, start + HEADER_LENGTH, end)
+            if state[EXPANDED] != 0 and state[EXPANDED] + expanded > MOST_EXPANDED:
+                return BATCH_FULL
+            state[EXPANDED] += expanded
         if kind == types.START_ENCRYPTION_EVENT and marker < 0:
             return ENCRYPTED
         step = _transaction_step(data, start, end, role, kind, query_header)

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from engine.binlog.events.statements import Query
 from engine.binlog.position import BinlogPosition
-from engine.binlog.table_definition import TableDefinition, pack
+from engine.binlog.table_definition import TableDefinition, pack, table_key
 from engine.binlog.table_map import TableMap
 from engine.errors import EngineError
 from engine.schema.changes import SchemaChange, Source, TableName
@@ -67,7 +67,7 @@ class SchemaFollower:
         self._here = here
         self._changes: list[SchemaChange] = []
         self.numbered: set[str] = set()
-        """`database.table` of the tables whose columns are numbered; a statement may make them certain."""
+        """`table_key` of the tables whose columns are numbered; a statement may make them certain."""
         self._asks_databases = sources.proofs is not None and sources.charsets_are_missing
         self._generating: Collection[TableName] | None = None
         """The answer of `Proofs.with_generated_columns`, once it was needed."""
@@ -168,7 +168,7 @@ class SchemaFollower:
         if self._sources.numbers_unknown:
             if doubt is None or self._model.find(name.database, name.table) is not None:
                 self.note(self._model.mark_unsure(name.database, name.table, reason, self._here()))
-            self.numbered.add(str(name))
+            self.numbered.add(table_key(name.database, name.table))
             return None
         raise EngineError(_sentence(table_map, reason))
 

@@ -14,6 +14,7 @@ from engine.binlog.events import decode_event
 from engine.binlog.events.statements import Query
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.position import BinlogPosition
+from engine.binlog.table_definition import table_key
 from engine.net.batching.cutter import Cutter
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.receive_buffer import ReceiveBuffer
@@ -58,7 +59,7 @@ class StatementTracker:
         change = self._execute(event, self._format.description.without_checksums())
         if change is not None and self._schema is not None:
             self._schema.note(change)
-            self._book.forget({str(each.name) for each in change.tables})
+            self._book.forget(_keys(change))
 
     def indexed(self) -> Iterator[OutgoingBatch]:
         """The statement that was read is the last event in the index."""
@@ -75,7 +76,7 @@ class StatementTracker:
             # The transactions before this one are not concerned.
             yield from self._cutter.finished()
         self._schema.note(change)
-        self._book.forget({str(each.name) for each in change.tables})
+        self._book.forget(_keys(change))
         if change.changes_rows or any(each.version > 1 for each in change.tables):
             yield from self._cutter.after_statement()
 
@@ -97,3 +98,7 @@ class StatementTracker:
         start, size = self._state.event.start, self._state.event.stop - self._state.event.start
         position = start_position(self._buffer.data, start, size, self._state.position)
         return BinlogPosition(self._cutter.file, int(position))
+
+
+def _keys(change: SchemaChange) -> set[str]:
+    return {table_key(each.name.database, each.name.table) for each in change.tables}

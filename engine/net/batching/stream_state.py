@@ -57,6 +57,8 @@ class Field(IntEnum):
     """CURSOR of the statement that Python has read; -1 before one."""
     JOINED_CURSOR = 18
     """CURSOR of the event whose packets were joined in the buffer; -1 before one."""
+    EXPANDED = 19
+    """Bytes that the compressed transactions in the index expand to."""
 
 
 (
@@ -79,6 +81,7 @@ class Field(IntEnum):
     STOP_POSITION,
     STATEMENT_CURSOR,
     JOINED_CURSOR,
+    EXPANDED,
 ) = map(int, Field)
 """The same as plain integers, since numba indexes arrays by nothing else."""
 
@@ -293,6 +296,7 @@ class StreamState:
         self._state[CURSOR] += shift
         self._state[JOINED_CURSOR] = self._state[CURSOR] if joined else -1
         self._state[STATEMENT_CURSOR] = -1
+        self._state[EXPANDED] = 0
         self.end_idle()
         if self._state[PAYLOAD_CURSOR] != KEEP_CLOSED:
             self._state[PAYLOAD_CURSOR] = -1

@@ -30,7 +30,7 @@ class Definition:
     hash: int
     """Of its table map."""
     name: str
-    """Database and table, with a dot between."""
+    """The table's `table_key`."""
     description: Description
     wanted: bool = True
 

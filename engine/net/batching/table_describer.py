@@ -13,6 +13,7 @@ import numpy as np
 
 from engine.binlog.event_types import QUERY_EVENT
 from engine.binlog.format_description import FormatDescription, verify_checksum
+from engine.binlog.table_definition import table_key
 from engine.binlog.table_map import TableMap
 from engine.errors import EngineError
 from engine.kernels.kernel import Int64s
@@ -112,4 +113,4 @@ def unknown_table_maps(
 
 
 def _name(table_map: TableMap) -> str:
-    return f"{table_map.database}.{table_map.table}"
+    return table_key(table_map.database, table_map.table)

@@ -5,6 +5,8 @@ Every server error is raised as a `Refusal`, but those of the dump itself, which
 
 from __future__ import annotations
 
+import socket
+
 from engine.binlog.gtid_encoding import encode_gtid_set
 from engine.binlog.gtid_set import MysqlGtidSet
 from engine.errors import EngineError
@@ -23,6 +25,9 @@ from engine.net.protocol.commands import (
 FIRST_POSITION = 4
 """The position of the first event in a binlog file."""
 MAX_DUMP_POSITION = (1 << 32) - 1
+_LONGEST_HOST = 60
+"""Characters of a replica's host name, as in older servers."""
+_SHOWN_DIGITS = 8
 _MARIADB_CAPABILITY_GTID = 4
 """The replica supports MariaDB's GTID events, so the server sends them unchanged."""
 
@@ -62,6 +67,14 @@ def set_write_timeout(connection: Connection, seconds: int) -> None:
     """Set how long the server keeps the connection while the engine does not read. Raises `Refusal`."""
     with explained(connection):
         connection.execute(f"SET SESSION net_write_timeout = {seconds}")
+
+
+def shown_host(flavor: str, replica_uuid: str) -> str:
+    """This machine's name for SHOW REPLICAS; with the first digits of our UUID where that is not shown."""
+    name = socket.gethostname()
+    # MariaDB shows no UUIDs.
+    digits = f"/{replica_uuid[:_SHOWN_DIGITS]}" if flavor == "mariadb" else ""
+    return name[: _LONGEST_HOST - len(digits)] + digits
 
 
 def register(connection: Connection, server_id: int, hostname: str = "", port: int = 0) -> None:

@@ -78,8 +78,8 @@ _OTHER_HISTORY = (
     "them in a crash, or its binlogs and GTIDs were reset, so start again into an empty output folder"
 )
 _NO_SUCH_POSITION = (
-    "{where} does not have {position}, its file is shorter: it is another server, or its binlogs were reset, "
-    "so start again into an empty output folder"
+    "{where} does not have {position}, its file is shorter: it is another server, it lost the end of its "
+    "binlog in a crash, or its binlogs were reset, so start again into an empty output folder"
 )
 _NO_EVENT = (
     "{where} has no valid event at {position}: the file is damaged or no event starts at that position, so "
@@ -101,6 +101,7 @@ _EXPLANATIONS = (
     _Explanation(1045, "", _NO_PRIVILEGE, logged_in=True),
     _Explanation(1045, "", _ACCESS_DENIED),
     _Explanation(1698, "", _ACCESS_DENIED),
+    _Explanation(1047, "wsrep", "{where} is not ready: its cluster has no quorum, or it is joining it", True),
     _Explanation(1049, "", "{where} has no such database ({message})"),
     _Explanation(1053, "", _SHUTDOWN, True),
     _Explanation(1079, "", _SHUTDOWN, True),
@@ -158,6 +159,7 @@ _EXPLANATIONS = (
     _Explanation(1381, "", _BINLOG_OFF),
     _Explanation(1820, "", "the password of user {user} on {where} has expired: set a new one"),
     _Explanation(1862, "", "the password of user {user} on {where} has expired: set a new one"),
+    _Explanation(3032, "", "{where} is offline for users without CONNECTION_ADMIN (offline_mode)", True),
     _Explanation(3118, "", "the account of user {user} on {where} is locked: unlock it"),
     _Explanation(4151, "", "the account of user {user} on {where} is locked: unlock it"),
     _Explanation(

@@ -11,6 +11,7 @@ from engine.binlog.gtid_set import MysqlGtidSet
 from engine.binlog.position import BinlogPosition, ExecutedPosition
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
+from engine.net.client.dump_requests import shown_host
 from engine.net.client.explained import explained
 from engine.net.client.refusals import Refusal
 from engine.net.client.source_facts import gtid_set_text
@@ -111,9 +112,15 @@ def replicas(connection: Connection) -> list[Replica]:
 
 
 def server_id_holder(connection: Connection, server_id: int, replica_uuid: str) -> Replica | None:
-    """Another replica with this server id, if any; one with the same UUID is an earlier run of the engine."""
+    """Another replica with this server id, if any.
+
+    One with the same UUID, or on MariaDB the same name, is an earlier run of the engine: a server lists it
+    for long if the network has lost its connection.
+    """
+    name = shown_host(connection.greeting.flavor, replica_uuid)
     for replica in replicas(connection):
-        if replica.server_id == server_id and replica.uuid != replica_uuid:
+        is_ours = replica.host == name if replica.uuid is None else replica.uuid == replica_uuid
+        if replica.server_id == server_id and not is_ours:
             return replica
     return None
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from engine.errors import ConnectionFailed
 from engine.net.client.connection import Connection
+from engine.net.protocol.wire import ProtocolError
 
 Answer = TypeVar("Answer")
 
@@ -25,8 +26,9 @@ class SideConnection:
     def ask(self, question: Callable[[Connection], Answer]) -> Answer:
         """The result of `question`. Raises what it raises, and `EngineError` if the connection fails."""
         if self._connection is not None:
-            # The server may have closed the connection because it was idle.
-            with contextlib.suppress(ConnectionFailed):
+            # The server may have closed the connection because it was idle. MySQL 8.0.24 and later say so
+            # first, in a packet that is no answer.
+            with contextlib.suppress(ConnectionFailed, ProtocolError):
                 return question(self._connection)
         self._connection = self._connect()
         return question(self._connection)

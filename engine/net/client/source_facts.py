@@ -1,6 +1,6 @@
 """The settings of a server that decide how the engine replicates from it, and whether it can.
 
-They are read once for each connection that follows the stream, in one statement that needs no privilege.
+They are read once for each connection that follows the stream, by statements that need no privilege.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ _VARIABLES = (
     "server_uid",
     "server_uuid",
 )
+_GTID_SETS = ("gtid_binlog_pos", "gtid_executed", "gtid_purged")
+"""SHOW cuts long values off (MySQL's after 1024 characters), so these are selected where there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,9 @@ def read_facts(connection: Connection) -> SourceFacts:
     with explained(connection):
         rows = connection.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
         values = {(name or "").lower(): value or "" for name, value in rows}
+        if sets := [name for name in _GTID_SETS if name in values]:
+            (whole,) = connection.query("SELECT " + ", ".join(f"@@GLOBAL.{name}" for name in sets))
+            values |= {name: value or "" for name, value in zip(sets, whole, strict=True)}
         return _facts(connection, values)
 
 

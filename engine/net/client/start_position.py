@@ -22,7 +22,7 @@ from engine.binlog.position import ExecutedPosition, SourcePosition
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection
-from engine.net.client.dump_requests import FIRST_POSITION
+from engine.net.client.dump_requests import FIRST_POSITION, MAX_DUMP_POSITION
 from engine.net.client.refusals import Refusal
 from engine.net.client.server_events import any_server_id, file_begun, read_server_events
 from engine.net.client.source_facts import SourceFacts
@@ -134,8 +134,9 @@ def _resume(
                     # The server still has the file, so that what it lacks is older, or was never in a binlog:
                     # GTIDs of a restored backup, which no file lists.
                     gtid_set = str(MysqlGtidSet.parse(f"{gtid_set},{facts.gtid_purged}"))
-                if last.file_created and facts.flavor == "mysql":
-                    _refuse_anonymous(last, facts, connect)
+                # Beyond 4 GiB no dump can start by position, so that it is not known there.
+                if last.file_created and last.position <= MAX_DUMP_POSITION:
+                    _check_place(last, facts, connect)
         return StartPosition(last.file, last.position, gtid_set, by_gtid=True)
     if not same_server:
         raise EngineError(
@@ -161,16 +162,17 @@ def _check_file(
         )
 
 
-def _refuse_anonymous(last: SourcePosition, facts: SourceFacts, connect: Callable[[], Connection]) -> None:
-    """Raise `Refusal` if the transaction after the output's last one has no GTID.
+def _check_place(last: SourcePosition, facts: SourceFacts, connect: Callable[[], Connection]) -> None:
+    """Raise `Refusal` if the server's file ends before `last`, or the transaction after it has no GTID.
 
-    A server that has gtid_mode ON since sends none of these: by position it says so, by GTID it passes over
-    them in silence.
+    The end of a file may be lost with the server's power, and its GTIDs are then given out again. A server
+    that has gtid_mode ON since sends no transactions without GTIDs: by position it says so, by GTID it passes
+    over them in silence.
     """
     dump = read_server_events(connect(), facts, last.file, last.position, any_server_id())
     with contextlib.closing(dump):
         for _, _, event in dump:
-            if event[4] in (GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT):
+            if facts.flavor == "mariadb" or event[4] in (GTID_LOG_EVENT, GTID_TAGGED_LOG_EVENT):
                 return
 
 
@@ -194,7 +196,11 @@ def _check_history(connection: Connection, gtid_set: str, facts: SourceFacts, sa
         lacks = not server_queries.executed_or_owned(connection).covers(MysqlGtidSet.parse(gtid_set))
         permanent = same_server
     else:
-        origins = MariadbGtidSet.parse(gtid_set).ahead_of(MariadbGtidSet.parse(facts.gtid_set or ""))
+        ours, theirs = MariadbGtidSet.parse(gtid_set), MariadbGtidSet.parse(facts.gtid_set or "")
+        if same_server and facts.server_uuid and facts.gtid_set:
+            # A domain can be deleted from the server's state, once no binlog has transactions of it.
+            ours = ours.within(theirs)
+        origins = ours.ahead_of(theirs)
         lacks = bool(origins)
         permanent = facts.server_id in origins
     if lacks and permanent:

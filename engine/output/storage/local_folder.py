@@ -130,7 +130,9 @@ class LocalFolder(Storage):
 
     def settle_folders(self) -> None:
         sync(self.place)
-        sync(self.place.resolve().parent)
+        # Another user has made the output in a folder that this one may enter, but not read.
+        with suppress(PermissionError):
+            sync(self.place.resolve().parent)
 
     def unfinished(self, name: str) -> bytes:
         return temporary_name(self.place / name).read_bytes()

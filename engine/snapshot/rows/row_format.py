@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from engine.binlog.charsets import BINARY, same_charset
 from engine.binlog.definition_fit import written_type
 from engine.binlog.field_types import FieldType as F
-from engine.binlog.table_definition import ColumnDefinition, TableDefinition, pack
+from engine.binlog.table_definition import ColumnDefinition, TableDefinition, pack, table_key
 from engine.decode.columns.decimals import GROUP_BYTES, digit_groups
 from engine.errors import EngineError
 from engine.net.protocol.resultset import ColumnDefinition as ResultColumn
@@ -196,7 +196,7 @@ class RowFormat:
     @property
     def catalog(self) -> dict[str, bytes]:
         """The entry of `Batch.catalog` for the table."""
-        return {f"{self.definition.database}.{self.definition.table}": pack(self.definition.columns)}
+        return {table_key(self.definition.database, self.definition.table): pack(self.definition.columns)}
 
     def plan(self, columns: Sequence[ResultColumn]) -> Plan:
         """The plan for a result whose columns the server describes so.

@@ -1,7 +1,7 @@
 // Reads a binlog several times with go-mysql, as it comes, and counts rows.
 //
 // Arguments: WARM_UP_SECONDS PASSES, then file PATH, or server HOST PORT USER BINLOG ROWS. Prints a JSON object:
-// the rows of one pass, the number of all passes, and the seconds of each behind the warm-up.
+// the rows of one pass, the number of all passes, and the seconds of each after the warm-up.
 package main
 
 import (

@@ -6,6 +6,7 @@ What it comes back with is compared with what the server has: each change row mu
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import threading
@@ -17,6 +18,8 @@ from pathlib import Path
 import pytest
 from pymysql.cursors import DictCursor
 
+from engine.net.client import dump_requests
+from engine.net.client.connection import Connection
 from engine.output.reader import Changes
 from tests.servers import Server
 from tests.support.committed import assert_sound
@@ -324,7 +327,25 @@ def test_the_server_shows_its_replica(
 
         # The engine asks for the dump after it has registered.
         wait_until(dumps, "dump")
-    assert replica["host"] == socket.gethostname()[:60]
     if flavor.startswith("mysql"):
-        # MariaDB has no place for it.
+        assert replica["host"] == socket.gethostname()[:60]
         assert uuid.UUID(str(replica.get("replica_uuid") or replica["slave_uuid"])).version == 5
+    else:
+        # It has no place for the UUID.
+        assert re.fullmatch(re.escape(socket.gethostname()[:51]) + "/[0-9a-f]{8}", str(replica["host"]))
+
+
+def test_a_server_that_still_lists_the_last_run(mariadb118: Server, tmp_path: Path) -> None:
+    """As after a loss of the network, in which its connection ended on one side only."""
+    server = mariadb118
+    file, position = end_of_binlog(server)
+    settings: dict[str, object] = {"server_id": 4244, "start": f"{file}:{position}"}
+    server.execute("CREATE DATABASE IF NOT EXISTS listed_still", "DROP DATABASE listed_still")
+    with following(server, tmp_path, **settings) as engine:
+        engine.catch_up(server)
+        (host,) = (row[1] for row in server.query("SHOW SLAVE HOSTS") if row[0] == 4244)
+        engine.stop()
+    server.execute("CREATE DATABASE IF NOT EXISTS listed_still", "DROP DATABASE listed_still")
+    with Connection.open(server.host, server.port, server.user) as lost:
+        dump_requests.register(lost, 4244, host, 4711)
+        drain(server, tmp_path, **settings)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.binlog import event_types as types
-from engine.binlog.table_definition import ColumnDefinition, pack
+from engine.binlog.table_definition import ColumnDefinition, pack, table_key
 from engine.binlog.table_map import TableMap
 from engine.config.decode_options import DecodeOptions
 from engine.net.batching import table_book
@@ -143,8 +143,8 @@ def test_altered_tables_are_cut_apart_at_a_transaction() -> None:
     reader = Batcher(Server([described("a"), described("a", "b")]), file="f", checksum_algorithm=1)
     first, second, last = feed(reader, packets_of(binlog(parts)), [])
     assert first.header.status.ends_transaction
-    assert first.header.catalog == {"shop.orders": described("a")}
-    assert second.header.catalog == {"shop.orders": described("a", "b")}
+    assert first.header.catalog == {table_key("shop", "orders"): described("a")}
+    assert second.header.catalog == {table_key("shop", "orders"): described("a", "b")}
     assert last.header.status.end_of_stream
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -15,6 +16,7 @@ from engine.net.client import dump_requests, server_queries, source_facts
 from engine.net.client.connection import Connection
 from engine.net.client.explained import context_of
 from engine.net.client.refusals import Refusal, explain
+from engine.net.client.side_connection import SideConnection
 from engine.net.client.table_columns import describe_table, describe_tables
 from engine.net.protocol import packets
 from engine.net.protocol.commands import Replica
@@ -107,6 +109,14 @@ def test_a_prepared_dump_begins_and_is_registered(server: Server, connection: Co
     payload = first_answer(connection)
     assert payload[0] == packets.OK_MARKER
     assert payload[5] == 4, "a dump begins with an artificial ROTATE_EVENT"
+
+
+def test_a_question_after_the_server_has_closed_the_idle_connection(server: Server) -> None:
+    side = SideConnection(lambda: Connection.open(server.host, server.port, server.user))
+    with closing(side):
+        side.ask(lambda connection: connection.execute("SET SESSION wait_timeout = 1"))
+        time.sleep(2.5)
+        assert side.ask(server_queries.binary_logs)
 
 
 def test_replicas_seen_from_another_session_of_mariadb(mariadb118: Server) -> None:

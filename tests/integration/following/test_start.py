@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -21,6 +23,7 @@ from engine.net.client.position_search import executed_before, position_at
 from engine.net.client.server_events import file_begun
 from engine.net.client.start_position import start_position
 from engine.output.reader import Changes
+from engine.output.snapshot_requests import request_snapshot
 from tests.servers import Server
 from tests.support.committed import assert_sound
 from tests.support.engine_run import command_line, drain, end_of_binlog, run_command
@@ -57,6 +60,48 @@ def test_transactions_without_gtids_before_the_mode_was_on(
     server.execute("SET GLOBAL gtid_mode = ON", "INSERT INTO anonymous.rows VALUES (5)")
     drain(server, tmp_path)
     assert Changes(tmp_path).read("anonymous", "rows")["id"].to_pylist() == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("flavor", ["mysql-9.7", "mariadb-11.8"])
+def test_a_server_that_has_lost_the_end_of_its_binlog(
+    flavor: str, own_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    """After a power failure it gives the same GTIDs out again, for other transactions."""
+    server = own_server(flavor, KINDS[flavor])
+    server.execute("CREATE DATABASE cut_off", "CREATE TABLE cut_off.rows (id INT PRIMARY KEY)")
+    file, end = end_of_binlog(server)
+    server.execute("INSERT INTO cut_off.rows VALUES (1)")
+    drain(server, tmp_path)
+    server.kill()
+    os.truncate(server.data_directory / file, end)
+    server.start()
+    server.execute(*(f"INSERT INTO cut_off.rows VALUES ({row})" for row in (2, 3)))
+    ended = run_command(*command_line(server, tmp_path, "--stop-at-end"))
+    assert ended.status == 1
+    assert f"does not have {file} at position" in ended.sentence
+    assert "crash" in ended.sentence
+    assert Changes(tmp_path).read("cut_off", "rows")["id"].to_pylist() == [1]
+
+
+def test_a_domain_of_gtids_that_is_deleted(own_server: Callable[..., Server], tmp_path: Path) -> None:
+    """The server then has nothing of it, but is no other server, and a snapshot need not wait for it."""
+    server = own_server("mariadb-11.8", {})
+    server.execute("CREATE DATABASE domains", "CREATE TABLE domains.rows (id INT PRIMARY KEY)")
+    server.execute("SET gtid_domain_id = 7", "INSERT INTO domains.rows VALUES (1)", "SET gtid_domain_id = 0")
+    server.flush_binlog()
+    drain(server, tmp_path)
+    server.query("PURGE BINARY LOGS TO %s", server.binlogs()[-1].name)
+    server.execute("FLUSH BINARY LOGS DELETE_DOMAIN_ID = (7)", "INSERT INTO domains.rows VALUES (2)")
+    request_snapshot(tmp_path, ("domains.rows",))
+    drain(server, tmp_path)
+    changes = Changes(tmp_path).read("domains", "rows")
+    rows = zip(changes["_change_type"].to_pylist(), changes["id"].to_pylist(), strict=True)
+    assert sorted(row for row in rows if row[0] != "truncate") == [
+        ("insert", 1),
+        ("insert", 2),
+        ("snapshot", 1),
+        ("snapshot", 2),
+    ]
 
 
 @dataclass(frozen=True)
@@ -207,6 +252,18 @@ def test_the_file_that_an_output_ends_in(history: History, change: dict[str, Any
                 start_position(connection, "", replace(last, **change), facts, history.connect)
 
 
+def test_an_output_that_ends_beyond_4_gib(own_server: Callable[..., Server]) -> None:
+    """Of a file that one large transaction has made so large: no dump can start there by position."""
+    history = History(own_server("mysql-9.7", GTIDS), [])
+    history.server.execute("CREATE DATABASE large")
+    facts = history.facts()
+    file, _ = end_of_binlog(history.server)
+    begun = file_begun(history.connect, facts, file)
+    last = SourcePosition(file, 1 << 32, facts.gtid_set, facts.server_uuid or "", facts.flavor, begun)
+    with history.connect() as connection:
+        assert start_position(connection, "", last, facts, history.connect).by_gtid
+
+
 @pytest.mark.parametrize(
     ("start", "says"),
     [
@@ -278,6 +335,19 @@ class TestGtidSets:
         server.query("INSERT INTO restored.rows VALUES (2)")
         drain(server, tmp_path)
         assert Changes(tmp_path).read("restored", "rows")["id"].to_pylist() == [1, 2]
+        position = latest_commit(tmp_path).position
+        assert position is not None and position.gtid_set is not None
+        assert MysqlGtidSet.parse(position.gtid_set) == MysqlGtidSet.parse(_executed(server) or "")
+
+    def test_a_set_of_many_servers(self, server: Server, tmp_path: Path) -> None:
+        """SHOW VARIABLES has the first 1024 characters of it."""
+        server.execute("CREATE DATABASE crowded", "CREATE TABLE crowded.rows (id INT PRIMARY KEY)")
+        others = ",".join(f"{UUID(int=number)}:1-1000" for number in range(1, 41))
+        server.query(f"SET GLOBAL gtid_purged = '+{others}'")
+        drain(server, tmp_path, start="latest")
+        server.query("INSERT INTO crowded.rows VALUES (1)")
+        drain(server, tmp_path)
+        assert Changes(tmp_path).read("crowded", "rows")["id"].to_pylist() == [1]
         position = latest_commit(tmp_path).position
         assert position is not None and position.gtid_set is not None
         assert MysqlGtidSet.parse(position.gtid_set) == MysqlGtidSet.parse(_executed(server) or "")

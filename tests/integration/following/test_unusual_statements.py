@@ -83,6 +83,19 @@ def test_an_unlogged_statement_before_a_logged_one(server: Server, tmp_path: Pat
     assert "--schema-file" in ended.sentence
 
 
+def test_a_name_that_the_server_writes_in_utf8(server: Server, tmp_path: Path) -> None:
+    """The table of the rows is dropped by a client of another character set, and made anew."""
+    server.execute(f"CREATE TABLE {DATABASE}.`größe` (a INT, b INT)")
+    start = executed(server, "INSERT INTO `größe` VALUES (1, 2)")
+    with server.connect(charset="latin1", database=DATABASE) as client, client.cursor() as cursor:
+        cursor.execute("DROP TABLE `größe`")
+        cursor.execute("CREATE TABLE `größe` (b INT, a INT)")
+    arguments = command_line(server, tmp_path, "--stop-at-end", start=start, tables=f"{DATABASE}.größe")
+    ended = run_command(*arguments)
+    assert ended.status == 1
+    assert "DROP TABLE `größe`" in ended.sentence
+
+
 def test_objects_of_other_kinds(server: Server, tmp_path: Path) -> None:
     start = executed(
         server,

@@ -22,6 +22,8 @@ from engine.binlog.samples import sample_binlogs
 from engine.config.option_file import read_option_file
 from engine.errors import EngineError
 from engine.output.file_lock import locked_file
+from engine.output.folder import clean_output, recover_output
+from engine.output.lock import output_lock
 from engine.output.storage import output_place, storage_of
 from engine.output.working_folder import SPOOL_VARIABLE, make_working_folder
 from engine.pipeline.fork_server import start_fork_server
@@ -148,6 +150,25 @@ def test_a_user_outside_of_the_group_shares_an_output_with_it(umask: int) -> Non
         (GROUP, 0o2750),
         (GROUP, 0o640),
     ]
+
+
+@needs_root
+def test_an_output_in_a_folder_that_its_user_cannot_list() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o711)
+        out = Path(name) / "out"
+        out.mkdir(0o700)
+        os.chown(out, ANOTHER_USER, ANOTHER_USER)
+        pid = os.fork()
+        if not pid:
+            with suppress(BaseException):
+                os.setgroups([])
+                os.setresuid(ANOTHER_USER, ANOTHER_USER, ANOTHER_USER)
+                with output_lock(out):
+                    clean_output(out, recover_output(out).commit)
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(pid, 0)[1] == 0
 
 
 READS = """

@@ -10,7 +10,7 @@ import pytest
 
 from engine.output.reader import Changes
 from tests.servers import Server
-from tests.support.engine_run import EngineRun, command_line, end_of_binlog, wait_until
+from tests.support.engine_run import EngineRun, command_line, end_of_binlog, follow, wait_until
 
 pytestmark = pytest.mark.server
 
@@ -35,7 +35,9 @@ def test_new_settings_count_from_the_last_commit_on(mysql97: Server, tmp_path: P
         _reload(engine)
         _insert(server, 2)
         wait_until(lambda: _rows(out).get("b"), "rows of the other table", check=engine.must_run)
-        for refused, wrong in enumerate(("tables = 5", "retain = '30'", "shard = '1/2'", "tls_ca = '/none'")):
+        for refused, wrong in enumerate(
+            ("tables = 5", "retain = '30'", "shard = '1/2'", "tls_ca = '/none'", "schema_file = '/none'")
+        ):
             config.write_text(f"{wrong}\n")
             _reload(engine)
             wait_until(
@@ -47,6 +49,19 @@ def test_new_settings_count_from_the_last_commit_on(mysql97: Server, tmp_path: P
         wait_until(lambda: 3 in _rows(out).get("b", []), "the last rows", check=engine.must_run)
         assert engine.stop().status == 0
     assert _rows(out) == {"a": [1, 2, 3], "b": [2, 3]}
+
+
+def test_a_signal_to_all_processes_is_the_commands(mysql97: Server, tmp_path: Path) -> None:
+    """As from a service manager, or from a terminal that closes."""
+    with follow(mysql97, tmp_path, start="{}:{}".format(*end_of_binlog(mysql97))) as engine:
+        engine.catch_up(mysql97)
+        before = engine.process("network")
+        os.killpg(engine.pid, signal.SIGHUP)
+        wait_until(lambda: engine.process("network") != before, "run", check=engine.must_run)
+        mysql97.execute(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
+        engine.catch_up(mysql97)
+        ended = engine.stop()
+        assert ended.status == 0 and "warn" not in ended.stderr.lower(), ended.stderr
 
 
 def _insert(server: Server, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Standard input, output and error that a caller has closed, or whose encoding lacks characters."""
+"""Standard input, output and error that are closed, take nothing, or whose encoding lacks characters."""
 
 from __future__ import annotations
 
@@ -40,6 +40,14 @@ def test_closed_outputs(redirection: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     ended = closed(redirection, "decode", str(sample_binlogs()[0]), "--out", str(out), "--workers=1")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert CommitLog(out).latest_version() >= 0
+
+
+@pytest.mark.parametrize("log", [(), ("--log-format=json",)], ids=str)
+def test_a_log_on_a_full_disk_ends_nothing(log: tuple[str, ...], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ended = closed("2>/dev/full", "decode", str(sample_binlogs()[0]), "--out", str(out), "--workers=1", *log)
+    assert (ended.returncode, ended.stdout) == (0, "")
     assert CommitLog(out).latest_version() >= 0
 
 

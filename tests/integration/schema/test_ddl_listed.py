@@ -108,6 +108,16 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "WITH SYSTEM VERSIONING",
         ],
     ),
+    "periods that may be there already, or not any more": (
+        ("mariadb",),
+        [
+            "CREATE TABLE t (a DATE, b DATE, c DATE, d DATE)",
+            "ALTER TABLE t ADD PERIOD IF NOT EXISTS FOR p (a, b)",
+            "ALTER TABLE t ADD PERIOD IF NOT EXISTS FOR p (c, d)",
+            "ALTER TABLE t DROP PERIOD IF EXISTS FOR p, MODIFY a DATE",
+            "ALTER TABLE t DROP PERIOD IF EXISTS FOR p, ADD COLUMN period INT",
+        ],
+    ),
     "TIMESTAMP in the dialect of MaxDB": (
         ("mysql-5", "mariadb"),
         [

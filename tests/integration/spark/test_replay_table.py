@@ -119,6 +119,21 @@ def test_a_type_without_a_common_one_does_not_stand_in_the_way(
     assert found[1] is None and bytes(found[2].wkb) == b"x"
 
 
+def test_a_column_that_was_made_smaller_when_its_large_values_were_gone(
+    table: Table, replayed: Callable[..., DataFrame]
+) -> None:
+    big = replace(AMOUNT, column_type="bigint unsigned")
+    table.alter((ID, NAME, big), "id", "name", "amount")
+    table.insert(id=1, amount=1 << 63)
+    table.insert(id=2, amount=1 << 40)
+    table.update(table.rows[0], amount=5)
+    table.delete(table.rows[1])
+    table.alter((ID, NAME, AMOUNT), "id", "name", "amount")
+    table.insert(id=3, amount=-1)
+    for keys in (["id"], []):
+        assert {(row.id, row.amount) for row in replayed(keys=keys).collect()} == {(1, 5), (3, -1)}
+
+
 @pytest.mark.parametrize("keys", [None, ["id"]])
 def test_truncate_and_drop_empty_the_table(
     table: Table, replayed: Callable[..., DataFrame], keys: list[str] | None

@@ -16,6 +16,8 @@ from engine.spark.selection import Selection
 from engine.spark.stream import BinlogStreamReader
 from engine.spark.tasks import plan_tasks, read_task
 from tests.support.output import EVENTS, FIRST_COMMIT_US, SECOND_US, Change, Output, insert
+from tests.support.results import COLUMNS, WIDER_COLUMNS, orders, result
+from tests.support.writer_output import open_writer
 
 ID = pa.schema([("id", pa.int32())])
 
@@ -105,6 +107,15 @@ def test_commits_are_chosen_by_number_and_by_time(
     assert FIRST_COMMIT_US == 1_700_000_000 * SECOND_US  # 2023-11-14T22:13:20Z
     selection = Selection(options(output, **given))
     assert (selection.first(), selection.last()) == (first, last)
+
+
+def test_a_column_that_was_dropped_and_is_there_again(tmp_path: Path) -> None:
+    writer = open_writer(tmp_path)
+    for sequence, columns in enumerate([WIDER_COLUMNS, COLUMNS, WIDER_COLUMNS, WIDER_COLUMNS]):
+        writer.take(*result(sequence, [orders([sequence], columns=columns)]), now=0.0)
+        writer.finish()
+    selection = Selection(Options.parse({"path": str(tmp_path), "startingCommit": "3"}))
+    assert selection.schema(3, 3).names[:3] == ["id", "name", "price"]
 
 
 def test_commits_and_tables_that_are_not_there_are_named(output: Output, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pymysql
 import pytest
 
 from engine.commands.sql import write_script
@@ -88,7 +89,10 @@ def create_shop(server: Server) -> None:
         f"INSERT INTO {SHOP}.zoned VALUES (1)",
         "SET time_zone = '+05:00'",
         f"ALTER TABLE {SHOP}.zoned ADD moment TIMESTAMP NOT NULL DEFAULT '2020-01-01 00:00:00'",
-        "SET time_zone = '+00:00'",
+        "SET time_zone = '+00:00', auto_increment_increment = 5, auto_increment_offset = 3",
+        f"ALTER TABLE {SHOP}.zoned ADD made DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6)",
+        f"ALTER TABLE {SHOP}.zoned ADD number INT AUTO_INCREMENT UNIQUE",
+        "SET auto_increment_increment = 1, auto_increment_offset = 1",
     )
     if "mariadb" in server.flavor:
         server.execute(
@@ -107,6 +111,16 @@ def create_shop(server: Server) -> None:
         # A key of this length has a hidden column.
         server.execute(f"CREATE TABLE {SHOP}.hashed (a TEXT, UNIQUE (a))")
         server.execute(f"CREATE SEQUENCE {SHOP}.numbers", f"SELECT NEXT VALUE FOR {SHOP}.numbers")
+        # The binlog contains such statements twice, also those that fail in the end.
+        server.execute(
+            f"CREATE TABLE {SHOP}.in_two_parts (a INT)",
+            f"INSERT INTO {SHOP}.in_two_parts VALUES (1), (1)",
+            "SET binlog_alter_two_phase = ON",
+            f"ALTER TABLE {SHOP}.in_two_parts ADD b INT DEFAULT 5",
+        )
+        with pytest.raises(pymysql.err.IntegrityError):
+            server.execute(f"ALTER TABLE {SHOP}.in_two_parts ADD UNIQUE (a)")
+        server.execute("SET binlog_alter_two_phase = DEFAULT")
     if server.flavor != "mysql-5.6":
         server.execute(
             f"CREATE TABLE {SHOP}.derived (id INT PRIMARY KEY, a INT, total BIGINT AS (a + id) STORED, "

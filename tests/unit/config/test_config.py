@@ -186,7 +186,7 @@ def test_a_password_is_not_an_argument_and_is_not_shown(
 def test_a_table_pattern_without_a_database_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.cli.start_fork_server", lambda: None)
+    monkeypatch.setattr("engine.commands.dispatch.start_fork_server", lambda: None)
     from engine.binlog.samples import sample_binlogs
 
     status = main(["decode", str(sample_binlogs()[0]), "--out", str(tmp_path / "out"), "--tables", "orders"])

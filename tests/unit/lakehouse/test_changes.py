@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+
 from engine.lakehouse.changes import range_facts
 from engine.output.commit_log import CommitLog
+from engine.schema.changes import TableName
 from engine.spark.log_view import LogView
 from engine.spark.table_rows import TableRows
 from tests.support.logged_table import AMOUNT, ID, NAME, ORDERS, Table
-from tests.support.output import Change, Output
+from tests.support.output import Change, Output, insert
 
 
 def rows_after(out: Path, after: int = 0) -> TableRows:
@@ -41,6 +44,17 @@ def test_rows_that_were_rewritten_do_not_count_once_the_table_is_empty(tmp_path:
     table.insert(id=2)
     table.commit()
     rows_after(tmp_path).check_complete(allow_rewritten=False)
+
+
+def test_files_of_a_table_with_two_names_in_one_commit_are_in_order(tmp_path: Path) -> None:
+    output = Output(tmp_path)
+    for number in range(2):
+        output.table(f"shop.t{number}", pa.schema([("id", pa.int64())]))
+    output.commit({"shop.t1": [insert(id=1)], "shop.t0": [insert(id=1)]})
+    names = [TableName("shop", "t0"), TableName("shop", "t1")]
+    view = LogView(output.log, 0)
+    for given in (names, names[::-1]):
+        assert [file.first_seq for _, file in view.files(given, 0)] == [1, 2]
 
 
 def test_a_view_that_moves_on(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from engine.output import log_files
 from engine.output.caught_up import write_caught_up
 from engine.output.commit import DataFile
 from engine.output.commit_log import CommitLog
+from engine.output.files import table_folder
 from engine.output.log_segments import LogSegments
 from engine.output.snapshot_progress import SnapshotChange, TableSnapshot
 from tests.support.output import FIRST_COMMIT_US, SECOND_US, Output
@@ -62,6 +63,20 @@ def test_each_commit_is_added(tmp_path: Path) -> None:
     write_caught_up(tmp_path, moment)
     tail.read()
     assert tail.figures.complete_until == moment / 1_000_000
+
+
+def test_names_with_dots_are_told_apart(tmp_path: Path) -> None:
+    names = [("a", "b.c"), ("a.b", "c"), ("a", "b"), ("`a", "b`")]
+    output = Output(tmp_path)
+    output.commit_files(
+        [
+            DataFile(f"{table_folder(*name)}/{0:020d}-0.arrow", *name, 1, 1, 100, seq, seq, 0, 0)
+            for seq, name in enumerate(names, 1)
+        ]
+    )
+    tail = OutputTail(tmp_path)
+    tail.read()
+    assert list(tables(tail)) == ["a.`b.c`", "`a.b`.c", "a.b", "```a`.`b```"]
 
 
 def test_removed_commits_stay_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from engine.binlog import event_types as types
 from engine.binlog.event_index import TRANSACTION_END
 from engine.binlog.position import BinlogPosition
 from engine.binlog.samples import sample_binlogs
+from engine.binlog.table_definition import table_key
 from engine.binlog.table_map import TableMap
 from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
@@ -197,7 +198,7 @@ def test_table_maps_are_asked_about_once_until_a_definition_changes() -> None:
     assert sorted(asked) == sorted(
         ["shop.customers", "shop.products", "shop.orders", "shop.orders", "shop.products", "shop.customers"]
     )
-    with_orders = [batch for batch in batches if "shop.orders" in batch.header.catalog]
+    with_orders = [batch for batch in batches if table_key("shop", "orders") in batch.header.catalog]
     assert with_orders
 
 
@@ -215,6 +216,22 @@ def test_batches_about_many_tables_are_larger(tables: int, times: int) -> None:
     largest = max(batch.data.nbytes for batch in batches)
     assert (times - 0.1) * 20_000 < largest <= times * 20_000
     assert sum(table.rows for result in decode_all(batches).results for table in result.tables) == 2000
+
+
+@pytest.mark.parametrize("marker", [1, None])
+def test_compressed_transactions_are_cut_apart_by_what_they_expand_to(marker: int | None) -> None:
+    """One that is larger than the limit is alone."""
+    parts: list[Part] = []
+    for number, megabytes in enumerate([40, 20, 10, 0, 1000, 1, 63, 1]):
+        transaction = made.payload([made.query("BEGIN"), made.xid()], claims=megabytes << 20)
+        parts += made.gtid(number + 1), transaction
+    events = binlog(parts)
+    stream = b"".join(events) if marker is None else packets_of(events)
+    batches = list(feed(Batcher(lambda table_map: None, checksum_algorithm=1, marker=marker), stream, [200]))
+    kinds = [(batch.index[:, 1] & 0xFF).tolist() for batch in batches]
+    assert [found.count(types.TRANSACTION_PAYLOAD_EVENT) for found in kinds] == [2, 2, 1, 2, 1, 0]
+    assert all(found[1] == types.GTID_LOG_EVENT for found in kinds[:-1])
+    assert all(batch.header.status.ends_transaction for batch in batches)
 
 
 def test_a_transaction_after_a_gap_that_its_gtid_does_not_show() -> None:

@@ -75,6 +75,9 @@ DUMP = Context("db1:3306", "repl", "binlog.000007", 1234, 4711, logged_in=True)
         ),
         (1040, "Too many connections", LOGIN, "max_connections", True),
         (1053, "Server shutdown in progress", DUMP, "shutting down", True),
+        (1047, "WSREP has not yet prepared node for application use", DUMP, "is not ready", True),
+        (1047, "Unknown command", DUMP, "answered with error 1047: Unknown command", False),
+        (3032, "The server is currently in offline mode", LOGIN, "offline_mode", True),
         (9999, "never heard {of}", DUMP, "db1:3306 answered with error 9999: never heard {of}", False),
     ],
 )

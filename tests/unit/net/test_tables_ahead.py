@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.binlog import event_types as types
-from engine.binlog.table_definition import ColumnDefinition, pack
+from engine.binlog.table_definition import ColumnDefinition, pack, table_key
 from engine.binlog.table_map import TableMap
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
@@ -97,7 +97,7 @@ def test_a_batch_describes_the_tables_that_it_uses() -> None:
     assert len(batches) > 5
     for batch in batches:
         used = {
-            f"shop.{table}"
+            table_key("shop", table)
             for table in tables
             if f"\x04shop\0{chr(len(table))}{table}\0".encode() in bytes(batch.data)
         }

@@ -18,6 +18,7 @@ from engine.output.data_file_names import (
     part_of,
     written_for,
 )
+from engine.output.files import table_folder
 
 PACK = f"_packs/{42:020d}-0.pack"
 NUMBERS = st.integers(0, 10**15)
@@ -73,5 +74,5 @@ def test_a_part_that_its_file_does_not_have_whole() -> None:
 
 
 def test_folders_with_data_files() -> None:
-    folders = ["_events", "_packs", "shop.orders", "%5Fx.y"]
+    folders = ["_events", "_packs", "shop.orders", "%5Fx.y", table_folder("数" * 25, "t")]
     assert list(filter(is_data_folder, [*folders, "_log", "_compaction", "_lock", "_consumers"])) == folders

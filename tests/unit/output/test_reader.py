@@ -131,6 +131,15 @@ def test_a_batch_is_projected_on_a_schema(out: Path) -> None:
         decode_batch(batch, pa.schema([("name", pa.int32())]))
 
 
+def test_decimals_as_texts_are_those_of_the_server() -> None:
+    """As in the rows of a DECIMAL of more than 38 digits, which the column has become."""
+    values = ["0.0000000000", "-0.0000000001", "12345678901234567890.5000000000", None]
+    numbers = [None if value is None else decimal.Decimal(value) for value in values]
+    batch = pa.record_batch({"price": pa.array(numbers, pa.decimal128(38, 10))})
+    shown = decode_batch(batch, pa.schema([("price", pa.string())]))
+    assert shown["price"].to_pylist() == values
+
+
 def test_slices_of_encoded_columns_decode(out: Path) -> None:
     changes = Changes(out)
     with open_data_file(out, changes.log.read(0).files[0].path) as file:

@@ -291,6 +291,24 @@ def test_a_file_that_compaction_makes_of_commits_that_were_read_before(
     assert CommitLog(out).read(15).files[0].path.startswith(f"shop.orders/{10:020d}-{19:020d}")
 
 
+def test_segments_that_compaction_replaces_while_they_are_read(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`verify` reads the second of three just before it is replaced, and the third one just after that."""
+    monkeypatch.setattr(compaction, "_SEGMENTS_TOGETHER", (3,))
+    old = segment(out, 5).read_bytes()
+    compact(out)
+    new = segment(out, 5).read_bytes()
+    segment(out, 5).write_bytes(old)
+
+    def replace_late(done: Verified) -> None:
+        if done.commits == 6:
+            segment(out, 5).write_bytes(new)
+
+    assert old != new
+    assert not verify(out, replace_late).problems
+
+
 def test_a_file_that_compaction_makes_with_commits_that_come_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

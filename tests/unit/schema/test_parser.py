@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,6 +158,16 @@ NOT_UNDERSTOOD = [
 def test_harmless_statements(statement: str) -> None:
     for version in (MYSQL_9, MARIADB_11):
         assert parse(statement, session(version)) == Harmless()
+
+
+def test_the_values_of_many_rows_take_no_memory() -> None:
+    """A comment at its beginning has the statement parsed, which may have many megabytes."""
+    statement = "/* loader */ INSERT INTO t VALUES " + "(1, 'a')," * 100_000 + "(1, 'a')"
+    tracemalloc.start()
+    assert parse(statement, session()) == Harmless()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < len(statement)
 
 
 @pytest.mark.parametrize(("statement", "expected"), TABLES)

@@ -73,6 +73,15 @@ def test_keys_using_hash_may_lose_their_hashes() -> None:
     assert "USING HASH" in (followed.model.doubt("shop", "u") or "")
 
 
+def test_a_new_name_keeps_the_hashes_of_keys_that_are_not_known() -> None:
+    followed = Followed(MARIADB_11)
+    hashed = ColumnDefinition("DB_ROW_HASH_1", "bigint(20) unsigned", visible=False, generated="virtual")
+    columns = ColumnDefinition("a", "blob"), hashed
+    followed.model.learn("server", followed.position, TableDefinition("shop", "t", columns))
+    followed.run("ALTER TABLE t RENAME TO u")
+    assert followed.columns("u") == columns
+
+
 def test_two_new_names_of_a_table() -> None:
     followed = Followed()
     followed.run("CREATE TABLE t (a INT)")
@@ -124,14 +133,6 @@ def test_a_table_whose_period_is_not_known() -> None:
         followed.run(f"ALTER TABLE {table} MODIFY a DATETIME NULL")
     assert "period" in (followed.model.doubt("shop", "t") or "")
     assert followed.columns("u")[0].nullable
-
-
-def test_a_table_that_the_server_wrote_with_parentheses_in_its_name() -> None:
-    """It is in UTF-8, whatever the client's character set is."""
-    followed = Followed(MYSQL_56)
-    text = "CREATE TABLE `(x)` (\n  `ж` int DEFAULT NULL\n) ENGINE=InnoDB"
-    followed.run(text.encode().decode("cp1252"), collation_client=8)
-    assert followed.names("(x)") == "ж"
 
 
 @pytest.mark.parametrize(

@@ -185,13 +185,13 @@ def test_conditions_select_certain_keys(
 
 @pytest.mark.parametrize("rows", [1, 2, 100])
 def test_after_a_chunk_without_rows_the_server_is_asked(rows: int) -> None:
-    """Behind the last key every chunk has none: estimates alone would not come to an end."""
+    """After the last key every chunk has none: estimates alone would not come to an end."""
     ends = IntegerEnds()
     for number in range(2):
         ends.learn(numbers(number * rows, (number + 1) * rows), rows)
     assert ends.part(numbers(2 * rows, None), rows) == numbers(2 * rows, 3 * rows)
     ends.learn(numbers(2 * rows, 3 * rows), 0)
     assert ends.part(numbers(3 * rows, None), rows) is None
-    # Behind a gap the estimates go on.
+    # After a gap the estimates go on.
     ends.learn(numbers(1000, 1000 + rows), rows)
     assert ends.part(numbers(1000 + rows, None), rows) is not None

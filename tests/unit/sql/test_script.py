@@ -22,6 +22,7 @@ from tests.support.output import EVENTS, Change, Output, delete, insert, update
 
 COLUMNS = pa.schema([pa.field("id", pa.int64()), pa.field("d", pa.date32()), pa.field("v", pa.string())])
 T = "shop.t"
+TIME = 1_700_000_000
 
 
 @pytest.fixture
@@ -46,8 +47,8 @@ def refusal(output: Output, **settings: Any) -> str:
 
 
 def entry(kind: str, statement: str | None = None, database: str = "shop", **data: Any) -> Change:
-    values = {"type": kind, "database": database, "statement": statement, "data": json.dumps(data)}
-    return Change("", values)
+    text = json.dumps({"timestamp": TIME, **data})
+    return Change("", {"type": kind, "database": database, "statement": statement, "data": text})
 
 
 def test_undo_is_redo_backward(output: Output) -> None:
@@ -134,6 +135,7 @@ def test_texts_that_the_output_lacks(output: Output) -> None:
         (entry("QUERY_EVENT", "XA ROLLBACK X'31',X'',1"), "rolled back"),
         (entry("CORRUPT_EVENT", dropped="transaction"), "dropped"),
         (entry("EXECUTE_LOAD_QUERY_EVENT", "LOAD DATA …"), "without row events"),
+        (entry("QUERY_EVENT", "CREATE TABLE t AS SELECT * FROM other.x"), "without row events"),
     ],
 )
 def test_entries_that_no_script_can_contain(output: Output, feed: Change, reason: str) -> None:
@@ -170,6 +172,7 @@ def test_definitions_are_made_again_and_not_undone(output: Output, statement: st
         "GRANT SELECT ON shop.t TO u",
         "DROP DATABASE elsewhere",
         "CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE other AS SELECT 1",
     ],
 )
 def test_other_statements_do_not_matter(output: Output, statement: str) -> None:
@@ -184,14 +187,23 @@ def test_a_table_created_with_rows(output: Output) -> None:
     assert lines(output)[:4] == ["USE `shop`;", "CREATE TABLE `t` (`id` int)", ";", "BEGIN;"]
 
 
-def test_a_statement_has_the_time_zone_of_its_session(output: Output) -> None:
-    statement = "ALTER TABLE t ADD moment TIMESTAMP DEFAULT '2020-01-01'"
-    output.commit({EVENTS: [entry("QUERY_EVENT", statement, status={"time_zone": "it's"})]})
+def settings(output: Output) -> list[str]:
+    """What a script sets, from its first statement on."""
     text = StringIO()
     write_script(output.path, SqlSettings(sources=(output.path,)), text)
-    assert [line for line in text.getvalue().splitlines() if "time_zone" in line][1:] == [
-        "SET SESSION time_zone = 'it''s';",
-        "SET SESSION time_zone = '+00:00';",
+    return [line for line in text.getvalue().splitlines() if line.startswith("SET ")][2:]
+
+
+def test_a_statement_has_the_settings_of_its_session(output: Output) -> None:
+    statement = "ALTER TABLE t ADD moment TIMESTAMP DEFAULT '2020-01-01'"
+    status = {"time_zone": "it's", "microseconds": 42, "auto_increment_increment": 5}
+    output.commit({EVENTS: [entry("QUERY_EVENT", statement, status=status), entry("QUERY_EVENT", statement)]})
+    assert settings(output) == [
+        f"SET SESSION time_zone = 'it''s', SESSION timestamp = {TIME}.000042, "
+        "SESSION auto_increment_increment = 5, SESSION auto_increment_offset = 1;",
+        "SET SESSION time_zone = '+00:00', SESSION timestamp = DEFAULT;",
+        f"SET SESSION timestamp = {TIME}.000000, SESSION auto_increment_increment = 1;",
+        "SET SESSION timestamp = DEFAULT;",
     ]
 
 
@@ -201,12 +213,10 @@ def test_a_statement_of_mariadb_has_the_settings_of_its_session(tmp_path: Path) 
     status = {"flags2": 1 << 24, "character_set_collations": [[8, 47], [33, 83]]}
     created = entry("QUERY_EVENT", "CREATE TABLE t (a TIMESTAMP)", status=status)
     output.commit({EVENTS: [created, entry("QUERY_EVENT", "CREATE TABLE u (a TIMESTAMP)", status={})]})
-    text = StringIO()
-    write_script(output.path, SqlSettings(sources=(output.path,)), text)
-    assert [line for line in text.getvalue().splitlines() if "/*" in line] == [
-        "SET SESSION sql_mode = @@sql_mode /*M!100804 , SESSION explicit_defaults_for_timestamp = 1 */ "
+    assert [line[line.index("/*") :] for line in settings(output) if "/*" in line] == [
+        "/*M!100804 , SESSION explicit_defaults_for_timestamp = 1 */ "
         "/*M!110201 , SESSION character_set_collations = 'latin1=latin1_bin,utf8mb3=utf8mb3_bin' */;",
-        "SET SESSION sql_mode = @@sql_mode /*M!100804 , SESSION explicit_defaults_for_timestamp = 0 */ "
+        "/*M!100804 , SESSION explicit_defaults_for_timestamp = 0 */ "
         "/*M!110201 , SESSION character_set_collations = '' */;",
     ]
 

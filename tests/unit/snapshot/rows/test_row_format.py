@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from engine.binlog.field_types import FieldType as F
-from engine.binlog.table_definition import ColumnDefinition, TableDefinition, unpack
+from engine.binlog.table_definition import ColumnDefinition, TableDefinition, table_key, unpack
 from engine.errors import EngineError
 from engine.schema.hidden_columns import version_columns
 from engine.snapshot.rows.row_format import RowFormat
@@ -42,7 +42,7 @@ def test_what_is_selected() -> None:
             "NULL",
         ),
     )
-    assert unpack(row_format.catalog["shop.orders"]) == columns
+    assert unpack(row_format.catalog[table_key("shop", "orders")]) == columns
 
 
 def test_a_type_that_cannot_be_read() -> None:

@@ -28,7 +28,7 @@ public final class RunDebezium implements DebeziumEngine.ChangeConsumer<ChangeEv
     private static final String NAME = "perf";
     private static final int SERVER_ID = 4_000_005;
     private static final int FILE_BUFFER_BYTES = 1 << 20;
-    /** Fields of /proc/self/stat behind the program's name: processor time as user and in the kernel. */
+    /** Fields of /proc/self/stat after the program's name: processor time as user and in the kernel. */
     private static final int USER_TICKS = 11;
     private static final int SYSTEM_TICKS = 12;
     private static final double TICKS_PER_SECOND = 100;

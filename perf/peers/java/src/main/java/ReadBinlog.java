@@ -25,7 +25,7 @@ import java.util.StringJoiner;
  *
  * Arguments: WARM_UP_SECONDS PASSES, then file PATH, file-text PATH, or server HOST PORT USER BINLOG. With
  * file-text, JSON documents and TEXT, which the library leaves as bytes, are made strings. Prints a JSON object:
- * the rows of one pass, the number of all passes, and the seconds of each behind the warm-up.
+ * the rows of one pass, the number of all passes, and the seconds of each after the warm-up.
  */
 public final class ReadBinlog {
     private static final int FILE_BUFFER_BYTES = 1 << 20;
