@@ -146,8 +146,7 @@ class Reader(threading.Thread):
         """Do the work later, or set its table aside. Raises errors that do not concern the table."""
         code = error.code if isinstance(error, ServerError | Refusal) else 0
         if isinstance(error, TableBusy) or code in _BUSY:
-            pause = 0.0 if work.range is None else _BUSY_PAUSE_SECONDS
-            self._schedule.give_back(work, locked=work.is_locked, pause=pause)
+            self._schedule.give_back(work, locked=work.is_locked, pause=_BUSY_PAUSE_SECONDS)
         elif isinstance(error, ServerError) and self._readers is not None:
             self._take_error(explain(error, context_of(self._readers.rows)), work)
         elif error.retryable:

@@ -121,11 +121,15 @@ class Schedule:
         return replace(work, range=chunk, whole=None)
 
     def give_back(self, work: Work, *, locked: bool = False, pause: float = 0.0) -> None:
-        """The work must be done again, after a pause of some seconds."""
+        """The work must be done again, after a pause of some seconds, for which other tables come first."""
         table = work.table
         with self._changed:
             self._put_back(work, table.locked if locked else table.again)
             table.not_before = self._clock() + pause
+            if pause and table in self._tables:
+                # Else readers that wait a while for each locked table come to no other one.
+                self._tables.remove(table)
+                self._tables.append(table)
             self._changed.notify_all()
 
     def finished(self, work: Work, moved: tuple[Key, ...] = ()) -> bool:

@@ -7,8 +7,8 @@ changed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -74,9 +74,9 @@ class TableSource:
 
     @classmethod
     def read(cls, connection: Connection, name: TableName, where: str | None) -> Self:
-        """From the server's catalog. Raises `EngineError` if the table cannot be read."""
+        """From the server's catalog. Raises `EngineError` if the table cannot be read, or is locked now."""
         label = connection.quote(name.table)
-        with explained(connection):
+        with explained(connection), _short_waits(connection):
             _open_table(connection, name)
         definition = describe_table(connection, name.database, name.table)
         sizes, parts = _sizes_and_key_parts(connection, name.database, label, f"= {label}")
@@ -97,12 +97,11 @@ class TableSource:
         if greeting.flavor != "mysql" or greeting.version < _DICTIONARY_SINCE:
             return {}
         by_database: defaultdict[str, list[TableName]] = defaultdict(list)
-        connection.execute(_LOCK_TIMEOUT.format(1))
-        for name in tables:
-            with suppress(ServerError):
-                _open_table(connection, name)
-                by_database[name.database].append(name)
-        connection.execute(_LOCK_TIMEOUT.format("DEFAULT"))
+        with _short_waits(connection):
+            for name in tables:
+                with suppress(ServerError):
+                    _open_table(connection, name)
+                    by_database[name.database].append(name)
         found: dict[TableName, Self] = {}
         for database, names in by_database.items():
             definitions = describe_tables(connection, database, [name.table for name in names])
@@ -180,6 +179,17 @@ def expected_rows(connection: Connection) -> dict[TableName, int]:
     with explained(connection):
         rows = connection.query(_ESTIMATES)
         return {TableName(database or "", table or ""): int(count or 0) for database, table, count in rows}
+
+
+@contextmanager
+def _short_waits(connection: Connection) -> Iterator[None]:
+    """A table that others have locked is refused after a second: tables that are not need not wait for it."""
+    connection.execute(_LOCK_TIMEOUT.format(1))
+    try:
+        yield
+    finally:
+        if connection.is_open:
+            connection.execute(_LOCK_TIMEOUT.format("DEFAULT"))
 
 
 def _open_table(connection: Connection, name: TableName) -> None:

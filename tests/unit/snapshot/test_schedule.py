@@ -161,6 +161,15 @@ def test_a_busy_table_waits_while_others_are_read() -> None:
     assert take(schedule) == work_of(first, EVERYTHING)
 
 
+def test_locked_tables_come_after_others() -> None:
+    schedule, _ = schedule_of("a", "b", "c")
+    for _ in range(2):
+        schedule.give_back(take(schedule), pause=0.5)
+        # For so long the server waits for a lock.
+        CLOCK.now += 1
+    assert [take(schedule).table.snapshot.table for _ in range(3)] == ["c", "a", "b"]
+
+
 def test_a_definition_that_changed_is_read_before_its_chunks() -> None:
     schedule, _ = schedule_of("a")
     table = prepare(schedule, "id")
