@@ -129,6 +129,11 @@ class TableSource:
             rows, length, engine = size
             row_bytes = int(length or 0) or _USUAL_ROW_BYTES
             expected = int(rows or 0)
+        if where is not None and not parts:
+            raise EngineError(
+                f"{name} has no primary key, by which the rows that fulfil a condition would replace those "
+                "from before: request it without --where"
+            )
         divides = _divides(definition, parts)
         if parts and not divides and expected * row_bytes > _LARGEST_UNDIVIDED:
             raise EngineError(

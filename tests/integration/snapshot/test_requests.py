@@ -85,22 +85,27 @@ def test_the_next_run_takes_requests(database: Server, tmp_path: Path) -> None:
         f"CREATE TABLE {DATABASE}.d LIKE {DATABASE}.c", f"INSERT INTO {DATABASE}.d VALUES (1, 1)"
     )
     database.query(f"ANALYZE TABLE {DATABASE}.d")
+    database.execute(
+        f"CREATE TABLE {DATABASE}.e (id INT, v INT)", f"INSERT INTO {DATABASE}.e VALUES (1, 1), (2, 2)"
+    )
     begin(database, tmp_path)
     for tables, *arguments in (
-        (f"{DATABASE}.*", "--exclude-tables", f"{DATABASE}.[acd]"),
+        (f"{DATABASE}.*", "--exclude-tables", f"{DATABASE}.[acde]"),
         (f"{DATABASE}.c", "--where", "id < 3 OR id = 1000"),
         (f"{DATABASE}.a", "--where", "id >"),
         (f"{DATABASE}.d", "--where", "v = ?"),
+        (f"{DATABASE}.e", "--where", "id = 2"),
         ("nothing.*",),
     ):
         ended = request(tmp_path, tables, *arguments)
         assert "the next run takes the request" in ended.stdout
     drain(database, tmp_path, **STREAM)
     states = table_snapshots(tmp_path)
-    wanted = {"a": "failed", "b": "done", "c": "done", "d": "failed"}
+    wanted = {"a": "failed", "b": "done", "c": "done", "d": "failed", "e": "failed"}
     assert {name: each.state for name, each in states.items()} == wanted
     assert "syntax" in (states["a"].reason or "")
     assert "question marks" in (states["d"].reason or "")
+    assert "no primary key" in (states["e"].reason or "")
     assert read(tmp_path, "b") == selected(database, "b")
     assert read(tmp_path, "c") == selected(database, "c", "id < 3 OR id = 1000")
     # A condition reads some rows, and says nothing of the others.
