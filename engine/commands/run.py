@@ -155,6 +155,7 @@ def follow_server(
             outcome = Outcome(error=str(error), retryable=True)
         may_assume = False
         if outcome.unproven and not outcome.stopped:
+            observer.inform("run_again", f"{outcome.error}; the run begins again")
             continue
         worked = has_worked(outcome)
         before = outcome.add(before)
