@@ -14,7 +14,7 @@ from engine.binlog.event_types import TABLE_MAP_EVENT, XID_EVENT
 from engine.binlog.files import read_events
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.position import BinlogPosition
-from engine.binlog.table_definition import TableDefinition, pack
+from engine.binlog.table_definition import TableDefinition, pack, table_key
 from engine.binlog.table_map import TableMap
 from engine.binlog.table_map_writer import write_table_map
 from engine.config.decode_options import DecodeOptions
@@ -99,7 +99,7 @@ def from_binlog(
 def catalog_of(definitions: Mapping[str, TableDefinition], metadata: str) -> dict[str, bytes]:
     """The catalog that the stream has: of all tables, or of those with types that only it contains."""
     return {
-        f"{DATABASE}.{table}": pack(definition.columns)
+        table_key(DATABASE, table): pack(definition.columns)
         for table, definition in definitions.items()
         if metadata == "catalog" or any(c.data_type in ONLY_IN_CATALOG for c in definition.columns)
     }
