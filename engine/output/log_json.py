@@ -6,8 +6,9 @@ never a wrong file name. Definitions are many and their fields are mostly defaul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from engine.records import Misfit, from_json, json_text, to_json
@@ -16,6 +17,8 @@ FORMAT = 1
 """Version of the log's layout; a reader refuses any other."""
 
 _Record = TypeVar("_Record")
+_PLAIN = frozenset((str, int, bool, type(None)))
+"""Types of values that JSON has as they are."""
 
 
 class Malformed(ValueError):
@@ -61,14 +64,32 @@ def from_sparse_text(record: type[_Record], text: bytes) -> list[_Record]:
 
 
 def _sparse(value: Any) -> Any:
-    if is_dataclass(value):
+    return value if type(value) in _PLAIN else _sparse_form(type(value))(value)
+
+
+@cache
+def _sparse_form(kind: type) -> Callable[[Any], Any]:
+    """What makes values of a type sparse.
+
+    The first commit of many tables has a definition for each of their columns, so the fields of a record
+    class are looked up once, and most values are passed on without a call.
+    """
+    if is_dataclass(kind):
         # A field without a default has `MISSING` here, which is no value of any field.
-        return {
-            field.name: _sparse(item)
-            for field in fields(value)
-            if (item := getattr(value, field.name)) != field.default
-        }
-    return [_sparse(item) for item in value] if isinstance(value, tuple | list) else value
+        defaults = [(field.name, field.default) for field in fields(kind)]
+
+        def sparse_record(record: Any) -> dict[str, Any]:
+            values = {}
+            for name, default in defaults:
+                item = getattr(record, name)
+                if item is not default and item != default:
+                    values[name] = item if type(item) in _PLAIN else _sparse(item)
+            return values
+
+        return sparse_record
+    if issubclass(kind, tuple | list):
+        return lambda items: [_sparse(item) for item in items]
+    return lambda other: other
 
 
 def _read(record: type[_Record], text: bytes) -> _Record:
