@@ -35,6 +35,7 @@ _VTABLE_AT, _TABLE_AT, _DICTIONARIES_AT = 4, 16, 36
 _SCHEMA_FIELD, _DICTIONARIES_FIELD, _BATCHES_FIELD, _VERSION_FIELD = 4, 8, 12, 16
 """Offsets in the table."""
 _VERSION_5 = 4
+_DICTIONARY_FIELD = METADATA_FIELDS[0]
 
 
 class Block(NamedTuple):
@@ -109,13 +110,17 @@ def _header(message: bytes) -> int:
 
 
 def _has_dictionary(arrow: bytes) -> bool:
-    return any(map(pa.types.is_dictionary, pa.ipc.read_schema(pa.py_buffer(arrow)).types))
+    """Whether it is the schema of change rows: the only other one, of the events feed, has no such name.
+
+    To have Arrow read the schema of each of 300 tables takes 7 ms.
+    """
+    return _DICTIONARY_FIELD.name.encode() in arrow
 
 
 @cache
 def _dictionary_message() -> bytes:
     """The message with the values of `_change_type`, the only column with a dictionary."""
-    schema = pa.schema([METADATA_FIELDS[0]])
+    schema = pa.schema([_DICTIONARY_FIELD])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(empty_file_batch(schema))
