@@ -159,8 +159,8 @@ class CommitLog:
 
     # Writing: only by the holder of the output's lock
 
-    def append(self, commit: Commit) -> None:
-        """Append `commit` durably. Its data files must be durable already.
+    def append(self, commit: Commit, line: bytes | None = None) -> None:
+        """Append `commit` durably. Its data files must be durable already. `line`: its JSON, if made before.
 
         Raises `CommitLogError` if its number is not the next one, `OtherWriterError`, and `OSError`; after an
         `OSError` only `recover` can determine whether the commit was decided.
@@ -172,7 +172,7 @@ class CommitLog:
                     f"commit {commit.version} cannot follow the log in {self.folder}, where {expected} is "
                     "next"
                 )
-        name, line = entry_name(commit.version), commit.to_json() + b"\n"
+        name, line = entry_name(commit.version), (line or commit.to_json()) + b"\n"
         try:
             # In a local folder, the commit is decided when its content is durable under the temporary name,
             # and not visible to readers before. The rename needs no fsync: the next commit's includes it, and

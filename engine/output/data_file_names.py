@@ -69,9 +69,9 @@ def data_file_name(commit: int, epoch: int, number: int) -> str:
     return f"{commit:020d}-e{epoch}-{number}.arrow" if epoch else f"{commit:020d}-{number}.arrow"
 
 
-def pack_path(commit: int, epoch: int) -> str:
-    """The path of the pack that is written for a commit."""
-    return f"{PACKS_FOLDER}/{data_file_name(commit, epoch, 0).removesuffix('.arrow')}.pack"
+def pack_path(commit: int, epoch: int, number: int = 0) -> str:
+    """The path of a pack that is written for a commit."""
+    return f"{PACKS_FOLDER}/{data_file_name(commit, epoch, number).removesuffix('.arrow')}.pack"
 
 
 def compacted_path(database: str, table: str, first: int, last: int, number: int) -> str:

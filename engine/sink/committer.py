@@ -24,7 +24,8 @@ class Committer:
         self._log = log
         self._publication = publication
         self._on_finished = on_finished
-        self._commits = ThreadPoolExecutor(1, "commit")
+        self._commits = ThreadPoolExecutor(2, "commit")
+        """One thread for the commit that is under way, and one that makes its entry meanwhile."""
         self._under_way: Future[Commit] | None = None
         self.durations = NO_DURATIONS
         """Of the commits so far."""
@@ -67,9 +68,11 @@ class Committer:
 
     def _commit(self, commit: Commit) -> Commit:
         begun = time.monotonic()
+        # The files are waited for anyway, and the entry of a commit with many new tables takes long to make.
+        line = self._commits.submit(commit.to_json)
         self._publication.publish(commit.files)
         with writing(self._log.folder):
-            self._log.append(commit)
+            self._log.append(commit, line.result())
             if self._log.segment_is_complete:
                 self._log.consolidate()
         self._publication.committed(commit.files)

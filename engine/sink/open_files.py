@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from engine.sink.growing_file import GrowingFile
 
-MOST_WAITING_BYTES = 32 << 20
-"""In memory; beyond it all waiting content is written."""
+MOST_WAITING_BYTES = 48 << 20
+"""In memory; beyond it all waiting content is written. A pack is begun at less (`engine.sink.staging`), so
+this happens only inside a transaction."""
 MOST_DESCRIPTORS = 256
 """Beyond it the file that was not written to for the longest time is closed until it is written to again;
 well below the usual limit of descriptors."""
@@ -23,6 +24,11 @@ class OpenFiles:
         self._waiting_bytes = 0
         self._with_descriptor: dict[GrowingFile, None] = {}
         """The one that was written to last comes last."""
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What waits in memory, of all files."""
+        return self._waiting_bytes
 
     def written(self, file: GrowingFile) -> None:
         """More was written to a file. Raises `OutputError`."""

@@ -13,20 +13,17 @@ from engine.sink.growing_file import GrowingFile
 
 
 class Pack:
-    """The pack of the commit number `commit` in the folder `out`; methods raise `OutputError`."""
+    """The pack with that number of the commit number `commit` in the folder `out`."""
 
-    def __init__(self, out: Path, commit: int, epoch: int) -> None:
-        self._path = pack_path(commit, epoch)
+    def __init__(self, out: Path, commit: int, epoch: int, number: int) -> None:
+        self._path = pack_path(commit, epoch, number)
         # Nothing lists a checksum of the pack: each part has its own.
-        self._content = GrowingFile(out / self._path, has_checksum=False)
+        self.content = GrowingFile(out / self._path, has_checksum=False)
+        """All of which waits in memory."""
 
     def add(self, file: GrowingFile) -> str:
         """Append a finished file that only waits in memory; returns the path of the part."""
-        padding = bytes(-self._content.size % PART_ALIGNMENT)
-        offset = self._content.size + len(padding)
-        self._content.append(padding, *file.take())
+        padding = bytes(-self.content.size % PART_ALIGNMENT)
+        offset = self.content.size + len(padding)
+        self.content.hold(padding, *file.take())
         return Part(self._path, offset, file.size).path
-
-    def close(self) -> None:
-        """Write what is left."""
-        self._content.release()

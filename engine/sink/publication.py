@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
+from typing import TypeVar
 
 from engine.output.caught_up import write_caught_up
 from engine.output.commit import DataFile
@@ -20,8 +21,10 @@ from engine.output.files import OutputError, sync, writing
 from engine.output.storage import OutputPlace, StoreUrl, storage_of
 from engine.output.working_folder import working_folder
 from engine.sink.cached_files import CachedFiles
+from engine.sink.growing_file import GrowingFile
 from engine.sink.staging import ROLL_BYTES
 
+_Item = TypeVar("_Item")
 _AT_ONCE = 8
 """Files that are flushed or uploaded at a time; uploads, each with its file in memory, are half as many."""
 _OBJECT_BYTES = 64 << 20
@@ -42,12 +45,12 @@ class Publication(ABC):
     """Whether no more may be written than one further commit while a commit takes long."""
 
     @abstractmethod
-    def written(self, path: str) -> None:
-        """A file is closed and will not be changed before its commit."""
+    def written(self, files: Sequence[GrowingFile]) -> None:
+        """Files are finished and will not be changed before their commit: write what waits of them."""
 
     @abstractmethod
     def publish(self, files: Sequence[DataFile]) -> None:
-        """Make the files of a commit durable where readers find them; all are closed."""
+        """Make the files of a commit durable where readers find them; `written` was called for all."""
 
     @abstractmethod
     def committed(self, files: Sequence[DataFile]) -> None:
@@ -82,25 +85,28 @@ class Flushes(Publication):
         self._durable_folders: set[Path] = set()
         """Tables' folders whose names are durable in the output folder."""
         self._cached_files = CachedFiles()
+        self._under_way: dict[Path, Future[None]] = {}
+        """By file that no commit in the log lists."""
 
-    def written(self, path: str) -> None:
-        pass
+    def written(self, files: Sequence[GrowingFile]) -> None:
+        # One list per thread: submitting each file separately took longer than many of the flushes.
+        for share in _shares(files):
+            flush = self._threads.submit(_make_durable, share)
+            self._under_way.update((file.path, flush) for file in share)
 
     def withdraw(self) -> None:
         """Nothing: the next start removes it."""
 
     def publish(self, files: Sequence[DataFile]) -> None:
         paths = {self.folder / file_of(file.path) for file in files}
+        for path in paths:
+            self._under_way.pop(path).result()
+        # Only now: the files, and their folders, may have been created by the threads.
         folders = {path.parent for path in paths}
         # A new table folder is a name in the output folder, which has to be flushed, too.
         parents = [] if folders <= self._durable_folders else [self.folder]
-        self._flush([*paths, *folders, *parents])
+        list(self._threads.map(_sync, _shares([*folders, *parents])))
         self._durable_folders |= folders
-
-    def _flush(self, paths: Sequence[Path]) -> None:
-        # One list per thread: submitting each path separately took longer than many of the flushes.
-        shares = [paths[first::_AT_ONCE] for first in range(_AT_ONCE)]
-        list(self._threads.map(_sync, filter(None, shares)))
 
     def committed(self, files: Sequence[DataFile]) -> None:
         for file in files:
@@ -111,6 +117,16 @@ class Flushes(Publication):
 
     def close(self) -> None:
         self._threads.shutdown()
+
+
+def _shares(items: Sequence[_Item]) -> Iterable[Sequence[_Item]]:
+    """One list of items for each thread, as far as there are so many."""
+    return filter(None, (items[first::_AT_ONCE] for first in range(_AT_ONCE)))
+
+
+def _make_durable(files: Iterable[GrowingFile]) -> None:
+    for file in files:
+        file.make_durable()
 
 
 def _sync(paths: Iterable[Path]) -> None:
@@ -136,22 +152,20 @@ class Uploads(Publication):
         self._under_way: dict[str, Future[None]] = {}
         """By the path of a file that no commit in the log lists."""
 
-    def written(self, path: str) -> None:
-        if path not in self._under_way:
-            self._under_way[path] = self._threads.submit(self._upload, path)
+    def written(self, files: Sequence[GrowingFile]) -> None:
+        for file in files:
+            path = file.path.relative_to(self.folder).as_posix()
+            self._under_way[path] = self._threads.submit(self._upload, path, file)
 
     def publish(self, files: Sequence[DataFile]) -> None:
-        paths = {file_of(file.path) for file in files}
-        for path in paths:
-            self.written(path)
-        for path in paths:
+        for path in {file_of(file.path) for file in files}:
             self._under_way[path].result()
 
-    def _upload(self, path: str) -> None:
-        local = self.folder / path
-        with writing(local):
-            self._storage.replace(path, local.read_bytes())
-            local.unlink()
+    def _upload(self, path: str, file: GrowingFile) -> None:
+        file.release()
+        with writing(file.path):
+            self._storage.replace(path, file.path.read_bytes())
+            file.path.unlink()
 
     def committed(self, files: Sequence[DataFile]) -> None:
         for path in {file_of(file.path) for file in files}:

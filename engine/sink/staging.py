@@ -7,7 +7,7 @@ Record batches go to their file as they come, so memory does not grow with a tra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
@@ -22,6 +22,7 @@ from engine.output.files import table_folder
 from engine.pipeline.message import Frame
 from engine.pipeline.messages import StatementFacts, TableResult
 from engine.schema.changes import TableName
+from engine.sink.growing_file import GrowingFile
 from engine.sink.ipc_file import Template
 from engine.sink.open_files import OpenFiles
 from engine.sink.pack import Pack
@@ -35,6 +36,8 @@ ROLL_BYTES = 256 << 20
 """Size from which on a data file is closed and the next one begun."""
 MOST_SMALL_FILES = 8
 """Of one commit, what only waits in memory is written as so many files; if there is more, as one pack."""
+PACK_BYTES = 16 << 20
+"""When so much waits in memory, a pack is written before the commit is due."""
 
 
 class SchemaBook:
@@ -92,7 +95,8 @@ class SchemaBook:
 class Staging:
     """The data files of commit number `commit`, which is part of their names; raises `OutputError`.
 
-    `on_written` is called with each file that was closed and will not be changed before the commit.
+    `on_written` is called once with each file, when it is finished and will not be changed before the commit;
+    of some, content waits in memory that the callee has to write.
     """
 
     def __init__(
@@ -102,13 +106,13 @@ class Staging:
         schemas: SchemaBook,
         roll_bytes: int = ROLL_BYTES,
         epoch: int = 0,
-        on_written: Callable[[str], None] = lambda _: None,
+        on_written: Callable[[Sequence[GrowingFile]], None] = lambda _: None,
     ) -> None:
         self._out = out
         self._epoch = epoch
         self._on_written = on_written
         self._closed: list[TableFile] = []
-        """Closed, but with rows of a transaction that has not ended."""
+        """Closed, and not given to `on_written` yet: most have rows of a transaction that has not ended."""
         self._commit = commit
         self._schemas = schemas
         self._roll_bytes = roll_bytes
@@ -116,6 +120,7 @@ class Staging:
         self._open: dict[TableKey, TableFile] = {}
         self._open_files = OpenFiles()
         self._created: dict[TableKey, int] = {}
+        self._packs = 0
         self._written_since_kept: set[TableFile] = set()
         self._kept = (0, 0)
         self.rows = 0
@@ -184,8 +189,9 @@ class Staging:
             file.keep()
         self._written_since_kept.clear()
         self._kept = self.rows, self.bytes
-        while self._closed:
-            self._on_written(self._closed.pop().path)
+        self._give_closed()
+        if self._open_files.waiting_bytes >= PACK_BYTES:
+            self._pack_early()
 
     def drop(self) -> int:
         """Remove everything written since the last `keep`; returns its number of rows."""
@@ -195,7 +201,7 @@ class Staging:
             self._open_files.closed(file.content)
         self._open = {key: file for key, file in self._open.items() if file not in self._written_since_kept}
         self._files = [file for file in self._files if file not in empty]
-        self._closed.clear()
+        self._closed = [file for file in self._written_since_kept if file not in empty]
         self._written_since_kept.clear()
         self.rows, self.bytes = self._kept
         return dropped
@@ -208,23 +214,47 @@ class Staging:
         self.drop()
 
     def seal(self) -> tuple[tuple[DataFile, ...], tuple[SchemaVersion, ...]]:
-        """Close all files; returns what the commit lists: the files and their new schema versions."""
+        """Finish all files; returns what the commit lists: the files and their new schema versions."""
         for file in self._open.values():
             file.finish()
-        small = [file for file in self._open.values() if file.content.only_waits]
+        small = self._small()
+        contents = [file.content for file in self._open.values()]
         if len(small) > MOST_SMALL_FILES:
-            self._pack(small)
-        for file in self._open.values():
-            file.close()
+            # First, because it is the largest of most commits.
+            contents = [self._packed(small), *(content for content in contents if not content.only_waits)]
+        # Before other threads write the files.
         files = tuple(file.data_file() for file in self._files)
+        self._give_closed()
+        self._on_written(contents)
         return files, self._schemas.log(file.version for file in self._files)
 
-    def _pack(self, files: Iterable[TableFile]) -> None:
-        """Make finished files parts of one."""
-        pack = Pack(self._out, self._commit, self._epoch)
+    def _pack_early(self) -> None:
+        """Make room in memory. Only between two transactions: what is in a pack cannot be removed from it."""
+        small = self._small()
+        if len(small) > MOST_SMALL_FILES:
+            for file in small:
+                file.finish()
+                self._open_files.closed(file.content)
+                del self._open[file.version.database, file.version.table]
+            pack = self._packed(small)
+            # Here, and not in another thread: otherwise a slow disk would leave it in memory.
+            pack.write_out()
+            self._on_written([pack])
+
+    def _small(self) -> list[TableFile]:
+        return [file for file in self._open.values() if file.content.only_waits]
+
+    def _packed(self, files: Iterable[TableFile]) -> GrowingFile:
+        """The pack whose parts these finished files become."""
+        pack = Pack(self._out, self._commit, self._epoch, self._packs)
+        self._packs += 1
         for file in files:
             file.move_to(pack)
-        pack.close()
+        return pack.content
+
+    def _give_closed(self) -> None:
+        closed, self._closed = self._closed, []
+        self._on_written([file.content for file in closed])
 
     def _write(self, version: SchemaVersion, messages: Iterable[Frame], extent: Extent) -> None:
         file = self._file(version)
@@ -251,7 +281,7 @@ class Staging:
         if file in self._written_since_kept:
             self._closed.append(file)
         else:
-            self._on_written(file.path)
+            self._on_written([file.content])
 
     def _create(self, key: TableKey, version: SchemaVersion) -> TableFile:
         template = self._schemas.template(version.arrow)

@@ -72,10 +72,10 @@ class TableFile:
         self.content.release()
 
     def finish(self) -> None:
-        """Append the footer; `close` or `move_to` follows."""
+        """Append the footer, with which `content` is complete; `close` or `move_to` may follow."""
         if not self._is_closed:
             self._is_closed = True
-            self.content.append(self._template.end(self._blocks))
+            self.content.hold(self._template.end(self._blocks))
 
     def move_to(self, pack: Pack) -> None:
         """Become a part of a pack; for a finished file that only waits in memory."""

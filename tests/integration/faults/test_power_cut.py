@@ -77,9 +77,10 @@ def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_files, "COMMITS_PER_SEGMENT", SEGMENT)
     monkeypatch.setattr(table_file, "DIRECT_BYTES", 1 << 14)
     # Some files are written once, when they are complete, and some in several steps.
-    monkeypatch.setattr(growing_file, "WAITING_BYTES", 1 << 12)
-    # Two small files of one commit are a pack, and one is a file.
+    monkeypatch.setattr(growing_file, "WAITING_BYTES", 2800)
+    # Two small files of one commit are a pack, and one is a file. Some packs are written before the commit.
     monkeypatch.setattr(staging, "MOST_SMALL_FILES", 1)
+    monkeypatch.setattr(staging, "PACK_BYTES", 5380)
 
 
 def transaction(number: int) -> list[Rows]:
@@ -359,6 +360,7 @@ def test_the_power_fails_again_during_recovery(tmp_path: Path) -> None:
     take_back_last_name(out)
     entry = take_back_last_name(out)
     entry.with_name(f"{5:020d}.json.tmp").write_bytes(entry.read_bytes()[:-9])
+    (out / "shop.orders").mkdir(exist_ok=True)
     (out / "shop.orders" / f"{5:020d}-0.arrow").write_bytes(b"half")
     cuts = PowerCuts(out, seen)
     assert open_output(out).commit == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ STEPS = st.lists(
         st.tuples(st.just("read"), st.floats(0, 1)),
         st.tuples(st.just("write_out"), st.none()),
         st.tuples(st.just("release"), st.none()),
+        st.tuples(st.just("make_durable"), st.none()),
     ),
     max_size=12,
 )
@@ -77,6 +79,23 @@ def test_many_small_parts(tmp_path: Path) -> None:
         file.append(part)
     file.release()
     assert (tmp_path / "1.arrow").read_bytes() == b"".join(parts)
+
+
+def test_one_call_never_writes_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pwritev, sizes = os.pwritev, []
+
+    def noting(descriptor: int, parts: list[Any], offset: int) -> int:
+        sizes.append(sum(map(len, parts)))
+        return pwritev(descriptor, parts, offset)
+
+    monkeypatch.setattr(os, "pwritev", noting)
+    content = bytes(range(256)) * 4100 * 3
+    file = GrowingFile(tmp_path / "1.arrow")
+    file.append(b"first", content)
+    file.append(content)
+    file.release()
+    assert (tmp_path / "1.arrow").read_bytes() == b"first" + 2 * content
+    assert max(sizes) <= 256 << 10
 
 
 def test_small_content_waits_for_the_end(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from engine.output.data_file_names import file_of, part_of
 from engine.output.files import OutputError
 from engine.output.folder import clean_output, open_output
 from engine.output.verification import verify
-from engine.sink import growing_file, open_files
+from engine.sink import growing_file, open_files, staging
 from tests.support.data_files import commits, data_files, listed_files
 from tests.support.results import Rows, orders, result
 from tests.support.writer_output import latest_commit, open_descriptors, open_writer, rows_of
@@ -109,6 +109,41 @@ def test_small_files_of_many_tables_are_one_pack(tmp_path: Path, tables: int, pa
     assert not verify(tmp_path).problems
 
 
+def test_a_pack_is_written_when_much_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "PACK_BYTES", 100_000)
+    names = [f"t{n}" for n in range(20)]
+
+    def rows(sequence: int) -> list[Rows]:
+        return [Rows("shop", table, [sequence], [n + 1]) for n, table in enumerate(names)]
+
+    writer = open_writer(tmp_path)
+    for sequence in range(7):
+        writer.take(*result(sequence, rows(sequence)), now=0.0)
+    before_the_commit = data_files(tmp_path)
+    # What a transaction has written can be dropped until it ends: it is in no pack, however much it is.
+    for sequence in range(7, 20):
+        writer.take(*result(sequence, rows(sequence), ends=False), now=0.0)
+    assert data_files(tmp_path) == before_the_commit
+    writer.take(*result(20, ends=False, aborts_transaction=True), now=0.0)
+    writer.take(*result(21, rows(7)), now=0.0)
+    writer.finish()
+    assert before_the_commit == {f"_packs/{0:020d}-{number}.pack" for number in range(2)}
+    assert before_the_commit < data_files(tmp_path) == listed_files(tmp_path)
+    for n, table in enumerate(names):
+        assert rows_of(tmp_path, table=table) == [(20 * s + n + 1, s) for s in range(8)]
+    assert not verify(tmp_path).problems
+
+
+def test_a_pack_of_no_commit_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "PACK_BYTES", 0)
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [Rows("shop", f"t{n}", [1], [n + 1]) for n in range(20)]), now=0.0)
+    assert data_files(tmp_path)
+    writer.close()
+    open_writer(tmp_path)
+    assert not data_files(tmp_path)
+
+
 def test_a_table_with_many_rows_has_a_file_beside_the_pack(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,7 +159,12 @@ def test_a_table_with_many_rows_has_a_file_beside_the_pack(
     assert not verify(tmp_path).problems
 
 
-def test_a_full_disk_is_one_sentence_and_commits_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_written_as_it_comes", [True, False])
+def test_a_full_disk_is_one_sentence_and_commits_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_written_as_it_comes: bool
+) -> None:
+    if is_written_as_it_comes:
+        monkeypatch.setattr(growing_file, "WAITING_BYTES", 10_000)
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])]), now=0.0)
     writer.finish()
@@ -132,8 +172,10 @@ def test_a_full_disk_is_one_sentence_and_commits_nothing(tmp_path: Path) -> None
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
         with pytest.raises(OutputError, match="File too large") as error:
-            for sequence in range(1, 50):
+            for sequence in range(1, 10):
                 writer.take(*result(sequence, [orders(range(500))]), now=0.0)
+            assert not is_written_as_it_comes
+            writer.finish()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "shop.orders" in str(error.value)
