@@ -64,7 +64,8 @@ def from_sparse_text(record: type[_Record], text: bytes) -> list[_Record]:
 
 
 def _sparse(value: Any) -> Any:
-    return value if type(value) in _PLAIN else _sparse_form(type(value))(value)
+    kind: Any = type(value)
+    return value if kind in _PLAIN else _sparse_form(kind)(value)
 
 
 @cache

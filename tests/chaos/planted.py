@@ -64,7 +64,7 @@ def _position_is_behind() -> None:
     append = CommitLog.append
     before: dict[int, Any] = {}
 
-    def appended(self: CommitLog, commit: Any) -> None:
+    def appended(self: CommitLog, commit: Any, line: bytes | None = None) -> None:
         earlier = before.get(id(self))
         before[id(self)] = commit.position
         append(self, commit if earlier is None else replace(commit, position=earlier))
@@ -96,7 +96,7 @@ def _a_commit_lacks_a_file() -> None:
     """Now and then the log lists one file less than was written."""
     append = CommitLog.append
 
-    def appended(self: CommitLog, commit: Any) -> None:
+    def appended(self: CommitLog, commit: Any, line: bytes | None = None) -> None:
         if commit.version % 7 == 6 and len(commit.files) > 1:
             commit = replace(commit, files=commit.files[:-1])
         append(self, commit)
