@@ -28,7 +28,7 @@ from engine.errors import EngineError, EventError, UnsupportedError
 MAX_COLUMNS = 4096
 """The largest number of columns of a table on any server."""
 
-METADATA_BYTES = {
+METADATA_BYTES: dict[int, int] = {
     **dict.fromkeys((FieldType.FLOAT, FieldType.DOUBLE), 1),
     **dict.fromkeys((FieldType.TIMESTAMP2, FieldType.DATETIME2, FieldType.TIME2), 1),
     **dict.fromkeys((FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB), 1),
@@ -247,7 +247,7 @@ def _read_metadata(reader: EventReader, codes: bytes) -> tuple[tuple[int, ...], 
     for code in codes:
         if code not in _KNOWN_TYPES:
             raise UnsupportedError(f"column type {code} is unknown", reader.offset)
-        packed = reader.take(METADATA_BYTES.get(FieldType(code), 0))
+        packed = reader.take(METADATA_BYTES.get(code, 0))
         if code in REAL_TYPE_AND_LENGTH and packed[0]:
             real_type = packed[0] | LENGTH_BITS
             if real_type not in REAL_TYPE_AND_LENGTH:
