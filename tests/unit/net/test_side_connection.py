@@ -12,33 +12,37 @@ from engine.net.client.side_connection import SideConnection
 
 
 class Server:
-    """Counts the connections to it."""
+    """Keeps the connections to it."""
 
     def __init__(self) -> None:
-        self.connections = 0
+        self.connections: list[Connection] = []
         self.is_away = False
 
     def connect(self) -> Connection:
         if self.is_away:
             raise ConnectionFailed("the server is away")
-        self.connections += 1
-        return cast(Connection, self.connections)
+        self.connections.append(cast(Connection, object()))
+        return self.connections[-1]
+
+
+def asked(side: SideConnection) -> Connection:
+    """The connection that a question gets."""
+    return side.ask(lambda connection: connection)
 
 
 def test_it_is_opened_for_the_first_question() -> None:
     server = Server()
     side = SideConnection(server.connect)
-    assert server.connections == 0
-    assert [side.ask(lambda connection: connection) for _ in range(2)] == [1, 1]
+    assert not server.connections
+    assert [asked(side), asked(side)] == server.connections * 2
 
 
 def test_it_is_opened_before_the_first_question() -> None:
     server = Server()
     side = SideConnection(server.connect)
     side.open()
-    assert server.connections == 1
-    assert side.ask(lambda connection: connection) == 1
-    assert server.connections == 1
+    assert len(server.connections) == 1
+    assert [asked(side)] == server.connections
 
 
 def test_only_a_question_says_why_it_cannot_be_opened() -> None:
@@ -47,6 +51,6 @@ def test_only_a_question_says_why_it_cannot_be_opened() -> None:
     server.is_away = True
     side.open()
     with pytest.raises(ConnectionFailed, match="the server is away"):
-        side.ask(lambda connection: connection)
+        asked(side)
     server.is_away = False
-    assert side.ask(lambda connection: connection) == 1
+    assert [asked(side)] == server.connections
