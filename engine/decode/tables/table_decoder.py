@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -22,9 +23,10 @@ from engine.binlog.table_map import TableMap
 from engine.binlog.type_names import type_name
 from engine.config.table_filter import TableFilter
 from engine.decode.arrow.codec import Codec, Options
-from engine.decode.arrow.record_message import MessageTemplate
+from engine.decode.arrow.record_message import message_layout
 from engine.decode.columns import codec_for
 from engine.decode.rows.walk import RowLayout
+from engine.decode.tables.table_plan import TablePlan
 from engine.errors import EngineError
 from engine.output.change_schema import METADATA_FIELDS, own_name, transit_schema
 
@@ -33,7 +35,7 @@ _MAX_DECODERS = 4096
 """Number of cached definitions; a stream with more of them works, but computes some of them again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableDecoder:
     """How to decode the rows of one table definition."""
 
@@ -47,8 +49,11 @@ class TableDecoder:
     schema: pa.Schema
     """The schema of the table's files: its own columns, then the metadata columns."""
     schema_bytes: bytes
-    template: MessageTemplate
-    """Of its record batches in transit to the sink (see `engine.output.change_schema`)."""
+
+    @cached_property
+    def plan(self) -> TablePlan:
+        """How kernels build its record batches in transit to the sink (see `engine.output.change_schema`)."""
+        return TablePlan.of(message_layout(transit_schema(self.schema)), self.names, self.codecs)
 
 
 def _primary_key(
@@ -91,7 +96,6 @@ def make_decoder(
         json_columns=json_columns(columns),
         schema=schema,
         schema_bytes=schema.serialize().to_pybytes(),
-        template=MessageTemplate(transit_schema(schema)),
     )
 
 
