@@ -168,7 +168,7 @@ def copy(typing_context: Any, to: Any, to_offset: Any, start: Any, offset: Any, 
 
 
 @intrinsic
-def _copy_vector(typing_context: Any, to: Any, to_offset: Any, start: Any, offset: Any) -> Any:
+def copy_vector(typing_context: Any, to: Any, to_offset: Any, start: Any, offset: Any) -> Any:
     """Copy 32 bytes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -187,12 +187,12 @@ def copy_padded(to: int, to_offset: int, start: int, offset: int, size: int, end
     if size > _WORTH_A_CALL or offset + size + PADDING > end:
         copy(to, to_offset, start, offset, size)
     elif size <= VECTOR_SIZE:
-        _copy_vector(to, to_offset, start, offset)
+        copy_vector(to, to_offset, start, offset)
     else:
         # In groups of several vectors, since the processor mispredicts a loop whose length varies.
         for first in range(0, size, PADDING):
             for at in range(first, first + PADDING, VECTOR_SIZE):
-                _copy_vector(to, to_offset + at, start, offset + at)
+                copy_vector(to, to_offset + at, start, offset + at)
 
 
 @intrinsic
