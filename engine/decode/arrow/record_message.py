@@ -9,7 +9,7 @@ batch to batch (rows, nulls, offsets and sizes of buffers).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -62,16 +62,11 @@ _LAYOUTS: dict[Shape, MessageLayout] = {}
 """By shape: the metadata of a record batch does not depend on anything else in its schema."""
 
 
-def message_layout(schema: pa.Schema) -> MessageLayout:
-    """The layout of the messages of all record batches with that schema."""
-    shape = _shape_of_batch(schema)
+def message_layout(shape: Shape, schema: Callable[[], pa.Schema]) -> MessageLayout:
+    """The layout of the messages of all record batches of that shape, such as those with `schema`."""
     if shape not in _LAYOUTS:
-        _LAYOUTS[shape] = _layout_of(shape, schema)
+        _LAYOUTS[shape] = _layout_of(shape, schema())
     return _LAYOUTS[shape]
-
-
-def _shape_of_batch(schema: pa.Schema) -> Shape:
-    return sum((shape_of(kind) for kind in schema.types), Shape(0, 0))
 
 
 def _layout_of(shape: Shape, schema: pa.Schema) -> MessageLayout:
@@ -108,8 +103,8 @@ class MessageTemplate:
     """The metadata that the messages of all record batches of one schema have in common."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        shape = _shape_of_batch(schema)
-        self.layout = message_layout(schema)
+        shape = Shape.sum(shape_of(kind) for kind in schema.types)
+        self.layout = message_layout(shape, lambda: schema)
         # A node and a buffer are two numbers each.
         self._node_numbers = struct.Struct(f"<{2 * shape.nodes}q")
         self._buffer_numbers = struct.Struct(f"<{2 * shape.buffers}q")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,17 +15,21 @@ class Shape(NamedTuple):
     nodes: int
     buffers: int
 
-    def __add__(self, other: Shape) -> Shape:  # type: ignore[override]
-        return Shape(self.nodes + other.nodes, self.buffers + other.buffers)
+    @classmethod
+    def sum(cls, shapes: Iterable[Shape]) -> Shape:
+        """Of arrays with these shapes together."""
+        nodes, buffers = 0, 0
+        for shape in shapes:
+            nodes += shape.nodes
+            buffers += shape.buffers
+        return cls(nodes, buffers)
 
 
 @lru_cache(512)
 def shape_of(kind: pa.DataType) -> Shape:
     """The shape of every array of that type. Source: the tables of buffers in Arrow's columnar format."""
-    shape = Shape(1, _own_buffers(kind))
-    for number in range(kind.num_fields):
-        shape += shape_of(kind.field(number).type)
-    return shape
+    children = [shape_of(kind.field(number).type) for number in range(kind.num_fields)]
+    return Shape.sum([Shape(1, _own_buffers(kind)), *children])
 
 
 def _own_buffers(kind: pa.DataType) -> int:

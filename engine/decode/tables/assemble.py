@@ -167,7 +167,7 @@ class _Building:
         decoder = self._rows.decoders[table]
         if status == FULL:
             raise ArenaFull(int(self._notes[SIZE]))
-        codec = decoder.codecs[column]
+        codec = decoder.columns[column].codec
         arena.base, arena.end = int(state[MESSAGE + BASE]), int(state[AT])
         counters = Counters()
         try:

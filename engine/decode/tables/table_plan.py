@@ -1,4 +1,4 @@
-"""A table's definition as numbers for the kernel that builds record batches (`table_kernel`).
+"""Columns and tables as numbers for the kernel that builds record batches (`table_kernel`).
 
 A column is its codec's kernel, by its address, and what that is told; a table is the metadata of its messages
 and the names of its columns. Addresses are those of this process and of arrays that the plan keeps.
@@ -26,32 +26,38 @@ TABLE_NUMBERS = 8
 """Numbers of a table. `METADATA` and `NAMES` are addresses; the others are those of `MessageLayout`."""
 
 
+def column_plan(codec: Codec) -> bytes:
+    """The `COLUMN_NUMBERS` of columns with that codec, which has to be kept as long as they are used.
+
+    If its kernel was not used before, it is loaded or compiled.
+    """
+    numbers = np.zeros(COLUMN_NUMBERS, np.int64)
+    address = 0 if codec.kernel is None else codec.kernel.address
+    numbers[:FORM] = address, _address(codec.constants), len(codec.constants), *codec.shape
+    numbers[FORM : FORM + len(codec.form)] = codec.form
+    return numbers.tobytes()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TablePlan:
     """What the kernel needs of a table."""
 
     table: Int64s
     """[`TABLE_NUMBERS`]"""
-    columns: Int64s
-    """`COLUMN_NUMBERS` of each column, one column after the other."""
-    kept: tuple[Bytes, ...]
+    columns: bytes
+    """The plan of each column, one after the other."""
+    kept: tuple[Bytes, Bytes]
     """The arrays whose addresses are in the plan."""
 
     @classmethod
-    def of(cls, layout: MessageLayout, names: Sequence[str], codecs: Sequence[Codec]) -> TablePlan:
-        """The plan of a table; kernels that were not used before are loaded or compiled."""
+    def of(cls, layout: MessageLayout, names: Sequence[str], columns: Sequence[bytes]) -> TablePlan:
+        """The plan of a table whose columns have these names and plans."""
         texts = [name.encode() for name in names]
         bounds = np.cumsum([0, *map(len, texts)], dtype=np.int32)
         listed = np.frombuffer(bounds.tobytes() + b"".join(texts), np.uint8)
-        columns = np.zeros((len(codecs), COLUMN_NUMBERS), np.int64)
-        for column, codec in zip(columns, codecs, strict=True):
-            address = 0 if codec.kernel is None else codec.kernel.address
-            column[:FORM] = address, _address(codec.constants), len(codec.constants), *codec.shape
-            column[FORM : FORM + len(codec.form)] = codec.form
         _, *offsets = layout
         table = [_address(layout.metadata), len(layout.metadata), *offsets, _address(listed), len(listed)]
-        kept = (layout.metadata, listed, *(codec.constants for codec in codecs))
-        return cls(np.array(table, np.int64), columns.reshape(-1), kept)
+        return cls(np.array(table, np.int64), b"".join(columns), (layout.metadata, listed))
 
 
 class Plans(NamedTuple):
@@ -65,7 +71,8 @@ class Plans(NamedTuple):
     @classmethod
     def of(cls, plans: Sequence[TablePlan]) -> Plans:
         """Those of at least one table."""
-        return cls(np.stack([plan.table for plan in plans]), np.concatenate([plan.columns for plan in plans]))
+        columns = b"".join([plan.columns for plan in plans])
+        return cls(np.stack([plan.table for plan in plans]), np.frombuffer(columns, np.int64))
 
 
 def _address(array: Bytes) -> int:
