@@ -7,7 +7,7 @@ Source: `Table_map_event` in MySQL's `rows_event.cpp`, `table_def` in `rpl_utili
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 from engine.binlog.charsets import BINARY, collation_charset, same_charset
@@ -224,7 +224,7 @@ class TableMap(EventBody):
 
 def _column_json(column: Column) -> dict[str, Any]:
     """The known attributes of a column, its name and type first."""
-    values = {f.name: json_value(getattr(column, f.name)) for f in fields(column)}
+    values = {name: json_value(value) for name, value in column._asdict().items()}
     shown = {"name": column.name, "type": type_name(column)} | values
     return {name: value for name, value in shown.items() if value is not None}
 
