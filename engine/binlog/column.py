@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """One column of a table: what the binlog contains about it and, for the rest, the server's catalog."""
 
     name: str
@@ -30,3 +29,8 @@ class Column:
     nullable: bool = True
     visible: bool | None = None
     """None if unknown."""
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Everything but the name: columns of one kind are decoded alike."""
+        return self[1:]

@@ -1,23 +1,28 @@
 """A kernel for the CRC-32 of the binlog, which is zlib's.
 
 On x86-64, carry-less multiplication folds 64 bytes per step ("Fast CRC Computation Using PCLMULQDQ", Intel
-2009); the last 16 bytes, and all bytes on other processors, use sixteen tables at once. A slower method would
-make checking an event as expensive as decoding it.
+2009), in vectors of 32 bytes if the processor can; the last 16 bytes, and all bytes on other processors, use
+sixteen tables at once. A slower method would make checking an event as expensive as decoding it.
 """
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.binding
 import numpy as np
 from llvmlite import ir
 from numba import types, uint32, uint64
+from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from engine.kernels.bounds import CHECKS_BOUNDS, check_range
 from engine.kernels.kernel import Bytes, kernel, load_word
+
+_WORD = ir.IntType(64)
 
 _SLICES = 16
 _POLYNOMIAL = 0xEDB88320
@@ -68,28 +73,80 @@ def _step_16(low: int, high: int) -> int:
     return crc
 
 
+def _vector(builder: Any, words: Sequence[Any]) -> Any:
+    """Generate code that combines words into a vector."""
+    vector = ir.Constant(ir.VectorType(_WORD, len(words)), ir.Undefined)
+    for index, word in enumerate(words):
+        vector = builder.insert_element(vector, word, ir.Constant(ir.IntType(32), index))
+    return vector
+
+
+def _elements(builder: Any, vector: Any) -> list[Any]:
+    """Generate code that divides a vector into its words."""
+    return [
+        builder.extract_element(vector, ir.Constant(ir.IntType(32), index))
+        for index in range(vector.type.count)
+    ]
+
+
+def _moved(builder: Any, value: Any, by: tuple[np.uint64, np.uint64]) -> Any:
+    """Generate code that moves each 16 bytes of a vector forwards by the distance of the `by` pair."""
+    pairs = value.type.count // 2
+    operand, number = value.type, ir.IntType(8)
+    multiply = builder.module.declare_intrinsic(
+        "llvm.x86.pclmulqdq" + (f".{128 * pairs}" if pairs > 1 else ""),
+        (),
+        ir.FunctionType(operand, [operand, operand, number]),
+    )
+    factors = ir.Constant(operand, [int(factor) for factor in by] * pairs)
+    lower, upper = (builder.call(multiply, [value, factors, number(halves)]) for halves in (0x00, 0x11))
+    return builder.xor(lower, upper)
+
+
 @intrinsic
-def _fold(typing_context: Any, low: Any, high: Any, by_low: Any, by_high: Any, low2: Any, high2: Any) -> Any:
-    """(low, high) moved forwards by the distance of the `by` pair, plus (low2, high2)."""
+def _fold(typing_context: Any, low: Any, high: Any, low2: Any, high2: Any) -> Any:
+    """(low, high) moved forwards by 16 bytes, plus (low2, high2)."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pair = ir.VectorType(ir.IntType(64), 2)
-        multiply = builder.module.declare_intrinsic(
-            "llvm.x86.pclmulqdq", (), ir.FunctionType(pair, [pair, pair, ir.IntType(8)])
-        )
+        value, addend = _vector(builder, arguments[:2]), _vector(builder, arguments[2:])
+        folded = builder.xor(_moved(builder, value, _BY_16), addend)
+        return context.make_tuple(builder, signature.return_type, _elements(builder, folded))
 
-        def vector(a: Any, b: Any) -> Any:
-            half = builder.insert_element(ir.Constant(pair, ir.Undefined), a, ir.Constant(ir.IntType(32), 0))
-            return builder.insert_element(half, b, ir.Constant(ir.IntType(32), 1))
+    return types.UniTuple(types.uint64, 2)(low, high, low2, high2), generate
 
-        value, by, addend = (vector(*arguments[i : i + 2]) for i in (0, 2, 4))
-        lower = builder.call(multiply, [value, by, ir.Constant(ir.IntType(8), 0x00)])
-        upper = builder.call(multiply, [value, by, ir.Constant(ir.IntType(8), 0x11)])
-        folded = builder.xor(builder.xor(lower, upper), addend)
-        halves = [builder.extract_element(folded, ir.Constant(ir.IntType(32), i)) for i in (0, 1)]
-        return context.make_tuple(builder, signature.return_type, halves)
 
-    return types.UniTuple(types.uint64, 2)(low, high, by_low, by_high, low2, high2), generate
+@intrinsic
+def _fold_lines(typing_context: Any, data: Any, start: Any, end: Any, line: Any) -> Any:
+    """`line`, the 64 or 16 bytes before `start`, folded into the last such line of data[start:end].
+
+    The loop is generated here, since vectors cannot be variables of a kernel: moving words to vectors and
+    back at each step would take as long as multiplying them.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        _, start, end, line = arguments
+        words = cgutils.unpack_tuple(builder, line)
+        line_bytes, by = 8 * len(words), _BY_64 if len(words) == 8 else _BY_16
+        # What the kernel is compiled for, which may have less than the processor of this process.
+        is_wide = "+vpclmulqdq" in context.codegen().magic_tuple()[2].split(",")
+        size = min(4 if is_wide else 2, len(words))
+        vectors = [
+            cgutils.alloca_once_value(builder, _vector(builder, words[first : first + size]))
+            for first in range(0, len(words), size)
+        ]
+        stop = builder.sub(end, _WORD(line_bytes - 1))
+        with cgutils.for_range_slice(builder, start, stop, _WORD(line_bytes)) as (at, _):
+            if CHECKS_BOUNDS:
+                check_range(context, builder, at, _WORD(line_bytes), array.nitems)
+            content = builder.bitcast(builder.gep(array.data, [at]), vectors[0].type)
+            for index, vector in enumerate(vectors):
+                addend = builder.load(builder.gep(content, [_WORD(index)]), align=1)
+                builder.store(builder.xor(_moved(builder, builder.load(vector), by), addend), vector)
+        folded = [word for vector in vectors for word in _elements(builder, builder.load(vector))]
+        return context.make_tuple(builder, signature.return_type, folded)
+
+    return line(data, types.int64, types.int64, line), generate
 
 
 @kernel
@@ -108,20 +165,13 @@ def _fold_blocks(data: Bytes, start: int, end: int) -> tuple[int, int]:
         c0, c1 = load_word(data, at), load_word(data, at + 8)
         d0, d1 = load_word(data, at + 16), load_word(data, at + 24)
         at += 32
-        while at + 64 <= end:
-            a0, a1 = _fold(a0, a1, _BY_64[0], _BY_64[1], load_word(data, at), load_word(data, at + 8))
-            b0, b1 = _fold(b0, b1, _BY_64[0], _BY_64[1], load_word(data, at + 16), load_word(data, at + 24))
-            c0, c1 = _fold(c0, c1, _BY_64[0], _BY_64[1], load_word(data, at + 32), load_word(data, at + 40))
-            d0, d1 = _fold(d0, d1, _BY_64[0], _BY_64[1], load_word(data, at + 48), load_word(data, at + 56))
-            at += 64
-        a0, a1 = _fold(a0, a1, _BY_16[0], _BY_16[1], b0, b1)
-        a0, a1 = _fold(a0, a1, _BY_16[0], _BY_16[1], c0, c1)
+        a0, a1, b0, b1, c0, c1, d0, d1 = _fold_lines(data, at, end, (a0, a1, b0, b1, c0, c1, d0, d1))
+        at += (end - at) & -64
+        a0, a1 = _fold(a0, a1, b0, b1)
+        a0, a1 = _fold(a0, a1, c0, c1)
         b0, b1 = d0, d1
-    a0, a1 = _fold(a0, a1, _BY_16[0], _BY_16[1], b0, b1)
-    while at < end:
-        a0, a1 = _fold(a0, a1, _BY_16[0], _BY_16[1], load_word(data, at), load_word(data, at + 8))
-        at += 16
-    return a0, a1
+    a0, a1 = _fold(a0, a1, b0, b1)
+    return _fold_lines(data, at, end, (a0, a1))
 
 
 @kernel

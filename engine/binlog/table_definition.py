@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from operator import attrgetter
 
 import msgpack
 
@@ -88,6 +89,10 @@ class TableDefinition:
     """The default collation of new columns; None if not known."""
 
 
+_VALUES = attrgetter(*(field.name for field in fields(ColumnDefinition)))
+"""All that is known of a column, in the order of its attributes."""
+
+
 def table_key(database: str, table: str) -> str:
     """The key of a table among those of a server, which accepts dots in names, but no NUL."""
     return f"{database}\0{table}"
@@ -95,8 +100,7 @@ def table_key(database: str, table: str) -> str:
 
 def pack(columns: Iterable[ColumnDefinition]) -> bytes:
     """The columns as bytes for `Batch.catalog`."""
-    rows = [[getattr(column, field.name) for field in fields(column)] for column in columns]
-    return bytes(msgpack.packb(rows))
+    return bytes(msgpack.packb([_VALUES(column) for column in columns]))
 
 
 def unpack(packed: bytes) -> tuple[ColumnDefinition, ...]:

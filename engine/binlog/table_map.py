@@ -7,7 +7,7 @@ Source: `Table_map_event` in MySQL's `rows_event.cpp`, `table_def` in `rpl_utili
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 from engine.binlog.charsets import BINARY, collation_charset, same_charset
@@ -28,7 +28,7 @@ from engine.errors import EngineError, EventError, UnsupportedError
 MAX_COLUMNS = 4096
 """The largest number of columns of a table on any server."""
 
-METADATA_BYTES = {
+METADATA_BYTES: dict[int, int] = {
     **dict.fromkeys((FieldType.FLOAT, FieldType.DOUBLE), 1),
     **dict.fromkeys((FieldType.TIMESTAMP2, FieldType.DATETIME2, FieldType.TIME2), 1),
     **dict.fromkeys((FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB), 1),
@@ -224,7 +224,7 @@ class TableMap(EventBody):
 
 def _column_json(column: Column) -> dict[str, Any]:
     """The known attributes of a column, its name and type first."""
-    values = {f.name: json_value(getattr(column, f.name)) for f in fields(column)}
+    values = {name: json_value(value) for name, value in column._asdict().items()}
     shown = {"name": column.name, "type": type_name(column)} | values
     return {name: value for name, value in shown.items() if value is not None}
 
@@ -247,7 +247,7 @@ def _read_metadata(reader: EventReader, codes: bytes) -> tuple[tuple[int, ...], 
     for code in codes:
         if code not in _KNOWN_TYPES:
             raise UnsupportedError(f"column type {code} is unknown", reader.offset)
-        packed = reader.take(METADATA_BYTES.get(FieldType(code), 0))
+        packed = reader.take(METADATA_BYTES.get(code, 0))
         if code in REAL_TYPE_AND_LENGTH and packed[0]:
             real_type = packed[0] | LENGTH_BITS
             if real_type not in REAL_TYPE_AND_LENGTH:

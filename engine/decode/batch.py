@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,18 +24,17 @@ from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_events import gtid_ranges
 from engine.binlog.position import BinlogPosition
 from engine.config.decode_options import DecodeOptions
-from engine.decode.arrow.arena import Arena, ArenaFull, Built, in_own_arena
+from engine.decode.arrow.arena import Arena, ArenaFull, in_own_arena
 from engine.decode.arrow.codec import Counters
 from engine.decode.batch_walk import BatchWalk, corruption_at, event_at
 from engine.decode.feed.dropped import dropped_entry
 from engine.decode.feed.events_feed import closing_statement, event_times, feed_batch, feed_message
 from engine.decode.feed.statement_tables import StatementChanges
-from engine.decode.tables.assemble import TableMessage, assemble
+from engine.decode.tables.assemble import PlacedTable, TableMessage, build_messages
 from engine.decode.tables.gtid_texts import gtid_texts
-from engine.decode.tables.metadata_columns import TableRows, Transactions
-from engine.decode.tables.table_decoder import TableDecoder
-from engine.errors import EngineError, EventError
-from engine.kernels.kernel import Bytes, Int64s, read_u32
+from engine.decode.tables.metadata_columns import Sources
+from engine.errors import EventError
+from engine.kernels.kernel import Bytes, read_u32
 from engine.pipeline.messages import (
     SKIPPED,
     Batch,
@@ -50,19 +48,6 @@ from engine.pipeline.messages import (
 
 _SMALL_ROOM = 1 << 16
 _STATE_EVENTS = (types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT)
-
-
-class PlacedTable(NamedTuple):
-    """A table's message, and its offset and length in the arena; None if the arena was too small for it."""
-
-    table: TableMessage
-    span: tuple[int, int] | None
-
-    @classmethod
-    def of(cls, table: TableMessage, fits: bool) -> PlacedTable:
-        """With the message's span, if it `fits` into the arena."""
-        message = table.message
-        return cls(table, (message.start, len(message.content)) if fits else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +142,12 @@ class BatchDecoder:
         found = self._walk.walk(events, description, batch, counters)
         events, groups, tagged, before = found.events, found.groups, found.tagged, found.before
         gtids = gtid_texts(events, groups.transaction_gtids, tagged.split)
-        transactions = Transactions(groups.transaction_times, gtids)
-        tables = [
-            self._table(events, decoder, rows, transactions, before, arena, counters)
-            for decoder, rows in found.tables
-        ]
+        file = np.frombuffer(events.file.encode(), np.uint8)
+        times = groups.transaction_times
+        sources = Sources(
+            events.starts, events.ends, events.positions, before, file, times, gtids.offsets, gtids.content
+        )
+        tables = build_messages(events, found.rows, sources, arena, counters)
         statement = None
         if len(groups.feed_events):
             changes = StatementChanges(batch.status.schema_changes)
@@ -218,47 +204,15 @@ class BatchDecoder:
             doubtful_gtids=[] if sure else ranges,
         )
 
-    def _table(
-        self,
-        events: EventTable,
-        decoder: TableDecoder,
-        rows: TableRows,
-        transactions: Transactions,
-        before: Int64s,
-        arena: Arena,
-        counters: Counters,
-    ) -> PlacedTable:
-        def build(arena: Arena) -> tuple[TableMessage, Counters]:
-            # A second attempt counts from zero.
-            counted = Counters()
-            return assemble(events, decoder, rows, transactions, before, arena, counted), counted
-
-        name = f"{decoder.database}.{decoder.table}"
-        try:
-            (message, counted), fits = _built(build, arena)
-        except EventError as error:
-            inside = (events.starts <= error.offset) & (error.offset < events.ends)
-            at = int(np.flatnonzero(inside)[0]) if inside.any() else int(rows.events[0])
-            raise events.error(at, f"in a row of {name}, {error.reason}", error.corrupt) from error
-        except EngineError as error:
-            raise events.error(int(rows.events[0]), f"in rows of {name}, {error}", error.corrupt) from error
-        counters.add_all(counted)
-        return PlacedTable.of(message, fits)
-
-
-def _built(build: Callable[[Arena], Built], arena: Arena) -> tuple[Built, bool]:
-    """What `build` returns, and whether it is in `arena`; if that is too small, it is in separate memory."""
-    start = arena.end
-    try:
-        built = build(arena)
-    except ArenaFull as full:
-        arena.end = start
-        return in_own_arena(2 * (full.size + _SMALL_ROOM), build), False
-    return built, True
-
 
 def _placed(build: Callable[[Arena], TableMessage], arena: Arena) -> PlacedTable:
-    return PlacedTable.of(*_built(build, arena))
+    """What `build` returns, in `arena`, or if that is too small, in memory of its own."""
+    start = arena.end
+    try:
+        return PlacedTable.of(build(arena), True)
+    except ArenaFull as full:
+        arena.end = start
+        return PlacedTable.of(in_own_arena(2 * (full.size + _SMALL_ROOM), build), False)
 
 
 def _sound_part(events: EventTable, broken: int) -> EventTable:

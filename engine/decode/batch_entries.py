@@ -49,4 +49,4 @@ def batch_entries(walk: BatchWalk, batch: Batch, index: NDArray[np.uint32], data
         events, groups = found.events, found.groups
         entries = feed_batch(events, groups, found.before, description, found.tagged.split, changes)
         statement = closing_statement(entries, events, groups, changes)
-    return BatchEntries([decoder for decoder, _ in found.tables], int(found.before[-1]), statement)
+    return BatchEntries(found.rows.with_rows(), int(found.before[-1]), statement)

@@ -25,7 +25,7 @@ from engine.decode.rows.expand import expand_compressed
 from engine.decode.rows.rollbacks import drop_rolled_back_rows
 from engine.decode.rows.tagged_gtids import TaggedGtids
 from engine.decode.rows.walk import walk_tables
-from engine.decode.tables.metadata_columns import TableRows
+from engine.decode.tables.assemble import TableRows
 from engine.decode.tables.partial_updates import JsonUpdate, flag_differences, plain_updates
 from engine.decode.tables.table_decoder import TableDecoder, TableDecoders
 from engine.errors import EngineError, EventError
@@ -58,8 +58,7 @@ class WalkedBatch:
     """Expanded; what `groups` refers to."""
     groups: EventGroups
     tagged: TaggedGtids
-    tables: list[tuple[TableDecoder, TableRows]]
-    """Those with rows."""
+    rows: TableRows
     before: Int64s
     """Per event the number of entries before it in the batch; the last item is the number of all."""
 
@@ -112,16 +111,14 @@ class BatchWalk:
             events, groups.rows_events, groups.rows_slots, decoders, description
         )
         counters.add("json_differences", sum(map(len, differences.values())))
-        walked = _walk_tables(events, groups, decoders, differences)
-        if batch.chunk is not None:
-            for _, found in walked:
-                found.rows.change_types.fill(SNAPSHOT)
+        rows = _walk_tables(events, groups, decoders, differences)
         counts = np.zeros(len(events) + 1, np.int64)
-        for _, rows in walked:
-            counts[rows.events] = rows.rows.counts
+        counts[rows.walked.events] = rows.walked.counts
+        if batch.chunk is not None:
+            rows.walked.change_types.fill(SNAPSHOT)
         counts[groups.feed_events] = 1
         before = np.cumsum(counts) - counts
-        return WalkedBatch(events, groups, tagged, walked, before)
+        return WalkedBatch(events, groups, tagged, rows, before)
 
     def _format(self, batch: Batch, index: NDArray[np.uint32], data: Bytes) -> FormatDescription | None:
         if not batch.context_events:
@@ -176,25 +173,27 @@ def _walk_tables(
     groups: EventGroups,
     decoders: Sequence[TableDecoder | None],
     differences: Mapping[int, Sequence[JsonUpdate]],
-) -> list[tuple[TableDecoder, TableRows]]:
+) -> TableRows:
     """The rows of every wanted table, tables in the order of their first table maps.
 
     `differences`: by event the JSON cells that only list what changed.
     """
     order, bounds = rows_by_slot(groups, [decoder is not None for decoder in decoders])
-    found = [(decoder, *bounds[slot]) for slot in bounds if (decoder := decoders[slot]) is not None]
-    if not found:
-        return []
+    found = [(decoder, end) for slot, (_, end) in bounds.items() if (decoder := decoders[slot]) is not None]
+    wanted = [decoder for decoder, _ in found]
     places, transactions = groups.rows_events[order], groups.rows_transactions[order]
-    ends = [end for _, _, end in found]
-    walked = walk_tables(events, places, ends, [decoder.layout for decoder, _, _ in found])
-    tables = []
-    for (decoder, start, end), rows in zip(found, walked, strict=True):
-        if differences:
-            rows = flag_differences(rows, places[start:end], differences)
-        if len(rows.images):
-            tables.append((decoder, TableRows(rows, places[start:end], transactions[start:end])))
-    return tables
+    walked = walk_tables(events, places, [end for _, end in found], [decoder.layout for decoder in wanted])
+    if differences:
+        tables = {table: walked.rows(table) for table in range(len(wanted))}
+        walked = walked.with_images(
+            {
+                table: flag_differences(
+                    rows, places[slice(*walked.bounds[table : table + 2, 0])], differences
+                )
+                for table, rows in tables.items()
+            }
+        )
+    return TableRows(wanted, walked, transactions)
 
 
 def _reason(error: EngineError) -> str:

@@ -51,6 +51,20 @@ def address_of(typing_context: Any, array: Any) -> Any:
     return types.int64(array), generate
 
 
+@intrinsic
+def _void_pointer(typing_context: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], _BYTE.as_pointer())
+
+    return types.voidptr(types.int64), generate
+
+
+@numba.njit(inline="always")
+def bytes_at(address: int, size: int) -> Any:
+    """The `size` bytes at an address as an array, which does not keep their memory."""
+    return numba.carray(_void_pointer(address), size, np.uint8)
+
+
 def _pointer(context: Any, builder: Any, item: Any, address: Any, offset: Any, size: Any = None) -> Any:
     """A pointer to `size` bytes (those of `item` unless given) at `offset` from `address`."""
     if CHECKS_BOUNDS:
@@ -79,6 +93,35 @@ def load_word(typing_context: Any, address: Any, offset: Any) -> Any:
         return builder.load(_pointer(context, builder, _WORD, *arguments), align=1)
 
     return types.uint64(types.int64, types.int64), generate
+
+
+@intrinsic
+def _prefetch(typing_context: Any, address: Any, offset: Any) -> Any:
+    """Have the processor fetch the cache line at `offset` from `address`; reading it is not an access."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address, offset = arguments
+        if not CHECKS_BOUNDS:
+            pointer = builder.inttoptr(builder.add(address, offset), _BYTE.as_pointer())
+            number = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
+            function = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
+            # For reading, into all levels of the cache, as data.
+            builder.call(function, [pointer, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+_CACHE_LINE = 64
+
+
+@numba.njit(inline="always")
+def prefetch(address: int, start: int, end: int) -> None:
+    """Have the processor fetch the bytes from `start` to `end` into its cache while it does something
+    else."""
+    for at in range(start, end, _CACHE_LINE):
+        _prefetch(address, at)
 
 
 def load_vector(context: Any, builder: Any, address: Any, offset: Any) -> Any:
@@ -125,7 +168,7 @@ def copy(typing_context: Any, to: Any, to_offset: Any, start: Any, offset: Any, 
 
 
 @intrinsic
-def _copy_vector(typing_context: Any, to: Any, to_offset: Any, start: Any, offset: Any) -> Any:
+def copy_vector(typing_context: Any, to: Any, to_offset: Any, start: Any, offset: Any) -> Any:
     """Copy 32 bytes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -144,12 +187,12 @@ def copy_padded(to: int, to_offset: int, start: int, offset: int, size: int, end
     if size > _WORTH_A_CALL or offset + size + PADDING > end:
         copy(to, to_offset, start, offset, size)
     elif size <= VECTOR_SIZE:
-        _copy_vector(to, to_offset, start, offset)
+        copy_vector(to, to_offset, start, offset)
     else:
         # In groups of several vectors, since the processor mispredicts a loop whose length varies.
         for first in range(0, size, PADDING):
             for at in range(first, first + PADDING, VECTOR_SIZE):
-                _copy_vector(to, to_offset + at, start, offset + at)
+                copy_vector(to, to_offset + at, start, offset + at)
 
 
 @intrinsic

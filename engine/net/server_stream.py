@@ -27,6 +27,7 @@ from engine.net.client.explained import context_of
 from engine.net.client.side_connection import SideConnection
 from engine.net.client.source_facts import SourceFacts
 from engine.net.client.statements_ahead import StatementsAhead
+from engine.net.first_bytes import receive_first_together
 from engine.net.history_watch import HistoryWatch
 from engine.net.semi_sync import Acknowledger, marker_length, read_beginning
 from engine.net.start_schema import open_schema
@@ -39,6 +40,8 @@ _LINGER_SECONDS = 0.005
 """How long a finished transaction may wait for others to share its batch."""
 _LONGEST_LINGER_SECONDS = 0.05
 """The same while all decoders are busy, where the batch would wait anyway: larger batches cost less."""
+_PAUSE_SECONDS = 0.001
+"""A server that has more to send makes no longer pause."""
 _PROMPT_SECONDS = 0.1
 """Interval of heartbeats while a snapshot waits for them."""
 _SILENT_HEARTBEATS = 4
@@ -64,11 +67,15 @@ def follow_server(
     # By GTID the server chooses the file, and sends its name first.
     file, position = ("", origin.position) if origin.by_gtid else (origin.file, origin.position)
     context = context_of(connection, origin.file or None, origin.position, origin.server_id)
+    side = SideConnection(open_connection)
+    if origin.may_assume and facts.lacks_names:
+        # The first events will need it, for the definitions of their tables.
+        side.open()
     _start(connection, facts, origin)
     child.report(DumpStarted(time.monotonic()))
     child.progress(NetworkProgress(0, file, position))
     dump = DumpStream(connection, context, lambda: BinlogPosition(batcher.file, batcher.position))
-    with contextlib.closing(dump), contextlib.closing(SideConnection(open_connection)) as side:
+    with contextlib.closing(dump), contextlib.closing(side):
         watch = HistoryWatch(origin, facts, side, open_connection)
         if origin.semi_sync:
             dump.pending = read_beginning(dump.stream, dump.pending)
@@ -170,7 +177,8 @@ class _Receiver:
     def run(self) -> None:
         """Return at the end of the dump. Raises `EngineError` and `OSError` if it ends otherwise."""
         self._dump.stream.setblocking(False)
-        for size in self._dump.receive(self._batcher.space):
+        has_more = partial(self._stream_wait.for_any, _PAUSE_SECONDS)
+        for size in receive_first_together(self._dump.receive, self._batcher.space, has_more):
             if size is None:
                 self._wait()
             else:

@@ -1,8 +1,8 @@
 """An arena: it hands out the memory of a record batch's buffers, one after the other.
 
-A codec reserves a buffer, fills it and keeps it before the next buffer is reserved. A codec that cannot
-compute the size of its result reserves more than enough and keeps the part that it filled. The resulting
-array is described by numbers: its rows, its nulls, and the offsets and sizes of its buffers.
+Python reserves a buffer, fills it and keeps it before the next buffer is reserved; kernels build in the
+memory itself, from the arena's end on. The resulting array is described by numbers: its rows, its nulls, and
+the offsets and sizes of its buffers.
 """
 
 from __future__ import annotations
@@ -55,13 +55,6 @@ class Arena:
         end = self.end + size + PADDING
         if end > len(self.memory):
             raise ArenaFull(size)
-        return self.memory[self.end : end]
-
-    def reserve_rest(self, most: int) -> Bytes:
-        """All the remaining memory, at most `most` bytes, followed by `PADDING` bytes. Raises `ArenaFull`."""
-        end = min(len(self.memory), self.end + most + PADDING)
-        if end < self.end + PADDING:
-            raise ArenaFull(PADDING)
         return self.memory[self.end : end]
 
     def keep(self, size: int) -> tuple[int, int]:

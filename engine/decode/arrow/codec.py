@@ -7,14 +7,29 @@ handles rows but, of a cell, only its size.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
-from engine.decode.arrow.arena import Arena, ArrayParts
+from engine.decode.arrow.arena import Arena, ArenaFull, ArrayParts
+from engine.decode.arrow.column_kernel import (
+    BROKEN,
+    COUNTERS,
+    LARGEST_CONTENT,
+    LEFT,
+    MOST_PARTS,
+    NOTES,
+    PLACE,
+    SIZE,
+    TOO_LARGE,
+)
+from engine.decode.arrow.shape import Shape, shape_of
 from engine.errors import EngineError, EventError
-from engine.kernels.kernel import Bytes, Int32s
+from engine.kernels.kernel import Bytes, Int32s, Int64s
+from engine.kernels.typed import Kernel
 
 NULL_CELL = -1
 """In `cells`: the value is NULL."""
@@ -49,10 +64,10 @@ class Counters:
         if amount:
             self.values[name] = self.values.get(name, 0) + int(amount)
 
-    def add_all(self, other: Counters) -> None:
-        """Add all the counts of `other`."""
-        for name, amount in other.values.items():
-            self.add(name, amount)
+    def add_noted(self, notes: Int64s) -> None:
+        """Add what column kernels counted in `notes`."""
+        for name, number in COUNTERS.items():
+            self.add(name, int(notes[number]))
 
 
 def error_of_column(name: str, error: EngineError) -> EngineError:
@@ -62,18 +77,41 @@ def error_of_column(name: str, error: EngineError) -> EngineError:
     return EngineError(f"column {name}: {error}")
 
 
-class Codec(Protocol):
+InPython = Callable[[Bytes, Int32s, Arena, Counters], ArrayParts]
+"""Builds a column's array as `Codec.build` does, without its kernel."""
+
+
+def refused(reason: str) -> Callable[[Bytes, int], EventError]:
+    """A `Codec.refusal` that gives that reason for every broken cell."""
+    return lambda data, cell: EventError(reason, cell)
+
+
+_BROKEN_VALUE = refused("a value is broken")
+
+
+@dataclass(frozen=True, eq=False)
+class Codec:
     """Converts one column's cells to one Arrow array."""
 
-    @property
-    def arrow_type(self) -> pa.DataType:
-        """The type of every array that `build` returns."""
-        ...
+    arrow_type: pa.DataType
+    """The type of every array."""
+    width: int
+    """Bytes of a cell; negative: content after a little-endian length of -width (1 to 4) bytes."""
+    kernel: Kernel | None
+    """Its `column_kernel`; None if only `in_python` builds such columns."""
+    form: tuple[int, ...] = ()
+    """What the kernel is told of the column: numbers whose meaning only it knows, at most `FORM_NUMBERS`."""
+    constants: Bytes = field(default_factory=lambda: np.empty(0, np.uint8))
+    """What the kernel looks up, in its own format."""
+    refusal: Callable[[Bytes, int], EventError] = _BROKEN_VALUE
+    """Makes the error for a broken cell, from the batch and the offset of the cell in it."""
+    in_python: InPython | None = None
+    """Builds what the kernel leaves."""
 
-    @property
-    def width(self) -> int:
-        """Bytes of a cell; negative: content after a little-endian length of -width (1 to 4) bytes."""
-        ...
+    @cached_property
+    def shape(self) -> Shape:
+        """Of every array."""
+        return shape_of(self.arrow_type)
 
     def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         """Build the column's array in `arena`, one value per cell.
@@ -83,4 +121,41 @@ class Codec(Protocol):
         cell, prefix and content, lies inside its event. Raises `EventError` for invalid content, with an
         `offset` in `data`, and `ArenaFull` if the arena is too small.
         """
-        ...
+        if self.kernel is None:
+            return self.build_in_python(data, cells, arena, counters)
+        parts, notes = np.zeros(MOST_PARTS, np.int64), np.zeros(NOTES, np.int64)
+        form = np.array(self.form, np.int64)
+        end = self.kernel(
+            data, np.ascontiguousarray(cells), form, self.constants, arena.memory, arena.end, parts, notes
+        )
+        if end == LEFT:
+            return self.build_in_python(data, cells, arena, counters)
+        if end < 0:
+            raise self.failure(end, data, notes)
+        arena.end = end
+        counters.add_noted(notes)
+        nodes, buffers = self.shape
+        places = parts[2 * nodes : 2 * (nodes + buffers)]
+        places[0::2] = np.where(places[1::2] > 0, places[0::2] - arena.base, 0)
+        return ArrayParts(tuple(parts[: 2 * nodes].tolist()), tuple(places.tolist()))
+
+    def build_in_python(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
+        """What `build` does, without the kernel; only for cells that it leaves."""
+        assert self.in_python is not None
+        return self.in_python(data, cells, arena, counters)
+
+    def failure(self, status: int, data: Bytes, notes: Int64s) -> Exception:
+        """What to raise for a status of the kernel other than `LEFT`."""
+        if status == BROKEN:
+            return self.refusal(data, int(notes[PLACE]))
+        if status == TOO_LARGE:
+            return too_large(int(notes[SIZE]))
+        return ArenaFull(int(notes[SIZE]))
+
+
+def too_large(size: int) -> EngineError:
+    """The error for content of `size` bytes, more than an Arrow array holds."""
+    return EngineError(
+        f"its values in one batch take {size} bytes, but an Arrow array holds at most "
+        f"{LARGEST_CONTENT}: exclude the table with --exclude-tables"
+    )

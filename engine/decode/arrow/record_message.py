@@ -9,8 +9,7 @@ batch to batch (rows, nulls, offsets and sizes of buffers).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from engine.decode.arrow.arena import ALIGNMENT, NO_BUFFER, Arena, ArrayParts, in_own_arena
 from engine.decode.arrow.codec import Codec, Counters
+from engine.decode.arrow.shape import Shape, shape_of
 from engine.kernels.kernel import Bytes, Int32s, kernel, read_u64
 from engine.output.change_schema import nulls
 from engine.output.direct_io import DIRECT_BYTES, to_whole_pages
@@ -41,41 +41,35 @@ class RecordMessage(NamedTuple):
     """Its offset in the arena's memory."""
 
 
-class _Shape(NamedTuple):
-    """The numbers of a record batch's arrays (children included) and of their buffers."""
+class MessageLayout(NamedTuple):
+    """The metadata of a message with the prefix before it, and where its numbers are in these bytes.
 
-    nodes: int
-    buffers: int
+    All lengths and offsets are multiples of `ALIGNMENT`.
+    """
 
-
-class _Layout(NamedTuple):
-    """The metadata of a message, and the offsets of its numbers."""
-
-    metadata: bytes
+    metadata: Bytes
     rows: int
+    """The offset of the number of rows."""
     body_length: int
+    """The offset of the length of the body, in bytes."""
     nodes: int
+    """The offset of the first of two numbers for each node: rows and nulls."""
     buffers: int
+    """The offset of the first of two numbers for each buffer: its offset in the body, and its size."""
 
 
-_LAYOUTS: dict[_Shape, _Layout] = {}
+_LAYOUTS: dict[Shape, MessageLayout] = {}
 """By shape: the metadata of a record batch does not depend on anything else in its schema."""
 
 
-def _layout(shape: _Shape, schema: pa.Schema) -> _Layout:
-    """The layout of record batches of that shape, which those of `schema` have."""
+def message_layout(shape: Shape, schema: Callable[[], pa.Schema]) -> MessageLayout:
+    """The layout of the messages of all record batches of that shape, such as those with `schema`."""
     if shape not in _LAYOUTS:
-        _LAYOUTS[shape] = _layout_of(schema)[1]
+        _LAYOUTS[shape] = _layout_of(shape, schema())
     return _LAYOUTS[shape]
 
 
-@lru_cache(512)
-def _shape(kind: pa.DataType) -> _Shape:
-    """The shape of a record batch with one column of that type."""
-    return _layout_of(pa.schema([pa.field("", kind)]))[0]
-
-
-def _layout_of(schema: pa.Schema) -> tuple[_Shape, _Layout]:
+def _layout_of(shape: Shape, schema: pa.Schema) -> MessageLayout:
     # With one row, so that no number has its default value, which flatbuffers omit.
     row = pa.RecordBatch.from_arrays([nulls(kind, 1) for kind in schema.types], schema=schema)
     message = row.serialize().to_pybytes()
@@ -85,13 +79,16 @@ def _layout_of(schema: pa.Schema) -> tuple[_Shape, _Layout]:
     batch = follow(metadata, field(metadata, table, _HEADER))
     nodes, node_count = vector(metadata, field(metadata, batch, _NODES))
     buffers, buffer_count = vector(metadata, field(metadata, batch, _BUFFERS))
+    assert shape == (node_count, buffer_count)
     rows, body_length = field(metadata, batch, _LENGTH), field(metadata, table, _BODY_LENGTH)
-    places = (_PREFIX + place for place in (rows, body_length, nodes, buffers))
-    return _Shape(node_count, buffer_count), _Layout(message[:size], *places)
+    places = [_PREFIX + place for place in (rows, body_length, nodes, buffers)]
+    # Flatbuffers align numbers, so a kernel can write them as words.
+    assert not any(place % ALIGNMENT for place in (size, *places))
+    return MessageLayout(np.frombuffer(message[:size], np.uint8), *places)
 
 
 @kernel
-def _clear_gaps(memory: Bytes, base: int, numbers: int, count: int) -> None:
+def clear_gaps(memory: Bytes, base: int, numbers: int, count: int) -> None:
     """Clear the bytes after each buffer up to the next multiple of `ALIGNMENT`, which hold old content.
 
     `numbers`: the offset in `memory` of the offsets and sizes of `count` buffers, which count from `base`.
@@ -106,12 +103,8 @@ class MessageTemplate:
     """The metadata that the messages of all record batches of one schema have in common."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        shapes = [_shape(kind) for kind in schema.types]
-        shape = _Shape(sum(of.nodes for of in shapes), sum(of.buffers for of in shapes))
-        layout = _layout(shape, schema)
-        self._metadata = bytearray(layout.metadata)
-        self._rows, self._body_length = layout.rows, layout.body_length
-        self._nodes, self._buffers = layout.nodes, layout.buffers
+        shape = Shape.sum(shape_of(kind) for kind in schema.types)
+        self.layout = message_layout(shape, lambda: schema)
         # A node and a buffer are two numbers each.
         self._node_numbers = struct.Struct(f"<{2 * shape.nodes}q")
         self._buffer_numbers = struct.Struct(f"<{2 * shape.buffers}q")
@@ -119,7 +112,7 @@ class MessageTemplate:
     @property
     def body(self) -> int:
         """The offset in a message at which its body starts; buffers count from there."""
-        return len(self._metadata)
+        return len(self.layout.metadata)
 
     def begin(self, arena: Arena) -> int:
         """Reserve the metadata, which `finish` fills in; return the message's offset. Raises `ArenaFull`."""
@@ -143,13 +136,14 @@ class MessageTemplate:
         for array in arrays:
             nodes += array.nodes
             buffers += array.buffers
-        metadata = self._metadata
-        struct.pack_into("<q", metadata, self._rows, rows)
-        struct.pack_into("<q", metadata, self._body_length, arena.end - arena.base)
-        self._node_numbers.pack_into(metadata, self._nodes, *nodes)
-        self._buffer_numbers.pack_into(metadata, self._buffers, *buffers)
+        layout = self.layout
+        metadata = bytearray(layout.metadata)
+        struct.pack_into("<q", metadata, layout.rows, rows)
+        struct.pack_into("<q", metadata, layout.body_length, arena.end - arena.base)
+        self._node_numbers.pack_into(metadata, layout.nodes, *nodes)
+        self._buffer_numbers.pack_into(metadata, layout.buffers, *buffers)
         arena.memory[start : start + self.body] = np.frombuffer(metadata, np.uint8)
-        _clear_gaps(arena.memory, arena.base, start + self._buffers, len(buffers) // 2)
+        clear_gaps(arena.memory, arena.base, start + layout.buffers, len(buffers) // 2)
         return RecordMessage(arena.memory[start : arena.end], rows, start)
 
 
@@ -187,11 +181,13 @@ def read_arrays(
     template = MessageTemplate(schema)
 
     def build(arena: Arena) -> tuple[RecordMessage, Counters]:
+        # A second attempt counts from zero.
         start, counted = template.begin(arena), Counters()
         columns = zip(codecs, cells, strict=True)
         arrays = [codec.build(data, column, arena, counted) for codec, column in columns]
         return template.finish(arena, start, len(cells[0]), arrays), counted
 
     message, counted = in_own_arena(_SMALL_ARENA, build)
-    counters.add_all(counted)
+    for name, amount in counted.values.items():
+        counters.add(name, amount)
     return pa.ipc.read_record_batch(pa.py_buffer(message.content), schema).columns

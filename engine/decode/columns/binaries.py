@@ -6,54 +6,68 @@ does this module.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import types
 
 from engine.binlog.column import Column
 from engine.binlog.field_types import FieldType
-from engine.decode.arrow.arena import Arena, ArrayParts
-from engine.decode.arrow.buffers import (
+from engine.decode.arrow.codec import Codec, Options, refused
+from engine.decode.arrow.column_kernel import (
+    BROKEN,
     FULL,
-    check_content_size,
+    LARGEST_CONTENT,
+    PLACE,
+    SIZE,
+    TOO_LARGE,
+    aligned,
+    buffer_at,
+    column_kernel,
+    content_at,
     copy_content,
+    finish_variable,
+    has_room,
+    offsets_at,
     refuse_content,
-    reserve_content,
-    variable,
 )
-from engine.decode.arrow.codec import Codec, Counters, Options
 from engine.decode.columns.widths import length_bytes
-from engine.errors import EventError
-from engine.kernels.kernel import Bytes, Int32s
 from engine.kernels.memory import address_of, copy_padded, little_endian
-from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryCodec:
-    """Length-prefixed bytes."""
+@column_kernel
+def _bytes(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    """Copy each cell's content, which follows a length of `form[0]` bytes."""
+    content = aligned(at + 4 * (cells.size + 1))
+    if not has_room(memory, at, content - at, notes):
+        return FULL
+    offsets = offsets_at(memory, at, cells.size)
+    size, nulls = copy_content(data, cells, form[0], 0, offsets, content_at(memory, content))
+    if size < 0:
+        return refuse_content(data, cells, form[0], notes)
+    return finish_variable(cells, nulls, memory, at, content, size, parts, notes)
 
-    arrow_type: pa.DataType
-    width: int
 
-    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        """See `Codec.build`."""
-        offset_buffer, offsets = arena.allocate_offsets(cells.size)
-        size, nulls = copy_content(data, cells, -self.width, 0, offsets, reserve_content(arena))
-        if size == FULL:
-            refuse_content(data, cells, -self.width, arena)
-        return variable(arena, cells, offset_buffer, size, nulls)
+def bytes_codec(width: int) -> Codec:
+    """Length-prefixed bytes of any number; `width` as in `Codec`."""
+    return Codec(pa.binary(), width, _bytes, (-width,))
 
 
-@kernel(types.int64, DATA, CELLS, types.int64, types.int64, OFFSETS, OUT)
-def _pad(data: Any, cells: Any, prefix: int, length: int, offsets: Any, out: Any) -> Any:
-    """Copy each cell's content and pad it to `length`; return the number of nulls.
-
-    For a cell that is too long, return the complement of its offset.
-    """
+@column_kernel
+def _padded(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    """Copy each cell's content, which follows a length of `form[0]` bytes, and pad it to `form[1]` bytes."""
+    prefix, length = form[0], form[1]
+    start = aligned(at + 4 * (cells.size + 1))
+    if not has_room(memory, at, start - at + length * cells.size, notes):
+        if length * cells.size > LARGEST_CONTENT:
+            notes[SIZE] = length * cells.size
+            return TOO_LARGE
+        return FULL
+    offsets, out = offsets_at(memory, at, cells.size), buffer_at(memory, start, length * cells.size)
     batch, content = address_of(data), address_of(out)
     nulls = 0
     to = 0
@@ -65,36 +79,20 @@ def _pad(data: Any, cells: Any, prefix: int, length: int, offsets: Any, out: Any
         else:
             size = np.int64(little_endian(batch, cell, prefix))
             if size > length:
-                return ~cell
+                notes[PLACE] = cell
+                return BROKEN
             copy_padded(content, to, batch, cell + prefix, size, data.size)
             out[to + size : to + length] = 0
             to += length
         offsets[index + 1] = to
-    return nulls
-
-
-@dataclass(frozen=True, slots=True)
-class PaddedBinaryCodec:
-    """BINARY(length)."""
-
-    arrow_type: pa.DataType
-    width: int
-    length: int
-
-    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        """See `Codec.build`."""
-        offset_buffer, offsets = arena.allocate_offsets(cells.size)
-        check_content_size(cells.size * self.length)
-        content = arena.reserve(cells.size * self.length)
-        nulls = _pad(data, cells, -self.width, self.length, offsets, content)
-        if nulls < 0:
-            raise EventError(f"a BINARY({self.length}) value is longer than {self.length} bytes", ~nulls)
-        return variable(arena, cells, offset_buffer, int(offsets[-1]), nulls)
+    return finish_variable(cells, nulls, memory, at, start, to, parts, notes)
 
 
 def binary_codec(column: Column, options: Options) -> Codec:
     """The codec of a column of bytes."""
     width = -length_bytes(column)
-    if column.type_code == FieldType.STRING:
-        return PaddedBinaryCodec(pa.binary(), width, column.metadata)
-    return BinaryCodec(pa.binary(), width)
+    if column.type_code != FieldType.STRING:
+        return bytes_codec(width)
+    length = column.metadata
+    refusal = refused(f"a BINARY({length}) value is longer than {length} bytes")
+    return Codec(pa.binary(), width, _padded, (-width, length), refusal=refusal)

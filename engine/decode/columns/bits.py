@@ -6,27 +6,28 @@ decimal128(20, 0).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import types
 
 from engine.binlog.column import Column
-from engine.decode.arrow.arena import Arena, ArrayParts
-from engine.decode.arrow.buffers import fixed, validity
-from engine.decode.arrow.codec import Codec, Counters, Options
+from engine.decode.arrow.codec import Codec, Options
+from engine.decode.arrow.column_kernel import FULL, buffer_at, column_kernel, finish_fixed, has_room
 from engine.decode.columns.integers import UNSIGNED_BIGINT
 from engine.errors import EngineError
-from engine.kernels.kernel import Bytes, Int32s
 from engine.kernels.memory import address_of, big_endian, store_word
-from engine.kernels.typed import CELLS, DATA, OUT, kernel
 
 
-@kernel(types.int64, DATA, CELLS, types.int64, types.int64, OUT)
-def _numbers(data: Any, cells: Any, size: int, item: int, out: Any) -> Any:
-    batch, items = address_of(data), address_of(out)
+@column_kernel
+def _numbers(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    """Extend numbers of `form[0]` bytes to items of `form[1]` bytes."""
+    size, item = form[0], form[1]
+    if not has_room(memory, at, item * cells.size, notes):
+        return FULL
+    batch, items = address_of(data), address_of(buffer_at(memory, at, item * cells.size))
     nulls = 0
     for index in range(cells.size):
         cell = np.int64(cells[index])
@@ -38,52 +39,28 @@ def _numbers(data: Any, cells: Any, size: int, item: int, out: Any) -> Any:
         store_word(items, index * item, number)
         if item > 8:
             store_word(items, index * item + 8, np.uint64(0))
-    return nulls
+    return finish_fixed(cells, nulls, memory, at, item * cells.size, parts, notes)
 
 
-@kernel(types.int64, DATA, CELLS, OUT)
-def _booleans(data: Any, cells: Any, bitmap: Any) -> Any:
-    size = cells.size
+@column_kernel
+def _booleans(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    count = cells.size
+    size = (count + 7) >> 3
+    if not has_room(memory, at, size, notes):
+        return FULL
     nulls = 0
-    for byte in range(bitmap.size):
+    for byte in range(size):
         bits = 0
-        for bit in range(min(8, size - 8 * byte)):
+        for bit in range(min(8, count - 8 * byte)):
             cell = cells[8 * byte + bit]
             if cell < 0:
                 nulls += 1
             elif data[cell] & 1:
                 bits |= 1 << bit
-        bitmap[byte] = bits
-    return nulls
-
-
-@dataclass(frozen=True, slots=True)
-class BitCodec:
-    """BIT(2) to BIT(64)."""
-
-    arrow_type: pa.DataType
-    width: int
-
-    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        """See `Codec.build`."""
-        item = self.arrow_type.bit_width // 8
-        nulls = _numbers(data, cells, self.width, item, arena.reserve(cells.size * item))
-        return fixed(arena, cells, item, nulls)
-
-
-@dataclass(frozen=True, slots=True)
-class BooleanCodec:
-    """BIT(1)."""
-
-    arrow_type: pa.DataType
-    width: int
-
-    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        """See `Codec.build`."""
-        size = (cells.size + 7) // 8
-        nulls = _booleans(data, cells, arena.reserve(size)[:size])
-        values = arena.keep(size)
-        return ArrayParts((cells.size, nulls), (*validity(arena, cells, nulls), *values))
+        memory[at + byte] = bits
+    return finish_fixed(cells, nulls, memory, at, size, parts, notes)
 
 
 def bit_codec(column: Column, options: Options) -> Codec:
@@ -92,5 +69,6 @@ def bit_codec(column: Column, options: Options) -> Codec:
     if column.metadata & 0xFF > 7 or not 1 <= bits <= 64:
         raise EngineError(f"column {column.name} is a BIT of {bits} bits in the binlog; a BIT has 1 to 64")
     if bits == 1:
-        return BooleanCodec(pa.bool_(), 1)
-    return BitCodec(UNSIGNED_BIGINT if bits == 64 else pa.int64(), (bits + 7) // 8)
+        return Codec(pa.bool_(), 1, _booleans)
+    arrow_type, width = UNSIGNED_BIGINT if bits == 64 else pa.int64(), (bits + 7) // 8
+    return Codec(arrow_type, width, _numbers, (width, arrow_type.bit_width // 8))

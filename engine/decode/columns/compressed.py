@@ -7,19 +7,16 @@ bits) that hold the original size, most significant first. Source: MariaDB `sql/
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from engine.binlog.charsets import BINARY, charset_of
 from engine.binlog.column import Column
 from engine.binlog.field_types import FieldType
 from engine.decode.arrow.arena import Arena, ArrayParts
-from engine.decode.arrow.buffers import LARGEST_CONTENT, check_content_size
-from engine.decode.arrow.codec import NULL_CELL, Codec, Counters, Options
-from engine.decode.columns.binaries import BinaryCodec
+from engine.decode.arrow.codec import NULL_CELL, Codec, Counters, Options, too_large
+from engine.decode.arrow.column_kernel import LARGEST_CONTENT
+from engine.decode.columns.binaries import bytes_codec
 from engine.decode.columns.text.strings import DEFAULT_CHARSET, text_codec
 from engine.decode.columns.widths import length_bytes
 from engine.errors import EventError
@@ -35,37 +32,31 @@ _PREFIX = 4
 """Length bytes of the values that are passed to the inner codec."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompressedCodec:
-    """Length-prefixed compressed values; `inner` receives them uncompressed, with prefixes of four bytes."""
+def _codec_of_uncompressed(inner: Codec, prefix: int) -> Codec:
+    """The codec of compressed values; `inner` gets them uncompressed, with lengths of `_PREFIX` bytes."""
 
-    inner: Codec
-    width: int
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        """The inner codec's type."""
-        return self.inner.arrow_type
-
-    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        """See `Codec.build`."""
+    def build(data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
         plain = bytearray()
         plain_cells = np.full(cells.size, NULL_CELL, np.int32)
         for index, cell in enumerate(cells.tolist()):
             if cell >= 0:
-                value = self._uncompressed(data, cell)
+                value = _uncompressed(data, cell, prefix)
                 plain_cells[index] = len(plain)
                 plain += len(value).to_bytes(_PREFIX, "little") + value
-                check_content_size(len(plain))
-        return self.inner.build(np.frombuffer(plain, np.uint8), plain_cells, arena, counters)
+                if len(plain) > LARGEST_CONTENT:
+                    raise too_large(len(plain))
+        return inner.build(np.frombuffer(plain, np.uint8), plain_cells, arena, counters)
 
-    def _uncompressed(self, data: NDArray[np.uint8], cell: int) -> bytes:
-        start = cell - self.width
-        size = int.from_bytes(data[cell:start].tobytes(), "little")
-        try:
-            return uncompress(data[start : start + size].tobytes())
-        except EventError as error:
-            raise EventError(error.reason, start + error.offset) from error
+    return Codec(inner.arrow_type, -prefix, kernel=None, in_python=build)
+
+
+def _uncompressed(data: Bytes, cell: int, prefix: int) -> bytes:
+    start = cell + prefix
+    size = int.from_bytes(data[cell:start].tobytes(), "little")
+    try:
+        return uncompress(data[start : start + size].tobytes())
+    except EventError as error:
+        raise EventError(error.reason, start + error.offset) from error
 
 
 def uncompress(stored: bytes) -> bytes:
@@ -93,7 +84,7 @@ def compressed_codec(column: Column, options: Options) -> Codec:
     """The codec of a VARCHAR, VARBINARY, TEXT or BLOB column that is COMPRESSED."""
     charset = charset_of(column)
     if charset == BINARY or (charset is None and column.type_code == FieldType.BLOB_COMPRESSED):
-        inner: Codec = BinaryCodec(pa.binary(), -_PREFIX)
+        inner = bytes_codec(-_PREFIX)
     else:
         inner = text_codec(charset or DEFAULT_CHARSET, -_PREFIX, column.name)
-    return CompressedCodec(inner, -length_bytes(column))
+    return _codec_of_uncompressed(inner, length_bytes(column))

@@ -6,7 +6,7 @@ The format is that of `decimal2bin` in MySQL's `strings/decimal.cc`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numba
@@ -16,23 +16,30 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from engine.binlog.column import Column
-from engine.decode.arrow.arena import Arena, ArrayParts
-from engine.decode.arrow.buffers import fixed, variable
-from engine.decode.arrow.codec import Codec, Counters, Options
+from engine.decode.arrow.codec import Codec, Options, refused
+from engine.decode.arrow.column_kernel import (
+    BROKEN,
+    FULL,
+    PLACE,
+    aligned,
+    buffer_at,
+    column_kernel,
+    finish_fixed,
+    finish_variable,
+    has_room,
+    offsets_at,
+)
 from engine.decode.columns.digits import write_digits, write_number
-from engine.errors import EngineError, EventError
-from engine.kernels.kernel import Bytes, Int32s
+from engine.errors import EngineError
 from engine.kernels.memory import address_of, big_endian, store_word
-from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 _GROUP_DIGITS = 9
+_MOST_DIGITS = 38
+"""Of a decimal128."""
 GROUP_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 """Bytes that a group of 0 to 9 digits takes."""
-
-_GROUPS = types.Array(types.int64, 1, "C", readonly=True)
 
 
 def digit_groups(precision: int, scale: int) -> tuple[list[int], int]:
@@ -81,19 +88,25 @@ def _group(data: int, start: int, size: int, inverted: Any, first: bool) -> Any:
     return number & (np.uint64(0xFFFFFFFF) >> np.uint64(32 - 8 * size))
 
 
-_THREE = types.UniTuple(types.uint64, 3)
 _WORD_BYTES, _WORD_GROUPS, _WORD_DIGITS = 8, 3, 18
 """The most bytes, groups and digits that can be read and joined as one word."""
 
 
-@kernel(types.int64, DATA, CELLS, types.int64, _THREE, _THREE, OUT)
-def _word_decimals(data: Any, cells: Any, width: int, shifts: Any, powers: Any, out: Any) -> Any:
-    """Fill `out` with 128-bit numbers whose stored form fits into a word; returns the same as `_decimals`.
+@column_kernel
+def _word_decimals(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    """Build 128-bit numbers whose stored form, of `form[0]` bytes, fits into a word.
 
-    `shifts`: the number of the lowest bit of each of the three groups in the word; `powers`: 10 to the power
-    of its digits. A missing group has the shift 0 and the power 1.
+    Then `form` has, for each of three groups, the number of its lowest bit in the word, and after these 10 to
+    the power of its digits. A missing group has the bit 0 and the power 1.
     """
-    batch, items = address_of(data), address_of(out)
+    if not has_room(memory, at, 16 * cells.size, notes):
+        return FULL
+    batch, items = address_of(data), address_of(buffer_at(memory, at, 16 * cells.size))
+    width = form[0]
+    first_shift, second_shift = np.uint64(form[1]), np.uint64(form[2])
+    powers = np.uint64(form[4]), np.uint64(form[5]), np.uint64(form[6])
     nulls = 0
     bits = np.uint64(8 * width)
     sign = np.uint64(1) << (bits - np.uint64(1))
@@ -108,28 +121,41 @@ def _word_decimals(data: Any, cells: Any, width: int, shifts: Any, powers: Any, 
             number = big_endian(batch, start, width) ^ sign
             inverted = np.uint64(0) - (number >> (bits - np.uint64(1)))
             number = (number ^ inverted) & stored
-            first = number >> shifts[0]
-            number -= first << shifts[0]
-            second = number >> shifts[1]
-            third = number - (second << shifts[1])
+            first = number >> first_shift
+            number -= first << first_shift
+            second = number >> second_shift
+            third = number - (second << second_shift)
             if (first >= powers[0]) | (second >= powers[1]) | (third >= powers[2]):
-                return ~start
+                notes[PLACE] = start
+                return BROKEN
             number = (first * powers[1] + second) * powers[2] + third
             number = (number ^ inverted) - inverted
         store_word(items, 16 * index, number)
         store_word(items, 16 * index + 8, inverted if number else np.uint64(0))
-    return nulls
+    return finish_fixed(cells, nulls, memory, at, 16 * cells.size, parts, notes)
 
 
-@kernel(types.int64, DATA, CELLS, _GROUPS, _GROUPS, _GROUPS, types.uint64[:, ::1])
-def _decimals(data: Any, cells: Any, sizes: Any, powers: Any, folds: Any, out: Any) -> Any:
-    """Fill `out` with 128-bit numbers; return the number of nulls, or the complement of a broken cell's
-    offset.
+@numba.njit(inline="always")
+def _groups(form: Any, constants: Any) -> Any:
+    """Of each stored group: its bytes, 10 to the power of its digits, its digits, its entry in `_folds`."""
+    count = form[0]
+    words = constants.view(np.int64)
+    return words[:count], words[count : 2 * count], words[2 * count : 3 * count], words[3 * count : 4 * count]
+
+
+@column_kernel
+def _decimals(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    """Build 128-bit numbers of any size.
 
     Groups are joined in 64 bits as far as they fit. Where `folds` is not 0, the 128-bit number is multiplied
     by it and the joined groups are added.
     """
-    batch = address_of(data)
+    if not has_room(memory, at, 16 * cells.size, notes):
+        return FULL
+    batch, items = address_of(data), address_of(buffer_at(memory, at, 16 * cells.size))
+    sizes, powers, _, folds = _groups(form, constants)
     nulls = 0
     for index in range(cells.size):
         start = np.int64(cells[index])
@@ -139,33 +165,40 @@ def _decimals(data: Any, cells: Any, sizes: Any, powers: Any, folds: Any, out: A
         else:
             negative = data[start] < 0x80
             inverted = ~np.uint64(0) if negative else np.uint64(0)
-            at = start
+            place = start
             joined = np.uint64(0)
             for group in range(sizes.size):
-                number = _group(batch, at, sizes[group], inverted, group == 0)
+                number = _group(batch, place, sizes[group], inverted, group == 0)
                 power = np.uint64(powers[group])
                 if number >= power:
-                    return ~start
+                    notes[PLACE] = start
+                    return BROKEN
                 joined = joined * power + number
                 if folds[group]:
                     high, low = _multiply_add(high, low, np.uint64(folds[group]), joined)
                     joined = np.uint64(0)
-                at += sizes[group]
+                place += sizes[group]
             if negative:
                 high, low = ~high, ~low + np.uint64(1)
                 if low == 0:
                     high += np.uint64(1)
-        out[index, 0] = low
-        out[index, 1] = high
-    return nulls
+        store_word(items, 16 * index, low)
+        store_word(items, 16 * index + 8, high)
+    return finish_fixed(cells, nulls, memory, at, 16 * cells.size, parts, notes)
 
 
-@kernel(types.int64, DATA, CELLS, _GROUPS, _GROUPS, _GROUPS, types.int64, OFFSETS, OUT)
+@column_kernel
 def _texts(
-    data: Any, cells: Any, sizes: Any, powers: Any, digits: Any, integers: int, offsets: Any, out: Any
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
 ) -> Any:
-    """Write the numbers as text; return the number of nulls, or the complement of a broken cell's offset."""
+    """Write numbers with `form[1]` groups before the point as text of at most `form[2]` bytes each."""
+    integers, longest = form[1], form[2]
+    content = aligned(at + 4 * (cells.size + 1))
+    if not has_room(memory, at, content - at + longest * cells.size, notes):
+        return FULL
+    offsets, out = offsets_at(memory, at, cells.size), buffer_at(memory, content, longest * cells.size)
     batch, text = address_of(data), address_of(out)
+    sizes, powers, digits, _ = _groups(form, constants)
     nulls = 0
     to = 0
     offsets[0] = 0
@@ -180,11 +213,12 @@ def _texts(
                 out[to] = 45
                 to += 1
             leading = True
-            at = start
+            place = start
             for group in range(sizes.size):
-                number = _group(batch, at, sizes[group], inverted, group == 0)
+                number = _group(batch, place, sizes[group], inverted, group == 0)
                 if number >= np.uint64(powers[group]):
-                    return ~start
+                    notes[PLACE] = start
+                    return BROKEN
                 if group == integers:
                     if leading:
                         out[to] = 48
@@ -197,65 +231,23 @@ def _texts(
                 elif number:
                     to = write_number(text, to, number)
                     leading = False
-                at += sizes[group]
+                place += sizes[group]
             if leading:
                 out[to] = 48
                 to += 1
         offsets[index + 1] = to
-    return nulls
+    return finish_variable(cells, nulls, memory, at, content, to, parts, notes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DecimalCodec:
-    """DECIMAL(precision, scale)."""
-
-    arrow_type: pa.DataType
-    width: int
-    precision: int
-    digits: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    powers: NDArray[np.int64]
-    folds: NDArray[np.int64]
-    integers: int
-    """The number of groups before the decimal point."""
-    word: tuple[tuple[int, ...], tuple[int, ...]] | None
-    """Shifts and powers for `_word_decimals`; None if the stored form does not fit into a word."""
-
-    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        """See `Codec.build`."""
-        build = self._text if pa.types.is_string(self.arrow_type) else self._decimal
-        return build(data, cells, arena)
-
-    def _decimal(self, data: Bytes, cells: Int32s, arena: Arena) -> ArrayParts:
-        values = arena.reserve(16 * cells.size)
-        if self.word is not None:
-            nulls = _word_decimals(data, cells, self.width, *self.word, values)
-        else:
-            numbers = values[: 16 * cells.size].view(np.uint64).reshape(-1, 2)
-            nulls = _decimals(data, cells, self.sizes, self.powers, self.folds, numbers)
-        _check(nulls)
-        return fixed(arena, cells, 16, nulls)
-
-    def _text(self, data: Bytes, cells: Int32s, arena: Arena) -> ArrayParts:
-        offset_buffer, offsets = arena.allocate_offsets(cells.size)
-        content = arena.reserve(cells.size * (self.precision + 3))
-        nulls = _texts(data, cells, self.sizes, self.powers, self.digits, self.integers, offsets, content)
-        _check(nulls)
-        return variable(arena, cells, offset_buffer, int(offsets[-1]), nulls)
-
-
-def _as_word(groups: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def _word_form(groups: Sequence[int]) -> tuple[int, ...] | None:
+    """The form for `_word_decimals`; None if the stored form does not fit into a word."""
     sizes = [GROUP_BYTES[digits] for digits in groups]
     if sum(sizes) > _WORD_BYTES or len(groups) > _WORD_GROUPS or sum(groups) > _WORD_DIGITS:
         return None
     missing = _WORD_GROUPS - len(groups)
     shifts = [8 * sum(sizes[index + 1 :]) for index in range(len(groups))]
-    return (*shifts, *[0] * missing), (*(10**digits for digits in groups), *[1] * missing)
-
-
-def _check(result: int) -> None:
-    if result < 0:
-        raise EventError("a DECIMAL value contains invalid digits", ~result)
+    powers = [10**digits for digits in groups]
+    return (sum(sizes), *shifts, *[0] * missing, *powers, *[1] * missing)
 
 
 def old_decimal_codec(column: Column, options: Options) -> Codec:
@@ -272,18 +264,15 @@ def decimal_codec(column: Column, options: Options) -> Codec:
     if not (1 <= precision <= 65 and scale <= precision):
         raise EngineError(f"column {column.name} is an impossible DECIMAL({precision},{scale}) in the binlog")
     groups, integers = digit_groups(precision, scale)
-    digits = np.array(groups, np.int64)
-    sizes = np.array([GROUP_BYTES[count] for count in groups], np.int64)
-    folds = np.array(_folds(groups), np.int64)
-    arrow_type = pa.decimal128(precision, scale) if precision <= 38 else pa.string()
-    return DecimalCodec(
-        arrow_type,
-        int(sizes.sum()),
-        precision,
-        digits,
-        sizes,
-        10**digits,
-        folds,
-        integers,
-        _as_word(groups),
-    )
+    sizes = [GROUP_BYTES[digits] for digits in groups]
+    powers = [10**digits for digits in groups]
+    constants = np.array([sizes, powers, groups, _folds(groups)], np.int64).reshape(-1).view(np.uint8)
+    refusal = refused("a DECIMAL value contains invalid digits")
+    word = _word_form(groups)
+    if word is not None:
+        return Codec(pa.decimal128(precision, scale), sum(sizes), _word_decimals, word, refusal=refusal)
+    # In text there may be a sign, a point, and a zero before it.
+    form = (len(groups), integers, precision + 3)
+    if precision <= _MOST_DIGITS:
+        return Codec(pa.decimal128(precision, scale), sum(sizes), _decimals, form, constants, refusal)
+    return Codec(pa.string(), sum(sizes), _texts, form, constants, refusal)

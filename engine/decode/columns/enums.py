@@ -1,36 +1,44 @@
 """ENUM and SET: an index into, or a bit mask over, the members in the table map or the catalog.
 
-The members are stored as one blob of UTF-8 with offsets, from which a kernel copies. If the members are not
-known, the array holds the stored numbers, with the type of an unsigned integer column of the same width, so
-that no number is mistaken for a member's text; they are counted as `unnamed_members`.
+The members are stored as one blob of UTF-8 with offsets, from which a kernel copies; member 0 of an ENUM is
+the empty string that MySQL stores for an invalid value. If the members are not known, the array holds the
+stored numbers, with the type of an unsigned integer column of the same width, so that no number is mistaken
+for a member's text; they are counted as `unnamed_members`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numba
 import numpy as np
 import pyarrow as pa
-from numba import types
-from numpy.typing import NDArray
 
 from engine.binlog.column import Column
 from engine.binlog.field_types import FieldType
-from engine.decode.arrow.arena import Arena, ArenaFull, ArrayParts
-from engine.decode.arrow.buffers import FULL, check_content_size, reserve_content, variable
-from engine.decode.arrow.codec import Codec, Counters, Options
-from engine.decode.columns.integers import NumberCodec, unsigned_codec
+from engine.decode.arrow.codec import Codec, Options
+from engine.decode.arrow.column_kernel import (
+    BROKEN,
+    FULL,
+    LARGEST_CONTENT,
+    PLACE,
+    SIZE,
+    TOO_LARGE,
+    aligned,
+    column_kernel,
+    content_at,
+    finish_variable,
+    has_room,
+    offsets_at,
+)
+from engine.decode.columns.integers import unsigned_codec
 from engine.errors import EngineError, EventError, UnsupportedError
-from engine.kernels.kernel import Bytes, Int32s
+from engine.kernels.kernel import Bytes
 from engine.kernels.memory import PADDING, address_of, copy_padded, little_endian
-from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 _ENUM_BYTES, _SET_BYTES = (1, 2), (1, 2, 3, 4, 8)
 """The possible sizes of a value, in bytes."""
-_BOUNDS = types.Array(types.int32, 1, "C", readonly=True)
 
 
 @numba.njit
@@ -40,13 +48,13 @@ def _member(bounds: Any, number: Any) -> Any:
     return start, np.int64(bounds[number + 1]) - start
 
 
-_TEXTS = types.UniTuple(types.int64, 3)
-"""`SIZE_AND_NULLS`, and the complement of the offset of a cell that exceeds the members, or 0."""
-
-
-@kernel(_TEXTS, DATA, CELLS, types.int64, _BOUNDS, DATA, OFFSETS, OUT)
+@numba.njit
 def _enum_texts(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets: Any, out: Any) -> Any:
-    """Copy each cell's member."""
+    """Copy each cell's member.
+
+    Returns the size of all in bytes, or `FULL`, or `BROKEN`; the number of nulls; and, if broken, the cell
+    that exceeds the members.
+    """
     batch, names, content = address_of(data), address_of(blob), address_of(out)
     members = np.uint64(bounds.size - 1)
     capacity = out.size - PADDING
@@ -60,19 +68,19 @@ def _enum_texts(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offset
         else:
             number = little_endian(batch, cell, size)
             if number >= members:
-                return to, nulls, ~cell
+                return np.int64(BROKEN), nulls, cell
             start, length = _member(bounds, number)
             if length > capacity - to:
-                return FULL, nulls, 0
+                return np.int64(FULL), nulls, np.int64(0)
             copy_padded(content, to, names, start, length, blob.size)
             to += length
         offsets[index + 1] = to
-    return to, nulls, 0
+    return to, nulls, np.int64(0)
 
 
-@kernel(_TEXTS, DATA, CELLS, types.int64, _BOUNDS, DATA, OFFSETS, OUT)
+@numba.njit
 def _set_texts(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets: Any, out: Any) -> Any:
-    """Copy each cell's members, with commas between them."""
+    """Copy each cell's members, with commas between them; returns what `_enum_texts` does."""
     batch, names, content = address_of(data), address_of(blob), address_of(out)
     members = bounds.size - 1
     capacity = out.size - PADDING
@@ -91,10 +99,10 @@ def _set_texts(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets
                 mask >>= np.uint64(1)
                 if member:
                     if number >= members:
-                        return to, nulls, ~cell
+                        return np.int64(BROKEN), nulls, cell
                     start, length = _member(bounds, number)
                     if length + 1 > capacity - to:
-                        return FULL, nulls, 0
+                        return np.int64(FULL), nulls, np.int64(0)
                     copy_padded(content, to, names, start, length, blob.size)
                     to += length
                     if mask:
@@ -102,61 +110,65 @@ def _set_texts(data: Any, cells: Any, size: int, bounds: Any, blob: Any, offsets
                         to += 1
                 number += 1
         offsets[index + 1] = to
-    return to, nulls, 0
+    return to, nulls, np.int64(0)
 
 
-@dataclass(frozen=True, slots=True)
-class UnnamedCodec:
-    """An ENUM or SET whose members are not known."""
-
-    numbers: NumberCodec
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        """See `Codec.arrow_type`."""
-        return self.numbers.arrow_type
-
-    @property
-    def width(self) -> int:
-        """See `Codec.width`."""
-        return self.numbers.width
-
-    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        """See `Codec.build`."""
-        array = self.numbers.build(data, cells, arena, counters)
-        rows, nulls = array.nodes
-        counters.add("unnamed_members", rows - nulls)
-        return array
+@numba.njit(inline="always")
+def _members(form: Any, constants: Any) -> Any:
+    """The bounds of the `form[1]` members, and the blob."""
+    size = 4 * (form[1] + 1)
+    return constants[:size].view(np.int32), constants[size:]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MembersCodec:
-    """An ENUM (whose member 0 is the empty string that MySQL stores for an invalid value) or a SET."""
+@numba.njit
+def _finish(cells: Any, written: Any, memory: Any, at: int, content: int, parts: Any, notes: Any) -> Any:
+    """Finish the array of which `_enum_texts` or `_set_texts` has returned `written`."""
+    size, nulls, broken = written
+    if size == BROKEN:
+        notes[PLACE] = broken
+        return BROKEN
+    if size == FULL:
+        # The size is not known; more than there was is a start.
+        room = memory.size - content
+        notes[SIZE] = 2 * room
+        return TOO_LARGE if room > LARGEST_CONTENT else FULL
+    return finish_variable(cells, nulls, memory, at, content, size, parts, notes)
 
-    arrow_type: pa.DataType
-    width: int
-    is_set: bool
-    bounds: NDArray[np.int32]
-    blob: NDArray[np.uint8]
 
-    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        """See `Codec.build`."""
-        write = _set_texts if self.is_set else _enum_texts
-        offset_buffer, offsets = arena.allocate_offsets(cells.size)
-        content = reserve_content(arena)
-        size, nulls, beyond = write(data, cells, self.width, self.bounds, self.blob, offsets, content)
-        if beyond:
-            raise self._beyond(data, ~beyond)
-        if size == FULL:
-            # The size is not known; more than `reserve_content` can give is more than an array holds.
-            check_content_size(content.size)
-            raise ArenaFull(2 * content.size)
-        return variable(arena, cells, offset_buffer, size, nulls)
+@column_kernel
+def _enums(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    """Build the texts of numbers of `form[0]` bytes."""
+    content = aligned(at + 4 * (cells.size + 1))
+    if not has_room(memory, at, content - at, notes):
+        return FULL
+    bounds, blob = _members(form, constants)
+    offsets, out = offsets_at(memory, at, cells.size), content_at(memory, content)
+    written = _enum_texts(data, cells, form[0], bounds, blob, offsets, out)
+    return _finish(cells, written, memory, at, content, parts, notes)
 
-    def _beyond(self, data: NDArray[np.uint8], cell: int) -> EventError:
-        """The error for a value that exceeds the members, which most likely belong to a later definition."""
-        number = int.from_bytes(data[cell : cell + self.width].tobytes(), "little")
-        kind, known = ("SET", self.bounds.size - 1) if self.is_set else ("ENUM", self.bounds.size - 2)
+
+@column_kernel
+def _sets(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    """The same of bit masks."""
+    content = aligned(at + 4 * (cells.size + 1))
+    if not has_room(memory, at, content - at, notes):
+        return FULL
+    bounds, blob = _members(form, constants)
+    offsets, out = offsets_at(memory, at, cells.size), content_at(memory, content)
+    written = _set_texts(data, cells, form[0], bounds, blob, offsets, out)
+    return _finish(cells, written, memory, at, content, parts, notes)
+
+
+def _beyond(width: int, kind: str, known: int) -> Callable[[Bytes, int], EventError]:
+    """Makes the error for a value that exceeds the members, which most likely belong to a later
+    definition."""
+
+    def refusal(data: Bytes, cell: int) -> EventError:
+        number = int.from_bytes(data[cell : cell + width].tobytes(), "little")
         return UnsupportedError(
             f"{kind} value {number} exceeds the {known} members of the table's definition: if the definition "
             "comes from the catalog, the table was altered after this event was written; set "
@@ -164,12 +176,22 @@ class MembersCodec:
             cell,
         )
 
+    return refusal
+
 
 def _members_codec(width: int, is_set: bool, members: Sequence[str]) -> Codec:
-    texts = [member.encode() for member in members]
+    """The codec of a SET of these members, or of an ENUM, which has one more, for the number 0."""
+    texts = [member.encode() for member in (members if is_set else ("", *members))]
     bounds = np.cumsum([0, *map(len, texts)], dtype=np.int32)
     blob = np.frombuffer(b"".join(texts) + bytes(PADDING), np.uint8)
-    return MembersCodec(pa.string(), width, is_set, bounds, blob)
+    return Codec(
+        pa.string(),
+        width,
+        _sets if is_set else _enums,
+        (width, len(texts)),
+        np.concatenate([bounds.view(np.uint8), blob]),
+        _beyond(width, "SET" if is_set else "ENUM", len(members)),
+    )
 
 
 def enum_codec(column: Column, options: Options) -> Codec:
@@ -179,5 +201,5 @@ def enum_codec(column: Column, options: Options) -> Codec:
         kind = "a SET" if is_set else "an ENUM"
         raise EngineError(f"column {column.name} is {kind} of {column.metadata} bytes in the binlog")
     if column.members is None:
-        return UnnamedCodec(unsigned_codec(column.metadata))
-    return _members_codec(column.metadata, is_set, column.members if is_set else ("", *column.members))
+        return unsigned_codec(column.metadata, counted=True)
+    return _members_codec(column.metadata, is_set, column.members)

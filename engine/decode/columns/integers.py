@@ -6,21 +6,23 @@ that is decimal128(20, 0). FLOAT and DOUBLE use the same kernel, which only copi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import types
 
 from engine.binlog.column import Column
 from engine.binlog.field_types import FieldType
-from engine.decode.arrow.arena import Arena, ArrayParts
-from engine.decode.arrow.buffers import fixed
-from engine.decode.arrow.codec import Codec, Counters, Options
-from engine.kernels.kernel import Bytes, Int32s
+from engine.decode.arrow.codec import Codec, Options
+from engine.decode.arrow.column_kernel import (
+    FULL,
+    UNNAMED_MEMBERS,
+    buffer_at,
+    column_kernel,
+    finish_fixed,
+    has_room,
+)
 from engine.kernels.memory import address_of, little_endian, store_word
-from engine.kernels.typed import CELLS, DATA, OUT, kernel
 
 UNSIGNED_BIGINT = pa.decimal128(20, 0)
 
@@ -42,13 +44,22 @@ _UNSIGNED_TYPES = dict(_UNSIGNED.values())
 """Arrow types by the number of bytes."""
 
 
-@kernel(types.int64, DATA, CELLS, types.int64, types.boolean, types.int64, OUT)
-def extend_numbers(data: Any, cells: Any, size: int, signed: bool, item: int, out: Any) -> Any:
-    """Extend numbers of `size` bytes to items of `item` bytes (1 to 16) and return the number of nulls.
+_COUNTED = 3
+"""The number in `form` that says whether values are counted as `unnamed_members`."""
 
-    Every item is written as a whole word, which the next item partly overwrites; `out` is padded.
+
+@column_kernel
+def _numbers(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    """Extend numbers of `form[0]` bytes, signed if `form[1]`, to items of `form[2]` bytes (1 to 16).
+
+    Every item is written as a whole word, which the next item partly overwrites.
     """
-    batch, items = address_of(data), address_of(out)
+    size, signed, item = form[0], form[1] != 0, form[2]
+    if not has_room(memory, at, item * cells.size, notes):
+        return FULL
+    batch, items = address_of(data), address_of(buffer_at(memory, at, item * cells.size))
     nulls = 0
     shift = 64 - 8 * size
     for index in range(cells.size):
@@ -63,63 +74,49 @@ def extend_numbers(data: Any, cells: Any, size: int, signed: bool, item: int, ou
         store_word(items, index * item, number)
         if item > 8:
             store_word(items, index * item + 8, np.uint64(0))
-    return nulls
+    if form[_COUNTED]:
+        notes[UNNAMED_MEMBERS] += cells.size - nulls
+    return finish_fixed(cells, nulls, memory, at, item * cells.size, parts, notes)
 
 
-@dataclass(frozen=True, slots=True)
-class NumberCodec:
-    """Little-endian numbers of `width` bytes, sign-extended where `signed`."""
+def number_codec(arrow_type: pa.DataType, width: int, signed: bool, counted: bool = False) -> Codec:
+    """Little-endian numbers of `width` bytes, sign-extended if `signed`.
 
-    arrow_type: pa.DataType
-    width: int
-    signed: bool
-
-    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        """See `Codec.build`."""
-        item = self.arrow_type.bit_width // 8
-        values = arena.reserve(cells.size * item)
-        nulls = extend_numbers(data, cells, self.width, self.signed, item, values)
-        return fixed(arena, cells, item, nulls)
+    `counted`: they are members of an ENUM or SET that are not known.
+    """
+    return Codec(arrow_type, width, _numbers, (width, signed, arrow_type.bit_width // 8, counted))
 
 
-def unsigned_codec(width: int) -> NumberCodec:
+def unsigned_codec(width: int, counted: bool = False) -> Codec:
     """The codec of unsigned numbers of `width` bytes: 1, 2, 3, 4 or 8."""
-    return NumberCodec(_UNSIGNED_TYPES[width], width, signed=False)
+    return number_codec(_UNSIGNED_TYPES[width], width, signed=False, counted=counted)
 
 
-@kernel(types.int64, DATA, CELLS, types.int16[::1])
-def _years(data: Any, cells: Any, out: Any) -> Any:
+@column_kernel
+def _years(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    if not has_room(memory, at, 2 * cells.size, notes):
+        return FULL
+    years = memory[at : at + 2 * cells.size].view(np.int16)
     nulls = 0
     for index in range(cells.size):
         cell = cells[index]
-        out[index] = 0
+        years[index] = 0
         if cell < 0:
             nulls += 1
         elif data[cell]:
-            out[index] = 1900 + np.int64(data[cell])
-    return nulls
-
-
-@dataclass(frozen=True, slots=True)
-class YearCodec:
-    """YEAR: a byte that counts from 1900; 0 is the year 0000. YEAR(2) is converted to the full year, too."""
-
-    arrow_type: pa.DataType
-    width: int
-
-    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        """See `Codec.build`."""
-        nulls = _years(data, cells, arena.reserve(2 * cells.size).view(np.int16))
-        return fixed(arena, cells, 2, nulls)
+            years[index] = 1900 + np.int64(data[cell])
+    return finish_fixed(cells, nulls, memory, at, 2 * cells.size, parts, notes)
 
 
 def integer_codec(column: Column, options: Options) -> Codec:
     """The codec of an integer column; a column whose signedness is not known counts as signed."""
     table = _UNSIGNED if column.unsigned else _SIGNED
     width, arrow_type = table[FieldType(column.type_code)]
-    return NumberCodec(arrow_type, width, signed=not column.unsigned)
+    return number_codec(arrow_type, width, signed=not column.unsigned)
 
 
 def year_codec(column: Column, options: Options) -> Codec:
-    """The codec of a YEAR column."""
-    return YearCodec(pa.int16(), 1)
+    """YEAR: a byte that counts from 1900; 0 is the year 0000. YEAR(2) is converted to the full year, too."""
+    return Codec(pa.int16(), 1, _years)

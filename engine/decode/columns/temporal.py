@@ -7,72 +7,84 @@ nor Spark's has) become null, counted as `zero_dates`; text preserves them. TIME
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numba
 import numpy as np
 import pyarrow as pa
-from numba import types
-from numpy.typing import NDArray
 
 from engine.binlog.column import Column
 from engine.binlog.field_types import FieldType
-from engine.decode.arrow.arena import Arena, ArrayParts
-from engine.decode.arrow.buffers import count_nulls, fixed, variable
-from engine.decode.arrow.codec import NULL_CELL, Codec, Counters, Options
+from engine.decode.arrow.codec import NULL_CELL, Codec, Options, refused
+from engine.decode.arrow.column_kernel import (
+    BROKEN as BROKEN_CELL,
+)
+from engine.decode.arrow.column_kernel import (
+    FULL,
+    PLACE,
+    ZERO_DATES,
+    aligned,
+    buffer_at,
+    column_kernel,
+    count_nulls,
+    finish_fixed,
+    finish_variable,
+    has_room,
+    offsets_at,
+)
 from engine.decode.columns.digits import write_digits
 from engine.decode.columns.temporal_forms import BROKEN, SECOND, WIDTHS, Form, duration, moment, timestamp
-from engine.errors import EngineError, EventError
-from engine.kernels.kernel import Bytes, Int32s
+from engine.errors import EngineError
+from engine.kernels.kernel import Bytes
 from engine.kernels.memory import address_of, store_byte, store_word
-from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, Kernel, kernel
+from engine.kernels.typed import Kernel
 
 _DATE = int(Form.DATE)
 _FIRST_TIMESTAMP, _LAST_TIMESTAMP = int(Form.TIMESTAMP), int(Form.TIMESTAMP_NUMBER)
 _FIRST_TIME = int(Form.TIME)
 
 _DAY = 86_400 * SECOND
-_TABLE = types.Array(types.int32, 1, "C", readonly=True)
+_MONTHS = 10_000 * 13
+"""The entries of each half of the calendar."""
 
 
 @cache
-def _calendar() -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """By year * 13 + month, up to the year 9999: days from 1970-01-01 to the day before the month, and its
-    length.
+def _calendar() -> Bytes:
+    """By year * 13 + month, up to the year 9999: days from 1970-01-01 to the day before the month, and then
+    by the same index the month's length, as int32.
 
     Invalid months (month 0 of each year, and the year 0) have no days.
     """
     firsts = np.arange("0001-01", "10000-02", dtype="datetime64[M]").astype("datetime64[D]").astype(np.int32)
-    starts, lengths = np.zeros((2, 10_000, 13), np.int32)
+    starts, lengths = calendar = np.zeros((2, 10_000, 13), np.int32)
     starts[1:, 1:] = firsts[:-1].reshape(-1, 12) - 1
     lengths[1:, 1:] = np.diff(firsts).reshape(-1, 12)
-    return starts.reshape(-1), lengths.reshape(-1)
+    return calendar.reshape(-1).view(np.uint8)
 
 
 def _values_of(form: int) -> Kernel:
     """The kernel of one stored form: a kernel per form saves a branch or two per cell."""
 
-    @kernel(types.int64, DATA, CELLS, *[types.int64] * 2, _TABLE, _TABLE, types.int64, OUT, OFFSETS)
+    @column_kernel
     def _values(
-        data: Any,
-        cells: Any,
-        width: int,
-        precision: int,
-        starts: Any,
-        lengths: Any,
-        item: int,
-        out: Any,
-        kept: Any,
+        data: Any, cells: Any, numbers: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
     ) -> Any:
-        """Fill `out` with days (items of 4 bytes) or microseconds, and `kept` with cells that have a value.
-
-        Returns the number of invalid dates, or the complement of a broken cell's offset.
-        """
-        batch, items = address_of(data), address_of(out)
+        """Build days (items of 4 bytes) or microseconds; `numbers`: width, precision and bytes of an item."""
+        width, precision, item = numbers[0], numbers[1], numbers[2]
+        count = cells.size
+        # After the values: the cells that have a value, for the time that it takes, and room for their
+        # bitmap.
+        bitmap = aligned(at + item * count)
+        kept_at = aligned(bitmap + count)
+        if not has_room(memory, at, kept_at - at + 4 * count, notes):
+            return FULL
+        kept = memory[kept_at : kept_at + 4 * count].view(np.int32)
+        calendar = constants.view(np.int32)
+        starts, lengths = calendar[:_MONTHS], calendar[_MONTHS:]
+        batch, items = address_of(data), address_of(buffer_at(memory, at, item * count))
         zero_dates = 0
-        for index in range(cells.size):
+        for index in range(count):
             cell = np.int64(cells[index])
             value = np.int64(0)
             kept[index] = cell
@@ -96,9 +108,11 @@ def _values_of(form: int) -> Kernel:
                         zero_dates += 1
                         kept[index] = NULL_CELL
                 if value == BROKEN:
-                    return ~cell
+                    notes[PLACE] = cell
+                    return BROKEN_CELL
             store_word(items, index * item, np.uint64(value))
-        return zero_dates
+        notes[ZERO_DATES] += zero_dates
+        return finish_fixed(kept, count_nulls(kept), memory, at, item * count, parts, notes)
 
     return _values
 
@@ -121,75 +135,50 @@ def _write_time(text: int, to: int, seconds: int, micros: int, precision: int) -
     return to
 
 
-@kernel(types.int64, DATA, CELLS, *[types.int64] * 3, OFFSETS, OUT)
-def _texts(data: Any, cells: Any, form: int, width: int, precision: int, offsets: Any, out: Any) -> Any:
-    """Write MySQL's text of every cell; return 0, or the complement of a broken cell's offset."""
-    batch, text = address_of(data), address_of(out)
+_LONGEST_TEXT = 26
+"""Bytes of 2024-12-31 23:59:59.999999."""
+
+
+@column_kernel
+def _texts(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    """Write MySQL's text of values of the stored form `form[0]`; `form[1]`: width, `form[2]`: precision."""
+    stored, width, precision = form[0], form[1], form[2]
+    content = aligned(at + 4 * (cells.size + 1))
+    if not has_room(memory, at, content - at + _LONGEST_TEXT * cells.size, notes):
+        return FULL
+    offsets = offsets_at(memory, at, cells.size)
+    batch, text = address_of(data), address_of(buffer_at(memory, content, _LONGEST_TEXT * cells.size))
     to = 0
     offsets[0] = 0
     for index in range(cells.size):
         cell = np.int64(cells[index])
         if cell >= 0:
-            if form >= _FIRST_TIME:
-                value = duration(batch, cell, form, width, precision)
+            if stored >= _FIRST_TIME:
+                value = duration(batch, cell, stored, width, precision)
                 if value == BROKEN:
-                    return ~cell
+                    notes[PLACE] = cell
+                    return BROKEN_CELL
                 if value < 0:
                     store_byte(text, to, 45)
                     to += 1
                 to = _write_time(text, to, abs(value) // SECOND, abs(value) % SECOND, precision)
             else:
-                months, day, second, micros = moment(batch, cell, form, width, precision)
+                months, day, second, micros = moment(batch, cell, stored, width, precision)
                 if day == BROKEN:
-                    return ~cell
+                    notes[PLACE] = cell
+                    return BROKEN_CELL
                 to = write_digits(text, to, np.uint64(months // 13), 4)
                 store_byte(text, to, 45)
                 to = write_digits(text, to + 1, np.uint64(months % 13), 2)
                 store_byte(text, to, 45)
                 to = write_digits(text, to + 1, np.uint64(day), 2)
-                if form != _DATE:
+                if stored != _DATE:
                     store_byte(text, to, 32)
                     to = _write_time(text, to + 1, second, micros, precision)
         offsets[index + 1] = to
-    return 0
-
-
-_LONGEST_TEXT = 26
-"""Bytes of 2024-12-31 23:59:59.999999."""
-
-
-@dataclass(frozen=True, slots=True)
-class TemporalCodec:
-    """A temporal column; `precision` is its number of fraction digits."""
-
-    arrow_type: pa.DataType
-    width: int
-    form: Form
-    precision: int
-
-    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        """See `Codec.build`."""
-        if pa.types.is_string(self.arrow_type):
-            return self._text(data, cells, arena)
-        item = self.arrow_type.bit_width // 8
-        values = arena.reserve(cells.size * item)
-        kept = np.empty(cells.size, np.int32)
-        fill = _VALUES[self.form]
-        zero_dates = fill(data, cells, self.width, self.precision, *_calendar(), item, values, kept)
-        _check(zero_dates)
-        counters.add("zero_dates", zero_dates)
-        return fixed(arena, kept, item, count_nulls(kept))
-
-    def _text(self, data: Bytes, cells: Int32s, arena: Arena) -> ArrayParts:
-        offset_buffer, offsets = arena.allocate_offsets(cells.size)
-        stored = int(self.form), self.width, self.precision
-        _check(_texts(data, cells, *stored, offsets, arena.reserve(cells.size * _LONGEST_TEXT)))
-        return variable(arena, cells, offset_buffer, int(offsets[-1]), count_nulls(cells))
-
-
-def _check(result: int) -> None:
-    if result < 0:
-        raise EventError("a temporal value contains a field that is out of range", ~result)
+    return finish_variable(cells, count_nulls(cells), memory, at, content, to, parts, notes)
 
 
 _DATES = pa.date32()
@@ -219,6 +208,9 @@ def temporal_codec(column: Column, options: Options) -> Codec:
             f"column {column.name} has {column.metadata} fraction digits in the binlog, "
             "which is more than its type allows"
         )
+    width, precision = WIDTHS[form][column.metadata], column.metadata
+    refusal = refused("a temporal value contains a field that is out of range")
     if options.temporal_text:
-        arrow_type = pa.string()
-    return TemporalCodec(arrow_type, WIDTHS[form][column.metadata], form, column.metadata)
+        return Codec(pa.string(), width, _texts, (int(form), width, precision), refusal=refusal)
+    numbers = (width, precision, arrow_type.bit_width // 8)
+    return Codec(arrow_type, width, _VALUES[form], numbers, _calendar(), refusal)

@@ -5,24 +5,28 @@ Only the catalog contains these types. As with BINARY, trailing zero bytes are n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numba
 import numpy as np
 import pyarrow as pa
-from numba import types
 
 from engine.binlog.column import Column
-from engine.decode.arrow.arena import Arena, ArrayParts
-from engine.decode.arrow.buffers import count_nulls, variable
-from engine.decode.arrow.codec import Codec, Counters, Options
+from engine.decode.arrow.codec import Codec, Options, refused
+from engine.decode.arrow.column_kernel import (
+    BROKEN,
+    FULL,
+    PLACE,
+    aligned,
+    buffer_at,
+    column_kernel,
+    finish_variable,
+    has_room,
+    offsets_at,
+)
 from engine.decode.columns.digits import write_number
 from engine.decode.columns.widths import length_bytes
-from engine.errors import EventError
-from engine.kernels.kernel import Bytes, Int32s
 from engine.kernels.memory import address_of, little_endian, load_byte, store_byte
-from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 _UUID, _INET4, _INET6 = range(3)
 _FORMS = {"uuid": (_UUID, 16, 36), "inet4": (_INET4, 4, 15), "inet6": (_INET6, 16, 45)}
@@ -104,48 +108,47 @@ def _write_inet6(batch: int, start: int, size: int, text: int, to: int) -> Any:
     return to
 
 
-@kernel(types.int64, DATA, CELLS, types.int64, types.int64, types.int64, OFFSETS, OUT)
-def _texts(data: Any, cells: Any, prefix: int, form: int, length: int, offsets: Any, out: Any) -> Any:
-    """Write all values; return 0, or the complement of the offset of a cell that is too long."""
-    batch, text = address_of(data), address_of(out)
+@column_kernel
+def _texts(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    """Write the values of type `form[1]`, which follow a length of `form[0]` bytes."""
+    prefix, kind, length, longest_text = form[0], form[1], form[2], form[3]
+    content = aligned(at + 4 * (cells.size + 1))
+    if not has_room(memory, at, content - at + longest_text * cells.size, notes):
+        return FULL
+    offsets = offsets_at(memory, at, cells.size)
+    batch, text = address_of(data), address_of(buffer_at(memory, content, longest_text * cells.size))
+    nulls = 0
     to = 0
     offsets[0] = 0
     for index in range(cells.size):
         cell = np.int64(cells[index])
-        if cell >= 0:
+        if cell < 0:
+            nulls += 1
+        else:
             size, start = np.int64(little_endian(batch, cell, prefix)), cell + prefix
             if size > length:
-                return ~cell
-            if form == _UUID:
+                notes[PLACE] = cell
+                return BROKEN
+            if kind == _UUID:
                 to = _write_uuid(batch, start, size, text, to)
-            elif form == _INET4:
+            elif kind == _INET4:
                 to = _write_inet4(batch, start, size, 0, text, to)
             else:
                 to = _write_inet6(batch, start, size, text, to)
         offsets[index + 1] = to
-    return 0
-
-
-@dataclass(frozen=True, slots=True)
-class AddressCodec:
-    """Length-prefixed binary forms of `length` bytes, or fewer if the last ones are zero."""
-
-    arrow_type: pa.DataType
-    width: int
-    form: int
-    length: int
-    longest_text: int
-
-    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        """See `Codec.build`."""
-        offset_buffer, offsets = arena.allocate_offsets(cells.size)
-        content = arena.reserve(cells.size * self.longest_text)
-        broken = _texts(data, cells, -self.width, self.form, self.length, offsets, content)
-        if broken:
-            raise EventError(f"a value is longer than the {self.length} bytes of its type", ~broken)
-        return variable(arena, cells, offset_buffer, int(offsets[-1]), count_nulls(cells))
+    return finish_variable(cells, nulls, memory, at, content, to, parts, notes)
 
 
 def address_codec(column: Column, options: Options) -> Codec:
     """The codec of a column declared as UUID, INET4 or INET6."""
-    return AddressCodec(pa.string(), -length_bytes(column), *_FORMS[column.declared or ""])
+    prefix = length_bytes(column)
+    kind, length, longest_text = _FORMS[column.declared or ""]
+    return Codec(
+        pa.string(),
+        -prefix,
+        _texts,
+        (prefix, kind, length, longest_text),
+        refusal=refused(f"a value is longer than the {length} bytes of its type"),
+    )

@@ -5,68 +5,71 @@ MySQL stores them like a BLOB, MariaDB like a VARBINARY that only the catalog id
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import types
 
 from engine.binlog.column import Column
-from engine.decode.arrow.arena import NO_BUFFER, Arena, ArrayParts
-from engine.decode.arrow.buffers import check_content_size, content_offsets, count_nulls, validity
-from engine.decode.arrow.codec import Codec, Counters, Options
+from engine.decode.arrow.codec import Codec, Options, refused
+from engine.decode.arrow.column_kernel import (
+    BROKEN,
+    FULL,
+    PLACE,
+    aligned,
+    column_kernel,
+    content_at,
+    copy_content,
+    has_room,
+    offsets_at,
+    put_validity,
+    refuse_content,
+)
 from engine.decode.columns.widths import length_bytes
-from engine.errors import EventError
-from engine.kernels.kernel import Bytes, Int32s
-from engine.kernels.memory import address_of, copy
-from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
 _FLOAT_BYTES = 4
 
 
-@kernel(types.int64, DATA, CELLS, types.int64, OFFSETS, OUT)
-def _floats(data: Any, cells: Any, prefix: int, offsets: Any, out: Any) -> Any:
-    """Copy all contents and convert `offsets` from bytes to floats.
-
-    Returns the index of a cell that ends inside a float, or -1.
-    """
-    batch, content = address_of(data), address_of(out)
+@column_kernel
+def _vectors(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    """Copy each cell's content, which follows a length of `form[0]` bytes; offsets count floats."""
+    count = cells.size
+    content = aligned(at + 4 * (count + 1))
+    if not has_room(memory, at, content - at, notes):
+        return FULL
+    offsets = offsets_at(memory, at, count)
+    size, nulls = copy_content(data, cells, form[0], 0, offsets, content_at(memory, content))
+    if size < 0:
+        return refuse_content(data, cells, form[0], notes)
     start = np.int64(0)
-    for index in range(cells.size):
+    for index in range(count):
         end = np.int64(offsets[index + 1])
         if (end - start) % _FLOAT_BYTES:
-            return index
-        if cells[index] >= 0:
-            copy(content, start, batch, np.int64(cells[index]) + prefix, end - start)
+            notes[PLACE] = cells[index]
+            return BROKEN
         offsets[index + 1] = end // _FLOAT_BYTES
         start = end
-    return -1
-
-
-@dataclass(frozen=True, slots=True)
-class VectorCodec:
-    """Length-prefixed floats."""
-
-    arrow_type: pa.DataType
-    width: int
-
-    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        """See `Codec.build`."""
-        prefix, count = -self.width, cells.size
-        offset_buffer, offsets = arena.allocate_offsets(count)
-        total = content_offsets(data, cells, prefix, offsets)
-        check_content_size(total)
-        content = arena.reserve(total)
-        broken = _floats(data, cells, prefix, offsets, content)
-        if broken >= 0:
-            raise EventError("a VECTOR value ends inside a number", int(cells[broken]))
-        floats = arena.keep(total)
-        nulls = count_nulls(cells)
-        buffers = (*validity(arena, cells, nulls), *offset_buffer, *NO_BUFFER, *floats)
-        return ArrayParts((count, nulls, total // _FLOAT_BYTES, 0), buffers)
+    # The nodes of the lists and of the floats, then the buffers of each.
+    parts[0:12] = 0
+    parts[0] = count
+    parts[1] = nulls
+    parts[2] = size // _FLOAT_BYTES
+    parts[6] = at
+    parts[7] = 4 * (count + 1)
+    parts[10] = content
+    parts[11] = size
+    return put_validity(cells, nulls, memory, aligned(content + size), parts, 4, notes)
 
 
 def vector_codec(column: Column, options: Options) -> Codec:
     """The codec of a VECTOR column."""
-    return VectorCodec(pa.list_(pa.float32()), -length_bytes(column))
+    prefix = length_bytes(column)
+    return Codec(
+        pa.list_(pa.float32()),
+        -prefix,
+        _vectors,
+        (prefix,),
+        refusal=refused("a VECTOR value ends inside a number"),
+    )

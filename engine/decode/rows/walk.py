@@ -7,9 +7,9 @@ result is a matrix of offsets, stored column by column, which is the order in wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from engine.decode.rows.row_image import (
     walk_image,
 )
 from engine.kernels.kernel import Bytes, Int32s, Int64s, kernel, read_u16
+from engine.kernels.memory import address_of, prefetch
 from engine.output.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
 _OK, _FULL, _TRUNCATED, _COLUMN_COUNT, _CELL, _NO_PROGRESS = range(6)
@@ -70,6 +71,11 @@ class Rows:
     """[number - 1, byte]: the distinct column bitmaps that lack a column, numbered from 1."""
 
 
+_AHEAD, _FETCHED = 4, 1024
+"""So many events before it is walked, and up to so many bytes of it, an event is fetched into the cache:
+those of one table may be far apart."""
+
+
 @kernel
 def _walk_table(
     data: Bytes,
@@ -95,7 +101,11 @@ def _walk_table(
     capacity = len(images)
     row = 0
     known = 0
+    batch = address_of(data)
     for e in range(first_event, last_event):
+        if e + _AHEAD < last_event:
+            ahead = starts[e + _AHEAD]
+            prefetch(batch, ahead, min(ends[e + _AHEAD], ahead + _FETCHED))
         end = ends[e]
         kind = type_codes[e]
         at = starts[e] + 19 + 8
@@ -231,19 +241,76 @@ class RowLayout:
         return cls(np.array(widths, np.int32), max(1, (len(widths) + 7) // 8 + sum(map(abs, widths))))
 
 
+class WalkedTables(NamedTuple):
+    """The row images of several tables, in arrays that have one table after the other; kernels read it."""
+
+    bounds: Int64s
+    """[table, number]: the first index of its rows events, columns, images and cells; at the end a row
+    more."""
+    found: Int64s
+    """[table, number]: its numbers of images and of bitmaps."""
+    events: Int64s
+    """The rows events, as indexes into the event table."""
+    counts: Int64s
+    """Per rows event its number of images."""
+    cells: Int32s
+    """By columns, each as long as the table's part of `images`; see `Rows.cells`."""
+    change_types: NDArray[np.int8]
+    images: Int32s
+    """Like `change_types`: the images found, then room that was not needed; see `Rows`."""
+    bitmaps: Bytes
+    """Those of all tables, one after the other; see `Rows.bitmaps`."""
+
+    @classmethod
+    def none(cls) -> WalkedTables:
+        """No table."""
+        indexes, cells = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        bounds, found = np.zeros((1, 4), np.int64), np.zeros((0, 2), np.int64)
+        empty = np.zeros(0, np.uint8)
+        return cls(bounds, found, indexes, indexes, cells, empty.view(np.int8), cells, empty)
+
+    def rows(self, table: int) -> Rows:
+        """Those of one table; the arrays are views."""
+        first, then = self.bounds[table].tolist(), self.bounds[table + 1].tolist()
+        columns = then[1] - first[1]
+        found, bitmaps = self.found[table].tolist()
+        size = (columns + 7) // 8
+        sizes = self.found[:table, 1] * ((np.diff(self.bounds[: table + 1, 1]) + 7) // 8)
+        start = int(sizes.sum())
+        return Rows(
+            cells=self.cells[first[3] : then[3]].reshape(columns, -1)[:, :found].T,
+            change_types=self.change_types[first[2] : first[2] + found],
+            counts=self.counts[first[0] : then[0]],
+            images=self.images[first[2] : first[2] + found],
+            bitmaps=self.bitmaps[start : start + bitmaps * size].reshape(bitmaps, size),
+        )
+
+    def with_images(self, changed: Mapping[int, Rows]) -> WalkedTables:
+        """With other images and bitmaps of some tables, whose cells were changed in place."""
+        tables = [changed.get(table) or self.rows(table) for table in range(len(self.found))]
+        for table, rows in changed.items():
+            first = int(self.bounds[table, 2])
+            self.images[first : first + len(rows.images)] = rows.images
+            self.found[table, 1] = len(rows.bitmaps)
+        return self._replace(bitmaps=np.concatenate([rows.bitmaps.reshape(-1) for rows in tables]))
+
+
 def walk_rows(events: EventTable, rows_events: Int64s, layout: RowLayout) -> Rows:
     """Find the cells of all rows in `rows_events` (indexes into `events`), all of one table.
 
     Compressed rows and partial updates must have been made plain.
     Raises `EventTableError` for a malformed event, and for one of version 0.
     """
-    return walk_tables(events, rows_events, [len(rows_events)], [layout])[0]
+    return walk_tables(events, rows_events, [len(rows_events)], [layout]).rows(0)
 
 
 def walk_tables(
     events: EventTable, rows_events: Int64s, table_ends: Sequence[int], layouts: Sequence[RowLayout]
-) -> list[Rows]:
-    """`walk_rows` for several tables, whose rows events follow each other; `table_ends`: the end of each."""
+) -> WalkedTables:
+    """`walk_rows` for any number of tables, whose rows events follow each other; `table_ends`: the end of
+    each."""
+    if not layouts:
+        return WalkedTables.none()
     starts, ends, type_codes = events.starts[rows_events], events.ends[rows_events], events.types[rows_events]
     _check_plain(events, rows_events, type_codes)
     columns = np.array([len(layout.widths) for layout in layouts])
@@ -278,24 +345,27 @@ def walk_tables(
         capacities *= 2
     if status != _OK:
         raise events.error(int(rows_events[event]), _REASONS[status])
-    tables = []
-    for (first, then), (rows, known) in zip(pairwise(bounds.tolist()), found.tolist(), strict=True):
-        tables.append(
-            Rows(
-                cells=cells[first[3] : then[3]].reshape(then[1] - first[1], -1)[:, :rows].T,
-                change_types=change_types[first[2] : first[2] + rows],
-                counts=counts[first[0] : then[0]],
-                images=images[first[2] : first[2] + rows],
-                bitmaps=_bitmaps(events, bitmaps[2 * first[0] :][:known], then[1] - first[1]),
-            )
-        )
-    return tables
+    lacking = [
+        _bitmaps(events, bitmaps[2 * bounds[table, 0] :][: found[table, 1]], int(columns[table]))
+        for table in np.flatnonzero(found[:, 1])
+    ]
+    return WalkedTables(
+        bounds=bounds,
+        found=found,
+        events=rows_events,
+        counts=counts,
+        cells=cells,
+        change_types=change_types,
+        images=images,
+        bitmaps=np.concatenate([table.reshape(-1) for table in lacking])
+        if lacking
+        else np.empty(0, np.uint8),
+    )
 
 
 def _bitmaps(events: EventTable, starts: Int64s, columns: int) -> Bytes:
     """The bitmaps that start at these offsets, one per row."""
-    size = (columns + 7) // 8
-    return events.data[starts[:, None] + np.arange(size)] if len(starts) else np.empty((0, size), np.uint8)
+    return events.data[starts[:, None] + np.arange((columns + 7) // 8)]
 
 
 def _check_plain(events: EventTable, rows_events: Int64s, type_codes: Int64s) -> None:

@@ -1,47 +1,131 @@
 """The column `_absent_columns`: the names of the columns that a row's image lacks.
 
 Servers leave columns out with `binlog_row_image` MINIMAL and NOBLOB. Rows that follow each other mostly lack
-the same columns, so the array is run-end encoded.
+the same columns, so the array is run-end encoded: a run per sequence of images with the same columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numba
 import numpy as np
 
-from engine.decode.arrow.arena import NO_BUFFER, Arena, ArrayParts
-from engine.decode.arrow.buffers import texts
+from engine.decode.arrow.column_kernel import FULL, aligned, has_room
 from engine.decode.rows.walk import Rows
-from engine.kernels.kernel import Int32s
+from engine.decode.tables.message_parts import put_buffer, put_no_buffer, put_node
+from engine.kernels.memory import PADDING, address_of, copy
 
 
-def absent_columns(arena: Arena, rows: Rows, names: tuple[str, ...]) -> ArrayParts:
-    """`_absent_columns` if some rows lack columns: a run per sequence of images with the same columns."""
-    ends, images = _absent_runs(rows)
-    lists = absent_names(rows, names)
-    listed = [lists[image] for image in images.tolist()]
-    run_ends = arena.append(ends.view(np.uint8))
-    children = [name.encode() for run in listed for name in run or ()]
-    sizes = [len(run or ()) for run in listed]
-    is_list = np.array([run is not None for run in listed])
-    valid = arena.append(np.packbits(is_list, bitorder="little"))
-    offsets_region, offsets = arena.allocate_offsets(len(listed))
-    offsets[0] = 0
-    offsets[1:] = np.cumsum(sizes)
-    values = texts(arena, np.zeros(len(children), np.int32), children)
-    nulls = len(listed) - int(is_list.sum())
-    return ArrayParts(
-        (len(rows.images), 0, len(ends), 0, len(listed), nulls, *values.nodes),
-        (*NO_BUFFER, *run_ends, *valid, *offsets_region, *values.buffers),
-    )
+@numba.njit(inline="always")
+def _is_absent(bitmaps: Any, first: int, column: int) -> Any:
+    return not bitmaps[first + (column >> 3)] >> (column & 7) & 1
 
 
-def _absent_runs(rows: Rows) -> tuple[Int32s, Int32s]:
-    """Runs of rows whose images have the same columns: the end of each, and the number of its bitmap."""
-    ends = np.append(np.flatnonzero(np.diff(rows.images)) + 1, len(rows.images)).astype(np.int32)
-    return ends, rows.images[ends - 1]
+@numba.njit
+def build_absent_columns(
+    images: Any, bitmaps: Any, names: Any, columns: int, memory: Any, at: int, message: Any, notes: Any
+) -> Any:
+    """Build the column of images of which some lack columns; returns its end, or `FULL`.
+
+    `images`: per row the number of its bitmap; `bitmaps`: these, from number 1 on; `names`: as in a
+    `TablePlan`, of `columns` columns.
+    """
+    bitmap_size = (columns + 7) >> 3
+    name_ends = names[: 4 * (columns + 1)].view(np.int32)
+    name_texts = names[4 * (columns + 1) :]
+    count = images.size
+    runs = np.int64(0)
+    lists = np.int64(0)
+    children = np.int64(0)
+    size = np.int64(0)
+    for row in range(count):
+        if row == 0 or images[row] != images[row - 1]:
+            runs += 1
+            if images[row]:
+                lists += 1
+                first = (np.int64(images[row]) - 1) * bitmap_size
+                for column in range(columns):
+                    if _is_absent(bitmaps, first, column):
+                        children += 1
+                        size += name_ends[column + 1] - name_ends[column]
+    ends_at = at
+    valid_at = aligned(ends_at + 4 * runs)
+    list_at = aligned(valid_at + ((runs + 7) >> 3))
+    offset_at = aligned(list_at + 4 * (runs + 1))
+    text_at = aligned(offset_at + 4 * (children + 1))
+    end = aligned(text_at + size)
+    if not has_room(memory, at, end - at + PADDING, notes):
+        return FULL
+    memory[valid_at:list_at] = 0
+    halves = memory.view(np.int32)
+    content, texts = address_of(memory), address_of(name_texts)
+    halves[list_at >> 2] = 0
+    halves[offset_at >> 2] = 0
+    run = np.int64(-1)
+    child = np.int64(0)
+    to = text_at
+    for row in range(count):
+        if row == 0 or images[row] != images[row - 1]:
+            run += 1
+            if images[row]:
+                memory[valid_at + (run >> 3)] |= 1 << (run & 7)
+                first = (np.int64(images[row]) - 1) * bitmap_size
+                for column in range(columns):
+                    if _is_absent(bitmaps, first, column):
+                        start = np.int64(name_ends[column])
+                        length = np.int64(name_ends[column + 1]) - start
+                        copy(content, to, texts, start, length)
+                        to += length
+                        child += 1
+                        halves[(offset_at >> 2) + child] = to - text_at
+            halves[(list_at >> 2) + run + 1] = child
+        halves[(ends_at >> 2) + run] = row + 1
+    words = memory.view(np.int64)
+    put_node(words, message, count, 0)
+    put_node(words, message, runs, 0)
+    put_node(words, message, runs, runs - lists)
+    put_node(words, message, children, 0)
+    put_no_buffer(words, message)
+    put_buffer(words, message, ends_at, 4 * runs)
+    put_buffer(words, message, valid_at, (runs + 7) >> 3)
+    put_buffer(words, message, list_at, 4 * (runs + 1))
+    put_no_buffer(words, message)
+    put_buffer(words, message, offset_at, 4 * (children + 1))
+    put_buffer(words, message, text_at, size)
+    return end
 
 
-def absent_names(rows: Rows, names: tuple[str, ...]) -> list[list[str] | None]:
+@numba.njit
+def build_nothing_absent(count: int, memory: Any, at: int, message: Any) -> Any:
+    """Build the column of `count` complete images: one run without a list; returns its end.
+
+    The caller has checked that there is room for `NOTHING_ABSENT` bytes.
+    """
+    words = memory.view(np.int64)
+    words[at >> 3] = count
+    words[(at >> 3) + 1] = 0
+    words[(at >> 3) + 2] = 0
+    put_node(words, message, count, 0)
+    put_node(words, message, 1, 0)
+    put_node(words, message, 1, 1)
+    put_node(words, message, 0, 0)
+    put_no_buffer(words, message)
+    put_buffer(words, message, at, 4)
+    put_buffer(words, message, at + 8, 1)
+    put_buffer(words, message, at + 16, 8)
+    put_no_buffer(words, message)
+    put_buffer(words, message, at + 16, 4)
+    put_no_buffer(words, message)
+    return at + NOTHING_ABSENT
+
+
+NOTHING_ABSENT = 24
+"""Bytes of `build_nothing_absent`: the run's end, the validity of its list, and the offsets, which are 0."""
+
+
+def absent_names(rows: Rows, names: Sequence[str]) -> list[list[str] | None]:
     """By bitmap number the names of the columns that it lacks; None for number 0, which lacks none."""
     lists: list[list[str] | None] = [None]
     for bitmap in rows.bitmaps:

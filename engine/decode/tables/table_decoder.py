@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -19,36 +20,43 @@ from engine.binlog.field_types import FieldType
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.table_definition import ColumnDefinition, table_key, unpack
 from engine.binlog.table_map import TableMap
-from engine.binlog.type_names import type_name
 from engine.config.table_filter import TableFilter
-from engine.decode.arrow.codec import Codec, Options
-from engine.decode.arrow.record_message import MessageTemplate
-from engine.decode.columns import codec_for
+from engine.decode.arrow.codec import Options
+from engine.decode.arrow.record_message import message_layout
+from engine.decode.arrow.shape import Shape, shape_of
 from engine.decode.rows.walk import RowLayout
+from engine.decode.tables.column_decoder import ColumnDecoder, ColumnDecoders
+from engine.decode.tables.table_plan import TablePlan
 from engine.errors import EngineError
 from engine.output.change_schema import METADATA_FIELDS, own_name, transit_schema
 
 _TABLE_ID_BYTES = 6
+_METADATA_SHAPE = Shape.sum(shape_of(field.type) for field in transit_schema(pa.schema(METADATA_FIELDS)))
 _MAX_DECODERS = 4096
 """Number of cached definitions; a stream with more of them works, but computes some of them again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableDecoder:
     """How to decode the rows of one table definition."""
 
     database: str
     table: str
     names: tuple[str, ...]
-    codecs: tuple[Codec, ...]
+    columns: tuple[ColumnDecoder, ...]
     layout: RowLayout
     json_columns: tuple[int, ...]
     """Indexes of the columns that MySQL stores as binary JSON."""
     schema: pa.Schema
     """The schema of the table's files: its own columns, then the metadata columns."""
     schema_bytes: bytes
-    template: MessageTemplate
-    """Of its record batches in transit to the sink (see `engine.output.change_schema`)."""
+
+    @cached_property
+    def plan(self) -> TablePlan:
+        """How kernels build its record batches in transit to the sink (see `engine.output.change_schema`)."""
+        shape = Shape.sum([_METADATA_SHAPE, *(column.codec.shape for column in self.columns)])
+        layout = message_layout(shape, lambda: transit_schema(self.schema))
+        return TablePlan.of(layout, self.names, [column.plan for column in self.columns])
 
 
 def _primary_key(
@@ -66,17 +74,14 @@ def json_columns(columns: Sequence[Column]) -> tuple[int, ...]:
 
 
 def make_decoder(
-    table_map: TableMap, catalog: tuple[ColumnDefinition, ...] | None, options: Options
+    table_map: TableMap, catalog: tuple[ColumnDefinition, ...] | None, kinds: ColumnDecoders
 ) -> TableDecoder:
     """The decoder of a table map. Raises `EngineError` for columns that cannot be named or decoded."""
     fitting = table_map.fitting(catalog)
     columns = table_map.columns_with(fitting)
-    codecs = tuple(codec_for(column, options) for column in columns)
-    names = tuple(own_name(column.name) for column in columns)
-    fields = [
-        pa.field(name, codec.arrow_type, metadata={"mysql_type": type_name(column)})
-        for name, codec, column in zip(names, codecs, columns, strict=True)
-    ]
+    decoders = tuple([kinds.find(column) for column in columns])
+    names = tuple([own_name(column.name) for column in columns])
+    fields = [decoder.field(name) for decoder, name in zip(decoders, names, strict=True)]
     metadata = {"database": table_map.database, "table": table_map.table}
     key = _primary_key(table_map, columns, fitting)
     if key:
@@ -86,12 +91,11 @@ def make_decoder(
         database=table_map.database,
         table=table_map.table,
         names=names,
-        codecs=codecs,
-        layout=RowLayout.of([codec.width for codec in codecs]),
+        columns=decoders,
+        layout=RowLayout.of([decoder.codec.width for decoder in decoders]),
         json_columns=json_columns(columns),
         schema=schema,
         schema_bytes=schema.serialize().to_pybytes(),
-        template=MessageTemplate(transit_schema(schema)),
     )
 
 
@@ -99,7 +103,7 @@ class TableDecoders:
     """The decoders of all table definitions seen, by the bytes that define them."""
 
     def __init__(self, options: Options, table_filter: TableFilter, names_needed: bool = False) -> None:
-        self._options = options
+        self._kinds = ColumnDecoders(options)
         self._filter = table_filter
         self._names_needed = names_needed
         self._names: dict[bytes, str] = {}
@@ -132,7 +136,7 @@ class TableDecoders:
                     "the engine did not query them, because compressed transactions before it in the file "
                     "had names: start the engine again"
                 )
-            decoder = make_decoder(table_map, None if entry is None else unpack(entry), self._options)
+            decoder = make_decoder(table_map, None if entry is None else unpack(entry), self._kinds)
         self._names[definition] = name
         self._decoders[definition, entry] = decoder
         return decoder

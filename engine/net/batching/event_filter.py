@@ -65,6 +65,9 @@ class EventFilter:
 
     def of_wanted(self, change: SchemaChange) -> SchemaChange:
         """The change with the rows of wanted tables only; all definitions stay, since tables are renamed."""
+        if not self.drops and not change.changes_rows and not any(table.outside for table in change.tables):
+            # Nothing is left out, as with the hundreds of definitions that a stream may begin with.
+            return change
         emptied = (name for name in change.emptied if not name.table or self._is_wanted(name))
         rewritten = {name for name in change.rewritten if self._is_wanted(name)}
         tables = []

@@ -88,6 +88,8 @@ from engine.net.batching.transaction_state import (
 )
 
 _MARIADB_STANDALONE = 1
+_SEARCHED_SLOTS = 2
+"""Of the hash table for each table map that a search may find."""
 
 
 @inlined
@@ -185,10 +187,10 @@ def unknown_tables(
 
     Returns their number; equal ones count once. The search ends at a statement that may define a table, at an
     event of several packets, and at a rotation or format description. Arguments as for `index_events`, but
-    `state` does not change.
+    `state` does not change. The number of rows of `found` is a power of two.
     """
     ahead = state.copy()
-    hashes = np.empty(found.shape[0], np.int64)
+    seen = np.full((_SEARCHED_SLOTS * found.shape[0], 3), -1, np.int64)
     count = 0
     while count < found.shape[0]:
         cursor = ahead[CURSOR]
@@ -210,9 +212,10 @@ def unknown_tables(
             if size < HEADER_LENGTH + 8 + checksum_size:
                 break
             value = table_map_hash(data, start, end)
-            number = definitions[find_definition(definitions, value), 1]
-            if number == -1 and not (hashes[:count] == value).any():
-                hashes[count] = value
+            slot = find_definition(seen, value)
+            if seen[slot, 1] == -1 and definitions[find_definition(definitions, value), 1] == -1:
+                seen[slot, 0] = value
+                seen[slot, 1] = count
                 found[count, 0] = start
                 found[count, 1] = size
                 count += 1

@@ -29,8 +29,8 @@ DescribeTable = Callable[[TableMap], bytes | None]
 DescribeTables = Callable[[Mapping[int, TableMap]], Mapping[int, bytes | None]]
 """The same for many tables with one question; the result lacks those that cannot be described."""
 
-_MOST_TABLES = 256
-"""Tables of one question."""
+_MOST_TABLES = 512
+"""Tables of one question; a power of two."""
 
 
 class TableDescriber:

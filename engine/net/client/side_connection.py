@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from typing import TypeVar
 
-from engine.errors import ConnectionFailed
+from engine.errors import ConnectionFailed, EngineError
 from engine.net.client.connection import Connection
 from engine.net.protocol.wire import ProtocolError
 
@@ -22,6 +22,11 @@ class SideConnection:
     def __init__(self, connect: Callable[[], Connection]) -> None:
         self._connect = connect
         self._connection: Connection | None = None
+
+    def open(self) -> None:
+        """Connect before it is needed. If that fails, the first question tries again."""
+        with contextlib.suppress(EngineError):
+            self._connection = self._connect()
 
     def ask(self, question: Callable[[Connection], Answer]) -> Answer:
         """The result of `question`. Raises what it raises, and `EngineError` if the connection fails."""

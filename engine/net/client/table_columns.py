@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition, unquoted
 from engine.net.client.connection import Connection
@@ -20,9 +21,10 @@ from engine.schema.collations import canonical
 _THE_TABLE = "TABLE_SCHEMA = {database} AND TABLE_NAME = {table}"
 _THE_TABLES = "TABLE_SCHEMA = {database} AND TABLE_NAME {condition}"
 _COLUMNS = (
-    "SELECT {label}, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE, "
-    f"EXTRA, COLUMN_DEFAULT FROM information_schema.COLUMNS WHERE {_THE_TABLES} ORDER BY ORDINAL_POSITION"
+    "SELECT {label}, ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, "
+    f"IS_NULLABLE, EXTRA, COLUMN_DEFAULT FROM information_schema.COLUMNS WHERE {_THE_TABLES}"
 )
+"""Without an order: with one the server takes half as long again, and sends no row before it has all."""
 _PRIMARY_KEYS = (
     "SELECT {label}, COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS "
     f"WHERE {_THE_TABLES} AND INDEX_NAME = 'PRIMARY'"
@@ -59,6 +61,8 @@ _MARIADB_HIDDEN_SINCE = (10, 3)
 _MARIADB_QUOTES_DEFAULTS_SINCE = (10, 2, 7)
 _CURRENT_TIME = re.compile("CURRENT_TIMESTAMP|NOW", re.IGNORECASE)
 _NUMBER = re.compile(r"-?[0-9.]+(?:e[+-]?[0-9]+)?|b'[01]*'|x'[0-9a-f]*'", re.IGNORECASE)
+_MOST_COLUMNS = 1024
+"""Columns that are remembered, since many tables have some in common."""
 _MOST_KEYS = 128
 """Of a table, as in the servers."""
 _COMPUTED = frozenset({"AUTO_INCREMENT", "DEFAULT_GENERATED"})
@@ -135,10 +139,11 @@ def _describe(
         keys = connection.query(_PRIMARY_KEYS.format(label=label, database=schema, condition=condition))
         for table, name, sequence in keys:
             primary_keys[table][name] = int(sequence or 0)
-        for table, *row in rows:
+        for table, _, name, *attributes in sorted(rows, key=_ordinal_position):
             # Old servers compare names without regard to case, and so return more tables than requested.
             if table is not None and table in tables:
-                described.setdefault(table, []).append(_column(row, primary_keys[table], quotes))
+                number = primary_keys[table].get(name)
+                described.setdefault(table, []).append(_column(name or "", number, quotes, *attributes))
         if described and greeting.flavor == "mariadb" and greeting.version >= _MARIADB_HIDDEN_SINCE:
             questions = (
                 _MARIADB_HIDDEN.format(database=schema, table=connection.quote(table)) for table in described
@@ -157,23 +162,35 @@ def _canonical(collation: str | None) -> str | None:
     return canonical(collation) if collation else None
 
 
+def _ordinal_position(row: Sequence[str | None]) -> int:
+    return int(row[1] or 0)
+
+
+@lru_cache(_MOST_COLUMNS)
 def _column(
-    row: Sequence[str | None], primary_key: Mapping[str | None, int], quotes: bool
+    name: str,
+    primary_key: int | None,
+    quotes: bool,
+    column_type: str | None,
+    charset: str | None,
+    collation: str | None,
+    nullable: str | None,
+    extra: str | None,
+    default: str | None,
 ) -> ColumnDefinition:
     """`quotes`: the server shows constant defaults as literals, and NULL as a word."""
-    name, column_type, charset, collation, nullable, extra = (cell or "" for cell in row[:-1])
-    words = extra.upper().replace(",", " ").split()
-    default, computed = (None, True) if not _COMPUTED.isdisjoint(words) else _default(row[-1], quotes)
+    words = (extra or "").upper().replace(",", " ").split()
+    constant, computed = (None, True) if not _COMPUTED.isdisjoint(words) else _default(default, quotes)
     return ColumnDefinition(
         name=name,
-        column_type=column_type,
+        column_type=column_type or "",
         charset=charset or None,
         collation=collation or None,
-        nullable=nullable.upper() == "YES",
-        primary_key=primary_key.get(name),
+        nullable=(nullable or "").upper() == "YES",
+        primary_key=primary_key,
         visible="INVISIBLE" not in words,
         generated=next((_GENERATED[word] for word in words if word in _GENERATED), None),
-        default=default,
+        default=constant,
         computed_default=computed,
     )
 

@@ -29,6 +29,7 @@ NEXT_FACTOR_MARKER = 0x02
 LOCAL_INFILE_MARKER = 0xFB
 EOF_MARKER = 0xFE
 ERR_MARKER = 0xFF
+_OK, _EOF, _ERR = (bytes([marker]) for marker in (OK_MARKER, EOF_MARKER, ERR_MARKER))
 
 
 def frame(payload: bytes, sequence: int) -> tuple[bytes, int]:
@@ -131,12 +132,12 @@ class ServerError(EngineError):
 
 def is_ok(payload: bytes) -> bool:
     """Whether the payload is an OK packet with OK's marker."""
-    return payload[:1] == bytes([OK_MARKER])
+    return payload[:1] == _OK
 
 
 def is_err(payload: bytes) -> bool:
     """Whether the payload is an ERR packet."""
-    return payload[:1] == bytes([ERR_MARKER])
+    return payload[:1] == _ERR
 
 
 def is_end(payload: bytes, capabilities: Capability) -> bool:
@@ -144,8 +145,9 @@ def is_end(payload: bytes, capabilities: Capability) -> bool:
 
     A row starts with the same byte only if its first cell is over 16 MB; so the size distinguishes them.
     """
-    limit = MAX_PACKET if Capability.DEPRECATE_EOF in capabilities else 9
-    return payload[:1] == bytes([EOF_MARKER]) and len(payload) < limit
+    if payload[:1] != _EOF:
+        return False
+    return len(payload) < (MAX_PACKET if Capability.DEPRECATE_EOF in capabilities else 9)
 
 
 def parse_ok(payload: bytes, capabilities: Capability) -> Ok:

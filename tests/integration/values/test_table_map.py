@@ -22,6 +22,7 @@ from engine.binlog.format_description import FormatDescription
 from engine.binlog.table_definition import ColumnDefinition
 from engine.binlog.table_map import CatalogMismatch, TableMap
 from engine.decode.arrow.codec import Options
+from engine.decode.tables.column_decoder import ColumnDecoders
 from engine.decode.tables.table_decoder import make_decoder
 from engine.errors import EventError
 from engine.net.client.connection import Connection
@@ -295,7 +296,7 @@ def test_members_that_become_known_are_another_column() -> None:
     named = field(4, b"\x02id\x04kind\x05flags") + members
     schemas = [
         make_decoder(
-            TableMap.parse(table_map_event(types, metadata, optional), PLAIN), None, Options()
+            TableMap.parse(table_map_event(types, metadata, optional), PLAIN), None, ColumnDecoders(Options())
         ).schema
         for optional in (b"", named)
     ]
@@ -413,5 +414,5 @@ def test_own_columns_hide_no_metadata_columns() -> None:
     given = ["_SEQ", "_gtid_", "_table", "_Database", "seq", "_seqs_"]
     content = b"".join(bytes([len(name)]) + name.encode() for name in given)
     table_map = TableMap.parse(table_map_event([F.LONG] * len(given), optional=field(4, content)), PLAIN)
-    decoder = make_decoder(table_map, None, Options())
+    decoder = make_decoder(table_map, None, ColumnDecoders(Options()))
     assert list(decoder.names) == ["_SEQ_", "_gtid__", "_table_", "_Database_", "seq", "_seqs_"]

@@ -1,18 +1,21 @@
-"""The CRC-32 kernel against zlib's, with and without carry-less multiplication."""
+"""The CRC-32 kernel against zlib's, with and without carry-less multiplication, and of 16 bytes at once."""
 
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 import zlib
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.binlog.crc32 import crc32
+from engine.kernels.baseline import baseline
 from tests import PROJECT
 
 PATTERN = bytes((i * 37 + i // 251) & 0xFF for i in range(4096))
@@ -43,24 +46,41 @@ def test_long_input() -> None:
         assert checksum(data, 17, end) == zlib.crc32(data[17:end])
 
 
-WITH_TABLES_ALONE = """
+EVERY_SIZE = """
 import platform, sys, zlib
 import numba, numpy as np
-platform.machine = lambda: "another"
+platform.machine = lambda: sys.argv[1]
 import engine.binlog.crc32 as module
-assert not module._MULTIPLIES
+assert module._MULTIPLIES == (sys.argv[1] == "x86_64")
 data = bytes(range(256)) * 3
-for end in range(1, 300):
-    assert int(module.crc32(np.frombuffer(data, np.uint8), 1, end)) == zlib.crc32(data[1:end]), end
+for end in range(17, 600):
+    assert int(module.crc32(np.frombuffer(data, np.uint8), 16, end)) == zlib.crc32(data[16:end]), end
 """
 
 
-def test_machines_without_carry_less_multiplication(tmp_path: Path) -> None:
+def run_every_size(machine: str, cache: Path, **environment: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", WITH_TABLES_ALONE],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        [sys.executable, "-c", EVERY_SIZE, machine],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(cache), **environment},
         cwd=PROJECT,
         capture_output=True,
         text=True,
     )
     assert ended.returncode == 0, ended.stderr
+
+
+def test_machines_without_carry_less_multiplication(tmp_path: Path) -> None:
+    run_every_size("another", tmp_path)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="others do not multiply")
+def test_code_for_processors_that_multiply_16_bytes_at_once(tmp_path: Path) -> None:
+    """The kernels of wheels, whatever this processor has."""
+    least = baseline()
+    assert least is not None
+    run_every_size("x86_64", tmp_path, NUMBA_CPU_NAME=least.name, NUMBA_CPU_FEATURES=least.flags)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="others do not multiply")
+def test_checked_reads(tmp_path: Path) -> None:
+    run_every_size("x86_64", tmp_path, BINLOG_ENGINE_CHECK_BOUNDS="1")

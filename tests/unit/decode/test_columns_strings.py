@@ -53,10 +53,17 @@ def test_utf8_text(values: list[str | None], stored: tuple[FieldType, int]) -> N
     assert array.to_pylist() == values
 
 
-@given(st.lists(st.none() | st.binary(max_size=20) | st.text().map(str.encode), max_size=10))
+edges = st.binary(max_size=3) | st.text(max_size=1).map(str.encode)
+middles = st.builds(lambda size, last: b"a" * size + last, st.sampled_from([0, 505, 512, 8200]), edges)
+
+
+@given(
+    st.lists(st.none() | st.binary(max_size=20) | st.text().map(str.encode), max_size=10)
+    | st.lists(st.builds(bytes.__add__, edges, middles), max_size=10)
+)
 def test_invalid_utf8_is_replaced_and_counted(values: list[bytes | None]) -> None:
     counters = Counters()
-    array = decode(column(FieldType.VARCHAR, 1000, collation=UTF8MB4), values, counters=counters)
+    array = decode(column(FieldType.VARCHAR, 60000, collation=UTF8MB4), values, counters=counters)
     wants = [None if value is None else value.decode("utf-8", "replace") for value in values]
     assert array.to_pylist() == wants
     replaced = sum(

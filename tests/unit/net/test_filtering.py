@@ -270,7 +270,7 @@ def test_unwanted_tables_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(table_describer, "unknown_table_maps", counted)
     parts: list[Part] = []
-    for number in range(600):
+    for number in range(1200):
         parts += [gtid(number + 1), query("BEGIN")]
         parts.append(table_map(number, [SIGNED_INT], database="other", table=f"t{number}"))
         parts += [rows(types.WRITE_ROWS_EVENT, number, 1, [image([integer(number)])]), xid()]

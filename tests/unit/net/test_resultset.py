@@ -71,6 +71,20 @@ def test_binary_cells_survive() -> None:
     assert cell is not None and cell.encode("utf-8", "surrogateescape") == b"\xff\xc3a"
 
 
+@pytest.mark.parametrize("size", [0, 250, 251, 252, 1 << 16])
+def test_cells_of_any_size(size: int) -> None:
+    row = ("é" * (size // 2) + "x" * (size % 2), None, "after it")
+    assert parse(build_result_set("abc", [row], ServerStatus.NONE, MODERN), MODERN).result == [row]
+
+
+@pytest.mark.parametrize("row", [b"\x01a", b"\x01a\x02b", b"\x01a\xfc\x01", b"\x01a\xff", b"\x01a\x01bc"])
+def test_a_row_whose_sizes_do_not_fit(row: bytes) -> None:
+    payloads = build_result_set("ab", [], ServerStatus.NONE, MODERN)
+    payloads.insert(3, row)
+    with pytest.raises(ProtocolError, match="malformed text row"):
+        parse(payloads, MODERN)
+
+
 def test_a_request_for_a_local_file_is_refused() -> None:
     with pytest.raises(ProtocolError, match="local file"):
         ResultSetParser(MODERN).feed(b"\xfb/etc/passwd")

@@ -7,14 +7,12 @@ gb18030). Invalid sequences become `?`, as in the servers' conversion, and are c
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numba
 import numpy as np
 import pyarrow as pa
-from numba import types
-from numpy.typing import NDArray
 
 from engine.binlog.charset_tables import (
     GB18030_FOURS,
@@ -23,22 +21,20 @@ from engine.binlog.charset_tables import (
     multi_byte_characters,
 )
 from engine.decode.arrow.codec import Codec
+from engine.decode.arrow.column_kernel import FULL, buffer_at, column_kernel, offsets_at
 from engine.decode.columns.text.transcoding import (
     REPLACEMENT,
-    TRANSCODED,
-    TranscodingCodec,
     copy_ascii,
+    finish_texts,
     packed_utf8,
+    text_room,
     write_code_point,
     write_packed,
 )
+from engine.kernels.kernel import Bytes
 from engine.kernels.memory import address_of, little_endian, load_byte
-from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
 
-_TABLE = types.Array(types.uint32, 1, "C", readonly=True)
 _NONE = 0xFFFFFFFF
-_LARGEST = 3
-"""The most bytes of UTF-8 per stored byte."""
 _TRIPLE = 0x8F
 
 
@@ -54,18 +50,10 @@ def _four(batch: int, at: int, end: int) -> Any:
     return ((a * 10 + b) * 126 + c) * 10 + d
 
 
-@kernel(TRANSCODED, _TABLE, _TABLE, _TABLE, _TABLE, DATA, CELLS, types.int64, OFFSETS, OUT)
-def _transcode(
-    ones: Any,
-    twos: Any,
-    threes: Any,
-    fours: Any,
-    data: Any,
-    cells: Any,
-    prefix: int,
-    offsets: Any,
-    out: Any,
-) -> Any:
+@numba.njit
+def _transcode(tables: Any, data: Any, cells: Any, prefix: int, offsets: Any, out: Any) -> Any:
+    """Fill offsets and content; returns the bytes of text, and how many characters are replaced."""
+    ones, twos, threes, fours = tables
     batch, text = address_of(data), address_of(out)
     to = np.int64(0)
     invalid = np.int64(0)
@@ -110,9 +98,28 @@ def _transcode(
     return to, invalid
 
 
+@column_kernel
+def _texts(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    """`form`: bytes of a length, then where each of the four tables ends among the words of `constants`."""
+    words = constants.view(np.uint32)
+    ones, twos = words[: form[1]], words[form[1] : form[2]]
+    tables = ones, twos, words[form[2] : form[3]], words[form[3] : form[4]]
+    content, room = text_room(data, cells, form[0], memory, at, notes)
+    if content < 0:
+        return FULL
+    offsets, out = offsets_at(memory, at, cells.size), buffer_at(memory, content, room)
+    size, invalid = _transcode(tables, data, cells, form[0], offsets, out)
+    return finish_texts(cells, size, invalid, memory, at, content, parts, notes)
+
+
 @cache
-def _tables(charset: str) -> tuple[NDArray[np.uint32], ...]:
-    """Packed UTF-8 by sequence of one, two, three and four bytes; empty for lengths that do not occur."""
+def _tables(charset: str) -> tuple[Bytes, tuple[int, ...]]:
+    """Packed UTF-8 by sequence of one, two, three and four bytes, and the end of each table, in words.
+
+    Tables for lengths that do not occur are empty.
+    """
     tables = [np.full(size, _NONE, np.uint32) for size in (1 << 8, 1 << 16, 1 << 16, GB18030_FOURS)]
     used = {1, 2}
     for sequence, character in multi_byte_characters(charset):
@@ -120,9 +127,9 @@ def _tables(charset: str) -> tuple[NDArray[np.uint32], ...]:
         index = _table_index(sequence)
         undefined = character == UNDEFINED and sequence != UNDEFINED.encode()
         tables[len(sequence) - 1][index] = _NONE if undefined else packed_utf8(character)
-    return tuple(
-        table if length in used else np.empty(0, np.uint32) for length, table in enumerate(tables, start=1)
-    )
+    kept = [table if length in used else table[:0] for length, table in enumerate(tables, start=1)]
+    ends = np.cumsum([len(table) for table in kept]).tolist()
+    return np.concatenate(kept).view(np.uint8), tuple(ends)
 
 
 def _table_index(sequence: bytes) -> int:
@@ -135,4 +142,5 @@ def _table_index(sequence: bytes) -> int:
 
 def multi_byte_codec(charset: str, width: int) -> Codec:
     """The codec of text in a multi-byte character set that extends ASCII."""
-    return TranscodingCodec(pa.string(), width, partial(_transcode, *_tables(charset)), _LARGEST)
+    constants, ends = _tables(charset)
+    return Codec(pa.string(), width, _texts, (-width, *ends), constants)

@@ -5,8 +5,6 @@ This module selects the codec: each kind of character set has one.
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
 from engine.binlog.charsets import BINARY, charset_of
 from engine.binlog.column import Column
@@ -15,7 +13,7 @@ from engine.decode.arrow.codec import Codec, Options
 from engine.decode.columns.binaries import binary_codec
 from engine.decode.columns.text.multi_byte import multi_byte_codec
 from engine.decode.columns.text.single_byte import single_byte_codec
-from engine.decode.columns.text.utf8 import Utf8Codec
+from engine.decode.columns.text.utf8 import utf8_codec
 from engine.decode.columns.text.wide import WIDE_CHARSETS, wide_codec
 from engine.decode.columns.widths import length_bytes
 from engine.errors import EngineError
@@ -30,7 +28,7 @@ _UTF8 = {"utf8mb4", "utf8mb3", "ascii"}
 def text_codec(charset: str, width: int, column_name: str) -> Codec:
     """The codec of length-prefixed text. Raises `EngineError` for an unknown character set."""
     if charset in _UTF8:
-        return Utf8Codec(pa.string(), width)
+        return utf8_codec(width)
     if charset in SINGLE_BYTE_CHARSETS:
         return single_byte_codec(charset, width)
     if charset in MULTI_BYTE_CHARSETS:

@@ -6,50 +6,50 @@ that are never written to take no memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numba
 import numpy as np
-import pyarrow as pa
-from numba import types
 
-from engine.decode.arrow.arena import Arena, ArrayParts
-from engine.decode.arrow.buffers import content_offsets, count_nulls, variable
-from engine.decode.arrow.codec import Counters
+from engine.decode.arrow.column_kernel import (
+    FULL,
+    INVALID_CHARACTERS,
+    aligned,
+    content_size,
+    count_nulls,
+    finish_variable,
+    has_room,
+)
 from engine.decode.columns.text.utf8_check import is_ascii
-from engine.kernels.kernel import Bytes, Int32s
 from engine.kernels.memory import copy_padded, store_word
-
-TRANSCODED = types.UniTuple(types.int64, 2)
-"""What a transcoding kernel returns: bytes written, and characters that have no Unicode equivalent."""
 
 REPLACEMENT = 0xBDBFEF
 """U+FFFD as packed UTF-8."""
+LARGEST_CHARACTER = 3
+"""The most bytes of UTF-8 per stored byte, in any character set."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TranscodingCodec:
-    """Length-prefixed text in any character set.
+@numba.njit
+def text_room(data: Any, cells: Any, prefix: int, memory: Any, at: int, notes: Any) -> Any:
+    """Where the texts that follow lengths of `prefix` bytes go, after their offsets, and the most bytes they
+    take.
 
-    `transcode(data, cells, prefix, offsets, out)` fills offsets and content, and returns `TRANSCODED`.
+    The place is `FULL` if there is no room for them.
     """
+    content = aligned(at + 4 * (cells.size + 1))
+    size = LARGEST_CHARACTER * content_size(data, cells, prefix)
+    if not has_room(memory, at, content - at + size, notes):
+        return np.int64(FULL), size
+    return content, size
 
-    arrow_type: pa.DataType
-    width: int
-    transcode: Callable[..., tuple[int, int]]
-    growth: int
-    """The most bytes of UTF-8 per stored byte."""
 
-    def build(self, data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        """See `Codec.build`."""
-        offset_buffer, offsets = arena.allocate_offsets(cells.size)
-        stored = content_offsets(data, cells, -self.width, offsets)
-        content = arena.reserve(stored * self.growth)
-        size, invalid = self.transcode(data, cells, -self.width, offsets, content)
-        counters.add("invalid_characters", invalid)
-        return variable(arena, cells, offset_buffer, size, count_nulls(cells))
+@numba.njit
+def finish_texts(
+    cells: Any, size: int, invalid: int, memory: Any, at: int, content: int, parts: Any, notes: Any
+) -> Any:
+    """Finish the array of texts of `size` bytes, of which `invalid` characters have no Unicode equivalent."""
+    notes[INVALID_CHARACTERS] += invalid
+    return finish_variable(cells, count_nulls(cells), memory, at, content, size, parts, notes)
 
 
 @numba.njit(inline="always")

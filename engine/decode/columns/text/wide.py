@@ -6,20 +6,16 @@ U+FFFD, counted as `invalid_characters`.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
+import numba
 import numpy as np
 import pyarrow as pa
-from numba import types
 
 from engine.decode.arrow.codec import Codec
-from engine.decode.columns.text.transcoding import TRANSCODED, TranscodingCodec, write_code_point
+from engine.decode.arrow.column_kernel import FULL, buffer_at, column_kernel, offsets_at
+from engine.decode.columns.text.transcoding import finish_texts, text_room, write_code_point
 from engine.kernels.memory import address_of, big_endian, little_endian
-from engine.kernels.typed import CELLS, DATA, OFFSETS, OUT, kernel
-
-_LARGEST = 3
-"""The most bytes of UTF-8 per stored byte: a single byte is a truncated unit, which becomes U+FFFD."""
 
 _FORMS = {
     "ucs2": (2, False, False),
@@ -32,10 +28,11 @@ _FORMS = {
 WIDE_CHARSETS = frozenset(_FORMS)
 
 
-@kernel(TRANSCODED, types.int64, types.boolean, types.boolean, DATA, CELLS, types.int64, OFFSETS, OUT)
-def _transcode(
-    unit: int, little: bool, pairing: bool, data: Any, cells: Any, prefix: int, offsets: Any, out: Any
-) -> Any:
+@numba.njit
+def _transcode(units: Any, data: Any, cells: Any, prefix: int, offsets: Any, out: Any) -> Any:
+    """Fill offsets and content; returns the bytes of text, and how many characters are replaced: a truncated
+    unit becomes U+FFFD."""
+    unit, little, pairing = units
     batch, text = address_of(data), address_of(out)
     to = np.int64(0)
     invalid = np.int64(0)
@@ -65,6 +62,19 @@ def _transcode(
     return to, invalid
 
 
+@column_kernel
+def _texts(
+    data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
+) -> Any:
+    units = form[1], form[2] != 0, form[3] != 0
+    content, room = text_room(data, cells, form[0], memory, at, notes)
+    if content < 0:
+        return FULL
+    offsets, out = offsets_at(memory, at, cells.size), buffer_at(memory, content, room)
+    size, invalid = _transcode(units, data, cells, form[0], offsets, out)
+    return finish_texts(cells, size, invalid, memory, at, content, parts, notes)
+
+
 def wide_codec(charset: str, width: int) -> Codec:
     """The codec of text in units of two or four bytes."""
-    return TranscodingCodec(pa.string(), width, partial(_transcode, *_FORMS[charset]), _LARGEST)
+    return Codec(pa.string(), width, _texts, (-width, *_FORMS[charset]))

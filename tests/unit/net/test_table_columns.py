@@ -1,0 +1,53 @@
+"""Definitions from the answers of a server's catalog."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.binlog.table_definition import ColumnDefinition
+from engine.net.client.connection import Connection
+from engine.net.client.table_columns import describe_tables
+from tests.support.lying_server import OK, Talk, lying_server
+
+COLUMNS = [
+    "TABLE_NAME",
+    "ORDINAL_POSITION",
+    "COLUMN_NAME",
+    "COLUMN_TYPE",
+    "CHARACTER_SET_NAME",
+    "COLLATION_NAME",
+    "IS_NULLABLE",
+    "EXTRA",
+    "COLUMN_DEFAULT",
+]
+ID = ColumnDefinition("id", "int", nullable=False, primary_key=1, computed_default=True)
+SHOP = ColumnDefinition("shop", "int", nullable=False, primary_key=2)
+NAME = ColumnDefinition("name", "varchar(9)", "utf8mb4", "utf8mb4_bin", default="x")
+
+
+def columns_in_any_order(talk: Talk) -> None:
+    """A catalog with the tables `a` and `b`, whose columns have the same names and other keys."""
+    talk.log_in()
+    assert "show_gipk" in talk.statement()
+    talk.send(OK)
+    assert "ORDER BY" not in talk.statement()
+    rows = [
+        ("a", "10", "name", "varchar(9)", "utf8mb4", "utf8mb4_bin", "YES", "", "x"),
+        ("b", "2", "id", "int", None, None, "NO", "auto_increment", None),
+        ("a", "9", "id", "int", None, None, "NO", "auto_increment", None),
+        ("b", "1", "shop", "int", None, None, "NO", "", None),
+    ]
+    talk.answer(COLUMNS, rows)
+    talk.statement()
+    keys = [("a", "id", "1"), ("b", "id", "1"), ("b", "shop", "2")]
+    talk.answer(["TABLE_NAME", "COLUMN_NAME", "SEQ_IN_INDEX"], keys)
+    talk.statement()
+    talk.answer(["TABLE_NAME", "TABLE_COLLATION"], [("a", "utf8mb4_bin"), ("b", None)])
+
+
+@pytest.mark.timeout(20)
+def test_columns_are_in_the_order_of_the_table() -> None:
+    with lying_server(columns_in_any_order) as port, Connection.open("127.0.0.1", port, "u") as connection:
+        found = describe_tables(connection, "shop", ["a", "b"])
+    assert {name: each.columns for name, each in found.items()} == {"a": (ID, NAME), "b": (SHOP, ID)}
+    assert found["a"].collation == "utf8mb4_bin" and found["b"].collation is None
