@@ -1,7 +1,8 @@
 """Writes tables and plots of the results into the repository: `python -m perf report`.
 
-The README contains the most telling figures between its markers; `perf/results/README.md` contains all
-figures and every case with all its peers and processes, with the plots beside it.
+The README contains the most telling figures between its markers, and `docs/performance.md` all of them as
+asked and as reached; `perf/results/README.md` contains every case with all its peers and processes, with the
+plots beside it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,18 @@ from pathlib import Path
 from perf.cases import CASES
 from perf.plots import draw_plots
 from perf.records import read_records
-from perf.report import markdown_headlines, markdown_page, text_figures, write_between_markers
+from perf.report import (
+    markdown_figures,
+    markdown_headlines,
+    markdown_page,
+    text_figures,
+    write_between_markers,
+)
 
 _REPOSITORY = Path(__file__).parents[1]
 RESULTS = _REPOSITORY / "perf" / "results"
 _README = _REPOSITORY / "README.md"
+_TARGETS = _REPOSITORY / "docs" / "performance.md"
 
 
 def publish(folder: Path) -> None:
@@ -26,7 +34,8 @@ def publish(folder: Path) -> None:
     plots = draw_plots([record.result for record in records], RESULTS)
     images = [f"![{plot.title}]({plot.path.name})" for plot in plots]
     (RESULTS / "README.md").write_text(markdown_page(records, images), "utf-8")
-    more = "All figures, cases, peers and processes, with plots: [perf/results](perf/results/README.md)."
+    write_between_markers(_TARGETS, markdown_figures(records), "targets")
+    more = "All cases, peers and processes, with plots: [perf/results](perf/results/README.md)."
     write_between_markers(_README, f"{markdown_headlines(records)}\n\n{more}")
 
 

@@ -101,14 +101,18 @@ def markdown_headlines(records: Sequence[Record]) -> str:
     return "\n".join([_conditions(records), "", *markdown(lines)])
 
 
+def markdown_figures(records: Sequence[Record]) -> str:
+    """All figures, as asked and as reached."""
+    return "\n".join(markdown(figures_table([record.result for record in records])))
+
+
 def markdown_summary(records: Sequence[Record]) -> str:
-    """All figures, and a line for each case that compares."""
-    results = [record.result for record in records]
-    parts = markdown(figures_table(results))
-    for group, members in _groups(results).items():
+    """A line for each case that compares."""
+    parts: list[str] = []
+    for group, members in _groups([record.result for record in records]).items():
         if members[0].compares:
             parts += ["", f"**{group}**", "", *markdown(overview_table(members))]
-    return "\n".join(parts)
+    return "\n".join(parts[1:])
 
 
 def markdown_details(records: Sequence[Record]) -> str:

@@ -144,7 +144,7 @@ def test_figures_are_read_off_the_results(result: CaseResult) -> None:
     at_most = Figure("x", "y", 2.0, seconds("bulk", "peer"), "s", at_least=False)
     assert at_most.score(4.0) == 0.5
     by_name = {line[0]: line for line in figures_table([result])}
-    assert by_name["end to end, bulk"][2:] == ("≥ × 0.8", "", "not measured")
+    assert by_name["end to end, bulk"][2:] == ("≥ × 1", "", "not measured")
     assert set(CASES) >= {"bulk", "transactions", *(f"decode-{workload.name}" for workload in DECODED)}
 
 
