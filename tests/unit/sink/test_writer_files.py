@@ -30,6 +30,20 @@ def test_files_roll_over(tmp_path: Path) -> None:
     assert data_files(tmp_path) == listed_files(tmp_path)
 
 
+def test_files_that_become_full_in_an_aborted_transaction(tmp_path: Path) -> None:
+    """Of the first of them, what was there before is committed; the others leave nothing."""
+    writer = open_writer(tmp_path, roll_bytes=3000)
+    writer.take(*result(0, [orders([0])]), now=0.0)
+    for sequence in range(1, 10):
+        writer.take(*result(sequence, [orders([sequence])], ends=False), now=0.0)
+    writer.take(*result(10, [orders([10])], aborts_transaction=True), now=0.0)
+    writer.finish()
+    assert rows_of(tmp_path) == [(1, 0), (2, 10)]
+    assert len(data_files(tmp_path)) == 2
+    assert data_files(tmp_path) == listed_files(tmp_path)
+    assert not verify(tmp_path).problems
+
+
 @pytest.mark.parametrize("waiting_bytes", [0, 3000, 1 << 20])
 def test_many_tables_have_one_file_each_and_few_are_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waiting_bytes: int
