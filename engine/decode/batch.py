@@ -24,7 +24,7 @@ from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_events import gtid_ranges
 from engine.binlog.position import BinlogPosition
 from engine.config.decode_options import DecodeOptions
-from engine.decode.arrow.arena import Arena, ArenaFull, in_own_arena
+from engine.decode.arrow.arena import SMALL_ROOM, Arena, ArenaFull, in_own_arena
 from engine.decode.arrow.codec import Counters
 from engine.decode.batch_walk import BatchWalk, corruption_at, event_at
 from engine.decode.feed.dropped import dropped_entry
@@ -46,7 +46,6 @@ from engine.pipeline.messages import (
     TableResult,
 )
 
-_SMALL_ROOM = 1 << 16
 _STATE_EVENTS = (types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT)
 
 
@@ -212,7 +211,7 @@ def _placed(build: Callable[[Arena], TableMessage], arena: Arena) -> PlacedTable
         return PlacedTable.of(build(arena), True)
     except ArenaFull as full:
         arena.end = start
-        return PlacedTable.of(in_own_arena(2 * (full.size + _SMALL_ROOM), build), False)
+        return PlacedTable.of(in_own_arena(2 * (full.size + SMALL_ROOM), build), False)
 
 
 def _sound_part(events: EventTable, broken: int) -> EventTable:

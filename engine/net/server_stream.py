@@ -67,15 +67,16 @@ def follow_server(
     # By GTID the server chooses the file, and sends its name first.
     file, position = ("", origin.position) if origin.by_gtid else (origin.file, origin.position)
     context = context_of(connection, origin.file or None, origin.position, origin.server_id)
-    side = SideConnection(open_connection)
-    if origin.may_assume and facts.lacks_names:
-        # The first events will need it, for the definitions of their tables.
-        side.open()
-    _start(connection, facts, origin)
-    child.report(DumpStarted(time.monotonic()))
     child.progress(NetworkProgress(0, file, position))
-    dump = DumpStream(connection, context, lambda: BinlogPosition(batcher.file, batcher.position))
-    with contextlib.closing(dump), contextlib.closing(side):
+    with contextlib.ExitStack() as opened:
+        side = opened.enter_context(contextlib.closing(SideConnection(open_connection)))
+        if origin.may_assume and facts.lacks_names:
+            # The first events will need it, for the definitions of their tables.
+            side.open()
+        _start(connection, facts, origin)
+        child.report(DumpStarted(time.monotonic()))
+        dump = DumpStream(connection, context, lambda: BinlogPosition(batcher.file, batcher.position))
+        opened.enter_context(contextlib.closing(dump))
         watch = HistoryWatch(origin, facts, side, open_connection)
         if origin.semi_sync:
             dump.pending = read_beginning(dump.stream, dump.pending)

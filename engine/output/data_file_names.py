@@ -69,7 +69,7 @@ def data_file_name(commit: int, epoch: int, number: int) -> str:
     return f"{commit:020d}-e{epoch}-{number}.arrow" if epoch else f"{commit:020d}-{number}.arrow"
 
 
-def pack_path(commit: int, epoch: int, number: int = 0) -> str:
+def pack_path(commit: int, epoch: int, number: int) -> str:
     """The path of a pack that is written for a commit."""
     return f"{PACKS_FOLDER}/{data_file_name(commit, epoch, number).removesuffix('.arrow')}.pack"
 

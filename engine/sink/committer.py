@@ -36,9 +36,11 @@ class Committer:
         return self._under_way is not None
 
     def start(self, commit: Commit) -> None:
-        """Start a commit whose files are closed. Only when not busy."""
+        """Start a commit whose files are finished and known to the publication. Only when not busy."""
         assert not self.busy
-        self._under_way = self._commits.submit(self._commit, commit)
+        # The files are waited for anyway, and the entry of a commit with many new tables takes long to make.
+        entry = self._commits.submit(commit.to_json)
+        self._under_way = self._commits.submit(self._commit, commit, entry)
         self._under_way.add_done_callback(lambda _: self._on_finished())
 
     def finished(self) -> Commit | None:
@@ -66,13 +68,11 @@ class Committer:
         self._commits.shutdown()
         self._publication.close()
 
-    def _commit(self, commit: Commit) -> Commit:
+    def _commit(self, commit: Commit, entry: Future[bytes]) -> Commit:
         begun = time.monotonic()
-        # The files are waited for anyway, and the entry of a commit with many new tables takes long to make.
-        line = self._commits.submit(commit.to_json)
         self._publication.publish(commit.files)
         with writing(self._log.folder):
-            self._log.append(commit, line.result())
+            self._log.append(commit, entry.result())
             if self._log.segment_is_complete:
                 self._log.consolidate()
         self._publication.committed(commit.files)

@@ -10,9 +10,9 @@ from engine.sink.growing_file import GrowingFile
 MOST_WAITING_BYTES = 48 << 20
 """In memory; beyond it all waiting content is written. A pack is begun at less (`engine.sink.staging`), so
 this happens only inside a transaction."""
-MOST_DESCRIPTORS = 256
-"""Beyond it the file that was not written to for the longest time is closed until it is written to again;
-well below the usual limit of descriptors."""
+MOST_DESCRIPTORS = 128
+"""Beyond it the file that was not written to for the longest time is closed until it is written to again. Two
+commits may have so many, one that is under way and the next; well below the usual limit of descriptors."""
 
 
 class OpenFiles:

@@ -1,6 +1,6 @@
 """Writes a pack: the small data files of a commit as parts of one file (`engine.output.data_file_names`).
 
-Each part is a whole Arrow IPC file, which has waited in memory until its commit was due. So a commit of
+Each part is a whole Arrow IPC file, which has waited in memory until then. So a commit of
 hundreds of tables creates, flushes and uploads one file for them.
 """
 

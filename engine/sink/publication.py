@@ -136,7 +136,8 @@ def _sync(paths: Iterable[Path]) -> None:
 
 
 class Uploads(Publication):
-    """Uploads files from the spool: large ones when they are closed, the rest when their commit is due."""
+    """Uploads files from the spool: full files and packs when they are finished, the rest when their commit
+    is due."""
 
     roll_bytes = _OBJECT_BYTES
     bounds_backlog = True

@@ -37,7 +37,7 @@ ROLL_BYTES = 256 << 20
 MOST_SMALL_FILES = 8
 """Of one commit, what only waits in memory is written as so many files; if there is more, as one pack."""
 PACK_BYTES = 16 << 20
-"""When so much waits in memory, a pack is written before the commit is due."""
+"""When so much of small files waits in memory, a pack is written before the commit is due."""
 
 
 class SchemaBook:
@@ -201,7 +201,8 @@ class Staging:
             self._open_files.closed(file.content)
         self._open = {key: file for key, file in self._open.items() if file not in self._written_since_kept}
         self._files = [file for file in self._files if file not in empty]
-        self._closed = [file for file in self._written_since_kept if file not in empty]
+        closed = dict.fromkeys((*self._closed, *self._written_since_kept))
+        self._closed = [file for file in closed if file not in empty]
         self._written_since_kept.clear()
         self.rows, self.bytes = self._kept
         return dropped
@@ -231,7 +232,9 @@ class Staging:
     def _pack_early(self) -> None:
         """Make room in memory. Only between two transactions: what is in a pack cannot be removed from it."""
         small = self._small()
-        if len(small) > MOST_SMALL_FILES:
+        # Others may wait, too: the ends of files that have been written to before, which stay theirs.
+        waiting = sum(file.content.waiting for file in small)
+        if len(small) > MOST_SMALL_FILES and waiting >= PACK_BYTES:
             for file in small:
                 file.finish()
                 self._open_files.closed(file.content)

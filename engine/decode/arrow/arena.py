@@ -17,6 +17,8 @@ from engine.kernels.memory import PADDING
 
 ALIGNMENT = 8
 """Of every buffer, in bytes; Arrow's own writer uses the same."""
+SMALL_ROOM = 1 << 16
+"""What a message may need in bytes besides the buffer for which there was no room."""
 Built = TypeVar("Built")
 
 

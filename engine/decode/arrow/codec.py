@@ -21,10 +21,10 @@ from engine.decode.arrow.column_kernel import (
     LARGEST_CONTENT,
     LEFT,
     MOST_PARTS,
-    NOTES,
     PLACE,
     SIZE,
     TOO_LARGE,
+    new_notes,
 )
 from engine.decode.arrow.shape import Shape, shape_of
 from engine.errors import EngineError, EventError
@@ -123,7 +123,7 @@ class Codec:
         """
         if self.kernel is None:
             return self.build_in_python(data, cells, arena, counters)
-        parts, notes = np.zeros(MOST_PARTS, np.int64), np.zeros(NOTES, np.int64)
+        parts, notes = np.zeros(MOST_PARTS, np.int64), new_notes()
         form = np.array(self.form, np.int64)
         end = self.kernel(
             data, np.ascontiguousarray(cells), form, self.constants, arena.memory, arena.end, parts, notes

@@ -16,6 +16,7 @@ import numba
 import numpy as np
 from numba import types
 
+from engine.kernels.kernel import Int64s
 from engine.kernels.memory import PADDING, address_of, copy_padded, little_endian
 from engine.kernels.typed import CELLS, DATA, OUT, Kernel
 
@@ -35,8 +36,9 @@ FULL, TOO_LARGE, BROKEN, LEFT = -1, -2, -3, -4
 """There is no room for `notes[SIZE]` bytes; a buffer of `notes[SIZE]` bytes is more than an array can have;
 the cell at `notes[PLACE]` of `data` is broken; some cells are left to Python (`Codec.in_python`)."""
 
-SIZE, PLACE, ZERO_DATES, INVALID_CHARACTERS, UNNAMED_MEMBERS, NOTES = range(6)
-"""The numbers in `notes`, and how many they are. What is counted is added to them."""
+SIZE, PLACE, LARGEST, ZERO_DATES, INVALID_CHARACTERS, UNNAMED_MEMBERS, NOTES = range(7)
+"""The numbers in `notes`, and how many they are. `LARGEST` is the most bytes of content that an array can
+have; what is counted is added to the last ones."""
 COUNTERS = {
     "zero_dates": ZERO_DATES,
     "invalid_characters": INVALID_CHARACTERS,
@@ -48,6 +50,13 @@ MOST_PARTS = 32
 """The most numbers in `parts`; the array with the most parts, of a GEOMETRY, has 18."""
 LARGEST_CONTENT = 2**31 - 1
 """The most bytes that Arrow's 32-bit offsets can address."""
+
+
+def new_notes() -> Int64s:
+    """A vector of notes for a kernel, in which nothing is counted."""
+    notes = np.zeros(NOTES, np.int64)
+    notes[LARGEST] = LARGEST_CONTENT
+    return notes
 
 
 def column_kernel(function: Callable[..., Any]) -> Kernel:
@@ -81,9 +90,9 @@ def offsets_at(memory: Any, at: int, count: int) -> Any:
 
 
 @numba.njit(inline="always")
-def content_at(memory: Any, at: int) -> Any:
+def content_at(memory: Any, at: int, notes: Any) -> Any:
     """All the memory from `at` on, but no more than an array's content can have, and the padding after it."""
-    return memory[at : min(memory.size, at + LARGEST_CONTENT + PADDING)]
+    return memory[at : min(memory.size, at + notes[LARGEST] + PADDING)]
 
 
 @numba.njit
@@ -129,7 +138,7 @@ def finish_variable(
 
     `offsets` and `content` say where the two buffers are, `size` is that of the content.
     """
-    if size > LARGEST_CONTENT:
+    if size > notes[LARGEST]:
         notes[SIZE] = size
         return TOO_LARGE
     parts[0] = cells.size
@@ -166,7 +175,7 @@ def content_size(data: Any, cells: Any, prefix: int) -> Any:
 def refuse_content(data: Any, cells: Any, prefix: int, notes: Any) -> Any:
     """The status for content that did not fit: `TOO_LARGE` if no array holds it, else `FULL`."""
     notes[SIZE] = content_size(data, cells, prefix)
-    return TOO_LARGE if notes[SIZE] > LARGEST_CONTENT else FULL
+    return TOO_LARGE if notes[SIZE] > notes[LARGEST] else FULL
 
 
 @numba.njit

@@ -17,7 +17,7 @@ from engine.decode.arrow.codec import Codec, Options, refused
 from engine.decode.arrow.column_kernel import (
     BROKEN,
     FULL,
-    LARGEST_CONTENT,
+    LARGEST,
     PLACE,
     SIZE,
     TOO_LARGE,
@@ -44,7 +44,7 @@ def _bytes(
     if not has_room(memory, at, content - at, notes):
         return FULL
     offsets = offsets_at(memory, at, cells.size)
-    size, nulls = copy_content(data, cells, form[0], 0, offsets, content_at(memory, content))
+    size, nulls = copy_content(data, cells, form[0], 0, offsets, content_at(memory, content, notes))
     if size < 0:
         return refuse_content(data, cells, form[0], notes)
     return finish_variable(cells, nulls, memory, at, content, size, parts, notes)
@@ -63,7 +63,7 @@ def _padded(
     prefix, length = form[0], form[1]
     start = aligned(at + 4 * (cells.size + 1))
     if not has_room(memory, at, start - at + length * cells.size, notes):
-        if length * cells.size > LARGEST_CONTENT:
+        if length * cells.size > notes[LARGEST]:
             notes[SIZE] = length * cells.size
             return TOO_LARGE
         return FULL

@@ -21,7 +21,7 @@ from engine.decode.arrow.codec import Codec, Options
 from engine.decode.arrow.column_kernel import (
     BROKEN,
     FULL,
-    LARGEST_CONTENT,
+    LARGEST,
     PLACE,
     SIZE,
     TOO_LARGE,
@@ -131,7 +131,7 @@ def _finish(cells: Any, written: Any, memory: Any, at: int, content: int, parts:
         # The size is not known; more than there was is a start.
         room = memory.size - content
         notes[SIZE] = 2 * room
-        return TOO_LARGE if room > LARGEST_CONTENT else FULL
+        return TOO_LARGE if room > notes[LARGEST] else FULL
     return finish_variable(cells, nulls, memory, at, content, size, parts, notes)
 
 
@@ -144,7 +144,7 @@ def _enums(
     if not has_room(memory, at, content - at, notes):
         return FULL
     bounds, blob = _members(form, constants)
-    offsets, out = offsets_at(memory, at, cells.size), content_at(memory, content)
+    offsets, out = offsets_at(memory, at, cells.size), content_at(memory, content, notes)
     written = _enum_texts(data, cells, form[0], bounds, blob, offsets, out)
     return _finish(cells, written, memory, at, content, parts, notes)
 
@@ -158,7 +158,7 @@ def _sets(
     if not has_room(memory, at, content - at, notes):
         return FULL
     bounds, blob = _members(form, constants)
-    offsets, out = offsets_at(memory, at, cells.size), content_at(memory, content)
+    offsets, out = offsets_at(memory, at, cells.size), content_at(memory, content, notes)
     written = _set_texts(data, cells, form[0], bounds, blob, offsets, out)
     return _finish(cells, written, memory, at, content, parts, notes)
 

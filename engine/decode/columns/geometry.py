@@ -54,7 +54,7 @@ def _geometries(
                 return BROKEN
             if size:
                 srids[index] = np.int32(little_endian(batch, cell + prefix, _SRID_BYTES))
-    places, out = offsets_at(memory, offsets, count), content_at(memory, content)
+    places, out = offsets_at(memory, offsets, count), content_at(memory, content, notes)
     size, nulls = copy_content(data, cells, prefix, _SRID_BYTES, places, out)
     if size < 0:
         return refuse_content(data, cells, prefix, notes)

@@ -40,7 +40,7 @@ def _vectors(
     if not has_room(memory, at, content - at, notes):
         return FULL
     offsets = offsets_at(memory, at, count)
-    size, nulls = copy_content(data, cells, form[0], 0, offsets, content_at(memory, content))
+    size, nulls = copy_content(data, cells, form[0], 0, offsets, content_at(memory, content, notes))
     if size < 0:
         return refuse_content(data, cells, form[0], notes)
     start = np.int64(0)

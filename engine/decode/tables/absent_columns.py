@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from engine.decode.arrow.column_kernel import FULL, aligned, has_room
+from engine.decode.arrow.column_kernel import FULL, LARGEST, SIZE, TOO_LARGE, aligned, has_room
 from engine.decode.rows.walk import Rows
 from engine.decode.tables.message_parts import put_buffer, put_no_buffer, put_node
 from engine.kernels.memory import PADDING, address_of, copy
@@ -27,7 +27,7 @@ def _is_absent(bitmaps: Any, first: int, column: int) -> Any:
 def build_absent_columns(
     images: Any, bitmaps: Any, names: Any, columns: int, memory: Any, at: int, message: Any, notes: Any
 ) -> Any:
-    """Build the column of images of which some lack columns; returns its end, or `FULL`.
+    """Build the column of images of which some lack columns; returns its end, `FULL` or `TOO_LARGE`.
 
     `images`: per row the number of its bitmap; `bitmaps`: these, from number 1 on; `names`: as in a
     `TablePlan`, of `columns` columns.
@@ -50,6 +50,9 @@ def build_absent_columns(
                     if _is_absent(bitmaps, first, column):
                         children += 1
                         size += name_ends[column + 1] - name_ends[column]
+    if size > notes[LARGEST]:
+        notes[SIZE] = size
+        return TOO_LARGE
     ends_at = at
     valid_at = aligned(ends_at + 4 * runs)
     list_at = aligned(valid_at + ((runs + 7) >> 3))

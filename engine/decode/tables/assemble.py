@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.binlog.event_table import EventTable, EventTableError
-from engine.decode.arrow.arena import Arena, ArenaFull, in_own_arena
-from engine.decode.arrow.codec import Counters, error_of_column
-from engine.decode.arrow.column_kernel import COUNTERS, FULL, LEFT, MOST_PARTS, NOTES, SIZE
+from engine.decode.arrow.arena import SMALL_ROOM, Arena, ArenaFull, in_own_arena
+from engine.decode.arrow.codec import Counters, error_of_column, too_large
+from engine.decode.arrow.column_kernel import COUNTERS, FULL, LEFT, MOST_PARTS, NOTES, SIZE, new_notes
 from engine.decode.arrow.record_message import RecordMessage
 from engine.decode.rows.walk import WalkedTables
 from engine.decode.tables.message_parts import BASE, BUFFER, NODE
@@ -36,8 +36,6 @@ from engine.decode.tables.table_kernel import (
 from engine.decode.tables.table_plan import Plans
 from engine.errors import EngineError, EventError
 from engine.kernels.kernel import Int64s
-
-_SMALL_ROOM = 1 << 16
 
 
 class TableMessage(NamedTuple):
@@ -106,10 +104,11 @@ class _Building:
 
     def __init__(self, events: EventTable, rows: TableRows, sources: Sources) -> None:
         self._events, self._rows, self._sources = events, rows, sources
-        self._plans = Plans.of([decoder.plan for decoder in rows.decoders])
+        plans = [decoder.plan for decoder in rows.decoders]
+        self._plans, self._kept = Plans.of(plans), plans
         self._state = np.zeros(STATE, np.int64)
         self._state[COLUMN_INDEX] = -1
-        self._parts, self._notes = np.zeros(MOST_PARTS, np.int64), np.zeros(NOTES, np.int64)
+        self._parts, self._notes = np.zeros(MOST_PARTS, np.int64), new_notes()
         self._results = np.zeros((len(rows.decoders), RESULTS), np.int64)
         self.counted = np.zeros(NOTES, np.int64)
         """What column kernels have counted."""
@@ -142,7 +141,7 @@ class _Building:
                 raise ArenaFull(int(self._notes[SIZE]))
             return messages[0]
 
-        return in_own_arena(2 * (int(self._notes[SIZE]) + _SMALL_ROOM), build)
+        return in_own_arena(2 * (int(self._notes[SIZE]) + SMALL_ROOM), build)
 
     def _run(self, arena: Arena, last: int) -> int:
         return build_tables(
@@ -167,6 +166,10 @@ class _Building:
         decoder = self._rows.decoders[table]
         if status == FULL:
             raise ArenaFull(int(self._notes[SIZE]))
+        if column == len(decoder.columns):
+            # Of the metadata columns, only this one can have too much content.
+            error = error_of_column("_absent_columns", too_large(int(self._notes[SIZE])))
+            raise self._located(table, error)
         codec = decoder.columns[column].codec
         arena.base, arena.end = int(state[MESSAGE + BASE]), int(state[AT])
         counters = Counters()

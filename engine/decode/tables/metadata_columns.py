@@ -75,7 +75,7 @@ def build_metadata(
     notes: Any,
     facts: Any,
 ) -> Any:
-    """Build all metadata columns of a table from `at` on; returns their end, or `FULL`.
+    """Build all metadata columns of a table from `at` on; returns their end, `FULL` or `TOO_LARGE`.
 
     `change_types` and `images` are per row, as in `Rows`, `counts`, `events` and `transactions` per rows
     event: its rows, its index in the batch, and its transaction in the batch. `facts` receives the numbers

@@ -44,9 +44,10 @@ DONE = 0
 """The status after the last table; all others are those of column kernels."""
 
 TABLE, COLUMN_INDEX, BITMAPS, BEGIN, START, AT, MESSAGE = range(7)
-"""The state between two calls: the table and its column that come next (column -1: its message has not
-begun), the bytes of bitmaps before those of the table, the end of the message before, where the table's
-message starts, where its next buffer goes, and the three numbers of `message_parts`."""
+"""The state between two calls: the table and its column that come next (column -1: its message has not begun;
+after the last one: the metadata columns), the bytes of bitmaps before those of the table, the end of the
+message before, where the table's message starts, where its next buffer goes, and the three numbers of
+`message_parts`."""
 STATE = MESSAGE + 3
 """How many numbers the state has."""
 
@@ -169,7 +170,7 @@ def build_tables(
                 if size < _LARGE_EVENTS:
                     for index in events:
                         prefetch(address_of(data), sources.starts[index], sources.ends[index])
-                notes[:] = 0
+                notes[ZERO_DATES:] = 0
                 if not _begin(plan, size >= _LARGE_EVENTS, memory, state, notes):
                     return FULL
                 state[COLUMN_INDEX] = 0
@@ -209,7 +210,7 @@ def build_tables(
                 results[table, RESULT_FACTS:],
             )
             if end < 0:
-                return FULL
+                return int(end)
             # Now an offset in the message, which may be moved.
             results[table, RESULT_FACTS + SEQUENCE] -= state[START]
             end = _finish(plan, rows, end, memory, state, notes)

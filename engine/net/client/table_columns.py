@@ -63,6 +63,8 @@ _CURRENT_TIME = re.compile("CURRENT_TIMESTAMP|NOW", re.IGNORECASE)
 _NUMBER = re.compile(r"-?[0-9.]+(?:e[+-]?[0-9]+)?|b'[01]*'|x'[0-9a-f]*'", re.IGNORECASE)
 _MOST_COLUMNS = 1024
 """Columns that are remembered, since many tables have some in common."""
+_LONGEST_REMEMBERED = 1024
+"""Characters of such a column's attributes."""
 _MOST_KEYS = 128
 """Of a table, as in the servers."""
 _COMPUTED = frozenset({"AUTO_INCREMENT", "DEFAULT_GENERATED"})
@@ -143,7 +145,10 @@ def _describe(
             # Old servers compare names without regard to case, and so return more tables than requested.
             if table is not None and table in tables:
                 number = primary_keys[table].get(name)
-                described.setdefault(table, []).append(_column(name or "", number, quotes, *attributes))
+                # Long texts, such as those of large ENUMs, are neither shared nor worth their memory.
+                is_short = sum(len(text or "") for text in attributes) < _LONGEST_REMEMBERED
+                column = _column if is_short else _column.__wrapped__
+                described.setdefault(table, []).append(column(name or "", number, quotes, *attributes))
         if described and greeting.flavor == "mariadb" and greeting.version >= _MARIADB_HIDDEN_SINCE:
             questions = (
                 _MARIADB_HIDDEN.format(database=schema, table=connection.quote(table)) for table in described

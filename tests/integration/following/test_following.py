@@ -41,7 +41,7 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-MANY = 40_000
+MANY = 100_000
 INSERT_MANY = (
     f"INSERT /*+ SET_VAR(cte_max_recursion_depth = {MANY}) */ INTO followed.t "
     f"WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < {MANY}) SELECT id FROM n"

@@ -67,7 +67,7 @@ def test_small_files_of_many_tables_are_one_object(output: ObjectOutput) -> None
         writer.take(*result(sequence, rows), now=0.0)
         writer.finish()
     writer.close()
-    assert output.data_objects() == {pack_path(number, 1) for number in (1, 2)}
+    assert output.data_objects() == {pack_path(number, 1, 0) for number in (1, 2)}
     for n in range(20):
         assert Changes(output.url).read("shop", f"t{n}")["id"].to_pylist() == [0, 1]
     output.assert_sound()

@@ -9,7 +9,7 @@ import pytest
 
 from engine.binlog import event_types as types
 from engine.binlog.field_types import FieldType
-from engine.decode.arrow import buffers
+from engine.decode.arrow import column_kernel
 from tests.servers import Server
 from tests.support.binary_json import encode
 from tests.support.binlog_builder import binlog
@@ -19,6 +19,7 @@ from tests.support.made_events import (
     BLOB,
     JSON,
     LONG_VARCHAR,
+    bitmap,
     gtid,
     image,
     query,
@@ -39,7 +40,7 @@ CONTENTS: dict[str, tuple[int | tuple[int, int], bytes]] = {
 
 @pytest.mark.parametrize("name", CONTENTS)
 def test_more_content_than_a_column_can_hold(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffers, "LARGEST_CONTENT", LIMIT)
+    monkeypatch.setattr(column_kernel, "LARGEST_CONTENT", LIMIT)
     column, cell = CONTENTS[name]
     insert = rows(types.WRITE_ROWS_EVENT, 7, 1, [image([cell])])
     first = [gtid(1), query("BEGIN"), table_map(6, [column], table="small")]
@@ -54,6 +55,18 @@ def test_more_content_than_a_column_can_hold(name: str, monkeypatch: pytest.Monk
     assert len(decoded.rows["small"]) == 1
     assert "orders" not in decoded.rows
     assert decoded.results[0].transactions == 1
+
+
+def test_more_names_of_absent_columns_than_a_column_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With binlog_row_image=MINIMAL, where preimage and postimage of each row have other columns."""
+    monkeypatch.setattr(column_kernel, "LARGEST_CONTENT", LIMIT)
+    columns = 50
+    first, others = bitmap([True] + [False] * (columns - 1)), bitmap([True, True] + [False] * (columns - 2))
+    images = [image([b"\1\0\0\0"]), image([b"\1\0\0\0"] * 2)] * 10
+    update = rows(types.UPDATE_ROWS_EVENT, 7, columns, images, present=first, present_after=others)
+    decoded = decode([gtid(1), query("BEGIN"), table_map(7, [FieldType.LONG] * columns), update, xid()])
+    assert decoded.error is not None
+    assert "in rows of shop.orders, column _absent_columns: its values in one batch take" in decoded.error
 
 
 @pytest.mark.parametrize(

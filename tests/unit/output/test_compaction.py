@@ -132,7 +132,7 @@ def test_commits_keep_their_rows(out: Path) -> None:
 def test_packs_become_files_of_tables(out: Path, packed: Path) -> None:
     rows = by_commit(out)
     assert by_commit(packed) == rows
-    assert data_files(packed) == {pack_path(number, 0) for number in range(COMMITS)}
+    assert data_files(packed) == {pack_path(number, 0, 0) for number in range(COMMITS)}
     options = Options.parse({"path": str(packed), "tables": "shop.*"})
     planned = plan_tasks(packed, Selection(options).readable_files(3, COMMITS - 1, QUERY), 7)
     expected = tasks_read(planned)
@@ -141,7 +141,7 @@ def test_packs_become_files_of_tables(out: Path, packed: Path) -> None:
     assert tasks_read(planned) == expected
     assert data_files(packed) == listed_files(packed)
     kept = {path for path in listed_files(packed) if not is_compacted(path)}
-    assert kept == {pack_path(number, 0) for number in range(SEALED, COMMITS)}
+    assert kept == {pack_path(number, 0, 0) for number in range(SEALED, COMMITS)}
     # Those of the first level became fewer at the second.
     assert done.removed == done.files_before > SEALED
     assert not verify(packed).problems
@@ -152,7 +152,7 @@ def test_vacuum_removes_packs(packed: Path) -> None:
     size = sum((packed / path).stat().st_size for path in data_files(packed))
     assert main(["vacuum", str(packed), "--retain", f"{size - 1}B"]) == 0
     assert CommitLog(packed).oldest_version() == 5
-    assert data_files(packed) == {pack_path(number, 0) for number in range(5, COMMITS)}
+    assert data_files(packed) == {pack_path(number, 0, 0) for number in range(5, COMMITS)}
     assert not verify(packed).problems
 
 

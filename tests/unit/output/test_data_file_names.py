@@ -26,7 +26,7 @@ NUMBERS = st.integers(0, 10**15)
 
 @given(NUMBERS, st.integers(0, 1000), NUMBERS, NUMBERS)
 def test_a_part_is_found_by_its_path(commit: int, epoch: int, offset: int, size: int) -> None:
-    pack = pack_path(commit, epoch)
+    pack = pack_path(commit, epoch, 0)
     part = Part(pack, offset, size)
     assert part_of(part.path) == part
     assert file_of(part.path) == pack

@@ -44,6 +44,32 @@ def test_files_that_become_full_in_an_aborted_transaction(tmp_path: Path) -> Non
     assert not verify(tmp_path).problems
 
 
+@pytest.mark.parametrize("is_due", [False, True])
+def test_a_transaction_begins_where_another_was_aborted(tmp_path: Path, is_due: bool) -> None:
+    """The server crashed inside a large transaction, and the next one is open when its commit is due or at a
+    stop."""
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, [orders([0])]), now=0.0)
+    writer.take(*result(1, [orders([1])], ends=False), now=0.0)
+    writer.take(*result(2, [orders([2])], ends=False, aborts_transaction=True), now=0.0)
+    if is_due:
+        writer.commit_if_due(now=2.5)
+    writer.finish()
+    assert rows_of(tmp_path) == [(1, 0)]
+    assert data_files(tmp_path) == listed_files(tmp_path)
+
+
+def test_a_commit_that_was_started_ends_when_the_writer_is_closed(tmp_path: Path) -> None:
+    for number in range(20):
+        out = tmp_path / f"{number}"
+        out.mkdir()
+        writer = open_writer(out)
+        writer.take(*result(0, [orders([0])]), now=0.0)
+        writer.commit_if_due(now=2.5)
+        writer.close()
+        assert rows_of(out) == [(1, 0)]
+
+
 @pytest.mark.parametrize("waiting_bytes", [0, 3000, 1 << 20])
 def test_many_tables_have_one_file_each_and_few_are_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waiting_bytes: int

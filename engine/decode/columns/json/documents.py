@@ -1,7 +1,7 @@
 """JSON columns: MySQL's binary documents as the text that MySQL prints.
 
-A kernel writes the documents (`kernel`). Those that it leaves, mostly broken ones, are converted by the slow
-but readable reference implementation (`text`), which also raises the errors.
+A kernel writes the documents (`kernel`). If it leaves one, which is then broken or of an unusual size, the
+slow but readable reference implementation (`text`) converts all of the column, and raises the errors.
 """
 
 from __future__ import annotations

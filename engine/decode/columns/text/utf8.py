@@ -104,7 +104,7 @@ def _texts(
     if not has_room(memory, at, content - at, notes):
         return FULL
     offsets = offsets_at(memory, at, cells.size)
-    size, nulls, invalid = _copy_text(data, cells, form[0], offsets, content_at(memory, content))
+    size, nulls, invalid = _copy_text(data, cells, form[0], offsets, content_at(memory, content, notes))
     if size == FULL:
         return refuse_content(data, cells, form[0], notes)
     if invalid:
