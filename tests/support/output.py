@@ -105,12 +105,12 @@ class Output:
         content, entries = bytearray(), []
         for file in files:
             content += bytes(-len(content) % PART_ALIGNMENT)
-            part = Part(pack_path(number, 0), len(content), file.bytes)
+            part = Part(pack_path(number, 0, 0), len(content), file.bytes)
             path = self.path / file.path
             entries.append(replace(file, path=part.path, checksum=checksum_of(path).text()))
             content += path.read_bytes()
             path.unlink()
-        pack = self.path / pack_path(number, 0)
+        pack = self.path / pack_path(number, 0, 0)
         pack.parent.mkdir(exist_ok=True)
         pack.write_bytes(content)
         return entries
