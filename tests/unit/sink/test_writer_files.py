@@ -174,6 +174,24 @@ def test_a_pack_is_written_when_much_waits(tmp_path: Path, monkeypatch: pytest.M
     assert not verify(tmp_path).problems
 
 
+def test_what_waits_of_large_files_makes_no_packs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could not be packed, however many packs there were."""
+    monkeypatch.setattr(growing_file, "WAITING_BYTES", 4000)
+    monkeypatch.setattr(staging, "PACK_BYTES", 50_000)
+    writer = open_writer(tmp_path)
+    for sequence in range(8):
+        rows = [Rows("shop", f"large{n}", [sequence], [n + 1]) for n in range(100)]
+        writer.take(*result(sequence, rows, ends=sequence == 7), now=0.0)
+    assert len(data_files(tmp_path)) == 100
+    rows = [Rows("shop", f"small{n}", [8], [n + 1]) for n in range(10)]
+    writer.take(*result(8, rows), now=0.0)
+    assert len(data_files(tmp_path)) == 100
+    writer.finish()
+    assert len(data_files(tmp_path)) == 101
+    assert rows_of(tmp_path, table="small9") == [(810, 8)]
+    assert data_files(tmp_path) == listed_files(tmp_path)
+
+
 def test_a_pack_of_no_commit_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "PACK_BYTES", 0)
     writer = open_writer(tmp_path)
