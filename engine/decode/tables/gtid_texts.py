@@ -89,9 +89,9 @@ class GtidTexts:
     def of(cls, texts: Sequence[str]) -> GtidTexts:
         """With these texts."""
         content = [text.encode() for text in texts]
-        return cls(
-            np.cumsum([0, *map(len, content)], dtype=np.int32), np.frombuffer(b"".join(content), np.uint8)
-        )
+        offsets = np.cumsum([0, *map(len, content)], dtype=np.int32)
+        # Not read-only: for a kernel that would be another type, for which it would be compiled again.
+        return cls(offsets, np.frombuffer(bytearray(b"".join(content)), np.uint8))
 
     def array(self) -> pa.Array:
         """The texts as an Arrow array, null for empty ones."""

@@ -4,7 +4,9 @@ others."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from engine.binlog import event_types as types
 from engine.config.decode_options import DecodeOptions
 from engine.decode.batch import BatchDecoder
+from engine.decode.tables.gtid_texts import GtidTexts
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.output.change_schema import transit_schema
 from engine.output.direct_io import DIRECT_BYTES, DIRECT_PAGE
@@ -127,6 +130,13 @@ def test_values_counted_once_however_often_a_table_is_begun() -> None:
     for room in rooms():
         result, _ = decoded(batch, room)
         assert result.counters == {"invalid_characters": 400}
+
+
+def test_tagged_gtids_need_no_other_kernel() -> None:
+    """Their texts are not made by a kernel, as those of others are; compiling it again takes seconds."""
+    made_by_kernel = GtidTexts(np.empty(2, np.int32), np.empty(1, np.uint8))
+    for one, other in zip(astuple(GtidTexts.of(["a"])), astuple(made_by_kernel), strict=True):
+        assert numba.typeof(one) == numba.typeof(other)
 
 
 @pytest.mark.parametrize("before", [0, 3])
