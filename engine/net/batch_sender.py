@@ -50,8 +50,9 @@ class BatchSender:
         decoders: int = 1,
     ) -> None:
         self._child = child
-        # The largest usual batch for each decoder and the sink: more would only touch more memory.
-        self._window = (decoders + 1) * BATCH_ROOM
+        # The largest usual batch for each decoder and the sink, and one that waits for the next decoder that
+        # has finished. More would only touch more memory.
+        self._window = (decoders + 2) * BATCH_ROOM
         self._decoders = decoders
         self.pool = SlotPool(Slots(slots), range(slot_count))
         """Lends the buffers of batches; a slot is returned when the sink has taken its batch."""
