@@ -65,7 +65,8 @@ def unpack(record: type[_Record], frame: bytes | bytearray | memoryview) -> _Rec
         found: _Record = _decoders_of(record).msgpack.decode(frame)
     except (ValueError, RecursionError) as error:
         raise Misfit(str(error)) from error
-    if _MSGPACK.encode(found) != frame:
+    # As bytes, since a memoryview is compared one number after the other.
+    if _MSGPACK.encode(found) != bytes(frame):
         given = msgspec.msgpack.decode(frame, type=dict[str, msgspec.Raw])
         differing = sorted(f"`{name}`" for name in given.keys() ^ _fields_of(found).keys())
         raise Misfit(f"fields missing or unknown: {', '.join(differing) or 'inside a value'}")
