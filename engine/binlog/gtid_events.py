@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from engine.binlog import event_types as types
 from engine.binlog.event_table import EventTable
 from engine.binlog.event_types import HEADER_LENGTH
+from engine.binlog.gtid_set import GtidRange
 from engine.kernels.kernel import Bytes, Int64s, inlined, kernel, read_u32, read_u64
 
 SplitTaggedGtid = Callable[[bytes], tuple[str, int]]
 """Decodes the bytes of a GTID_TAGGED_LOG_EVENT: (`uuid:tag`, number)."""
-
-GtidRange = tuple[str, int, int, int]
-"""(source, first number, last number, whether MariaDB's), as in `engine.pipeline.messages.Result.gtids`."""
 
 
 @inlined
@@ -79,12 +77,12 @@ def gtid_ranges(events: EventTable, gtid_events: Int64s, tagged: SplitTaggedGtid
     count = _find_runs(events.data, starts, mariadb, runs)
     sources = gtid_sources(events.data, runs[:count, 0], mariadb)
     ranges = [
-        (source, int(first), int(last), int(mariadb))
+        GtidRange(source, int(first), int(last))
         for source, first, last in zip(sources, runs[:count, 1], runs[:count, 2], strict=True)
     ]
     for index in gtid_events[tagged_events]:
         source, number = tagged(events.event(int(index)).tobytes())
-        ranges.append((source, number, number, 0))
+        ranges.append(GtidRange(source, number, number))
     return ranges
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 from engine.errors import EngineError
 
@@ -31,11 +31,20 @@ class GtidError(EngineError):
     """Text that is not a GTID set of its flavour."""
 
 
+class GtidRange(NamedTuple):
+    """Transactions of one source with consecutive numbers; both ends are included."""
+
+    source: str
+    """`uuid` or `uuid:tag`; for MariaDB `domain-server`."""
+    first: int
+    last: int
+
+
 class GtidSet(Protocol):
     """The methods of both flavours."""
 
     def add(self, source: str, first: int, last: int) -> None:
-        """Add a range of transactions, as in `engine.pipeline.messages.Result.gtids`."""
+        """Add a `GtidRange`."""
         ...
 
     def __str__(self) -> str: ...

@@ -22,6 +22,7 @@ from engine.binlog.events.mariadb import GtidList
 from engine.binlog.events.transactions import PreviousGtids
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_events import gtid_ranges
+from engine.binlog.gtid_set import GtidRange
 from engine.binlog.position import BinlogPosition
 from engine.config.decode_options import DecodeOptions
 from engine.decode.arrow.arena import SMALL_ROOM, Arena, ArenaFull, in_own_arena
@@ -40,7 +41,6 @@ from engine.pipeline.messages import (
     Batch,
     Dropped,
     Failure,
-    GtidRange,
     Result,
     StatementFacts,
     TableResult,
@@ -119,7 +119,6 @@ class BatchDecoder:
             spans=[placed.span for placed in content.tables],
             ordinals=content.ordinals,
             transactions=int(np.count_nonzero(events.transaction_ends[events.context :])),
-            source_bytes=len(data),
             gtids=content.gtids,
             gtid_set=content.gtid_set,
             last_timestamp=_last_timestamp(opened.events),

@@ -48,7 +48,6 @@ def _decode_batches(child: Child, config: DecoderConfig) -> None:
         poller.register(descriptor, zmq.POLLIN)
     touch_memory()
     _make_slots_ready(batches, slots, config.ready_slots)
-    decoded = 0
     while True:
         try:
             frames = batches.recv_multipart(zmq.NOBLOCK, copy=False)
@@ -58,8 +57,7 @@ def _decode_batches(child: Child, config: DecoderConfig) -> None:
                 return
         else:
             child.send(results, decode_message(decoder, slots, [frame.buffer for frame in frames]))
-            decoded += 1
-        child.progress(DecoderProgress(decoded))
+        child.progress(DecoderProgress())
 
 
 def touch_memory() -> None:
@@ -111,10 +109,10 @@ def decode_message(decoder: BatchDecoder, slots: Slots, frames: list[memoryview]
         message = (
             f"{batch.file} after position {batch.position}: decoding met a bug, please report it: {error!r}"
         )
-        return multipart(failed_result(batch, len(data), message))
+        return multipart(failed_result(batch, message))
 
 
-def failed_result(batch: Batch, size: int, message: str) -> Result:
+def failed_result(batch: Batch, message: str) -> Result:
     """The result of a batch that could not be decoded."""
     return Result(
         sequence=batch.sequence,
@@ -128,7 +126,6 @@ def failed_result(batch: Batch, size: int, message: str) -> Result:
         tables=[],
         ordinals=0,
         transactions=0,
-        source_bytes=size,
         gtids=[],
         gtid_set=None,
         last_timestamp=0,

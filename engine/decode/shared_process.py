@@ -49,7 +49,6 @@ class _Run:
         self._reports.connect(config.reports_endpoint)
         self.waiting: Sequence[Frame] | None = None
         """A result for which the sink has had no room yet."""
-        self._decoded = 0
         self._report_due = 0.0
 
     def step(self) -> bool:
@@ -58,7 +57,6 @@ class _Run:
             if self.waiting is None:
                 frames = self.batches.recv_multipart(zmq.NOBLOCK, copy=False)
                 self.waiting = decode_message(self._decoder, self._slots, [frame.buffer for frame in frames])
-                self._decoded += 1
             self.results.send_multipart(self.waiting, zmq.NOBLOCK, copy=False)
         except zmq.Again:
             return False
@@ -71,7 +69,7 @@ class _Run:
         if now >= self._report_due:
             self._report_due = now + _REPORT_SECONDS
             try:
-                report = Report(self._name, DecoderProgress(self._decoded))
+                report = Report(self._name, DecoderProgress())
                 self._reports.send(report.pack(), zmq.NOBLOCK)
             except zmq.Again:
                 return

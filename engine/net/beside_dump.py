@@ -20,7 +20,7 @@ _LONGEST_SILENCE_SECONDS = 60.0
 
 
 class BesideDump:
-    """A `dump_batches.Meanwhile`, for one dump after the other."""
+    """A `client.statements_ahead.Meanwhile`, for one dump after the other."""
 
     def __init__(self, child: Child) -> None:
         self._child = child

@@ -100,7 +100,7 @@ def follow_server(
             position=position,
             marker=marker_length(dump.pending) if origin.semi_sync else 1,
             gtid_set=origin.gtid_set,
-            checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0,
+            checksum_algorithm=facts.checksum_algorithm,
             decode=decode,
             opens_compressed=True,
             skips=origin.skips,
@@ -124,13 +124,15 @@ def follow_server(
 
 def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> None:
     """Register as a replica and start the dump."""
-    if facts.lacks_names or facts.flavor == "mariadb":
+    if facts.lacks_names:
         dump_requests.set_write_timeout(connection, _READ_AHEAD_SECONDS)
-    most = _PROMPT_SECONDS if origin.prompt_heartbeats else origin.heartbeat_seconds
+    heartbeat_seconds = origin.heartbeat_seconds
+    if origin.prompt_heartbeats:
+        heartbeat_seconds = min(heartbeat_seconds, _PROMPT_SECONDS)
     dump_requests.prepare_dump(
         connection,
         facts,
-        heartbeat_seconds=min(origin.heartbeat_seconds, most),
+        heartbeat_seconds=heartbeat_seconds,
         replica_uuid=origin.replica_uuid,
         semi_sync=origin.semi_sync,
     )

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.binlog.gtid_set import GtidRange
 from engine.binlog.position import BinlogPosition
 from engine.pipeline.message import Message
 from engine.schema.changes import SchemaChange
-
-GtidRange = tuple[str, int, int, int]
-"""A range of transactions: (`uuid` or `uuid:tag`, first, last, 0); MariaDB (`domain-server`, …, 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +183,6 @@ class Result(Message):
     ordinals: int
     transactions: int
     """Transaction ends seen in the batch."""
-    source_bytes: int
-    """Bytes of the batch's *data*."""
     gtids: list[GtidRange]
     """Transactions of the batch."""
     gtid_set: str | None

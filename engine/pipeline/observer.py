@@ -1,7 +1,7 @@
 """How a display, a log and a monitor learn what a command does.
 
 The supervisor calls an `Observer` for each run, process and report, the command for everything else that a
-person may want to know. The methods are called in the command's main thread, except `happened`.
+person may want to know. The methods are called in the thread of the run, except `happened`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Outcome:
     unproven: bool = False
     """As in `Failure`."""
     stopped: bool = False
-    """A signal asked the run to end."""
+    """An orderly end was asked for (`EndRequest`)."""
     corruption: Corruption | None = None
     """The corrupt event that the error is about, if it is about one."""
     traceback: str | None = None

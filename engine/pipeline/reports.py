@@ -39,7 +39,6 @@ class SinkReady(Variant, frozen=True, tag="ready"):
 
     commit: int
     """Number of the last commit; -1 before the first."""
-    last_seq: int
     position: SourcePosition | None
     """Where the source resumes; None before the first commit."""
 
@@ -66,10 +65,7 @@ class NetworkProgress(Variant, frozen=True, tag="network"):
 
 
 class DecoderProgress(Variant, frozen=True, tag="decoder"):
-    """How far a decoder is."""
-
-    batches: int
-    """Decoded so far."""
+    """A decoder answers."""
 
 
 @dataclass(frozen=True, slots=True)

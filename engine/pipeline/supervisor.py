@@ -81,7 +81,10 @@ class Supervisor:
         self._observer = observer
         self._outcome = Outcome()
         self._processes: dict[str, ForkedProcess] = {}
+        self._watched: set[str] = set()
+        """Processes whose end is still to be noticed."""
         self._ended: set[str] = set()
+        """Processes that have reported their end."""
         self._left: tuple[str, float] | None = None
         """The first child that ended since it was asked to, not by the supervisor, and when."""
         self._sink_ready = False
@@ -153,8 +156,8 @@ class Supervisor:
     def _watch(self, reports: zmq.Socket[bytes]) -> None:
         poller = zmq.Poller()
         poller.register(reports, zmq.POLLIN)
-        for process in self._processes.values():
-            poller.register(process.sentinel, zmq.POLLIN)
+        for name in self._processes:
+            self._watch_end_of(name, poller)
         while not self._sink_done and self._outcome.error is None:
             if self._end_request.is_asked():
                 self._outcome.stopped = True
@@ -167,10 +170,14 @@ class Supervisor:
             if self._wants_snapshot():
                 assert self._snapshot is not None
                 self._spawn("snapshot", _SNAPSHOT, self._snapshot)
-                poller.register(self._processes["snapshot"].sentinel, zmq.POLLIN)
+                self._watch_end_of("snapshot", poller)
                 self._snapshot = None
             if self._plan.snapshot.run_ends and self._is_drained():
                 return
+
+    def _watch_end_of(self, name: str, poller: zmq.Poller) -> None:
+        self._watched.add(name)
+        poller.register(self._processes[name].sentinel, zmq.POLLIN)
 
     def _is_drained(self) -> bool:
         """Whether every snapshot has ended, and the sink has what was in the binlog then."""
@@ -228,22 +235,26 @@ class Supervisor:
             self._outcome.seconds = time.monotonic() - self._dumping_since
 
     def _notice_deaths(self, reports: zmq.Socket[bytes], poller: zmq.Poller) -> None:
-        for name, process in self._processes.items():
-            if process.exitcode is None or name in self._ended:
-                continue
-            # Its last report may still be on the way; a killed process had no time to send one.
-            patience = _LAST_REPORT_SECONDS if 0 <= process.exitcode < EXIT_CODE_LOST else 0.0
-            deadline = time.monotonic() + patience
-            while self._outcome.error is None and name not in self._ended and time.monotonic() < deadline:
-                reports.poll(_POLL_MILLISECONDS)
-                self._take_reports(reports)
-                if self._sink_done:
-                    return
-            if name not in self._ended and self._outcome.error is None:
-                self._measure()
-                self._outcome.error = _exit_sentence(name, process.exitcode)
-            poller.unregister(process.sentinel)
-            self._ended.add(name)
+        for name in sorted(self._watched):
+            process = self._processes[name]
+            if process.exitcode is not None:
+                self._watched.remove(name)
+                poller.unregister(process.sentinel)
+                self._notice_death(name, process.exitcode, reports)
+
+    def _notice_death(self, name: str, exitcode: int, reports: zmq.Socket[bytes]) -> None:
+        """A process is gone; that is an error unless it has reported its end."""
+        # Its last report may still be on the way; a killed process had no time to send one.
+        patience = _LAST_REPORT_SECONDS if 0 <= exitcode < EXIT_CODE_LOST else 0.0
+        deadline = time.monotonic() + patience
+        while self._outcome.error is None and name not in self._ended and time.monotonic() < deadline:
+            reports.poll(_POLL_MILLISECONDS)
+            self._take_reports(reports)
+            if self._sink_done:
+                return
+        if name not in self._ended and self._outcome.error is None:
+            self._measure()
+            self._outcome.error = _exit_sentence(name, exitcode)
 
     def _notice_who_left(self) -> None:
         """The run does not go on without a process that another program has asked to end."""

@@ -27,7 +27,7 @@ class DirectWriter:
                 _tolerate(error)
 
     def write(self, content: Frame, offset: int) -> int:
-        """Write as much of the start of `content` as possible at `offset`; returns the number of bytes."""
+        """Write `content` at `offset` if both are whole pages; returns how many of its bytes were written."""
         done = 0
         while self._descriptor is not None and done < len(content):
             if offset % DIRECT_PAGE or len(content) % DIRECT_PAGE or done % DIRECT_PAGE:

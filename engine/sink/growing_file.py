@@ -30,7 +30,7 @@ _WRITEBACK_BYTES = 4 << 20
 class GrowingFile:
     """The file at `path`; methods raise `OutputError`.
 
-    A missing folder is created, but not durably: the committer does that.
+    A missing folder is created, but not durably: the publication does that.
     """
 
     def __init__(self, path: Path, *, has_checksum: bool = True) -> None:

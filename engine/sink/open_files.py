@@ -42,7 +42,7 @@ class OpenFiles:
                 self._bound_descriptors(other)
 
     def closed(self, file: GrowingFile) -> None:
-        """Nothing more will be written to a file."""
+        """A file has nothing that waits and no descriptor any more, or will not be written to."""
         self._waiting_bytes -= self._waiting.pop(file, 0)
         self._with_descriptor.pop(file, None)
 

@@ -110,7 +110,7 @@ class _Sink:
             self._answers.set_hwm(0)
             self._answers.connect(self._config.answers_endpoint)
             self._snapshot = SnapshotRows(self._writer, state.snapshots, self._answer)
-            self._child.report(SinkReady(state.commit, state.last_seq, state.position))
+            self._child.report(SinkReady(state.commit, state.position))
             self._loop(results, orders)
 
     def _loop(self, results: zmq.Socket[bytes], orders: zmq.Socket[bytes]) -> None:
@@ -130,8 +130,9 @@ class _Sink:
                 return
             if orders in ready:
                 self._take_orders(orders)
-            takes = results in ready or (orders in ready and not self._writer.must_wait)
-            if takes and self._take_all(results):
+            # Results that a snapshot held back are taken here, too, when it does so no longer.
+            has_more = results in ready or orders in ready or self._ordered
+            if has_more and not self._writer.must_wait and self._take_all(results):
                 return
             if self._writer.commit_if_due(time.monotonic()):
                 self._acknowledge()

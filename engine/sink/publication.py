@@ -7,6 +7,7 @@ files are flushed to disk; for one in an object store it is the spool, from whic
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -109,8 +110,11 @@ class Flushes(Publication):
         self._durable_folders |= folders
 
     def committed(self, files: Sequence[DataFile]) -> None:
+        sizes: Counter[str] = Counter()
         for file in files:
-            self._cached_files.add(self.folder / file.path, file.bytes)
+            sizes[file_of(file.path)] += file.bytes
+        for path, size in sizes.items():
+            self._cached_files.add(self.folder / path, size)
 
     def note_caught_up(self, moment_us: int) -> None:
         write_caught_up(self.folder, moment_us)

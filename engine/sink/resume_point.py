@@ -86,7 +86,7 @@ class ResumePoint:
             # What the output had, and transactions that the server has in no binlog.
             self._gtid_set = parse_gtid_set(result.status.gtid_set, self._flavor)
         if self._gtid_set is not None:
-            for source, first, last, _ in (*result.gtids, *result.doubtful_gtids):
+            for source, first, last in (*result.gtids, *result.doubtful_gtids):
                 self._require_new(source, first, last)
                 self._gtid_set.add(source, first, last)
 
@@ -102,7 +102,7 @@ class ResumePoint:
                 "or all: check that it is the server of the output, and that its binlogs were not reset"
             )
 
-    def _follows(self, source: str, first: int, last: int, _: int) -> bool:
+    def _follows(self, source: str, first: int, last: int) -> bool:
         """Whether the range continues the executed set: then a doubtful GTID is almost certainly right."""
         known = self._gtid_set
         if not isinstance(known, MysqlGtidSet):

@@ -267,10 +267,8 @@ class SnapshotRows:
         number, name = chunk.open.chunk, chunk.open.table
         self._answer(Lag(now - chunk.closed_at))
         definition, table = self._definitions[name], self._tables[name]
-        if definition != chunk.open.definition:
-            self._answer(Refused(number, definition, partial=False))
-        elif table.request != chunk.open.request:
-            # Canceled, and requested again: it is older than the snapshot's beginning.
+        if definition != chunk.open.definition or table.request != chunk.open.request:
+            # Altered; or canceled, and requested again: it is older than the snapshot's beginning.
             self._answer(Refused(number, definition, partial=False))
         elif table.ended:
             # Set aside or canceled meanwhile; or the moved rows were deleted before they could be read.

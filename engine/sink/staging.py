@@ -8,7 +8,6 @@ Record batches go to their file as they come, so memory does not grow with a tra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,9 +22,9 @@ from engine.pipeline.message import Frame
 from engine.pipeline.messages import StatementFacts, TableResult
 from engine.schema.changes import TableName
 from engine.sink.growing_file import GrowingFile
-from engine.sink.ipc_file import Template
 from engine.sink.open_files import OpenFiles
 from engine.sink.pack import Pack
+from engine.sink.schema_book import SchemaBook
 from engine.sink.table_file import Extent, TableFile
 from engine.sink.truncate_row import truncate_row
 
@@ -38,58 +37,6 @@ MOST_SMALL_FILES = 8
 """Of one commit, what only waits in memory is written as so many files; if there is more, as one pack."""
 PACK_BYTES = 16 << 20
 """When so much of small files waits in memory, a pack is written before the commit is due."""
-
-
-class SchemaBook:
-    """Every schema version of every table."""
-
-    def __init__(self, logged: Iterable[SchemaVersion]) -> None:
-        self._versions: dict[TableKey, list[SchemaVersion]] = {}
-        """The oldest first."""
-        self._templates: dict[bytes, Template] = {}
-        self._logged: set[SchemaVersion] = set()
-        for version in sorted(logged, key=attrgetter("schema_version")):
-            self._versions.setdefault((version.database, version.table), []).append(version)
-            self._logged.add(version)
-
-    def version(self, database: str, table: str, arrow: bytes) -> SchemaVersion:
-        """The version of the table's next rows: the newest one, or if that has another schema, a new one.
-
-        A schema that the table had before gets a new number, too: readers that begin between two commits take
-        the newest version for the one of the rows that follow.
-        """
-        versions = self._versions.setdefault((database, table), [])
-        if not versions or versions[-1].arrow != arrow:
-            number = versions[-1].schema_version + 1 if versions else 1
-            versions.append(SchemaVersion(database, table, number, arrow))
-        return versions[-1]
-
-    def versions(self, name: TableName) -> list[SchemaVersion]:
-        """A table's versions, oldest first; if its name is empty, those of all tables of the database."""
-        if name.table:
-            return list(self._versions.get((name.database, name.table), ()))
-        return [
-            version
-            for (database, table), versions in self._versions.items()
-            if database == name.database and table
-            for version in versions
-        ]
-
-    def is_logged(self, version: SchemaVersion) -> bool:
-        """Whether a commit has listed it."""
-        return version in self._logged
-
-    def template(self, arrow: bytes) -> Template:
-        """The template for files with that schema."""
-        if arrow not in self._templates:
-            self._templates[arrow] = Template(arrow)
-        return self._templates[arrow]
-
-    def log(self, versions: Iterable[SchemaVersion]) -> tuple[SchemaVersion, ...]:
-        """The ones of `versions` that no commit has listed yet; they count as listed from then on."""
-        new = tuple(version for version in dict.fromkeys(versions) if version not in self._logged)
-        self._logged.update(new)
-        return new
 
 
 class Staging:

@@ -27,9 +27,10 @@ from engine.sink.committer import Committer
 from engine.sink.publication import Publication, publication_of
 from engine.sink.resume_point import ResumePoint
 from engine.sink.safe_on_disk import SafeOnDisk
+from engine.sink.schema_book import SchemaBook
 from engine.sink.schema_changes import SchemaChanges, divided
 from engine.sink.snapshot_notes import SnapshotNotes
-from engine.sink.staging import Rows, SchemaBook, Staging
+from engine.sink.staging import Rows, Staging
 
 POSITION_INTERVAL = 10.0
 """Seconds after which the position is committed if the stream advances but contains no rows."""
@@ -157,7 +158,7 @@ class Writer:
     def add_rows(self, parts: Iterable[tuple[TableResult, Rows]], now: float) -> int:
         """Add rows that are not from the stream, each part with `_seq` from 1 on; returns their number.
 
-        Only between two transactions, as the methods below.
+        Only between two transactions, as `begin_snapshot` and `note`.
         """
         before = self._last_seq
         for table, rows in parts:

@@ -117,7 +117,6 @@ def result(
         tables=headers,
         ordinals=sum(len(rows.ids) for rows in tables),
         transactions=int(ends),
-        source_bytes=sum(map(len, frames)),
         gtids=[],
         gtid_set=None,
         last_timestamp=FIRST_TIMESTAMP + sequence,

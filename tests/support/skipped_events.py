@@ -139,10 +139,10 @@ def committed(
                 emitted.records += [row for row in feed if row["type"] == "CORRUPT_EVENT"]
                 emitted.rows += [row for row in feed if row["type"] != "CORRUPT_EVENT"]
                 emitted.gtids += [
-                    f"{number}" for _, first, last, _ in kept.gtids for number in range(first, last + 1)
+                    f"{number}" for _, first, last in kept.gtids for number in range(first, last + 1)
                 ]
                 emitted.hidden |= kept.gtid_set_lost
-                emitted.doubtful += [first for _, first, _, _ in kept.doubtful_gtids]
+                emitted.doubtful += [first for _, first, _ in kept.doubtful_gtids]
             emitted.resume = result.status.resume.file, result.status.resume.position
             open_batches.clear()
         if failure is not None:

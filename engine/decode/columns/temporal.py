@@ -18,9 +18,7 @@ from engine.binlog.column import Column
 from engine.binlog.field_types import FieldType
 from engine.decode.arrow.codec import NULL_CELL, Codec, Options, refused
 from engine.decode.arrow.column_kernel import (
-    BROKEN as BROKEN_CELL,
-)
-from engine.decode.arrow.column_kernel import (
+    BROKEN,
     FULL,
     PLACE,
     ZERO_DATES,
@@ -34,19 +32,26 @@ from engine.decode.arrow.column_kernel import (
     offsets_at,
 )
 from engine.decode.columns.digits import write_digits
-from engine.decode.columns.temporal_forms import BROKEN, SECOND, WIDTHS, Form, duration, moment, timestamp
+from engine.decode.columns.temporal_forms import (
+    MONTHS,
+    OUT_OF_RANGE,
+    SECOND,
+    WIDTHS,
+    Form,
+    duration,
+    moment,
+    timestamp,
+)
 from engine.errors import EngineError
 from engine.kernels.kernel import Bytes
 from engine.kernels.memory import address_of, store_byte, store_word
 from engine.kernels.typed import Kernel
 
 _DATE = int(Form.DATE)
-_FIRST_TIMESTAMP, _LAST_TIMESTAMP = int(Form.TIMESTAMP), int(Form.TIMESTAMP_NUMBER)
+_FIRST_TIMESTAMP = int(Form.TIMESTAMP)
 _FIRST_TIME = int(Form.TIME)
 
 _DAY = 86_400 * SECOND
-_MONTHS = 10_000 * 13
-"""The entries of each half of the calendar."""
 
 
 @cache
@@ -81,7 +86,7 @@ def _values_of(form: int) -> Kernel:
             return FULL
         kept = memory[kept_at : kept_at + 4 * count].view(np.int32)
         calendar = constants.view(np.int32)
-        starts, lengths = calendar[:_MONTHS], calendar[_MONTHS:]
+        starts, lengths = calendar[:MONTHS], calendar[MONTHS:]
         batch, items = address_of(data), address_of(buffer_at(memory, at, item * count))
         zero_dates = 0
         for index in range(count):
@@ -98,8 +103,8 @@ def _values_of(form: int) -> Kernel:
                         kept[index] = NULL_CELL
                 else:
                     months, day, second, micros = moment(batch, cell, form, width, precision)
-                    if day == BROKEN:
-                        value = np.int64(BROKEN)
+                    if day == OUT_OF_RANGE:
+                        value = np.int64(OUT_OF_RANGE)
                     elif 1 <= day <= lengths[np.uint64(months)]:
                         value = np.int64(starts[np.uint64(months)]) + day
                         if form != _DATE:
@@ -107,9 +112,9 @@ def _values_of(form: int) -> Kernel:
                     else:
                         zero_dates += 1
                         kept[index] = NULL_CELL
-                if value == BROKEN:
+                if value == OUT_OF_RANGE:
                     notes[PLACE] = cell
-                    return BROKEN_CELL
+                    return BROKEN
             store_word(items, index * item, np.uint64(value))
         notes[ZERO_DATES] += zero_dates
         return finish_fixed(kept, count_nulls(kept), memory, at, item * count, parts, notes)
@@ -157,18 +162,18 @@ def _texts(
         if cell >= 0:
             if stored >= _FIRST_TIME:
                 value = duration(batch, cell, stored, width, precision)
-                if value == BROKEN:
+                if value == OUT_OF_RANGE:
                     notes[PLACE] = cell
-                    return BROKEN_CELL
+                    return BROKEN
                 if value < 0:
                     store_byte(text, to, 45)
                     to += 1
                 to = _write_time(text, to, abs(value) // SECOND, abs(value) % SECOND, precision)
             else:
                 months, day, second, micros = moment(batch, cell, stored, width, precision)
-                if day == BROKEN:
+                if day == OUT_OF_RANGE:
                     notes[PLACE] = cell
-                    return BROKEN_CELL
+                    return BROKEN
                 to = write_digits(text, to, np.uint64(months // 13), 4)
                 store_byte(text, to, 45)
                 to = write_digits(text, to + 1, np.uint64(months % 13), 2)

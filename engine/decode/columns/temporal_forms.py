@@ -53,7 +53,7 @@ SECOND = 1_000_000
 """In microseconds, as all times here are."""
 MONTHS = 10_000 * 13
 """One more than the highest year * 13 + month."""
-BROKEN = -(2**62)
+OUT_OF_RANGE = -(2**62)
 """Returned instead of a day or a duration whose fields are out of range."""
 
 _LONGEST_TIME = 838 * 3600 + 59 * 60 + 59
@@ -86,19 +86,19 @@ def _fraction(batch: int, start: int, form: int, precision: int) -> Any:
 
 @numba.njit(inline="always")
 def timestamp(batch: int, cell: int, form: int, precision: int) -> Any:
-    """Microseconds since 1970 of a TIMESTAMP; `BROKEN` if its fraction is out of range."""
+    """Microseconds since 1970 of a TIMESTAMP; `OUT_OF_RANGE` if its fraction is out of range."""
     if form == _TIMESTAMP:
         return np.int64(little_endian(batch, cell, 4)) * SECOND
     micros = _fraction(batch, cell + 4, form, precision)
     seconds = np.int64(big_endian(batch, cell, 4))
-    return seconds * SECOND + micros if micros < SECOND else np.int64(BROKEN)
+    return seconds * SECOND + micros if micros < SECOND else np.int64(OUT_OF_RANGE)
 
 
 @numba.njit(inline="always")
 def moment(batch: int, cell: int, form: int, width: int, precision: int) -> Any:
     """Year * 13 + month, day, second of the day and microsecond of all forms but those of TIME.
 
-    All are zero for the TIMESTAMP 0, which is not a date. The day is `BROKEN` if a field is out of range.
+    All are zero for the TIMESTAMP 0, which is not a date. The day is `OUT_OF_RANGE` if a field is.
     """
     months, day, second, micros = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     hour, minute, month = np.int64(0), np.int64(0), np.int64(0)
@@ -136,17 +136,17 @@ def moment(batch: int, cell: int, form: int, width: int, precision: int) -> Any:
     broken = (packed < 0) | (months >= MONTHS) | (month > 12) | (day > 31) | (micros >= SECOND)
     broken |= (hour > 23) | (minute > 59) | ((form in (_DATETIME, _DATETIME2)) & (second > 59))
     if broken:
-        return months, np.int64(BROKEN), second, micros
+        return months, np.int64(OUT_OF_RANGE), second, micros
     return months, day, 3600 * hour + 60 * minute + second, micros
 
 
 @numba.njit(inline="always")
 def duration(batch: int, cell: int, form: int, width: int, precision: int) -> Any:
-    """Microseconds of a TIME; `BROKEN` if a field is out of range."""
+    """Microseconds of a TIME; `OUT_OF_RANGE` if a field is out of range."""
     if form == _TIME_NUMBER:
         zero = (_LONGEST_TIME + 1) * SECOND // _UNITS[precision]
         ticks = np.int64(big_endian(batch, cell, width)) - zero
-        return ticks * _UNITS[precision] if abs(ticks) < zero else np.int64(BROKEN)
+        return ticks * _UNITS[precision] if abs(ticks) < zero else np.int64(OUT_OF_RANGE)
     minutes, seconds, micros = np.int64(0), np.int64(0), np.int64(0)
     if form == _TIME:
         packed = np.int64(little_endian(batch, cell, 3) << np.uint64(40)) >> 40
@@ -161,6 +161,6 @@ def duration(batch: int, cell: int, form: int, width: int, precision: int) -> An
         micros = (abs(packed) & ((np.int64(1) << bits) - 1)) * _UNITS[(precision + 1) // 2 * 2]
     total = (hours * 60 + minutes) * 60 + seconds
     if total > _LONGEST_TIME or minutes > 59 or seconds > 59 or micros >= SECOND:
-        return np.int64(BROKEN)
+        return np.int64(OUT_OF_RANGE)
     total = total * SECOND + micros
     return -total if packed < 0 else total

@@ -104,8 +104,7 @@ class _Building:
 
     def __init__(self, events: EventTable, rows: TableRows, sources: Sources) -> None:
         self._events, self._rows, self._sources = events, rows, sources
-        plans = [decoder.plan for decoder in rows.decoders]
-        self._plans, self._kept = Plans.of(plans), plans
+        self._plans = Plans.of([decoder.plan for decoder in rows.decoders])
         self._state = np.zeros(STATE, np.int64)
         self._state[COLUMN_INDEX] = -1
         self._parts, self._notes = np.zeros(MOST_PARTS, np.int64), new_notes()

@@ -1,9 +1,8 @@
 """Makes batches of a stream of received bytes.
 
 A `Batcher` lends the memory that the next bytes are received into, has the receive kernel index the events in
-it, and handles the events for which the kernel returns to Python: new files and formats, unknown tables,
-corrupt events to skip. It yields batches when the buffer is full, and on request. Sans-IO: it uses no socket,
-file or clock.
+it, and handles the events for which the kernel returns to Python (`kernel_status`). It yields batches when
+the buffer is full, and on request. Sans-IO: it uses no socket, file or clock.
 """
 
 from __future__ import annotations
@@ -58,7 +57,8 @@ class ServerErrorPacket(EngineError):
 class Batcher:
     """Cuts one stream of binlog events, from a server or from files, into batches.
 
-    `catalog` describes tables. `file`, `position`: where the stream starts. `marker`: bytes between a
+    `describe` describes a table. `file`, `position`: where the stream starts, after the transactions of
+    `gtid_set`. `marker`: bytes between a
     packet's header and its event (1; 3 with semi-synchronous replication), or None for the bytes of files.
     `checksum_algorithm`: of events before the first format description. `decode`: what decoders do with the
     batches; events that they would ignore are dropped. `opens_compressed`: the tables of compressed
@@ -69,10 +69,10 @@ class Batcher:
 
     def __init__(
         self,
-        catalog: DescribeTable,
+        describe: DescribeTable,
         *,
         file: str = "",
-        position: int = 4,
+        position: int = MAGIC_LENGTH,
         marker: int | None = 1,
         gtid_set: str | None = None,
         checksum_algorithm: int = 0,
@@ -106,7 +106,7 @@ class Batcher:
             take_changes=self._take_changes,
             awaits_proof=(lambda position: False) if schema is None else schema.awaits_proof,
         )
-        describer = TableDescriber(self._filter, catalog, describe_ahead)
+        describer = TableDescriber(self._filter, describe, describe_ahead)
         shared = self._cutter, self._buffer, self._state, self._format
         self._statements = StatementTracker(schema, self._book, *shared)
         self._tables = TableTracker(self._book, describer, self._statements, *shared)

@@ -1,8 +1,7 @@
 """The receive kernel: finds the events in received bytes and the ends of transactions, and writes the index.
 
 It works in the buffer that the socket fills: it copies nothing, the index contains the offset of each event.
-The kernel returns to Python for rotations, format descriptions, unknown table maps and error packets. Its
-state between two calls is described in `stream_state`.
+`kernel_status` lists why it returns to Python; its state between two calls is described in `stream_state`.
 """
 
 from __future__ import annotations

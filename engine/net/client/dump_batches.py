@@ -32,7 +32,7 @@ def dump_batches(
         lambda table_map: None,
         file=file,
         position=position,
-        checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0,
+        checksum_algorithm=facts.checksum_algorithm,
     )
     dump = dump_to_end(
         connection,

@@ -143,7 +143,7 @@ class _Search:
             self._executed = MysqlGtidSet.parse(f"{self._executed},{text}")
         roles = EVENT_ROLES[events.types[:ended]]
         gtid_events = np.flatnonzero((roles == MYSQL_GTID) | (roles == TAGGED_GTID))
-        for gtid_source, first, last, _ in gtid_ranges(events, gtid_events, TaggedGtid(description)):
+        for gtid_source, first, last in gtid_ranges(events, gtid_events, TaggedGtid(description)):
             self._executed.add(gtid_source, first, last)
 
 

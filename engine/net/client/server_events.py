@@ -23,7 +23,6 @@ from engine.net.client.dump_stream import DumpStream, dump_to_end
 from engine.net.client.source_facts import SourceFacts
 from engine.net.protocol.packets import EOF_MARKER, PacketJoiner, is_err
 
-_FIRST_POSITION = 4
 _MAX_PAYLOAD = 1 << 32
 _RECEIVE_SIZE = 1 << 18
 _EVENT_MARKER = 0
@@ -37,7 +36,7 @@ def any_server_id() -> int:
 
 def assumed_format(facts: SourceFacts) -> FormatDescription:
     """The format of the events before the first format description."""
-    return FormatDescription.assumed(checksum_algorithm=1 if facts.binlog_checksum == "CRC32" else 0)
+    return FormatDescription.assumed(checksum_algorithm=facts.checksum_algorithm)
 
 
 def read_server_events(
@@ -101,8 +100,8 @@ class _StreamPosition:
             self._enter(data, fmt)
         elif header.type_code == t.FORMAT_DESCRIPTION_EVENT:
             # The server sends it first, whatever the start position.
-            yield self.file, _FIRST_POSITION, data
-            self.position = max(self.position, _FIRST_POSITION + header.size)
+            yield self.file, FIRST_POSITION, data
+            self.position = max(self.position, FIRST_POSITION + header.size)
         else:
             if header.next_position:
                 # The header has the low 32 bits only: a huge transaction makes a file larger than 4 GB.

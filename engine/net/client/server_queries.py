@@ -16,7 +16,7 @@ from engine.net.client.connection import Connection
 from engine.net.client.dump_requests import shown_host
 from engine.net.client.explained import explained
 from engine.net.client.refusals import Refusal
-from engine.net.client.source_facts import gtid_set_text
+from engine.net.client.source_facts import on_one_line
 from engine.net.protocol.commands import Replica
 from engine.net.protocol.resultset import ResultSet
 
@@ -55,7 +55,7 @@ def current_position(connection: Connection) -> ExecutedPosition:
     if connection.greeting.flavor == "mariadb":
         with explained(connection):
             gtid_set = connection.query("SELECT @@GLOBAL.gtid_binlog_pos")[0][0]
-    return ExecutedPosition(end.file, end.position, gtid_set_text(gtid_set))
+    return ExecutedPosition(end.file, end.position, on_one_line(gtid_set))
 
 
 def end_of_binlog(connection: Connection) -> BinlogPosition:

@@ -70,6 +70,11 @@ class SourceFacts:
         return self.flavor == "mariadb" or self.binlog_row_metadata != "FULL"
 
     @property
+    def checksum_algorithm(self) -> int:
+        """As in a format description, for the events before the first one: 1 for CRC32, 0 for none."""
+        return 1 if self.binlog_checksum == "CRC32" else 0
+
+    @property
     def lacks_charsets(self) -> bool:
         """Whether its table maps do not contain the character sets of columns."""
         return self.binlog_row_metadata not in ("MINIMAL", "FULL")
@@ -103,8 +108,8 @@ def _facts(connection: Connection, values: Mapping[str, str]) -> SourceFacts:
         binlog_row_metadata=values.get("binlog_row_metadata"),
         binlog_checksum=values.get("binlog_checksum"),
         gtid_mode=values.get("gtid_mode"),
-        gtid_purged=gtid_set_text(values.get("gtid_purged")) if values.get("gtid_mode") == "ON" else None,
-        gtid_set=gtid_set_text(values.get("gtid_binlog_pos" if mariadb else "gtid_executed")),
+        gtid_purged=on_one_line(values.get("gtid_purged")) if values.get("gtid_mode") == "ON" else None,
+        gtid_set=on_one_line(values.get("gtid_binlog_pos" if mariadb else "gtid_executed")),
         semi_sync=None if semi_sync is None else semi_sync == "ON",
         binlog_storage_engine=values.get("binlog_storage_engine"),
         lower_case_table_names=int(values.get("lower_case_table_names", 0)),
@@ -116,7 +121,7 @@ def _mariadb_identity(values: Mapping[str, str]) -> str | None:
     return f"{values['server_uid']}-{values['server_id']}" if "server_uid" in values else None
 
 
-def gtid_set_text(text: str | None) -> str | None:
+def on_one_line(text: str | None) -> str | None:
     """A GTID set as the server writes it, on one line; an empty set is a set, and None is not."""
     return None if text is None else "".join(text.split())
 

@@ -101,7 +101,7 @@ class StatementsAhead:
         return max(changes, key=lambda change: change.position, default=None)
 
     def _read_from(self, start: BinlogPosition) -> None:
-        search = StatementSearch(start, checksum_algorithm=1 if self._facts.binlog_checksum == "CRC32" else 0)
+        search = StatementSearch(start, checksum_algorithm=self._facts.checksum_algorithm)
         dump = dump_to_end(self._connect(), self._facts, start, any_server_id(), lambda: search.position)
         with contextlib.closing(dump):
             dump.stream.setblocking(False)

@@ -75,8 +75,7 @@ def test_mysql_ranges_add_up_to_the_same_set(events: list[bytes]) -> None:
     table = table_of(events)
     ranges = gtid_ranges(table, np.arange(len(events)), no_tag)
     together, one_by_one = MysqlGtidSet(), MysqlGtidSet()
-    for source, first, last, mariadb in ranges:
-        assert not mariadb
+    for source, first, last in ranges:
         together.add(source, first, last)
     for raw in events:
         body = decode_event(raw, PLAIN).body
@@ -90,8 +89,7 @@ def test_mysql_ranges_add_up_to_the_same_set(events: list[bytes]) -> None:
 def test_mariadb_ranges_lead_to_the_same_position(events: list[bytes]) -> None:
     table = table_of(events)
     together, one_by_one = MariadbGtidSet(), MariadbGtidSet()
-    for source, first, last, mariadb in gtid_ranges(table, np.arange(len(events)), no_tag):
-        assert mariadb == 1
+    for source, first, last in gtid_ranges(table, np.arange(len(events)), no_tag):
         together.add(source, first, last)
     for raw in events:
         source, _, number = gtid_of(raw).rpartition("-")
@@ -102,7 +100,7 @@ def test_mariadb_ranges_lead_to_the_same_position(events: list[bytes]) -> None:
 def test_consecutive_transactions_are_one_range() -> None:
     events = [mysql_event(bytes(16), number) for number in range(5, 1005)]
     source = "00000000-0000-0000-0000-000000000000"
-    assert gtid_ranges(table_of(events), np.arange(1000), no_tag) == [(source, 5, 1004, 0)]
+    assert gtid_ranges(table_of(events), np.arange(1000), no_tag) == [(source, 5, 1004)]
 
 
 @pytest.mark.parametrize("code", [types.GTID_TAGGED_LOG_EVENT])
@@ -114,7 +112,7 @@ def test_tagged_gtids_are_left_to_the_decoder_of_single_events(code: int) -> Non
         "uuid:tag:9",
         None,
     ]
-    assert gtid_ranges(table, np.array([0, 1]), lambda raw: ("uuid:tag", 9))[1] == ("uuid:tag", 9, 9, 0)
+    assert gtid_ranges(table, np.array([0, 1]), lambda raw: ("uuid:tag", 9))[1] == ("uuid:tag", 9, 9)
 
 
 def test_no_transactions() -> None:

@@ -87,7 +87,7 @@ def narrated(display: Display, folder: Path) -> None:
     observers.run_started(plan(folder))
     observers.process_started("sink", 17)
     reports: list[tuple[str, ReportBody]] = [
-        ("sink", SinkReady(-1, 0, None)),
+        ("sink", SinkReady(-1, None)),
         ("network", DumpStarted(0.0)),
         ("network", NetworkProgress(0, "binlog.000003", 150)),
         ("sink", SinkProgress(Totals(rows=3, commits=1, bytes=9), 0, None, 0, waiting=0)),

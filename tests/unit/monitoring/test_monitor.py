@@ -142,7 +142,7 @@ def test_counters_go_on_over_runs(monitor: Monitor, tmp_path: Path) -> None:
 
 def test_a_process_is_silent_since_its_last_report(monitor: Monitor) -> None:
     assert not any(process.has_reported for process in monitor.figures().processes[1:])
-    monitor.reported(Report("decoder-0", DecoderProgress(1)))
+    monitor.reported(Report("decoder-0", DecoderProgress()))
     monitor.reported(Report("network", DumpStarted(time.monotonic())))
     figures = monitor.figures()
     reported = {process.name: process.has_reported for process in figures.processes}

@@ -64,7 +64,7 @@ def merged(decoded: Decoded, flavor: str) -> tuple[object, ...]:
     """What a run comes to, however it was cut into batches."""
     gtid_set = parse_gtid_set("", flavor)
     for result in decoded.results:
-        for source, first, last, _ in result.gtids:
+        for source, first, last in result.gtids:
             gtid_set.add(source, first, last)
     ends = [result.status.resume for result in decoded.results if result.status.ends_transaction]
     return (

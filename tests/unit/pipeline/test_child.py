@@ -33,7 +33,7 @@ def test_it_answers_while_it_waits_for_room(reports: zmq.Socket[bytes], tmp_path
     results.connect(f"ipc://{tmp_path}/results")
 
     def fill() -> None:
-        child.progress(DecoderProgress(7))
+        child.progress(DecoderProgress())
         with pytest.raises(Stopped):
             while True:
                 child.send(results, [b"a result"])
@@ -46,7 +46,7 @@ def test_it_answers_while_it_waits_for_room(reports: zmq.Socket[bytes], tmp_path
         child.stop()
         waiting.join(10)
         child.close()
-    assert {(report.process, report.body) for report in received} == {("decoder-0", DecoderProgress(7))}
+    assert {(report.process, report.body) for report in received} == {("decoder-0", DecoderProgress())}
     assert all(report.usage is not None for report in received)
     assert child.waited_seconds > 0.01
 
@@ -54,8 +54,8 @@ def test_it_answers_while_it_waits_for_room(reports: zmq.Socket[bytes], tmp_path
 def test_before_its_first_progress_it_says_nothing(reports: zmq.Socket[bytes], tmp_path: Path) -> None:
     child = Child("network", f"ipc://{tmp_path}/reports")
     child.repeat_progress()
-    child.progress(DecoderProgress(1))
-    assert Report.unpack(reports.recv()).body == DecoderProgress(1)
+    child.progress(DecoderProgress())
+    assert Report.unpack(reports.recv()).body == DecoderProgress()
     assert not reports.poll(50)
     child.close()
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.output.commit import DataFile
 from engine.sink import cached_files
 from engine.sink.cached_files import CachedFiles
+from engine.sink.publication import Flushes
 
 
 @pytest.fixture
@@ -40,3 +42,17 @@ def test_a_file_that_is_gone_is_not_an_error(tmp_path: Path, let_go: list[str]) 
         files.add(tmp_path / name, 101)
         (tmp_path / "there").touch()
     assert let_go == ["there"]
+
+
+def test_a_pack_counts_as_one_file(tmp_path: Path, let_go: list[str]) -> None:
+    (tmp_path / "_packs").mkdir()
+    flushes = Flushes(tmp_path)
+    for commit in range(2):
+        pack = f"_packs/{commit:020d}-0.pack"
+        (tmp_path / pack).touch()
+        parts = [
+            DataFile(f"{pack}@{start}+9", "d", "t", 1, 1, 9, 1, 1, 0, 0, None) for start in range(0, 81, 9)
+        ]
+        flushes.committed(parts)
+    flushes.close()
+    assert let_go == [f"{0:020d}-0.pack"]

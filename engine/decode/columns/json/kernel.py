@@ -17,10 +17,10 @@ from numba.extending import intrinsic
 from engine.decode.columns.digits import write_number
 from engine.decode.columns.doubles import write_double
 from engine.decode.columns.json import text as reference
-from engine.decode.columns.json.opaque import LEFT, write_opaque
+from engine.decode.columns.json.opaque import UNWRITTEN, write_opaque
 from engine.kernels.memory import little_endian, load_byte, load_word, store_byte, store_word
 
-_SMALL_OBJECT, _LARGE_OBJECT = reference.SMALL_OBJECT, reference.LARGE_OBJECT
+_LARGE_OBJECT = reference.LARGE_OBJECT
 _LARGE_ARRAY = reference.LARGE_ARRAY
 _LITERAL, _INT16, _UINT16 = reference.LITERAL, reference.INT16, reference.UINT16
 _INT32, _UINT32 = reference.INT32, reference.UINT32
@@ -141,11 +141,11 @@ def _literal(text: int, to: int, literal: int) -> Any:
 
 @numba.njit
 def _variable_length(batch: int, at: int, end: int) -> Any:
-    """A length in seven bits per byte, and its end offset (`LEFT` if it does not end)."""
+    """A length in seven bits per byte, and its end offset (`UNWRITTEN` if it does not end)."""
     length, shift, byte = np.int64(0), 0, np.int64(0x80)
     while byte & 0x80:
         if at >= end or shift > 28:
-            return length, np.int64(LEFT)
+            return length, np.int64(UNWRITTEN)
         byte = load_byte(batch, at)
         length |= (byte & 0x7F) << shift
         shift += 7
@@ -155,27 +155,27 @@ def _variable_length(batch: int, at: int, end: int) -> Any:
 
 @numba.njit
 def _scalar(batch: int, kind: int, at: int, end: int, powers: int, text: int, to: int, limit: int) -> Any:
-    """Write the value of type `kind` at `at`; return the end offset, or `LEFT`."""
+    """Write the value of type `kind` at `at`; return the end offset, or `UNWRITTEN`."""
     if to + _WIDEST_SCALAR > limit:
-        return LEFT
+        return UNWRITTEN
     if kind == _LITERAL:
         if at + 1 > end or load_byte(batch, at) > 2:
-            return LEFT
+            return UNWRITTEN
         return _literal(text, to, load_byte(batch, at))
     if kind in (_STRING, _OPAQUE):
         field_type = np.int64(0)
         if kind == _OPAQUE:
             if at >= end:
-                return LEFT
+                return UNWRITTEN
             field_type = load_byte(batch, at)
             at += 1
         length, at = _variable_length(batch, at, end)
         if at < 0 or length > end - at:
-            return LEFT
+            return UNWRITTEN
         if kind == _OPAQUE:
             return write_opaque(batch, field_type, at, length, text, to, limit)
         if to + 6 * length + 2 > limit:
-            return LEFT
+            return UNWRITTEN
         return _write_string(batch, at, at + length, text, to)
     if kind in (_INT16, _UINT16):
         size = 2
@@ -184,13 +184,13 @@ def _scalar(batch: int, kind: int, at: int, end: int, powers: int, text: int, to
     elif kind in (_INT64, _UINT64, _DOUBLE):
         size = 8
     else:
-        return LEFT
+        return UNWRITTEN
     if at + size > end:
-        return LEFT
+        return UNWRITTEN
     bits = little_endian(batch, at, size)
     if kind == _DOUBLE:
         if bits & np.uint64(0x7FF0000000000000) == np.uint64(0x7FF0000000000000):
-            return LEFT
+            return UNWRITTEN
         return write_double(powers, text, to, bits)
     if kind == _UINT64:
         return write_number(text, to, bits)
@@ -206,7 +206,7 @@ def _scalar(batch: int, kind: int, at: int, end: int, powers: int, text: int, to
 def write_document(
     batch: int, start: int, end: int, stack: int, powers: int, text: int, to: int, limit: int
 ) -> Any:
-    """Write the document from `start` to `end` of the batch; return the end offset of its text, or `LEFT`.
+    """Write the document from `start` to `end` of the batch; return its text's end offset, or `UNWRITTEN`.
 
     `stack`, `powers` (of ten) and `text` are addresses; `to` and `limit`, the most that the text may reach,
     are offsets from `text`.
@@ -219,12 +219,12 @@ def write_document(
         if kind <= _LARGE_ARRAY:
             width = 4 if kind in (_LARGE_OBJECT, _LARGE_ARRAY) else 2
             if at + 2 * width > end or depth + 1 == _DEEPEST or to + 2 > limit:
-                return LEFT
+                return UNWRITTEN
             count = np.int64(little_endian(batch, at, width))
             size = np.int64(little_endian(batch, at + width, width))
             entry = 1 + width + (width + 2 if kind <= _LARGE_OBJECT else 0)
             if size > end - at or 2 * width + count * entry > size:
-                return LEFT
+                return UNWRITTEN
             depth += 1
             _set(stack, depth, _BASE, at)
             _set(stack, depth, _END, at + size)
@@ -236,11 +236,11 @@ def write_document(
         else:
             to = _scalar(batch, kind, at, end, powers, text, to, limit)
             if to < 0:
-                return LEFT
+                return UNWRITTEN
         # Close the containers that are complete.
         while depth >= 0 and _get(stack, depth, _INDEX) == _get(stack, depth, _COUNT):
             if to + 1 > limit:
-                return LEFT
+                return UNWRITTEN
             store_byte(text, to, 125 if _get(stack, depth, _KIND) <= _LARGE_OBJECT else 93)
             to += 1
             depth -= 1
@@ -256,7 +256,7 @@ def write_document(
         values = keys + (count * (width + 2) if kind <= _LARGE_OBJECT else 0)
         contents = values + count * (1 + width)
         if to + 2 > limit:
-            return LEFT
+            return UNWRITTEN
         if index:
             store_byte(text, to, 44)
             store_byte(text, to + 1, 32)
@@ -265,7 +265,7 @@ def write_document(
             key = base + np.int64(little_endian(batch, keys + index * (width + 2), width))
             length = np.int64(little_endian(batch, keys + index * (width + 2) + width, 2))
             if key < contents or length > end - key or to + 6 * length + 4 > limit:
-                return LEFT
+                return UNWRITTEN
             to = _write_string(batch, key, key + length, text, to)
             store_byte(text, to, 58)
             store_byte(text, to + 1, 32)
@@ -276,4 +276,4 @@ def write_document(
         if not (inlined or (width == 4 and (kind in (_INT32, _UINT32)))):
             at = base + np.int64(little_endian(batch, at, width))
             if at < contents or at >= end:
-                return LEFT
+                return UNWRITTEN

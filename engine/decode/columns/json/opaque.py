@@ -16,7 +16,7 @@ from engine.binlog.field_types import FieldType
 from engine.decode.columns.digits import digits_of, write_digits, write_number
 from engine.kernels.memory import big_endian, load_byte, load_word, store_byte, store_word
 
-LEFT = -1
+UNWRITTEN = -1
 """Returned instead of a text's end offset: the document is left to the reference implementation."""
 
 _NEWDECIMAL, _DATE, _TIME = int(FieldType.NEWDECIMAL), int(FieldType.DATE), int(FieldType.TIME)
@@ -49,13 +49,13 @@ def _stored_bytes(digits: int) -> Any:
 
 @numba.njit
 def _write_decimal(batch: int, at: int, size: int, text: int, to: int) -> Any:
-    """Write the DECIMAL whose precision and scale are at `at`; return the end offset, or `LEFT`."""
+    """Write the DECIMAL whose precision and scale are at `at`; return the end offset, or `UNWRITTEN`."""
     precision, scale = load_byte(batch, at), load_byte(batch, at + 1)
     if precision == 0 or precision > MAX_PRECISION or scale > min(precision, MAX_SCALE):
-        return LEFT
+        return UNWRITTEN
     whole = precision - scale
     if _stored_bytes(whole) + _stored_bytes(scale) > size - 2:
-        return LEFT
+        return UNWRITTEN
     at += 2
     flipped = np.uint64(0)
     if load_byte(batch, at) & 0x80 == 0:
@@ -83,7 +83,7 @@ def _write_decimal(batch: int, at: int, size: int, text: int, to: int) -> Any:
         number >>= unused
         sign = np.uint64(0)
         if digits_of(number) > digits:
-            return LEFT
+            return UNWRITTEN
         if not leading:
             to = write_digits(text, to, number, digits)
         elif number:
@@ -142,9 +142,9 @@ def _write_temporal(field_type: int, packed: Any, text: int, to: int) -> Any:
 
 @numba.njit
 def _write_base64(batch: int, field_type: int, at: int, size: int, text: int, to: int, limit: int) -> Any:
-    """Write the bytes of any other type as MySQL does; return the end offset, or `LEFT`."""
+    """Write the bytes of any other type as MySQL does; return the end offset, or `UNWRITTEN`."""
     if to + 20 + (size + 2) // 3 * 4 + size // _BASE64_LINE * 2 > limit:
-        return LEFT
+        return UNWRITTEN
     store_word(text, to, _BASE64_START)
     store_word(text, to + 8, _BASE64_TYPE)
     to = write_number(text, to + 12, np.uint64(field_type))
@@ -170,13 +170,13 @@ def _write_base64(batch: int, field_type: int, at: int, size: int, text: int, to
 
 @numba.njit
 def write_opaque(batch: int, field_type: int, at: int, size: int, text: int, to: int, limit: int) -> Any:
-    """Write the value of an SQL type in the `size` bytes at `at`; return the end offset, or `LEFT`."""
+    """Write the value of an SQL type in the `size` bytes at `at`; return the end offset, or `UNWRITTEN`."""
     if field_type == _NEWDECIMAL and size > 2:
         if to + _LONGEST_DECIMAL > limit:
-            return LEFT
+            return UNWRITTEN
         return _write_decimal(batch, at, size, text, to)
     if field_type in (_DATE, _TIME, _DATETIME, _TIMESTAMP):
         if size != 8 or to + _LONGEST_TIME > limit:
-            return LEFT
+            return UNWRITTEN
         return _write_temporal(field_type, load_word(batch, at), text, to)
     return _write_base64(batch, field_type, at, size, text, to, limit)
