@@ -28,8 +28,8 @@ class _Decoder:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A run's place in a shared decoder."""
+class Seat:
+    """A run's seat in a shared decoder."""
 
     run: int
     process: ForkedProcess
@@ -53,23 +53,23 @@ class DecoderPool:
         self._runs = itertools.count()
         self._decoders: dict[int, _Decoder] = {}
 
-    def join(self, number: int, config: DecoderConfig) -> Place:
+    def join(self, number: int, config: DecoderConfig) -> Seat:
         """Have decoder `number`, from 0 on, serve a run. Raises `EngineError` if it cannot be started."""
         assert config.slots is not None
         with self._lock:
             decoder = self._decoder(number)
-            place = Place(next(self._runs), decoder.process, decoder.control)
-            joining = Joining(place.run, replace(config, slots=None), config.slots.count)
+            seat = Seat(next(self._runs), decoder.process, decoder.control)
+            joining = Joining(seat.run, replace(config, slots=None), config.slots.count)
             try:
                 send_order(decoder.control, joining, config.slots.descriptor)
             except OSError as error:
                 raise EngineError(
                     f"the shared decoder {number} cannot be reached: {error.strerror}; it is started again"
                 ) from None
-            return place
+            return seat
 
     def close(self) -> None:
-        """End all decoders; no run may have a place."""
+        """End all decoders; no run may have a seat."""
         with self._lock:
             for decoder in self._decoders.values():
                 decoder.process.kill()

@@ -19,7 +19,7 @@ import zmq
 
 from engine.binlog.position import BinlogPosition
 from engine.pipeline.child import start_child, usage
-from engine.pipeline.decoder_pool import DecoderPool, Place
+from engine.pipeline.decoder_pool import DecoderPool, Seat
 from engine.pipeline.end_request import EndRequest, SignalledEnd
 from engine.pipeline.fork_server import (
     EXIT_CODE_LOST,
@@ -74,7 +74,7 @@ class Supervisor:
         `decoder_pool`: decoders that other runs have, too; None for processes of its own.
         """
         self._decoder_pool = decoder_pool
-        self._in_pool: dict[str, Place] = {}
+        self._in_pool: dict[str, Seat] = {}
         """In shared decoders, by the name that a decoder of this run has."""
         self._plan = plan
         self._end_request = end_request or SignalledEnd()
@@ -96,7 +96,7 @@ class Supervisor:
         self._waits_because: str | None = None
         """What the sink has last said of an object store that does not answer."""
         self._snapshot_end: BinlogPosition | None = None
-        self._place: BinlogPosition | None = None
+        self._reached: BinlogPosition | None = None
         """After what the sink has taken, as far as it was reported."""
         self._slots: SlotFile | None = None
         self._dumping_since = time.monotonic() if isinstance(plan.origin, FileSource) else None
@@ -145,8 +145,8 @@ class Supervisor:
         if self._decoder_pool is None:
             self._spawn(config.name, _DECODER, config)
             return
-        place = self._in_pool[config.name] = self._decoder_pool.join(number, config)
-        self._observer.process_started(config.name, place.process.pid)
+        seat = self._in_pool[config.name] = self._decoder_pool.join(number, config)
+        self._observer.process_started(config.name, seat.process.pid)
 
     def _spawn(self, name: str, function: str, config: Any) -> None:
         process = start_process(start_child, (function, config), name)
@@ -166,7 +166,7 @@ class Supervisor:
             self._take_reports(reports)
             self._notice_deaths(reports, poller)
             self._notice_who_left()
-            self._notice_lost_places()
+            self._notice_lost_seats()
             if self._wants_snapshot():
                 assert self._snapshot is not None
                 self._spawn("snapshot", _SNAPSHOT, self._snapshot)
@@ -181,8 +181,8 @@ class Supervisor:
 
     def _is_drained(self) -> bool:
         """Whether every snapshot has ended, and the sink has what was in the binlog then."""
-        end, place = self._snapshot_end, self._place
-        return end is not None and place is not None and end <= place
+        end, reached = self._snapshot_end, self._reached
+        return end is not None and reached is not None and end <= reached
 
     def _wants_snapshot(self) -> bool:
         """Whether there is work for a snapshot process, and none was started; only once the sink is ready."""
@@ -207,7 +207,7 @@ class Supervisor:
                 self._measure()
             case SinkProgress() as progress:
                 self._outcome.totals = _totals(progress)
-                self._place = progress.position
+                self._reached = progress.position
                 self._say_why_waiting(progress.waits_because)
             case SnapshotProgress() as progress:
                 self._outcome.snapshot = _snapshot_values(progress)
@@ -268,17 +268,17 @@ class Supervisor:
                 "it resumes from its last commit"
             )
 
-    def _notice_lost_places(self) -> None:
-        for name, place in self._in_pool.items():
-            exitcode = place.process.exitcode
+    def _notice_lost_seats(self) -> None:
+        for name, seat in self._in_pool.items():
+            exitcode = seat.process.exitcode
             if exitcode is not None and self._outcome.error is None:
                 self._measure()
                 self._outcome.error = _exit_sentence(name, exitcode)
 
     def _stop_all(self, reports: zmq.Socket[bytes]) -> None:
         """Stop the source first and the sink last, so that what is finished is committed."""
-        for place in self._in_pool.values():
-            place.leave()
+        for seat in self._in_pool.values():
+            seat.leave()
         sink = self._processes.get("sink")
         deadline = time.monotonic() + _STOP_SECONDS
         while time.monotonic() < deadline:

@@ -84,7 +84,7 @@ class _Sink:
         self._wake_up = wake_up
         self._slots = Slots(config.slots)
         self._reorder: Reorder[tuple[Result, list[Frame]]] = Reorder()
-        self._ordered: deque[tuple[Result, list[Frame]]] = deque()
+        self._next: deque[tuple[Result, list[Frame]]] = deque()
         """Results that are next in order, while a snapshot holds the stream."""
         self._progress_due = 0.0
         self._noted_us = 0
@@ -131,7 +131,7 @@ class _Sink:
             if orders in ready:
                 self._take_orders(orders)
             # Results that a snapshot held back are taken here, too, when it does so no longer.
-            has_more = results in ready or orders in ready or self._ordered
+            has_more = results in ready or orders in ready or self._next
             if has_more and not self._writer.must_wait and self._take_all(results):
                 return
             if self._writer.commit_if_due(time.monotonic()):
@@ -158,17 +158,17 @@ class _Sink:
             if result.chunk is not None:
                 self._take_part(result, payload)
             else:
-                self._ordered.extend(self._reorder.push(result.sequence, (result, payload)))
-            if self._take_ordered():
+                self._next.extend(self._reorder.push(result.sequence, (result, payload)))
+            if self._take_next():
                 return True
             # Many large results take a slow disk longer than this process may be silent.
             self._report_progress()
-        return self._take_ordered()
+        return self._take_next()
 
-    def _take_ordered(self) -> bool:
+    def _take_next(self) -> bool:
         """Take the results that are next in order; true if that was the last of the stream."""
-        while self._ordered and not self._snapshot.holds_stream:
-            result, payload = self._ordered.popleft()
+        while self._next and not self._snapshot.holds_stream:
+            result, payload = self._next.popleft()
             self._writer.take(*self._snapshot.before(result, payload), time.monotonic())
             self._snapshot.settle(time.monotonic())
             if self._config.snapshot_when_changed:

@@ -12,19 +12,30 @@ import numpy as np
 import pyarrow as pa
 
 from engine.binlog.column import Column
-from engine.decode.arrow.codec import Codec, Options
-from engine.decode.arrow.column_kernel import FULL, buffer_at, column_kernel, finish_fixed, has_room
+from engine.decode.arrow.codec import Codec, Options, refused
+from engine.decode.arrow.column_kernel import (
+    BROKEN,
+    FULL,
+    PLACE,
+    buffer_at,
+    column_kernel,
+    finish_fixed,
+    has_room,
+)
 from engine.decode.columns.integers import UNSIGNED_BIGINT
 from engine.errors import EngineError
 from engine.kernels.memory import address_of, big_endian, store_word
+
+_MORE_BITS = refused("a value of a BIT has more bits than its column")
 
 
 @column_kernel
 def _numbers(
     data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
 ) -> Any:
-    """Extend numbers of `form[0]` bytes to items of `form[1]` bytes."""
-    size, item = form[0], form[1]
+    """Extend numbers of `form[0]` bits to items of `form[1]` bytes."""
+    bits, item = form[0], form[1]
+    size = (bits + 7) >> 3
     if not has_room(memory, at, item * cells.size, notes):
         return FULL
     batch, items = address_of(data), address_of(buffer_at(memory, at, item * cells.size))
@@ -36,6 +47,9 @@ def _numbers(
             nulls += 1
         else:
             number = big_endian(batch, cell, size)
+            if bits < 64 and number >> np.uint64(bits):
+                notes[PLACE] = cell
+                return BROKEN
         store_word(items, index * item, number)
         if item > 8:
             store_word(items, index * item + 8, np.uint64(0))
@@ -57,8 +71,11 @@ def _booleans(
             cell = cells[8 * byte + bit]
             if cell < 0:
                 nulls += 1
-            elif data[cell] & 1:
-                bits |= 1 << bit
+            elif data[cell] > 1:
+                notes[PLACE] = cell
+                return BROKEN
+            else:
+                bits |= data[cell] << bit
         memory[at + byte] = bits
     return finish_fixed(cells, nulls, memory, at, size, parts, notes)
 
@@ -69,6 +86,6 @@ def bit_codec(column: Column, options: Options) -> Codec:
     if column.metadata & 0xFF > 7 or not 1 <= bits <= 64:
         raise EngineError(f"column {column.name} is a BIT of {bits} bits in the binlog; a BIT has 1 to 64")
     if bits == 1:
-        return Codec(pa.bool_(), 1, _booleans)
+        return Codec(pa.bool_(), 1, _booleans, refusal=_MORE_BITS)
     arrow_type, width = UNSIGNED_BIGINT if bits == 64 else pa.int64(), (bits + 7) // 8
-    return Codec(arrow_type, width, _numbers, (width, arrow_type.bit_width // 8))
+    return Codec(arrow_type, width, _numbers, (bits, arrow_type.bit_width // 8), refusal=_MORE_BITS)

@@ -16,19 +16,6 @@ BEYOND = -1
 """Returned instead of an end offset: the cell or row would end after its event."""
 _BITMAPS_COMPARED = 64
 """Only the latest so many bitmaps are compared, which bounds the time; a bitmap may get several numbers."""
-_BITS = np.array([byte.bit_count() for byte in range(256)])
-"""Number of set bits per byte value."""
-
-
-@kernel
-def count_bits(data: Bytes, at: int, columns: int) -> int:
-    """The number of set bits in a bitmap of `columns` columns."""
-    count = np.int64(0)
-    for offset in range(at, at + (columns >> 3)):
-        count += _BITS[data[offset]]
-    if columns & 7:
-        count += _BITS[data[at + (columns >> 3)] & ((1 << (columns & 7)) - 1)]
-    return int(count)
 
 
 @kernel

@@ -15,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.binlog import event_types as types
-from engine.binlog.event_table import EventTable
+from engine.binlog.event_roles import HAS_EXTRA_INFO, IS_UPDATE
+from engine.binlog.event_table import LARGEST_DATA, TOO_LARGE, EventTable
 from engine.decode.rows.row_image import (
     BEYOND,
     bitmap_number,
-    count_bits,
     has_null,
     walk_full_image,
     walk_image,
 )
+from engine.kernels.bitmaps import count_bits
 from engine.kernels.kernel import Bytes, Int32s, Int64s, kernel, read_u16
 from engine.kernels.memory import address_of, prefetch
 from engine.output.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
@@ -37,13 +38,9 @@ _REASONS = {
 }
 
 _FIRST_IMAGE = np.full(256, INSERT, np.int8)
-_IS_UPDATE = np.zeros(256, np.bool_)
-_HAS_EXTRA = np.zeros(256, np.bool_)
 _IS_PLAIN = np.zeros(256, np.bool_)
 for _code, _kind in types.ROWS_EVENTS.items():
     _FIRST_IMAGE[_code] = {"write": INSERT, "update": UPDATE_PREIMAGE, "delete": DELETE}[_kind.change]
-    _IS_UPDATE[_code] = _kind.change == "update"
-    _HAS_EXTRA[_code] = _kind.version == 2
     _IS_PLAIN[_code] = _kind.version > 0 and not (_kind.compressed or _kind.partial_json)
 
 _NOT_PLAIN = frozenset(code for code in types.ROWS_EVENTS if not _IS_PLAIN[code])
@@ -53,6 +50,13 @@ VERSION_0 = (
     "the nullability of the columns"
 )
 """Why a rows event of version 0 yields no rows."""
+
+_MOST_CELLS = 2**31 - 1
+"""Of one batch: so many rows can be counted by Arrow's run ends, which have 32 bits."""
+_TOO_MANY_CELLS = (
+    "the rows of one batch may have more than 2,147,483,647 values: leave this table out (--tables), or "
+    "start after the transaction"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ def _walk_table(
         end = ends[e]
         kind = type_codes[e]
         at = starts[e] + 19 + 8
-        if _HAS_EXTRA[kind]:
+        if HAS_EXTRA_INFO[kind]:
             if at + 2 > end:
                 return _TRUNCATED, e, row, known
             extra = read_u16(data, at)
@@ -125,9 +129,11 @@ def _walk_table(
                 return _TRUNCATED, e, row, known
             count = read_u16(data, at)
             at += 2
+        elif count > 250:
+            return _COLUMN_COUNT, e, row, known
         if count != columns:
             return _COLUMN_COUNT, e, row, known
-        update = _IS_UPDATE[kind]
+        update = IS_UPDATE[kind]
         first_bitmap = at
         second_bitmap = at + bitmap_size if update else at
         at = second_bitmap + bitmap_size
@@ -298,8 +304,8 @@ class WalkedTables(NamedTuple):
 def walk_rows(events: EventTable, rows_events: Int64s, layout: RowLayout) -> Rows:
     """Find the cells of all rows in `rows_events` (indexes into `events`), all of one table.
 
-    Compressed rows and partial updates must have been made plain.
-    Raises `EventTableError` for a malformed event, and for one of version 0.
+    Compressed rows and partial updates must have been made plain. Raises `EventTableError` for a malformed
+    event, for one of version 0, and for events too large for offsets of 32 bits.
     """
     return walk_tables(events, rows_events, [len(rows_events)], [layout]).rows(0)
 
@@ -313,6 +319,8 @@ def walk_tables(
         return WalkedTables.none()
     starts, ends, type_codes = events.starts[rows_events], events.ends[rows_events], events.types[rows_events]
     _check_plain(events, rows_events, type_codes)
+    if ends.max(initial=0) > LARGEST_DATA:
+        raise events.error(int(rows_events[ends.argmax()]), TOO_LARGE, corrupt=False)
     columns = np.array([len(layout.widths) for layout in layouts])
     # Exact for rows without NULLs and with empty strings; if there are more rows, the arrays are enlarged.
     smallest = np.array([layout.smallest for layout in layouts])
@@ -326,6 +334,9 @@ def walk_tables(
     status = _FULL
     while status == _FULL:
         bounds[1:, 2], bounds[1:, 3] = np.cumsum(capacities), np.cumsum(capacities * columns)
+        if bounds[-1, 3] > _MOST_CELLS:
+            largest = int((capacities * columns).argmax())
+            raise events.error(int(rows_events[bounds[largest, 0]]), _TOO_MANY_CELLS, corrupt=False)
         change_types, images = np.empty(bounds[-1, 2], np.int8), np.empty(bounds[-1, 2], np.int32)
         cells = np.empty(bounds[-1, 3], np.int32)
         status, event = _walk(

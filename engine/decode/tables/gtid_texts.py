@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from engine.binlog.event_table import EventTable
 from engine.binlog.event_types import HEADER_LENGTH
 from engine.binlog.gtid_events import SplitTaggedGtid, is_mariadb, is_tagged, same_source
+from engine.decode.arrow.column_kernel import LARGEST_CONTENT
 from engine.decode.columns.digits import write_number
 from engine.kernels.kernel import Bytes, Int32s, Int64s, kernel, read_u32, read_u64
 from engine.kernels.memory import address_of, copy
@@ -24,7 +25,8 @@ from engine.kernels.memory import address_of, copy
 _UUID = 36
 _LONGEST = 64
 """Bytes of the longest untagged GTID text, 36 + 1 + 20, and the 7 after it that writing a number changes."""
-
+_MOST_TEXTS = LARGEST_CONTENT // 90
+"""Arrow's offsets reach no further; the longest text is that of a tagged GTID, 36 + 1 + 32 + 1 + 20 bytes."""
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
 
@@ -103,8 +105,12 @@ class GtidTexts:
 def gtid_texts(events: EventTable, gtid_events: Int64s, tagged: SplitTaggedGtid) -> GtidTexts:
     """The GTIDs of `gtid_events` (indexes into `events`, -1 for none).
 
-    `tagged` decodes the tagged ones.
+    `tagged` decodes the tagged ones. Raises `EventTableError` for more GTIDs than a column can have.
     """
+    if len(gtid_events) > _MOST_TEXTS:
+        # No server writes so many that a batch can have them.
+        reason = f"a batch has {len(gtid_events)} transactions, more than {_MOST_TEXTS}"
+        raise events.error(int(gtid_events.max()), reason, corrupt=False)
     tagged_events = is_tagged(events, gtid_events)
     out = np.empty(_LONGEST * len(gtid_events), np.uint8)
     offsets = np.empty(len(gtid_events) + 1, np.int32)

@@ -102,7 +102,7 @@ class Batcher:
             file=file,
             gtid_set=gtid_set,
             batch_bytes=batch_bytes,
-            drops=self._filter.drops,
+            leaves_out=self._filter.leaves_out,
             take_changes=self._take_changes,
             awaits_proof=(lambda position: False) if schema is None else schema.awaits_proof,
         )

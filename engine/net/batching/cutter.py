@@ -1,7 +1,8 @@
 """Makes batches of the events in the buffer: where to cut, and what the header of each batch says.
 
-A batch ends after the last transaction end in the buffer. Only a transaction larger than a buffer is cut
-inside, and then the next batch repeats the events that the rest of the transaction needs.
+A batch ends after the last transaction end in the buffer. Only a transaction larger than a buffer, or than
+what decoders may need for a batch (`expanded_size`), is cut inside; the next batch repeats the events that
+the rest of the transaction needs.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Cutter:
     """Cuts `buffer`; `tables` knows which tables each batch must describe.
 
     The stream starts in `file`, after the transactions of `gtid_set`. `batch_bytes` is the usual capacity of
-    a batch. `drops`: the index may lack events, whose bytes need not be sent. `take_changes`: returns the
-    changes of table definitions since the last call, which the next batch contains.
+    a batch. `leaves_out`: the index may lack events, whose bytes need not be sent. `take_changes` returns
+    the changes of table definitions since the last call, which the next batch contains.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Cutter:
         file: str,
         gtid_set: str | None,
         batch_bytes: int,
-        drops: bool,
+        leaves_out: bool,
         take_changes: Callable[[], tuple[SchemaChange, ...]] = tuple,
         awaits_proof: Callable[[BinlogPosition], bool] = lambda position: False,
     ) -> None:
@@ -59,7 +60,7 @@ class Cutter:
         self._format = stream_format
         self._gtid_set = gtid_set
         self._batch_bytes = batch_bytes
-        self._drops = drops
+        self._leaves_out = leaves_out
         self._take_changes = take_changes
         self._awaits_proof = awaits_proof
         self._aborts = False
@@ -174,7 +175,7 @@ class Cutter:
         )
         self._numbered()
         index, data = self._buffer.index[:count].copy(), self._buffer.data[:cursor]
-        sent = compacted(data, index) if self._drops else data
+        sent = compacted(data, index) if self._leaves_out else data
         slot = self._buffer.give_slot() if sent is data else None
         return OutgoingBatch(header, index, sent, slot)
 

@@ -1,4 +1,4 @@
-"""The filter of a stream: drops rows events of unwanted tables before they cross a process border.
+"""The filter of a stream: leaves out rows events of unwanted tables before they cross a process border.
 
 The receive kernel looks up by type what to do with an event, and by table id whether the last table map with
 that id was of a wanted table. Dropped events have no row in the index; where that makes a batch much smaller,
@@ -19,8 +19,8 @@ from engine.kernels.kernel import Bytes, Int64s, kernel, read_u32
 from engine.kernels.memory import address_of, copy
 from engine.schema.changes import SchemaChange, TableName
 
-KEEP, DROP, DROP_UNWANTED = range(3)
-"""What to do with the events of a type. DROP_UNWANTED: drop those whose table is not wanted."""
+KEEP, LEAVE_OUT, LEAVE_OUT_UNWANTED = range(3)
+"""What to do with the events of a type. LEAVE_OUT_UNWANTED: leave out those whose table is not wanted."""
 
 _PACKET_HEADER = 7
 """Most bytes between two events that follow each other: a packet header, and a marker of up to 3 bytes."""
@@ -29,18 +29,18 @@ FIRST_TABLE_IDS = 1024
 
 
 def event_actions(options: DecodeOptions) -> NDArray[np.uint8]:
-    """Per type code one of KEEP, DROP, DROP_UNWANTED: which events decoders with these options ignore.
+    """Per type code what to do with its events: those that decoders with these options ignore are left out.
 
     If every table is wanted all events are kept, so that a stream without a filter costs nothing.
     """
     table = np.full(256, KEEP, np.uint8)
     if options.tables.wants_all:
         return table
-    table[list(types.ROWS_EVENTS)] = DROP_UNWANTED
+    table[list(types.ROWS_EVENTS)] = LEAVE_OUT_UNWANTED
     if not options.bookkeeping_events:
-        table[types.TABLE_MAP_EVENT] = DROP_UNWANTED
+        table[types.TABLE_MAP_EVENT] = LEAVE_OUT_UNWANTED
         # The text of the statement comes before its table maps, so that its tables are not known yet.
-        table[[types.ROWS_QUERY_LOG_EVENT, types.ANNOTATE_ROWS_EVENT]] = DROP
+        table[[types.ROWS_QUERY_LOG_EVENT, types.ANNOTATE_ROWS_EVENT]] = LEAVE_OUT
     return table
 
 
@@ -51,11 +51,11 @@ class EventFilter:
         self._tables = options.tables
         self.event_actions = event_actions(options)
         """Type code → action."""
-        self.table_ids = new_table_ids(FIRST_TABLE_IDS if self.drops else 0)
+        self.table_ids = new_table_ids(FIRST_TABLE_IDS if self.leaves_out else 0)
         """The kernel's table of ids."""
 
     @property
-    def drops(self) -> bool:
+    def leaves_out(self) -> bool:
         """Whether the index may lack events."""
         return not self._tables.wants_all
 
@@ -65,7 +65,8 @@ class EventFilter:
 
     def of_wanted(self, change: SchemaChange) -> SchemaChange:
         """The change with the rows of wanted tables only; all definitions stay, since tables are renamed."""
-        if not self.drops and not change.changes_rows and not any(table.outside for table in change.tables):
+        has_outside = any(table.outside for table in change.tables)
+        if not (self.leaves_out or change.changes_rows or has_outside):
             # Nothing is left out, as with the hundreds of definitions that a stream may begin with.
             return change
         emptied = (name for name in change.emptied if not name.table or self._is_wanted(name))

@@ -1,50 +1,102 @@
-"""How much the compressed transactions of a batch expand to.
+"""How much a decoder needs for the events of a batch, where that is far more than their own size.
 
-A decoder expands all of a batch before it reads a row, and a transaction may expand to a thousand times its
-event's size. So a batch is limited by the sizes that its events claim as well, not only by its own bytes.
+A decoder expands all compressed transactions of a batch before it reads a row, and a transaction may expand
+to a thousand times its event's size. And it has a place for every column of a row, also for those that the
+row's image lacks (`binlog_row_image` MINIMAL and NOBLOB): a row of five bytes may have hundreds. So a batch
+is limited by these sizes as well, not only by its own bytes.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from engine.binlog.event_roles import HAS_EXTRA_INFO, IS_UPDATE
+from engine.binlog.event_types import HEADER_LENGTH
+from engine.kernels.bitmaps import count_bits
 from engine.kernels.kernel import Bytes, kernel, read_u16, read_u24, read_u64
 
 MOST_EXPANDED = 64 << 20
-"""Bytes that a batch of several compressed transactions may expand to; one alone may be larger."""
+"""Bytes that a batch of several such events may need; one event alone may need more."""
+_UNKNOWN = MOST_EXPANDED + 1
+"""The size of a transaction that does not say it in the usual form: it gets a batch of its own."""
 
 _END, _UNCOMPRESSED_SIZE = 0, 3
 """Types of fields in TRANSACTION_PAYLOAD_EVENT (`engine.binlog.events.payload`)."""
 
+_ROW_BYTES = 8
+"""Of each column in each row, about: where its value is, and the value in the record batch."""
+_USUAL_VALUE = 4
+"""Bytes of a value in a row's image, about."""
+
 
 @kernel
-def expanded_size(data: Bytes, body: int, end: int) -> int:
-    """The size that the compressed transaction data[body:end] claims; 0 where it does not say.
+def expanded_transaction(data: Bytes, body: int, end: int) -> int:
+    """The size that the compressed transaction data[body:end] claims, at most a byte more than the limit.
 
     Types and lengths of the known fields take one byte. Decoders report other bytes.
     """
     at = body
-    while at + 2 <= end and data[at] != _END:
+    size = 0
+    while at < end and data[at] != _END:
         value = at + 2
+        if value > end or data[at] > 250 or data[at + 1] > 250 or data[at + 1] == 0:
+            return _UNKNOWN
         after = value + data[at + 1]
-        if after > end or after == value:
-            return 0
+        if after > end:
+            return _UNKNOWN
         if data[at] == _UNCOMPRESSED_SIZE:
-            return _length_encoded(data, value, after)
+            size = _length_encoded(data, value, after)
         at = after
-    return 0
+    return size
 
 
 @kernel
 def _length_encoded(data: Bytes, at: int, end: int) -> int:
-    """The length-encoded integer data[at:end], which is not empty; 0 where that is none."""
+    """The length-encoded integer data[at:end], which is not empty, as far as it is below the limit."""
     first, size = np.int64(data[at]), end - at - 1
+    number = _UNKNOWN
     if first < 251 and size == 0:
-        return int(first)
-    if first == 252 and size == 2:
-        return read_u16(data, at + 1)
-    if first == 253 and size == 3:
-        return read_u24(data, at + 1)
-    if first == 254 and size == 8:
-        return max(0, read_u64(data, at + 1))
-    return 0
+        number = int(first)
+    elif first == 252 and size == 2:
+        number = read_u16(data, at + 1)
+    elif first == 253 and size == 3:
+        number = read_u24(data, at + 1)
+    elif first == 254 and size == 8:
+        number = read_u64(data, at + 1)
+    return number if 0 <= number < _UNKNOWN else _UNKNOWN
+
+
+@kernel
+def expanded_rows(data: Bytes, start: int, end: int, kind: int) -> int:
+    """What a decoder needs for the rows event data[start:end], about; 0 if its images have every column.
+
+    A rows event whose lengths do not fit has 0 as well: decoders report it.
+    """
+    at = start + HEADER_LENGTH + 8
+    if HAS_EXTRA_INFO[kind]:
+        if at + 2 > end:
+            return 0
+        at += max(2, read_u16(data, at))
+    if at + 3 > end:
+        return 0
+    columns = int(data[at])
+    at += 1
+    if columns == 0xFC:
+        columns = read_u16(data, at)
+        at += 2
+    images = 2 if IS_UPDATE[kind] else 1
+    bitmap_size = (columns + 7) >> 3
+    if at + images * bitmap_size > end:
+        return 0
+    present = 0
+    row_size = 0
+    for _ in range(images):
+        image = count_bits(data, at, columns)
+        present += image
+        row_size += ((image + 7) >> 3) + _USUAL_VALUE * image
+        at += bitmap_size
+    if present == images * columns:
+        return 0
+    rows = images * ((end - at) // row_size if row_size else 1)
+    size = _ROW_BYTES * columns * rows
+    return size if size < _UNKNOWN else _UNKNOWN

@@ -27,9 +27,9 @@ description, a rotation, a heartbeat (of the receive kernel only a damaged one),
 drop or empty a table and that Python has not read; of the receive kernel also an unknown table map or a
 compressed transaction. END and SERVER_ERROR: at the cursor is an EOF or ERR packet. The receive kernel only:
 DEFINED: the last event in the index is such a statement. INDEX_FULL and IDS_FULL: the index or the table of
-ids has no room for the event at the cursor. BATCH_FULL: with the compressed transaction at the cursor, the
-batch would expand to too much. AT_STOP: the event at the cursor starts at STOP_POSITION or after it. All
-others are damage.
+ids has no room for the event at the cursor. BATCH_FULL: with the event at the cursor, the batch would
+need too much memory in a decoder (`expanded_size`), or leave out more bytes than the index can say. AT_STOP:
+the event at the cursor starts at STOP_POSITION or after it. All others are damage.
 """
 
 REASONS = {

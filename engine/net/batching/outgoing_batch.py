@@ -29,4 +29,5 @@ def batch_of(header: Batch, events: Sequence[bytes]) -> OutgoingBatch:
     starts = accumulate(map(len, events), initial=0)
     rows = [(start, event[4]) for start, event in zip(starts, events, strict=False)]
     index = np.array(rows, np.uint32).reshape(-1, 2)
-    return OutgoingBatch(header, index, np.frombuffer(b"".join(events), np.uint8))
+    # Kernels are compiled for memory that may be written to.
+    return OutgoingBatch(header, index, np.frombuffer(bytearray(b"".join(events)), np.uint8))

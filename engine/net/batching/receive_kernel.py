@@ -23,6 +23,7 @@ from engine.binlog.event_roles import (
     PAYLOAD,
     QUERY,
     ROTATE,
+    ROWS,
     TABLE_MAP,
 )
 from engine.binlog.event_types import HEADER_LENGTH
@@ -36,9 +37,9 @@ from engine.kernels.kernel import (
     read_u48,
 )
 from engine.net.batching.definition_table import find_definition, table_map_hash
-from engine.net.batching.event_filter import DROP, KEEP, is_unwanted, note_table
+from engine.net.batching.event_filter import KEEP, LEAVE_OUT, is_unwanted, note_table
 from engine.net.batching.event_location import LOCATED, MAX_PACKET, locate_bare, locate_packet
-from engine.net.batching.expanded_size import MOST_EXPANDED, expanded_size
+from engine.net.batching.expanded_size import MOST_EXPANDED, expanded_rows, expanded_transaction
 from engine.net.batching.kernel_status import (
     AT_STOP,
     BAD_QUERY,
@@ -87,6 +88,8 @@ from engine.net.batching.transaction_state import (
 )
 
 _MARIADB_STANDALONE = 1
+_MOST_LEFT_OUT = (1 << 32) - 1
+"""Bytes of events that were left out, as a row of the index can say it."""
 _SEARCHED_SLOTS = 2
 """Of the hash table for each table map that a search may find."""
 
@@ -149,9 +152,9 @@ def _take_heartbeat(data: Bytes, state: Int64s) -> None:
 
 
 @inlined
-def _is_dropped(data: Bytes, start: int, end: int, action: int, table_ids: Int64s) -> bool:
-    """Whether the filter drops an event of a type that has an action other than KEEP."""
-    if action == DROP:
+def _is_left_out(data: Bytes, start: int, end: int, action: int, table_ids: Int64s) -> bool:
+    """Whether the filter leaves out an event of a type that has an action other than KEEP."""
+    if action == LEAVE_OUT:
         return True
     # Decoders report an event that is too short for a table id.
     return end - start >= HEADER_LENGTH + 6 and is_unwanted(table_ids, read_u48(data, start + HEADER_LENGTH))
@@ -274,6 +277,8 @@ def index_events(
             _take_heartbeat(data, state)
             continue
         expected = state[POSITION]
+        if expected - state[INDEXED_POSITION] > _MOST_LEFT_OUT:
+            return BATCH_FULL
         position = start_position(data, start, size, expected)
         if position >= state[STOP_POSITION]:
             return AT_STOP
@@ -294,11 +299,15 @@ def index_events(
                     return IDS_FULL
                 wanted = definitions[slot, 2] != 0
                 state[TABLE_IDS] += note_table(table_ids, read_u48(data, start + HEADER_LENGTH), wanted)
+        expanded = 0
         if role == PAYLOAD:
             opened = state[PAYLOAD_CURSOR]
             if opened != KEEP_CLOSED and opened != state[CURSOR]:
                 return NEEDS_PYTHON
-            expanded = expanded_size(data, start + HEADER_LENGTH, end)
+            expanded = expanded_transaction(data, start + HEADER_LENGTH, end)
+        elif role == ROWS:
+            expanded = expanded_rows(data, start, end, kind)
+        if expanded != 0:
             if state[EXPANDED] != 0 and state[EXPANDED] + expanded > MOST_EXPANDED:
                 return BATCH_FULL
             state[EXPANDED] += expanded
@@ -316,7 +325,7 @@ def index_events(
         # Decoders get damaged events, and report them.
         if (
             action != KEEP
-            and _is_dropped(data, start, end, action, table_ids)
+            and _is_left_out(data, start, end, action, table_ids)
             and _is_sound(data, start, end, checksum_size)
         ):
             state[CURSOR] = state[EVENT_NEXT]

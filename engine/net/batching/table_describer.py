@@ -54,7 +54,7 @@ class TableDescriber:
         buffer: ReceiveBuffer,
         state: StreamState,
         known: Int64s,
-        description: FormatDescription,
+        fmt: FormatDescription,
         marker: int,
     ) -> list[Definition]:
         """The definitions of tables whose table maps are in the buffer from the cursor on, and not `known`.
@@ -63,7 +63,7 @@ class TableDescriber:
         """
         if self._describe_ahead is None:
             return []
-        found = unknown_table_maps(buffer, state, known, description, marker)
+        found = unknown_table_maps(buffer, state, known, fmt, marker)
         wanted = {
             value: each for value, each in found.items() if self._filter.wants(each.database, each.table)
         }
@@ -80,7 +80,7 @@ def hash_of(event: bytes) -> int:
 
 
 def unknown_table_maps(
-    buffer: ReceiveBuffer, state: StreamState, known: Int64s, description: FormatDescription, marker: int
+    buffer: ReceiveBuffer, state: StreamState, known: Int64s, fmt: FormatDescription, marker: int
 ) -> dict[int, TableMap]:
     """By hash, the table maps from the cursor on that are not in `known`, the kernel's table of definitions.
 
@@ -94,17 +94,17 @@ def unknown_table_maps(
         state.array,
         known,
         marker,
-        description.post_header_length(QUERY_EVENT),
-        description.checksum_length,
+        fmt.post_header_length(QUERY_EVENT),
+        fmt.checksum_length,
         found,
     )
-    bare = description.without_checksums()
+    bare = fmt.without_checksums()
     table_maps: dict[int, TableMap] = {}
     for start, size in found[:count].tolist():
         event = buffer.data[start : start + size].tobytes()
         try:
-            verify_checksum(event, description)
-            event = event[: size - description.checksum_length]
+            verify_checksum(event, fmt)
+            event = event[: size - fmt.checksum_length]
             table_maps[hash_of(event)] = TableMap.parse(event, bare)
         except EngineError:
             # The error is raised when the stream reaches the table map.

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.binlog import event_types as types
-from engine.binlog.event_table import EventTable, open_events
+from engine.binlog.event_table import EventTable, EventTableError, open_events
 from engine.binlog.events import decode_event
 from engine.binlog.events.mariadb import MariadbGtid
 from engine.binlog.events.transactions import Gtid
@@ -118,3 +118,11 @@ def test_tagged_gtids_are_left_to_the_decoder_of_single_events(code: int) -> Non
 def test_no_transactions() -> None:
     assert gtid_ranges(table_of([]), np.empty(0, np.int64), no_tag) == []
     assert gtid_texts(table_of([]), np.empty(0, np.int64), no_tag).array().to_pylist() == []
+
+
+def test_more_texts_than_a_column_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of([mysql_event(bytes(16), number) for number in range(3)])
+    monkeypatch.setattr("engine.decode.tables.gtid_texts._MOST_TEXTS", 2)
+    assert len(gtid_texts(table, np.array([0, 2]), no_tag).array()) == 2
+    with pytest.raises(EventTableError, match="3 transactions, more than 2"):
+        gtid_texts(table, np.arange(3), no_tag)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.binlog.field_types import FieldType
 from engine.decode.arrow.codec import Options
 from engine.decode.columns import codec_for, compile_all
-from engine.errors import EngineError
+from engine.errors import EngineError, EventError
 from tests.support.column_cells import column, decode
 
 SIZES = {
@@ -91,6 +91,12 @@ def test_bits(bits: int, data: st.DataObject) -> None:
     assert array.type == {1: pa.bool_(), 64: pa.decimal128(20, 0)}.get(bits, pa.int64())
     kinds = {1: bool, 64: Decimal}
     assert array.to_pylist() == [None if n is None else kinds.get(bits, int)(n) for n in numbers]
+
+
+@pytest.mark.parametrize(("bits", "cell"), [(1, b"\x02"), (2, b"\x04"), (9, b"\x02\x00"), (63, b"\xff" * 8)])
+def test_bits_that_the_column_does_not_have(bits: int, cell: bytes) -> None:
+    with pytest.raises(EventError, match="more bits than its column"):
+        decode(column(FieldType.BIT, bits % 8 | bits // 8 << 8), [cell])
 
 
 @pytest.mark.parametrize("metadata", [0, 0x0801, 0x0008, 0x0900])

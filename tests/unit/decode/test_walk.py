@@ -287,3 +287,32 @@ def test_a_length_that_is_cut_off(prefix: int) -> None:
 def test_rows_of_before_mysql_5_1_18_are_refused(code: int) -> None:
     with pytest.raises(EventTableError, match=r"MySQL before 5\.1\.18"):
         walk([one(code, 1, [image([integer(1)])])], [4])
+
+
+@pytest.mark.parametrize("columns", [251, 253, 254, 255])
+def test_a_number_of_columns_in_a_form_that_no_server_writes(columns: int) -> None:
+    """From 251 on it takes three bytes; one byte above 250 is the mark of another form."""
+    row = image([integer(1)] * columns)
+    code, body = one(types.WRITE_ROWS_EVENT_V1, columns, [row])
+    assert body[8:11] == bytes([0xFC, columns, 0])
+    with pytest.raises(EventTableError, match="a different number of columns"):
+        walk([(code, body[:8] + bytes([columns]) + body[11:])], [4] * columns)
+
+
+def test_more_values_than_a_batch_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    nulls = image([None] * 2)
+    # There is room for 40 values at first, and for twice as many once these rows are found to be more.
+    parts = [one(types.WRITE_ROWS_EVENT, 2, [image(ROW)]), one(types.WRITE_ROWS_EVENT, 2, [nulls] * 40)]
+    monkeypatch.setattr("engine.decode.rows.walk._MOST_CELLS", 79)
+    with pytest.raises(EventTableError, match="more than 2,147,483,647 values") as error:
+        walk(parts, [4, -1])
+    assert not error.value.corrupt
+
+
+def test_an_event_beyond_the_offsets_of_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [one(types.WRITE_ROWS_EVENT, 2, [image(ROW)])] * 2
+    end = len(table_of(parts).data)
+    monkeypatch.setattr("engine.decode.rows.walk.LARGEST_DATA", end - 1)
+    with pytest.raises(EventTableError, match="more than 2 GiB") as error:
+        walk(parts, [4, -1])
+    assert error.value.event == 1

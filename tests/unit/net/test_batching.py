@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
 from tests.support import made_events as made
 from tests.support.batches import Decoded, decode_all, events_of, feed, packets_of
-from tests.support.binlog_builder import Part, binlog, format_description, make_event
+from tests.support.binlog_builder import Part, binlog, format_description, make_event, make_events
 
 SAMPLES = sample_binlogs()
 EVENTS = [events_of(path) for path in SAMPLES]
@@ -232,6 +233,83 @@ def test_compressed_transactions_are_cut_apart_by_what_they_expand_to(marker: in
     assert [found.count(types.TRANSACTION_PAYLOAD_EVENT) for found in kinds] == [2, 2, 1, 2, 1, 0]
     assert all(found[1] == types.GTID_LOG_EVENT for found in kinds[:-1])
     assert all(batch.header.status.ends_transaction for batch in batches)
+
+
+def field(number: int, value: bytes) -> bytes:
+    return made.length_encoded(number) + made.length_encoded(len(value)) + value
+
+
+LARGE = made.length_encoded(1 << 30)
+CLAIMS = {
+    "as servers write it": field(3, LARGE),
+    "twice": field(3, b"\1") + field(3, LARGE),
+    "in a longer form": b"\xfc\x03\x00" + made.length_encoded(len(LARGE)) + LARGE,
+    "with its length in a longer form": b"\x03" + bytes([0xFC, len(LARGE), 0]) + LARGE,
+    "beyond 64 bits with the next one": field(3, b"\xfe" + b"\xff" * 7 + b"\x7f"),
+    "negative as a number with a sign": field(3, b"\xfe" + b"\xff" * 8),
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
+def test_a_transaction_cannot_hide_what_it_expands_to(claim: bytes) -> None:
+    """Each is in a batch of its own, however it says how large it is."""
+    parts: list[Part] = []
+    for number in range(1, 5):
+        code, body = made.payload([made.query("BEGIN"), made.xid()])
+        content = body[body.index(b"\0(\xb5") + 1 :]
+        fields = field(2, b"\0") + claim + field(1, made.length_encoded(len(content)))
+        parts += made.gtid(number), (code, fields + b"\0" + content)
+    batches = list(feed(Batcher(lambda table_map: None, checksum_algorithm=1), packets_of(binlog(parts)), []))
+    kinds = [(batch.index[:, 1] & 0xFF).tolist() for batch in batches]
+    assert [found.count(types.TRANSACTION_PAYLOAD_EVENT) for found in kinds] == [1, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("change", ["insert", "delete", "update"])
+def test_rows_that_lack_columns_are_limited_by_what_they_become(change: str) -> None:
+    """A row of 5 bytes has 1000 columns: 1,677 events with 5 rows each are about 64 MB in a decoder."""
+    codes = {"insert": "WRITE", "delete": "DELETE", "update": "UPDATE"}
+    code = getattr(types, f"{codes[change]}_ROWS_EVENT")
+    key = made.bitmap([True] + [False] * 999)
+    images = 10 if change == "update" else 5
+    event = made.rows(code, 7, 1000, [made.image([made.integer(1)])] * images, present=key, present_after=key)
+    table = made.table_map(7, [made.SIGNED_INT] * 1000)
+    parts = [made.gtid(1), made.query("BEGIN"), table, *[event] * 4000, made.xid()]
+    batches = list(feed(batcher(batch_bytes=1 << 24), packets_of(binlog(parts)), []))
+    counts = [int(np.count_nonzero((batch.index[:, 1] & 0xFF) == code)) for batch in batches]
+    most = 838 if change == "update" else 1677
+    assert counts == [most] * (4000 // most) + [4000 % most, 0]
+
+
+def test_rows_with_all_columns_are_not() -> None:
+    event = made.rows(types.WRITE_ROWS_EVENT, 7, 1000, [made.image([None] * 1000)] * 80)
+    parts = [
+        made.gtid(1),
+        made.query("BEGIN"),
+        made.table_map(7, [made.SIGNED_INT] * 1000),
+        *[event] * 200,
+        made.xid(),
+    ]
+    batches = list(feed(batcher(batch_bytes=1 << 24), packets_of(binlog(parts)), []))
+    assert [len(batch.index) > 200 for batch in batches] == [True, False]
+
+
+def test_more_bytes_left_out_than_the_index_can_say() -> None:
+    """Heartbeats skip 6 GB between two transactions."""
+    first = [made.gtid(1), made.query("BEGIN"), made.xid()]
+    insert = made.rows(types.WRITE_ROWS_EVENT, 7, 1, [made.image([made.integer(1)])])
+    second = [made.gtid(2), made.query("BEGIN"), made.table_map(7, [made.SIGNED_INT]), insert, made.xid()]
+    stream = binlog(first)
+    position = 4 + sum(map(len, stream))
+    for _ in range(3):
+        position += 0x7FFFFFF0
+        size = types.HEADER_LENGTH + 1 + types.CHECKSUM_LENGTH
+        stream.append(make_event(types.HEARTBEAT_LOG_EVENT, b"f", position - size, checksum=True))
+    events = make_events(second, position, True)
+    batches = list(feed(batcher(), packets_of([*stream, *events]), []))
+    decoded = decode_all(batches)
+    assert decoded.error is None
+    assert [row["_pos"] for row in decoded.rows["orders"]] == [position + sum(map(len, events[:3]))]
+    assert batches[-1].header.status.resume.position == position + sum(map(len, events))
 
 
 def test_a_transaction_after_a_gap_that_its_gtid_does_not_show() -> None:

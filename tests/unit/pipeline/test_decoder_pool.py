@@ -13,7 +13,7 @@ import zmq
 
 from engine.config.decode_options import DecodeOptions
 from engine.decode.sample_batch import sample_batch
-from engine.pipeline.decoder_pool import DecoderPool, Place
+from engine.pipeline.decoder_pool import DecoderPool, Seat
 from engine.pipeline.fork_server import start_fork_server
 from engine.pipeline.message import multipart
 from engine.pipeline.messages import Result
@@ -44,7 +44,7 @@ class Run:
         socket.bind(endpoint)
         return socket
 
-    def join(self, pool: DecoderPool) -> Place:
+    def join(self, pool: DecoderPool) -> Seat:
         config = DecoderConfig(
             "decoder-0", (self._batches,), self._results, self._reports, DecodeOptions(), self.slots
         )
@@ -112,16 +112,16 @@ def test_a_run_leaves(pool: DecoderPool, runs: tuple[Run, Run, Run]) -> None:
     # A run has sockets of its own, as the next run of a source: what is sent through those of the first one
     # after it has left may go to a connection that is being closed.
     left, other, following = runs
-    place = left.join(pool)
+    seat = left.join(pool)
     other.join(pool)
     left_sink, other_sink, following_sink = (run.start_sink() for run in runs)
     assert left.send() and receive(left_sink)
-    place.leave()
+    seat.leave()
     assert other.send() and receive(other_sink)
     # The orders are taken in turn, so the first one has left before this one has joined.
-    place = following.join(pool)
+    seat = following.join(pool)
     assert following.send() and receive(following_sink)
-    place.leave()
+    seat.leave()
 
 
 def test_a_decoder_that_was_killed_is_replaced(pool: DecoderPool, runs: tuple[Run, Run, Run]) -> None:

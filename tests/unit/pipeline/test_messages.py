@@ -34,9 +34,9 @@ BATCH = Batch(0, "binlog.000001", 4, 0, STATUS, {"shop.orders": b"packed"})
 
 
 def values_of(hint: Any) -> st.SearchStrategy[Any]:
-    """All values of a declared type, every field of a dataclass included."""
+    """All values of a declared type, every field of a record included."""
     origin, arguments = get_origin(hint), get_args(hint)
-    if is_dataclass(hint) or hint in REPORT_BODIES:
+    if is_dataclass(hint) or hint in REPORT_BODIES or hasattr(hint, "_fields"):
         hints = get_type_hints(hint)
         return st.builds(hint, **{name: values_of(hints[name]) for name in hints})
     if origin is Literal:

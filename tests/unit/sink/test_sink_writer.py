@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.binlog.gtid_set import GtidRange
 from engine.binlog.position import BinlogPosition, SourcePosition
 from engine.errors import EngineError
 from engine.output import commit_times
@@ -251,24 +252,24 @@ def test_the_end_of_a_stream_does_not_end_a_transaction(tmp_path: Path, over: di
 
 def test_gtids_grow_with_transactions_that_end(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
-    writer.take(*result(0, [orders([1])], gtids=[(UUID, 1, 1, 0)]), now=0.0)
+    writer.take(*result(0, [orders([1])], gtids=[GtidRange(UUID, 1, 1)]), now=0.0)
     assert gtid_set(writer.position) is None  # What came before is not known.
-    writer.take(*result(1, [orders([2])], gtid_set=f"{UUID}:1-4", gtids=[(UUID, 5, 9, 0)]), now=0.0)
-    writer.take(*result(2, [orders([3])], ends=False, gtids=[(UUID, 10, 10, 0)]), now=0.0)
+    writer.take(*result(1, [orders([2])], gtid_set=f"{UUID}:1-4", gtids=[GtidRange(UUID, 5, 9)]), now=0.0)
+    writer.take(*result(2, [orders([3])], ends=False, gtids=[GtidRange(UUID, 10, 10)]), now=0.0)
     assert gtid_set(writer.position) == f"{UUID}:1-9"
-    writer.take(*result(3, gtids=[(UUID, 12, 12, 0)], aborts_transaction=True), now=0.0)
+    writer.take(*result(3, gtids=[GtidRange(UUID, 12, 12)], aborts_transaction=True), now=0.0)
     writer.finish()
     assert latest_commit(tmp_path).position.gtid_set == f"{UUID}:1-9:12"
     again = open_writer(tmp_path)
-    again.take(*result(0, [orders([4])], gtids=[(UUID, 11, 11, 0)]), now=0.0)
+    again.take(*result(0, [orders([4])], gtids=[GtidRange(UUID, 11, 11)]), now=0.0)
     assert gtid_set(again.position) == f"{UUID}:1-9:11-12"
 
 
-@pytest.mark.parametrize("repeated", [(UUID, 4, 4, 0), (UUID, 9, 9, 0), (UUID, 1, 20, 0)])
-def test_a_server_that_sends_a_transaction_again(tmp_path: Path, repeated: tuple[str, int, int, int]) -> None:
+@pytest.mark.parametrize("repeated", [GtidRange(UUID, 4, 4), GtidRange(UUID, 9, 9), GtidRange(UUID, 1, 20)])
+def test_a_server_that_sends_a_transaction_again(tmp_path: Path, repeated: GtidRange) -> None:
     writer = open_writer(tmp_path)
-    writer.take(*result(0, [orders([1])], gtid_set=f"{UUID}:1-4", gtids=[(UUID, 5, 9, 0)]), now=0.0)
-    with pytest.raises(EngineError, match=f"sent transactions {UUID}:{repeated[1]}-{repeated[2]} again"):
+    writer.take(*result(0, [orders([1])], gtid_set=f"{UUID}:1-4", gtids=[GtidRange(UUID, 5, 9)]), now=0.0)
+    with pytest.raises(EngineError, match=f"sent transactions {UUID}:{repeated.first}-{repeated.last} again"):
         writer.take(*result(1, [orders([2])], gtids=[repeated]), now=0.0)
     writer.close()
     assert CommitLog(tmp_path).latest() is None
@@ -278,7 +279,7 @@ def test_files_may_overlap(tmp_path: Path) -> None:
     """What archives contain twice was twice in them."""
     writer = open_writer(tmp_path, server_uuid="")
     for number in range(2):
-        writer.take(*result(number, gtid_set=f"{UUID}:1-4", gtids=[(UUID, 5, 9, 0)]), now=0.0)
+        writer.take(*result(number, gtid_set=f"{UUID}:1-4", gtids=[GtidRange(UUID, 5, 9)]), now=0.0)
     assert gtid_set(writer.position) == f"{UUID}:1-9"
     writer.close()
 
@@ -288,17 +289,17 @@ def test_gtids_of_what_was_dropped(tmp_path: Path) -> None:
     loaded = UUID.replace("3", "4")
     writer = open_writer(tmp_path)
     writer.take(*result(0, gtid_set=f"{UUID}:1-4,{loaded}:1-3"), now=0.0)
-    writer.take(*result(1, doubtful_gtids=[(UUID, 5, 5, 0)]), now=0.0)
+    writer.take(*result(1, doubtful_gtids=[GtidRange(UUID, 5, 5)]), now=0.0)
     assert gtid_set(writer.position) == f"{UUID}:1-5,{loaded}:1-3"
     losses: list[dict[str, Any]] = [
-        {"doubtful_gtids": [(UUID, 5, 5, 0)]},
-        {"doubtful_gtids": [(UUID, 12, 12, 0)]},
-        {"doubtful_gtids": [(UUID.replace("3", "5"), 6, 6, 0)]},
+        {"doubtful_gtids": [GtidRange(UUID, 5, 5)]},
+        {"doubtful_gtids": [GtidRange(UUID, 12, 12)]},
+        {"doubtful_gtids": [GtidRange(UUID.replace("3", "5"), 6, 6)]},
         {"gtid_set_lost": True},
     ]
     for sequence, unknown in enumerate(losses, 2):
         writer.take(*result(2 * sequence, **unknown), now=0.0)
-        writer.take(*result(2 * sequence + 1, gtids=[(UUID, 9, 9, 0)]), now=0.0)
+        writer.take(*result(2 * sequence + 1, gtids=[GtidRange(UUID, 9, 9)]), now=0.0)
         assert gtid_set(writer.position) is None
         # What the next file's beginning says, and what it cannot know of.
         writer.take(*result(2 * sequence + 1, gtid_set=f"{UUID}:1-9"), now=0.0)
