@@ -77,8 +77,11 @@ IS_UPDATE = np.zeros(256, np.bool_)
 """Type code → whether the images of a rows event come in pairs, each with a bitmap of columns."""
 HAS_EXTRA_INFO = np.zeros(256, np.bool_)
 """Type code → whether a rows event has extra info before its number of columns."""
+IS_COMPRESSED = np.zeros(256, np.bool_)
+"""Type code → whether the row images of a rows event are compressed (MariaDB)."""
 for _role, _codes in _ROLES.items():
     EVENT_ROLES[list(_codes)] = _role
 for _code, _rows_kind in types.ROWS_EVENTS.items():
     IS_UPDATE[_code] = _rows_kind.change == "update"
     HAS_EXTRA_INFO[_code] = _rows_kind.version == 2
+    IS_COMPRESSED[_code] = _rows_kind.compressed

@@ -1,7 +1,7 @@
 """How much a decoder needs for the events of a batch, where that is far more than their own size.
 
-A decoder expands all compressed transactions of a batch before it reads a row, and a transaction may expand
-to a thousand times its event's size. And it has a place for every column of a row, also for those that the
+A decoder expands all compressed transactions and rows events of a batch before it reads a row, and they may
+expand to a thousand times their size. And it has a place for every column of a row, also for those that the
 row's image lacks (`binlog_row_image` MINIMAL and NOBLOB): a row of five bytes may have hundreds. So a batch
 is limited by these sizes as well, not only by its own bytes.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.binlog.event_roles import HAS_EXTRA_INFO, IS_UPDATE
+from engine.binlog.event_roles import HAS_EXTRA_INFO, IS_COMPRESSED, IS_UPDATE
 from engine.binlog.event_types import HEADER_LENGTH
 from engine.kernels.bitmaps import count_bits
 from engine.kernels.kernel import Bytes, kernel, read_u16, read_u24, read_u64
@@ -68,9 +68,10 @@ def _length_encoded(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def expanded_rows(data: Bytes, start: int, end: int, kind: int) -> int:
-    """What a decoder needs for the rows event data[start:end], about; 0 if its images have every column.
+    """What a decoder needs for the rows event data[start:end], about, at most a byte more than the limit.
 
-    A rows event whose lengths do not fit has 0 as well: decoders report it.
+    It is 0 if the event is not compressed and its images have every column, and where its lengths do not fit:
+    decoders report that.
     """
     at = start + HEADER_LENGTH + 8
     if HAS_EXTRA_INFO[kind]:
@@ -95,8 +96,23 @@ def expanded_rows(data: Bytes, start: int, end: int, kind: int) -> int:
         present += image
         row_size += ((image + 7) >> 3) + _USUAL_VALUE * image
         at += bitmap_size
-    if present == images * columns:
-        return 0
-    rows = images * ((end - at) // row_size if row_size else 1)
-    size = _ROW_BYTES * columns * rows
+    content = end - at
+    size = 0
+    if IS_COMPRESSED[kind]:
+        size = content = _original_length(data, at, end)
+    if present < images * columns:
+        size += _ROW_BYTES * columns * images * (content // row_size if row_size else 1)
     return size if size < _UNKNOWN else _UNKNOWN
+
+
+@kernel
+def _original_length(data: Bytes, at: int, end: int) -> int:
+    """The length before compression that data[at:end] claims, at most a byte more than the limit.
+
+    See `engine.binlog.mariadb_compression`.
+    """
+    length = np.int64(0)
+    if at < end:
+        for place in range(at + 1, min(end, at + 1 + (data[at] & 7))):
+            length = length << 8 | data[place]
+    return int(length) if length < _UNKNOWN else _UNKNOWN

@@ -18,6 +18,7 @@ from engine.binlog.event_roles import (
     EVENT_ROLES,
     FORMAT,
     HEARTBEAT,
+    IS_COMPRESSED,
     MANAGEMENT,
     MARIADB_GTID,
     PAYLOAD,
@@ -305,7 +306,7 @@ def index_events(
             if opened != KEEP_CLOSED and opened != state[CURSOR]:
                 return NEEDS_PYTHON
             expanded = expanded_transaction(data, start + HEADER_LENGTH, end)
-        elif role == ROWS:
+        elif role == ROWS or IS_COMPRESSED[kind]:
             expanded = expanded_rows(data, start, end, kind)
         if expanded != 0:
             if state[EXPANDED] != 0 and state[EXPANDED] + expanded > MOST_EXPANDED:

@@ -58,7 +58,7 @@ class Field(IntEnum):
     JOINED_CURSOR = 18
     """CURSOR of the event whose packets were joined in the buffer; -1 before one."""
     EXPANDED = 19
-    """Bytes that a decoder needs for the compressed transactions and incomplete rows in the index."""
+    """Bytes that a decoder needs for what is compressed, and for incomplete rows, in the index."""
 
 
 (

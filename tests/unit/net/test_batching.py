@@ -20,7 +20,7 @@ from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
 from tests.support import made_events as made
 from tests.support.batches import Decoded, decode_all, events_of, feed, packets_of
-from tests.support.binlog_builder import Part, binlog, format_description, make_event, make_events
+from tests.support.binlog_builder import MARIADB, Part, binlog, format_description, make_event, make_events
 
 SAMPLES = sample_binlogs()
 EVENTS = [events_of(path) for path in SAMPLES]
@@ -278,6 +278,22 @@ def test_rows_that_lack_columns_are_limited_by_what_they_become(change: str) -> 
     counts = [int(np.count_nonzero((batch.index[:, 1] & 0xFF) == code)) for batch in batches]
     most = 838 if change == "update" else 1677
     assert counts == [most] * (4000 // most) + [4000 % most, 0]
+
+
+@pytest.mark.parametrize("columns", [1, 500])
+def test_compressed_rows_are_limited_by_what_they_expand_to(columns: int) -> None:
+    """Events of 1 MB, or of 32 KB whose 6,400 rows have 500 columns."""
+    rows = 200_000 if columns == 1 else 6_400
+    key = made.bitmap([True] + [False] * (columns - 1))
+    code = types.DELETE_ROWS_COMPRESSED_EVENT_V1
+    event = made.rows(code, 7, columns, [made.image([made.integer(1)])] * rows, present=key)
+    table = made.table_map(7, [made.SIGNED_INT] * columns)
+    parts = [made.mariadb_gtid(1), table, *[event] * 101, made.xid()]
+    stream = packets_of(binlog(parts, MARIADB))
+    batches = list(feed(batcher(batch_bytes=1 << 24), stream, []))
+    counts = [int(np.count_nonzero((batch.index[:, 1] & 0xFF) == code)) for batch in batches]
+    most = (64 << 20) // (5 * rows + (8 * columns * rows if columns > 1 else 0))
+    assert counts == [most] * (101 // most) + [101 % most, 0]
 
 
 def test_rows_with_all_columns_are_not() -> None:
