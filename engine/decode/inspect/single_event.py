@@ -13,7 +13,8 @@ from engine.binlog.format_description import FormatDescription
 from engine.decode.arrow.codec import Codec, Counters, Options, error_of_column
 from engine.decode.arrow.record_message import read_arrays
 from engine.decode.columns import codec_for
-from engine.decode.rows.walk import RowLayout, Rows, walk_rows
+from engine.decode.rows.walk import walk_rows
+from engine.decode.rows.walked_tables import RowLayout, Rows
 from engine.decode.tables.absent_columns import absent_names
 from engine.errors import EngineError, EventError
 from engine.kernels.kernel import Bytes, Int32s

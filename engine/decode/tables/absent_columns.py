@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from engine.decode.arrow.column_kernel import FULL, LARGEST, SIZE, TOO_LARGE, aligned, has_room
-from engine.decode.rows.walk import Rows
+from engine.decode.rows.walked_tables import Rows
 from engine.decode.tables.message_parts import put_buffer, put_no_buffer, put_node
 from engine.kernels.memory import PADDING, address_of, copy
 

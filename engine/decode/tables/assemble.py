@@ -17,7 +17,7 @@ from engine.decode.arrow.arena import SMALL_ROOM, Arena, ArenaFull, in_own_arena
 from engine.decode.arrow.codec import Counters, error_of_column, too_large
 from engine.decode.arrow.column_kernel import COUNTERS, FULL, LEFT, MOST_PARTS, NOTES, SIZE, new_notes
 from engine.decode.arrow.record_message import RecordMessage
-from engine.decode.rows.walk import WalkedTables
+from engine.decode.rows.walked_tables import WalkedTables
 from engine.decode.tables.message_parts import BASE, BUFFER, NODE
 from engine.decode.tables.metadata_columns import Sources
 from engine.decode.tables.table_decoder import TableDecoder

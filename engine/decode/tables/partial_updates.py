@@ -22,7 +22,7 @@ from engine.binlog.format_description import FormatDescription
 from engine.decode.arrow.codec import ABSENT_CELL, error_of_column
 from engine.decode.columns.json.diffs import JsonDiff, apply_diffs, diffs_document, read_diffs
 from engine.decode.rows.plain_rows import plain_rows_event
-from engine.decode.rows.walk import Rows
+from engine.decode.rows.walked_tables import Rows
 from engine.decode.tables.table_decoder import TableDecoder
 from engine.errors import EventError
 from engine.kernels.kernel import Int64s

@@ -24,7 +24,7 @@ from engine.config.table_filter import TableFilter
 from engine.decode.arrow.codec import Options
 from engine.decode.arrow.record_message import message_layout
 from engine.decode.arrow.shape import Shape, shape_of
-from engine.decode.rows.walk import RowLayout
+from engine.decode.rows.walked_tables import RowLayout
 from engine.decode.tables.column_decoder import ColumnDecoder, ColumnDecoders
 from engine.decode.tables.table_plan import TablePlan
 from engine.errors import EngineError

@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.decode.arrow.column_kernel import COLUMN, FULL, LEFT, ZERO_DATES, has_room
 from engine.decode.arrow.record_message import clear_gaps
-from engine.decode.rows.walk import WalkedTables
+from engine.decode.rows.walked_tables import WalkedTables
 from engine.decode.tables.message_parts import BASE, BUFFER, NODE, put_buffer, put_node
 from engine.decode.tables.metadata_columns import FACTS, SEQUENCE, Sources, build_metadata
 from engine.decode.tables.table_plan import (

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from engine.binlog import event_types as types
 from engine.binlog.event_table import EventTable, EventTableError, open_events
 from engine.decode.arrow.codec import ABSENT_CELL, NULL_CELL
-from engine.decode.rows.walk import RowLayout, Rows, walk_rows
+from engine.decode.rows.walk import walk_rows
+from engine.decode.rows.walked_tables import RowLayout, Rows
 from engine.output.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from tests.support.binlog_builder import Part, make_event
 from tests.support.made_events import bitmap, image, integer, rows, varchar
