@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from engine.binlog.double_text import double_text
-from engine.decode.columns.json import text as reference
+from engine.decode.columns.json.layout import INLINED
 
 
 def variable_length(size: int) -> bytes:
@@ -61,7 +61,7 @@ def container(value: dict[str, Any] | list[Any], large: bool) -> bytes | None:
             key_table += struct.pack(form, at) + struct.pack("<H", len(key))
             at += len(key)
         for kind, content in values:
-            if kind in reference.INLINED[large]:
+            if kind in INLINED[large]:
                 value_table += bytes([kind]) + content.ljust(width, b"\0")
             else:
                 value_table += bytes([kind]) + struct.pack(form, at)

@@ -16,22 +16,28 @@ from numba.extending import intrinsic
 
 from engine.decode.columns.digits import write_number
 from engine.decode.columns.doubles import write_double
-from engine.decode.columns.json import text as reference
+from engine.decode.columns.json.layout import (
+    DEEPEST,
+    DOUBLE,
+    INT16,
+    INT32,
+    INT64,
+    LARGE_ARRAY,
+    LARGE_OBJECT,
+    LITERAL,
+    OPAQUE,
+    STRING,
+    UINT16,
+    UINT32,
+    UINT64,
+)
 from engine.decode.columns.json.opaque import UNWRITTEN, write_opaque
 from engine.kernels.memory import little_endian, load_byte, load_word, store_byte, store_word
-
-_LARGE_OBJECT = reference.LARGE_OBJECT
-_LARGE_ARRAY = reference.LARGE_ARRAY
-_LITERAL, _INT16, _UINT16 = reference.LITERAL, reference.INT16, reference.UINT16
-_INT32, _UINT32 = reference.INT32, reference.UINT32
-_INT64, _UINT64, _DOUBLE, _STRING = reference.INT64, reference.UINT64, reference.DOUBLE, reference.STRING
-_OPAQUE = reference.OPAQUE
-_DEEPEST = reference.DEEPEST
 
 _WIDEST_SCALAR = 34
 """The most characters of a value that is neither a string nor a container."""
 
-STACK_WORDS = reference.DEEPEST * 5
+STACK_WORDS = DEEPEST * 5
 """Memory that `write_document` needs for its stack, in words of eight bytes."""
 _FRAME_BYTES = 40
 _BASE, _END, _COUNT, _INDEX, _KIND = 0, 8, 16, 24, 32
@@ -158,13 +164,13 @@ def _scalar(batch: int, kind: int, at: int, end: int, powers: int, text: int, to
     """Write the value of type `kind` at `at`; return the end offset, or `UNWRITTEN`."""
     if to + _WIDEST_SCALAR > limit:
         return UNWRITTEN
-    if kind == _LITERAL:
+    if kind == LITERAL:
         if at + 1 > end or load_byte(batch, at) > 2:
             return UNWRITTEN
         return _literal(text, to, load_byte(batch, at))
-    if kind in (_STRING, _OPAQUE):
+    if kind in (STRING, OPAQUE):
         field_type = np.int64(0)
-        if kind == _OPAQUE:
+        if kind == OPAQUE:
             if at >= end:
                 return UNWRITTEN
             field_type = load_byte(batch, at)
@@ -172,32 +178,32 @@ def _scalar(batch: int, kind: int, at: int, end: int, powers: int, text: int, to
         length, at = _variable_length(batch, at, end)
         if at < 0 or length > end - at:
             return UNWRITTEN
-        if kind == _OPAQUE:
+        if kind == OPAQUE:
             return write_opaque(batch, field_type, at, length, text, to, limit)
         if to + 6 * length + 2 > limit:
             return UNWRITTEN
         return _write_string(batch, at, at + length, text, to)
-    if kind in (_INT16, _UINT16):
+    if kind in (INT16, UINT16):
         size = 2
-    elif kind in (_INT32, _UINT32):
+    elif kind in (INT32, UINT32):
         size = 4
-    elif kind in (_INT64, _UINT64, _DOUBLE):
+    elif kind in (INT64, UINT64, DOUBLE):
         size = 8
     else:
         return UNWRITTEN
     if at + size > end:
         return UNWRITTEN
     bits = little_endian(batch, at, size)
-    if kind == _DOUBLE:
+    if kind == DOUBLE:
         if bits & np.uint64(0x7FF0000000000000) == np.uint64(0x7FF0000000000000):
             return UNWRITTEN
         return write_double(powers, text, to, bits)
-    if kind == _UINT64:
+    if kind == UINT64:
         return write_number(text, to, bits)
     number = np.int64(bits)
-    if kind == _INT16 and number >= 1 << 15:
+    if kind == INT16 and number >= 1 << 15:
         number -= 1 << 16
-    elif kind == _INT32 and number >= 1 << 31:
+    elif kind == INT32 and number >= 1 << 31:
         number -= 1 << 32
     return _write_integer(text, to, number)
 
@@ -216,13 +222,13 @@ def write_document(
     kind, at, depth = load_byte(batch, start), start + 1, -1
     while True:
         # The next value has the type `kind`; its content starts at `at`, before `end`.
-        if kind <= _LARGE_ARRAY:
-            width = 4 if kind in (_LARGE_OBJECT, _LARGE_ARRAY) else 2
-            if at + 2 * width > end or depth + 1 == _DEEPEST or to + 2 > limit:
+        if kind <= LARGE_ARRAY:
+            width = 4 if kind in (LARGE_OBJECT, LARGE_ARRAY) else 2
+            if at + 2 * width > end or depth + 1 == DEEPEST or to + 2 > limit:
                 return UNWRITTEN
             count = np.int64(little_endian(batch, at, width))
             size = np.int64(little_endian(batch, at + width, width))
-            entry = 1 + width + (width + 2 if kind <= _LARGE_OBJECT else 0)
+            entry = 1 + width + (width + 2 if kind <= LARGE_OBJECT else 0)
             if size > end - at or 2 * width + count * entry > size:
                 return UNWRITTEN
             depth += 1
@@ -231,7 +237,7 @@ def write_document(
             _set(stack, depth, _COUNT, count)
             _set(stack, depth, _INDEX, 0)
             _set(stack, depth, _KIND, kind)
-            store_byte(text, to, 123 if kind <= _LARGE_OBJECT else 91)
+            store_byte(text, to, 123 if kind <= LARGE_OBJECT else 91)
             to += 1
         else:
             to = _scalar(batch, kind, at, end, powers, text, to, limit)
@@ -241,7 +247,7 @@ def write_document(
         while depth >= 0 and _get(stack, depth, _INDEX) == _get(stack, depth, _COUNT):
             if to + 1 > limit:
                 return UNWRITTEN
-            store_byte(text, to, 125 if _get(stack, depth, _KIND) <= _LARGE_OBJECT else 93)
+            store_byte(text, to, 125 if _get(stack, depth, _KIND) <= LARGE_OBJECT else 93)
             to += 1
             depth -= 1
         if depth < 0:
@@ -251,9 +257,9 @@ def write_document(
         count, index = _get(stack, depth, _COUNT), _get(stack, depth, _INDEX)
         kind = _get(stack, depth, _KIND)
         _set(stack, depth, _INDEX, index + 1)
-        width = 4 if kind in (_LARGE_OBJECT, _LARGE_ARRAY) else 2
+        width = 4 if kind in (LARGE_OBJECT, LARGE_ARRAY) else 2
         keys = base + 2 * width
-        values = keys + (count * (width + 2) if kind <= _LARGE_OBJECT else 0)
+        values = keys + (count * (width + 2) if kind <= LARGE_OBJECT else 0)
         contents = values + count * (1 + width)
         if to + 2 > limit:
             return UNWRITTEN
@@ -261,7 +267,7 @@ def write_document(
             store_byte(text, to, 44)
             store_byte(text, to + 1, 32)
             to += 2
-        if kind <= _LARGE_OBJECT:
+        if kind <= LARGE_OBJECT:
             key = base + np.int64(little_endian(batch, keys + index * (width + 2), width))
             length = np.int64(little_endian(batch, keys + index * (width + 2) + width, 2))
             if key < contents or length > end - key or to + 6 * length + 4 > limit:
@@ -272,8 +278,8 @@ def write_document(
             to += 2
         at = values + index * (1 + width) + 1
         kind = load_byte(batch, at - 1)
-        inlined = kind in (_LITERAL, _INT16, _UINT16)
-        if not (inlined or (width == 4 and (kind in (_INT32, _UINT32)))):
+        inlined = kind in (LITERAL, INT16, UINT16)
+        if not (inlined or (width == 4 and (kind in (INT32, UINT32)))):
             at = base + np.int64(little_endian(batch, at, width))
             if at < contents or at >= end:
                 return UNWRITTEN

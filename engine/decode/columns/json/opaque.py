@@ -14,6 +14,7 @@ import numpy as np
 from engine.binlog.decimal_text import MAX_PRECISION, MAX_SCALE
 from engine.binlog.field_types import FieldType
 from engine.decode.columns.digits import digits_of, write_digits, write_number
+from engine.decode.columns.json.text import BASE64_LINE
 from engine.kernels.memory import big_endian, load_byte, load_word, store_byte, store_word
 
 UNWRITTEN = -1
@@ -29,8 +30,6 @@ _LONGEST_TIME = 40
 """The most characters of a date or time in quotes, for any bits."""
 
 _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
-_BASE64_LINE = 57
-"""Bytes per line of base64; the line breaks are part of the text."""
 _BASE64_START = np.uint64(int.from_bytes(b'"base64:', "little"))
 _BASE64_TYPE = np.uint64(int.from_bytes(b"type", "little"))
 
@@ -143,7 +142,7 @@ def _write_temporal(field_type: int, packed: Any, text: int, to: int) -> Any:
 @numba.njit
 def _write_base64(batch: int, field_type: int, at: int, size: int, text: int, to: int, limit: int) -> Any:
     """Write the bytes of any other type as MySQL does; return the end offset, or `UNWRITTEN`."""
-    if to + 20 + (size + 2) // 3 * 4 + size // _BASE64_LINE * 2 > limit:
+    if to + 20 + (size + 2) // 3 * 4 + size // BASE64_LINE * 2 > limit:
         return UNWRITTEN
     store_word(text, to, _BASE64_START)
     store_word(text, to + 8, _BASE64_TYPE)
@@ -151,7 +150,7 @@ def _write_base64(batch: int, field_type: int, at: int, size: int, text: int, to
     store_byte(text, to, 58)
     to += 1
     for offset in range(0, size, 3):
-        if offset and offset % _BASE64_LINE == 0:
+        if offset and offset % BASE64_LINE == 0:
             store_byte(text, to, 92)
             store_byte(text, to + 1, 110)
             to += 2

@@ -2,14 +2,14 @@
 updates.
 
 Containers become Python containers; scalars keep their bytes, so that no value is rounded. The format is
-that of `text`, and every offset is checked as there.
+that of `layout`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.decode.columns.json.text import (
+from engine.decode.columns.json.layout import (
     DEEPEST,
     DOUBLE,
     INLINED,
@@ -26,6 +26,7 @@ from engine.decode.columns.json.text import (
     UINT16,
     UINT32,
     UINT64,
+    Layout,
 )
 from engine.errors import EventError, UnsupportedError
 
@@ -58,7 +59,7 @@ def parse_document(document: bytes) -> Node:
     """The root of a document. Raises `EventError`, with an offset in `document`, for a broken one."""
     if not document:
         return Scalar(LITERAL, b"\0")
-    return _Parser(document, len(document)).value(document[0], 1, len(document), 0)
+    return _Parser(Layout(document), len(document)).value(document[0], 1, len(document), 0)
 
 
 def serialize_document(root: Node) -> bytes:
@@ -69,18 +70,9 @@ def serialize_document(root: Node) -> bytes:
 
 @dataclass(slots=True)
 class _Parser:
-    data: bytes
+    layout: Layout
     room: int
     """Bytes that the values not yet parsed can have, since no two values share bytes."""
-
-    def take(self, at: int, size: int, end: int) -> bytes:
-        """The `size` bytes at `at`, which must end at or before `end`."""
-        if size > end - at:
-            raise EventError("a JSON value does not lie inside its document", at)
-        return self.data[at : at + size]
-
-    def number(self, at: int, size: int, end: int) -> int:
-        return int.from_bytes(self.take(at, size, end), "little")
 
     def use(self, size: int, at: int) -> None:
         self.room -= size
@@ -92,56 +84,27 @@ class _Parser:
         if kind <= LARGE_ARRAY:
             return self.container(kind, at, end, depth)
         if kind in _SIZES:
-            return Scalar(kind, self.take(at, _SIZES[kind], end))
+            return Scalar(kind, self.layout.take(at, _SIZES[kind], end))
         if kind not in (STRING, OPAQUE):
             raise EventError(f"{kind} is not a JSON type", at)
-        start = at
-        at += kind == OPAQUE
-        length = 0
-        for shift in range(0, 35, 7):
-            byte = self.number(at, 1, end)
-            at += 1
-            length |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                self.use(length, at)
-                return Scalar(kind, self.take(start, at - start + length, end))
-        raise EventError("a JSON length has too many bytes", at)
+        length, content = self.layout.variable_length(at + (kind == OPAQUE), end)
+        self.use(length, content)
+        return Scalar(kind, self.layout.take(at, content - at + length, end))
 
     def container(self, kind: int, start: int, end: int, depth: int) -> Node:
-        """An object or array; its offsets count from `start`."""
-        if depth == DEEPEST:
-            raise EventError(f"a JSON document nests deeper than {DEEPEST} levels", start)
-        is_object, is_large = kind in (SMALL_OBJECT, LARGE_OBJECT), kind in (LARGE_OBJECT, LARGE_ARRAY)
-        width = 4 if is_large else 2
-        count, size = self.number(start, width, end), self.number(start + width, width, end)
-        keys = start + 2 * width
-        values = keys + (count * (width + 2) if is_object else 0)
-        contents = values + count * (1 + width)
-        if size > end - start or contents > start + size:
-            raise EventError(f"a JSON container of {size} bytes cannot hold {count} values", start)
-        self.use(contents - start, start)
-        end = start + size
-        nodes = []
-        for entry in range(values, contents, 1 + width):
-            kind, at = self.data[entry], entry + 1
-            if kind not in INLINED[is_large]:
-                at = self.content(start, entry + 1, width, contents)
-            nodes.append(self.value(kind, at, end, depth + 1))
-        if not is_object:
+        """An object or array."""
+        found = self.layout.container(kind, start, end, depth)
+        self.use(found.contents - start, start)
+        members = [self.layout.member(found, index) for index in range(found.count)]
+        nodes = [self.value(*member, found.end, depth + 1) for member in members]
+        if not found.is_object:
             return nodes
         names = []
-        for entry in range(keys, values, width + 2):
-            length = self.number(entry + width, 2, end)
-            self.use(length, entry)
-            names.append(self.take(self.content(start, entry, width, contents), length, end))
+        for index in range(found.count):
+            at, length = self.layout.key(found, index)
+            self.use(length, at)
+            names.append(self.layout.take(at, length, found.end))
         return dict(zip(names, nodes, strict=True))
-
-    def content(self, start: int, entry: int, width: int, contents: int) -> int:
-        """The offset in the document that the one at `entry` refers to, which must be after the tables."""
-        at = start + int.from_bytes(self.data[entry : entry + width], "little")
-        if at < contents:
-            raise EventError("a JSON offset points into the tables of its container", entry)
-        return at
 
 
 def _packed(node: Node, depth: int) -> tuple[int, bytes]:
