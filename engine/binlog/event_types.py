@@ -119,6 +119,9 @@ ROWS_EVENTS: dict[int, RowsKind] = {
     DELETE_ROWS_COMPRESSED_EVENT: RowsKind("delete", 2, compressed=True),
 }
 
+NO_TABLE = 0xFFFFFF
+"""Table id of a rows event without rows, which only ends its statement."""
+
 # Header flags
 FLAG_BINLOG_IN_USE = 0x1
 FLAG_FORCED_ROTATE = 0x2

@@ -21,9 +21,6 @@ from engine.binlog.table_map import CatalogMismatch, TableMap
 from engine.decode.inspect.row_values import RowsUndecodable, row_values
 from engine.errors import BinlogError, EngineError, EventError
 
-NO_TABLE = 0xFFFFFF
-"""Table id of a rows event without rows, which only ends its statement."""
-
 Catalog = Callable[[str, str], tuple[ColumnDefinition, ...] | None]
 """(database, table) → the catalog's columns, None if the table is unknown."""
 
@@ -88,7 +85,7 @@ class EventStream:
         body = event.body
         if isinstance(body, TableMap):
             self._tables[body.table_id] = body
-        if not isinstance(body, RowsHeader) or body.table_id == NO_TABLE:
+        if not isinstance(body, RowsHeader) or body.table_id == t.NO_TABLE:
             return PlacedEvent(file, position, end_position, event, in_payload=in_payload)
         table_map = self._tables.get(body.table_id)
         if table_map is None:

@@ -32,9 +32,6 @@ from engine.binlog.event_table import EventTable
 from engine.binlog.statements import BEGIN, COMMIT, statement_kind, statement_start
 from engine.kernels.kernel import Bytes, Int64s, inlined, kernel, load_word, read_u48, read_u64
 
-_DUMMY_TABLE = 0xFFFFFF
-"""Table id of a rows event that only carries the end-of-statement flag."""
-
 _OK, _BAD_QUERY, _BAD_TABLE_MAP, _BAD_ROWS, _NO_TABLE_MAP, _BAD_GTID, _BAD_NUMBER, _FRAGMENT = range(8)
 _REASONS = {
     _BAD_QUERY: "the query event's lengths do not fit into the event",
@@ -229,7 +226,7 @@ def _group_events(
                 rows[row_count, 1] = table_hash[bucket, 1]
                 rows[row_count, 2] = transactions - 1
                 row_count += 1
-            elif table_id != _DUMMY_TABLE:
+            elif table_id != types.NO_TABLE:
                 return _NO_TABLE_MAP, i, 0, 0, 0, 0
         if fed and i >= context:
             feed_rows[feed_count, 0] = i
