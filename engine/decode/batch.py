@@ -43,6 +43,7 @@ from engine.pipeline.messages import (
     Failure,
     Result,
     StatementFacts,
+    StreamStatus,
     TableResult,
 )
 
@@ -88,34 +89,14 @@ class BatchDecoder:
                 error = broken
         status = batch.status
         if error is not None:
-            end = BinlogPosition(batch.file, _end_position(events, batch.position))
-            status = replace(
-                status,
-                resume=end,
-                schema_changes=tuple(change for change in status.schema_changes if change.position < end),
-                ends_transaction=len(events) > events.context,
-                failure=Failure(
-                    str(error),
-                    corruption=corruption_at(error, index, data),
-                    unproven=status.awaits_proof,
-                ),
+            failure = Failure(
+                str(error), corruption=corruption_at(error, index, data), unproven=status.awaits_proof
             )
-        tables = [placed.table for placed in content.tables]
+            status = _status_after(events, batch, failure)
         header = Result(
             sequence=batch.sequence,
             status=status,
-            tables=[
-                TableResult(
-                    table.database,
-                    table.table,
-                    table.schema,
-                    table.message.rows,
-                    table.min_timestamp,
-                    table.max_timestamp,
-                    table.sequence,
-                )
-                for table in tables
-            ],
+            tables=[_table_result(placed.table) for placed in content.tables],
             spans=[placed.span for placed in content.tables],
             ordinals=content.ordinals,
             transactions=int(np.count_nonzero(events.transaction_ends[events.context :])),
@@ -129,7 +110,7 @@ class BatchDecoder:
             statement=content.statement,
             chunk=batch.chunk,
         )
-        return header, [table.message.content for table in tables]
+        return header, [placed.table.message.content for placed in content.tables]
 
     def _content(
         self, events: EventTable, description: FormatDescription, batch: Batch, arena: Arena
@@ -151,8 +132,8 @@ class BatchDecoder:
             changes = StatementChanges(batch.status.schema_changes)
             entries = feed_batch(events, groups, before, description, tagged.split, changes)
             statement = closing_statement(entries, events, groups, changes)
-            times = entries.column("_commit_timestamp").cast(pa.int64()).to_numpy()
-            message = partial(feed_message, entries, int(times.min()), int(times.max()))
+            entry_times = entries.column("_commit_timestamp").cast(pa.int64()).to_numpy()
+            message = partial(feed_message, entries, int(entry_times.min()), int(entry_times.max()))
             tables.append(_placed(message, arena))
         # If a rollback drops the rows of earlier batches, their transaction's GTID is executed all the same.
         first = 0 if batch.status.aborts_transaction else events.context
@@ -211,6 +192,30 @@ def _placed(build: Callable[[Arena], TableMessage], arena: Arena) -> PlacedTable
     except ArenaFull as full:
         arena.end = start
         return PlacedTable.of(in_own_arena(2 * (full.size + SMALL_ROOM), build), False)
+
+
+def _table_result(table: TableMessage) -> TableResult:
+    return TableResult(
+        table.database,
+        table.table,
+        table.schema,
+        table.message.rows,
+        table.min_timestamp,
+        table.max_timestamp,
+        table.sequence,
+    )
+
+
+def _status_after(events: EventTable, batch: Batch, failure: Failure) -> StreamStatus:
+    """The status of a batch of which only these events were decoded, because of the failure after them."""
+    end = BinlogPosition(batch.file, _end_position(events, batch.position))
+    return replace(
+        batch.status,
+        resume=end,
+        schema_changes=tuple(change for change in batch.status.schema_changes if change.position < end),
+        ends_transaction=len(events) > events.context,
+        failure=failure,
+    )
 
 
 def _sound_part(events: EventTable, broken: int) -> EventTable:
