@@ -134,17 +134,22 @@ class SnapshotRows:
         return self._left_out.without(result, frames) if self._left_out else (result, frames)
 
     def settle(self, now: float) -> None:
-        """Carry out what waits for the end of a transaction, if the stream is there."""
+        """Answer what waits for a commit, and carry out what waits for the end of a transaction, as far as the
+        stream is there."""
         has_work = self._recorded or self._orders or self._chunks or self._left_out or self._altered
-        if not (has_work or self._keys.has_changes):
-            return
+        if has_work or self._keys.has_changes:
+            self._answer_commits()
+            if self._writer.between_transactions:
+                self._carry_out_all(now)
+
+    def _answer_commits(self) -> None:
         if self._last_commit != self._writer.safe.commit:
             self._last_commit = self._writer.safe.commit
             self._answer(Lag(self._writer.safe.lag))
         while self._recorded and self._recorded[0][1] <= self._writer.safe.commit:
             self._answer(Saved(self._recorded.popleft()[0]))
-        if not self._writer.between_transactions:
-            return
+
+    def _carry_out_all(self, now: float) -> None:
         for name in self._keys.keep():
             self._keep_moved(name, now)
         while self._altered:
