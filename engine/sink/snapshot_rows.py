@@ -134,8 +134,10 @@ class SnapshotRows:
         return self._left_out.without(result, frames) if self._left_out else (result, frames)
 
     def settle(self, now: float) -> None:
-        """Answer what waits for a commit, and carry out what waits for the end of a transaction, as far as the
-        stream is there."""
+        """Answer what waits for a commit, and carry out what waits for the end of a transaction.
+
+        As far as there is such a commit, and the stream is between two transactions.
+        """
         has_work = self._recorded or self._orders or self._chunks or self._left_out or self._altered
         if has_work or self._keys.has_changes:
             self._answer_commits()
