@@ -59,7 +59,7 @@ class Binlog:
         self.add(gtid(number), query("BEGIN"), table_map(7, [SIGNED_INT], table="t"), written, xid())
 
     def ahead(self) -> StatementsAhead:
-        facts = SimpleNamespace(binlog_checksum="CRC32")
+        facts = SimpleNamespace(checksum_algorithm=1)
         return StatementsAhead(
             lambda: cast(Connection, None), cast(SourceFacts, facts), lambda stream, empty: None
         )
