@@ -194,10 +194,12 @@ def _remark(peer: PeerResult) -> str:
 def _conditions(records: Sequence[Record]) -> str:
     if not records:
         return "Nothing was measured yet."
-    machine, settings = records[0].machine, records[0].settings
+    machine = records[0].machine
+    repeats = sorted({int(record.settings["repeat"]) for record in records})
+    runs = " or ".join(map(str, repeats))
     return (
         f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gb']} GB, Python "
-        f"{machine['python']}; medians of {settings['repeat']} interleaved runs. “× peer” and “engine is” "
+        f"{machine['python']}; medians of {runs} interleaved runs. “× peer” and “engine is” "
         "are the engine's rate as a multiple of the peer's."
     )
 
