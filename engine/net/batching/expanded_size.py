@@ -23,8 +23,8 @@ _UNKNOWN = MOST_EXPANDED + 1
 _END, _UNCOMPRESSED_SIZE = 0, 3
 """Types of fields in TRANSACTION_PAYLOAD_EVENT (`engine.binlog.events.payload`)."""
 
-_ROW_BYTES = 8
-"""Of each column in each row, about: where its value is, and the value in the record batch."""
+_CELL_BYTES = 8
+"""Bytes of a column in a row, about: where its value is, and the value in the record batch."""
 _USUAL_VALUE = 4
 """Bytes of a value in a row's image, about."""
 
@@ -101,7 +101,7 @@ def expanded_rows(data: Bytes, start: int, end: int, kind: int) -> int:
     if IS_COMPRESSED[kind]:
         size = content = _original_length(data, at, end)
     if present < images * columns:
-        size += _ROW_BYTES * columns * images * (content // row_size if row_size else 1)
+        size += _CELL_BYTES * columns * images * (content // row_size if row_size else 1)
     return size if size < _UNKNOWN else _UNKNOWN
 
 

@@ -300,13 +300,15 @@ def index_events(
                     return IDS_FULL
                 wanted = definitions[slot, 2] != 0
                 state[TABLE_IDS] += note_table(table_ids, read_u48(data, start + HEADER_LENGTH), wanted)
+        action = event_actions[kind]
+        left_out = action != KEEP and _is_left_out(data, start, end, action, table_ids)
         expanded = 0
         if role == PAYLOAD:
             opened = state[PAYLOAD_CURSOR]
             if opened != KEEP_CLOSED and opened != state[CURSOR]:
                 return NEEDS_PYTHON
             expanded = expanded_transaction(data, start + HEADER_LENGTH, end)
-        elif role == ROWS or IS_COMPRESSED[kind]:
+        elif (role == ROWS or IS_COMPRESSED[kind]) and not left_out:
             expanded = expanded_rows(data, start, end, kind)
         if expanded != 0:
             if state[EXPANDED] != 0 and state[EXPANDED] + expanded > MOST_EXPANDED:
@@ -322,13 +324,8 @@ def index_events(
             return NEEDS_PYTHON
         _take(state, transition)
         state[POSITION] = position + length_in_file(data, start, size)
-        action = event_actions[kind]
         # Decoders get damaged events, and report them.
-        if (
-            action != KEEP
-            and _is_left_out(data, start, end, action, table_ids)
-            and _is_sound(data, start, end, checksum_size)
-        ):
+        if left_out and _is_sound(data, start, end, checksum_size):
             state[CURSOR] = state[EVENT_NEXT]
             continue
         implied = state[INDEXED_POSITION]

@@ -16,6 +16,8 @@ from engine.binlog.position import BinlogPosition
 from engine.binlog.samples import sample_binlogs
 from engine.binlog.table_definition import table_key
 from engine.binlog.table_map import TableMap
+from engine.config.decode_options import DecodeOptions
+from engine.config.table_filter import TableFilter
 from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
 from tests.support import made_events as made
@@ -294,6 +296,16 @@ def test_compressed_rows_are_limited_by_what_they_expand_to(columns: int) -> Non
     counts = [int(np.count_nonzero((batch.index[:, 1] & 0xFF) == code)) for batch in batches]
     most = (64 << 20) // (5 * rows + (8 * columns * rows if columns > 1 else 0))
     assert counts == [most] * (101 // most) + [101 % most, 0]
+
+
+def test_rows_that_a_filter_leaves_out_do_not_count() -> None:
+    key = made.bitmap([True] + [False] * 999)
+    event = made.rows(types.DELETE_ROWS_EVENT, 7, 1000, [made.image([made.integer(1)])] * 5, present=key)
+    table = made.table_map(7, [made.SIGNED_INT] * 1000)
+    parts = [made.gtid(1), made.query("BEGIN"), table, *[event] * 4000, made.xid()]
+    others = DecodeOptions(tables=TableFilter(("shop.others",)))
+    batches = list(feed(batcher(batch_bytes=1 << 24, decode=others), packets_of(binlog(parts)), []))
+    assert [batch.header.status.ends_transaction for batch in batches] == [True, True]
 
 
 def test_rows_with_all_columns_are_not() -> None:
