@@ -8,10 +8,11 @@ here. The commit log contains the definitions of its position. No IO.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from operator import attrgetter
+from typing import Any
 
 import msgpack
 
@@ -55,6 +56,11 @@ class ColumnDefinition:
     """Each row gets a value of its own without one: an expression, the current time, AUTO_INCREMENT."""
 
     @property
+    def kind(self) -> tuple[Any, ...]:
+        """Everything but the name, in the order of the attributes."""
+        return _KIND(self)
+
+    @property
     def data_type(self) -> str:
         """The type's name without attributes, in lower case: `int`, `enum`, `uuid`."""
         return _data_type(self.column_type)
@@ -91,6 +97,9 @@ class TableDefinition:
 
 _VALUES = attrgetter(*(field.name for field in fields(ColumnDefinition)))
 """All that is known of a column, in the order of its attributes."""
+_KIND: Callable[[ColumnDefinition], tuple[Any, ...]] = attrgetter(
+    *(field.name for field in fields(ColumnDefinition)[1:])
+)
 
 
 def table_key(database: str, table: str) -> str:

@@ -7,21 +7,20 @@ Source: `Table_map_event` in MySQL's `rows_event.cpp`, `table_def` in `rpl_utili
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from engine.binlog.charsets import BINARY, collation_charset, same_charset
 from engine.binlog.column import Column
-from engine.binlog.definition_fit import declared_type, mismatch, stored_metadata
 from engine.binlog.event_body import EventBody, json_value
 from engine.binlog.event_headers import open_event, read_table_id
 from engine.binlog.event_reader import EventReader, text
 from engine.binlog.event_types import TABLE_MAP_EVENT, EventHeader
 from engine.binlog.field_types import FieldType
 from engine.binlog.format_description import FormatDescription
+from engine.binlog.mapped_column import MappedColumn
 from engine.binlog.optional_metadata import OptionalMetadata
-from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
-from engine.binlog.texts import decode_text
+from engine.binlog.table_definition import ColumnDefinition
 from engine.binlog.type_names import type_name
 from engine.errors import EngineError, EventError, UnsupportedError
 
@@ -42,16 +41,7 @@ METADATA_BYTES: dict[int, int] = {
 REAL_TYPE_AND_LENGTH = (FieldType.STRING, FieldType.VAR_STRING, FieldType.ENUM, FieldType.SET)
 LENGTH_BITS = 0x30
 """In the real type's byte: bits 8 and 9 of the length, inverted; all set for CHAR of up to 255 bytes."""
-_HASH = "DB_ROW_HASH_"
-"""How the names of MariaDB's hidden columns for long unique keys begin."""
 _KNOWN_TYPES = frozenset(FieldType)
-_TIMES_WITHOUT_DIGITS = (FieldType.TIMESTAMP, FieldType.DATETIME, FieldType.TIME)
-_ADDRESS_LENGTHS = (4, 16)
-"""Size in bytes of INET4, and of INET6 and UUID."""
-_FLOAT_LENGTH = 4
-"""Size in bytes of each number in a VECTOR."""
-_BINARY = 63
-"""The collation of columns that do not contain text."""
 
 
 class CatalogMismatch(EngineError):
@@ -116,18 +106,8 @@ class TableMap(EventBody):
 
     @property
     def hides_types(self) -> bool:
-        """Whether a column from MariaDB may have another type than the binlog shows.
-
-        UUID, INET4 and INET6 look like BINARY, VECTOR looks like VARBINARY, and the old temporal types do not
-        include their fraction digits.
-        """
-        columns = zip(self.types, self.metadata, self.optional.collations, strict=True)
-        return any(
-            code in _TIMES_WITHOUT_DIGITS
-            or (collation in (None, _BINARY) and code == FieldType.STRING and length in _ADDRESS_LENGTHS)
-            or (collation in (None, _BINARY) and code == FieldType.VARCHAR and length % _FLOAT_LENGTH == 0)
-            for code, length, collation in columns
-        )
+        """Whether a column from MariaDB may have another type than the binlog shows."""
+        return any(column.hides_type for column in self._columns())
 
     def columns(self, catalog: tuple[ColumnDefinition, ...] | None) -> tuple[Column, ...]:
         """The columns as the binlog defines them, and for the rest as the server's catalog does.
@@ -138,8 +118,11 @@ class TableMap(EventBody):
 
     def columns_with(self, fitting: tuple[ColumnDefinition, ...] | None) -> tuple[Column, ...]:
         """The same with what `fitting` has returned."""
-        known = (None,) * len(self.types) if fitting is None else fitting
-        return tuple(self._column(i, info) for i, info in enumerate(known))
+        columns = self._columns()
+        if fitting is not None:
+            return tuple(map(MappedColumn.completed, columns, fitting))
+        names = self.optional.names or [f"@{number}" for number in range(1, len(columns) + 1)]
+        return tuple(map(MappedColumn.alone, columns, names))
 
     def fitting(self, catalog: tuple[ColumnDefinition, ...] | None) -> tuple[ColumnDefinition, ...] | None:
         """The catalog's columns if they are compatible with this table map, otherwise None.
@@ -161,65 +144,27 @@ class TableMap(EventBody):
         """Why the catalog's columns are not this table map's, in words; None if they are compatible."""
         if len(catalog) != len(self.types):
             return f"{len(catalog)} columns in the catalog, {len(self.types)} in the binlog"
-        for i, info in enumerate(catalog):
-            reason = mismatch(self.types[i], self.metadata[i], info) or self._difference(i, info)
+        names = self.optional.names or (None,) * len(catalog)
+        for column, name, info in zip(self._columns(), names, catalog, strict=True):
+            reason = column.difference(name, info)
             if reason is not None:
                 return f"column {info.name}: {reason}"
         return None
 
-    def _difference(self, i: int, info: ColumnDefinition) -> str | None:
-        """The first attribute in which a column of compatible type differs, in words."""
+    def _columns(self) -> Sequence[MappedColumn]:
         optional = self.optional
-        if optional.unsigned[i] not in (None, info.unsigned):
-            return f"{info.column_type} in the catalog, the other signedness in the binlog"
-        if optional.names is not None and optional.names[i] != info.name:
-            return f"named {optional.names[i]} in the binlog"
-        # The catalog does not show that a hash of a unique key is NOT NULL, as it is if all key columns are.
-        if self.nullable[i] != info.nullable and not info.name.startswith(_HASH):
-            return "NULL and NOT NULL differ between catalog and binlog"
-        collation = optional.collations[i]
-        if info.charset == UNKNOWN_CHARSET:
-            # The texts of members are known from the statement.
-            if collation is None and self.types[i] not in (FieldType.ENUM, FieldType.SET):
-                return "its character set is not known"
-        elif collation is not None and info.charset is not None and not same_charset(info.charset, collation):
-            return f"{info.charset} in the catalog, {collation_charset(collation)} in the binlog"
-        members = _member_texts(optional.members[i], collation)
-        if members is not None and members != info.members:
-            return f"{info.column_type} in the catalog, the members {', '.join(members)} in the binlog"
-        return None
-
-    def _column(self, i: int, info: ColumnDefinition | None) -> Column:
-        optional = self.optional
-        name = optional.names[i] if optional.names is not None else f"@{i + 1}"
-        unsigned, members = optional.unsigned[i], _member_texts(optional.members[i], optional.collations[i])
-        if info is None:
-            return Column(
-                name=name,
-                type_code=self.types[i],
-                metadata=self.metadata[i],
-                unsigned=unsigned,
-                collation=optional.collations[i],
-                members=members,
-                geometry_type=optional.geometry_types[i],
-                dimension=optional.dimensions[i],
-                nullable=self.nullable[i],
-                visible=optional.visible[i],
-            )
-        return Column(
-            name=info.name,
-            type_code=self.types[i],
-            metadata=stored_metadata(self.types[i], self.metadata[i], info),
-            unsigned=info.unsigned if unsigned is None else unsigned,
-            collation=optional.collations[i],
-            charset=info.charset or BINARY if optional.collations[i] is None else None,
-            members=info.members if members is None else members,
-            geometry_type=optional.geometry_types[i],
-            dimension=optional.dimensions[i],
-            declared=declared_type(self.types[i], info),
-            nullable=self.nullable[i],
-            visible=info.visible,
+        values = (
+            self.types,
+            self.metadata,
+            self.nullable,
+            optional.unsigned,
+            optional.collations,
+            optional.members,
+            optional.geometry_types,
+            optional.dimensions,
+            optional.visible,
         )
+        return list(map(MappedColumn, *values))
 
 
 def _column_json(column: Column) -> dict[str, Any]:
@@ -227,12 +172,6 @@ def _column_json(column: Column) -> dict[str, Any]:
     values = {name: json_value(value) for name, value in column._asdict().items()}
     shown = {"name": column.name, "type": type_name(column)} | values
     return {name: value for name, value in shown.items() if value is not None}
-
-
-def _member_texts(members: tuple[bytes, ...] | None, collation: int | None) -> tuple[str, ...] | None:
-    if members is None:
-        return None
-    return tuple(decode_text(member, collation)[0] for member in members)
 
 
 def _name(reader: EventReader) -> str:
