@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -22,6 +21,7 @@ from engine.archive.headers import FileHeader, read_header
 from engine.binlog.files import file_order
 from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from engine.binlog.position import BinlogPosition
+from engine.dataclass import dataclass
 from engine.output.commit_times import parse_time_us
 
 _GTID, _POSITION = "gtid:", re.compile(r"(.*[^:]):(\d+)")

@@ -7,7 +7,7 @@ are kept until it ends, since a rollback or damage may drop them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from engine.archive.reading import (
     with_skip,
 )
 from engine.binlog.position import BinlogPosition
+from engine.dataclass import dataclass
 from engine.decode.batch import BatchDecoder
 from engine.errors import EngineError
 from engine.net.batching.outgoing_batch import OutgoingBatch

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import lzma
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import pairwise
@@ -21,6 +20,7 @@ import pyarrow.fs as pafs
 
 from engine.archive.hdfs import SCHEME, hdfs
 from engine.binlog.files import after_magic
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 
 LARGEST_NUMBER = 2**31 - 1

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from io import BufferedReader
 from typing import Any
 
 from engine.archive.files import READ_ERRORS, ArchiveFile, open_file, unreadable
 from engine.binlog.event_types import GTID_LIST_EVENT, HEADER_LENGTH, PREVIOUS_GTIDS_LOG_EVENT, EventHeader
-from engine.binlog.events import decode_event, gtid_set_text
+from engine.binlog.events.decoding import decode_event, gtid_set_text
 from engine.binlog.files import MAGIC_LENGTH, read_event
 from engine.binlog.format_description import FormatDescription
+from engine.dataclass import dataclass
 from engine.errors import BinlogError, EventError
 
 _STATE_EVENTS = (PREVIOUS_GTIDS_LOG_EVENT, GTID_LIST_EVENT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from engine.archive.bounds import EVERYTHING, Bounds, RowBounds, select_files
 from engine.archive.change_rows import TableRows, change_rows
@@ -14,6 +14,7 @@ from engine.archive.reading import FilePart, Reading
 from engine.archive.survey import Survey, survey
 from engine.config.decode_options import DecodeOptions
 from engine.config.output_place import OutputPlace
+from engine.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

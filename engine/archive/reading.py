@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import zstandard
 
@@ -16,6 +16,7 @@ from engine.archive.files import READ_ERRORS, ArchiveFile, OpenedFile, open_file
 from engine.binlog.files import MAGIC_LENGTH, read_event
 from engine.binlog.table_definition import TableDefinition
 from engine.config.decode_options import DecodeOptions
+from engine.dataclass import dataclass
 from engine.errors import BinlogError
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.dropping import corruption_of

@@ -8,7 +8,7 @@ those before it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from engine.archive.entry_numbers import EntryNumbers
 from engine.archive.files import ArchiveFile, open_file
@@ -23,6 +23,7 @@ from engine.archive.reading import (
 )
 from engine.binlog.event_table import EventTableError
 from engine.config.decode_options import DecodeOptions
+from engine.dataclass import dataclass
 from engine.decode.batch_entries import batch_entries
 from engine.decode.batch_walk import BatchWalk, corruption_at
 from engine.decode.tables.table_decoder import TableDecoder

@@ -11,7 +11,7 @@ import os
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Event
 from types import TracebackType
 from typing import Self
@@ -21,6 +21,7 @@ import pyarrow as pa
 from engine.archive.files import ArchiveFile, is_local
 from engine.archive.reading import FilePart, Reading, TableKey, packed_model
 from engine.archive.scan import FileScan, scan_file
+from engine.dataclass import dataclass
 from engine.schema.model import SchemaModel
 
 MOST_SIDE_BY_SIDE = 8

@@ -6,12 +6,13 @@ become hexadecimal digits, and fields that are None are omitted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, Self
 
 from engine.binlog.event_reader import EventReader
 from engine.binlog.event_types import EventHeader
 from engine.binlog.format_description import FormatDescription
+from engine.dataclass import dataclass
 
 HIDDEN = {"hidden": True}
 """Metadata of dataclass fields that are omitted from JSON."""

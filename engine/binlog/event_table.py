@@ -7,7 +7,7 @@ against its bytes. All later steps find events only through these arrays.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from engine.binlog.crc32 import crc32
 from engine.binlog.event_index import LEFT_OUT, TRANSACTION_END
 from engine.binlog.event_positions import length_in_file, start_position
+from engine.dataclass import dataclass
 from engine.errors import BinlogError
 from engine.kernels.kernel import Bytes, Int64s, kernel, read_u32
 

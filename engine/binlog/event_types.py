@@ -8,8 +8,8 @@ made from them, so a type is declared in one line. Sources: MySQL's `binlog_even
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.errors import EventError
 
 # MySQL 3.23 and later

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from engine.binlog import event_types as t
 from engine.binlog.event_reader import EventReader
+from engine.dataclass import dataclass
 from engine.errors import EventError, UnsupportedError
 
 CHECKSUM_OFF = 0

@@ -9,10 +9,10 @@ of the table. Sources: MySQL's `Table_map_log_event::init_*_field` (`log_event.c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from engine.binlog.event_reader import EventReader, text
 from engine.binlog.field_types import FieldType
+from engine.dataclass import dataclass
 from engine.errors import EventError
 
 NUMERIC_TYPES = frozenset(

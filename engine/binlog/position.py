@@ -6,9 +6,8 @@ position: the GTID set executed before it, and the server and file that it is a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from engine.binlog.files import file_order
+from engine.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ Source: `Table_map_event` in MySQL's `rows_event.cpp`, `table_def` in `rpl_utili
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 from engine.binlog.column import Column
@@ -22,6 +21,7 @@ from engine.binlog.mapped_column import MappedColumn
 from engine.binlog.optional_metadata import OptionalMetadata
 from engine.binlog.table_definition import ColumnDefinition
 from engine.binlog.type_names import type_name
+from engine.dataclass import dataclass
 from engine.errors import EngineError, EventError, UnsupportedError
 
 MAX_COLUMNS = 4096

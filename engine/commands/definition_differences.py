@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from engine.binlog.table_definition import ColumnDefinition
+from engine.dataclass import dataclass
 
 Kind = Literal["added", "dropped", "renamed", "changed", "reordered", "primary key"]
 

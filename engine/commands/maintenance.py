@@ -11,13 +11,13 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from threading import Event, Lock, Thread
 
 from engine.config.output_place import OutputPlace
 from engine.config.retention import Retention
 from engine.config.setting_groups import MaintenanceSettings
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.pipeline.child import start_child
 from engine.pipeline.fork_server import ForkedProcess, start_process

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
-from tqdm import tqdm
-
 from engine.errors import printable
 from engine.pipeline.observer import Happening
 
@@ -50,6 +48,9 @@ class _Handler(logging.Handler):
         self._stream = stream
 
     def emit(self, record: logging.LogRecord) -> None:
+        # Imported late, since a command that logs nothing starts faster.
+        from tqdm import tqdm
+
         # It clears the bar first, and draws it again below the line.
         tqdm.write(self.format(record), file=self._stream)
         self._stream.flush()

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, replace
-from typing import Any, TextIO
-
-from tqdm import tqdm
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TextIO
 
 from engine.commands.run_log import RunLog
+from engine.dataclass import dataclass
 from engine.errors import printable
 from engine.pipeline.observer import Happening, Observer
 from engine.pipeline.reports import NetworkProgress, Report, SinkProgress, SnapshotProgress, Totals
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 _PLAIN_SECONDS = 10.0
 _LOGGED_SECONDS = 60.0
@@ -98,6 +100,9 @@ class Display(Observer):
 
     def _show_bar(self) -> None:
         if self._bar is None:
+            # Imported late, since a command without a terminal starts faster.
+            from tqdm import tqdm
+
             self._bar = tqdm(file=self._stream, unit="B", unit_scale=True, dynamic_ncols=True)
         self._bar.total = None if self._network is None else self._network.total
         self._bar.n = 0 if self._network is None else self._network.received

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from textwrap import shorten
 from typing import Any, Protocol
 
 from engine.binlog.table_definition import ColumnDefinition
 from engine.commands.definition_differences import Difference, differences, primary_key
 from engine.commands.text_table import text_table
+from engine.dataclass import dataclass
 from engine.output.commit_times import shown_time
 from engine.output.schema_state import CommittedChange
 from engine.schema.changes import TableChange, TableName

@@ -13,7 +13,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TextIO
@@ -26,6 +25,7 @@ from engine.config.server_address import Login
 from engine.config.setting_groups import ConnectionSettings, PipelineSettings, StreamSettings
 from engine.config.settings import DecodeSettings, RunSettings, SqlSettings
 from engine.config.table_filter import TableFilter
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.net.client.connect import connect
 from engine.net.client.table_columns import describe_table

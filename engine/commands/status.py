@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 from engine.binlog.position import SourcePosition
 from engine.commands.text_table import text_table
 from engine.config.amounts import shown_bytes, shown_seconds
 from engine.config.output_place import OutputPlace, output_place
+from engine.dataclass import dataclass
 from engine.errors import EngineError, printable
 from engine.output.caught_up import read_caught_up
 from engine.output.commit import TableTotals

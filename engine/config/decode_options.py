@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from engine.config.table_filter import EVERY_TABLE, TableFilter
+from engine.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.config.credentials import read_login
@@ -17,6 +16,7 @@ from engine.config.resolve import SettingsTable, read_toml, resolve_tables
 from engine.config.server_address import Login
 from engine.config.setting_groups import FollowSettings
 from engine.config.settings import FleetSettings
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 
 _DEFAULTS, _SOURCE = "defaults", "source"

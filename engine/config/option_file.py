@@ -11,10 +11,10 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.config.secret import Secret
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 
 GROUPS = ("client", "binlog-engine")

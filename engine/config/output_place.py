@@ -6,11 +6,12 @@ A user gives either as one text. A URL is never a `Path`, which would join the t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeAlias
 from urllib.parse import urlsplit
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 
 SCHEMES = {"s3": "Amazon S3", "gs": "Google Cloud Storage", "az": "Azure Blob Storage"}

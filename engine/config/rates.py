@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from engine.config.amounts import parse_amount
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from engine.config.option_file import OptionFile, read_option_file
 from engine.config.output_place import OutputPlace, StoreUrl, output_place
 from engine.config.setting import DeclaredSetting, declared_settings, groups, is_required
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 
 if TYPE_CHECKING:

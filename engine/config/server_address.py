@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.config.secret import Secret
 from engine.config.tls import NO_TLS, Tls
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from engine.config.output_place import OutputPlace, StoreUrl
+from engine.dataclass import dataclass
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -6,7 +6,6 @@ Each is a frozen dataclass in the notation of `engine.config.setting`, and a fie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,6 +17,7 @@ from engine.config.server_address import named_server
 from engine.config.setting import Setting
 from engine.config.shard import Shard
 from engine.config.table_filter import TableFilter
+from engine.dataclass import dataclass
 
 _DAY = 86_400
 WANTED_TABLES = "tables wanted, as database.table patterns with * and ?, separated by commas"

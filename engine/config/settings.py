@@ -7,7 +7,7 @@ receive their instances.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,6 +22,7 @@ from engine.config.setting_groups import (
     MonitoringSettings,
     PipelineSettings,
 )
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 
 _FORM = re.compile(r"(\d{1,4})/(\d{1,4})")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from engine.config.shard import Shard
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 
 

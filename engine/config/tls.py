@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ssl
 import warnings
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from engine.dataclass import dataclass
 from engine.errors import ConnectionFailed, EngineError
 
 

@@ -8,7 +8,7 @@ before it is decoded again, and the result contains the failure.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from engine.binlog import event_types as types
 from engine.binlog.event_table import EventTable, EventTableError
-from engine.binlog.events import decode_event
+from engine.binlog.events.decoding import decode_event
 from engine.binlog.events.mariadb import GtidList
 from engine.binlog.events.transactions import PreviousGtids
 from engine.binlog.format_description import FormatDescription
@@ -25,6 +25,7 @@ from engine.binlog.gtid_events import gtid_ranges
 from engine.binlog.gtid_set import GtidRange
 from engine.binlog.position import BinlogPosition
 from engine.config.decode_options import DecodeOptions
+from engine.dataclass import dataclass
 from engine.decode.arrow.arena import SMALL_ROOM, Arena, ArenaFull, in_own_arena
 from engine.decode.arrow.codec import Counters
 from engine.decode.batch_walk import BatchWalk, corruption_at, event_at

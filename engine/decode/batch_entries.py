@@ -6,11 +6,11 @@ The first pass over an archive needs no more: a part's entry numbers depend on t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.dataclass import dataclass
 from engine.decode.arrow.codec import Counters
 from engine.decode.batch_walk import BatchWalk
 from engine.decode.feed.events_feed import closing_statement, feed_batch

@@ -7,7 +7,6 @@ back, find the decoder of each table, and walk its rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from engine.binlog.fingerprint import fingerprint
 from engine.binlog.format_description import FormatDescription
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import EVERY_TABLE
+from engine.dataclass import dataclass
 from engine.decode.arrow.codec import Counters, Options
 from engine.decode.rows.event_groups import EventGroups, feed_table, group_events, rows_by_slot
 from engine.decode.rows.expand import expand_compressed

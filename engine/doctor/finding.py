@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from engine.dataclass import dataclass
 
 Level = Literal["ok", "advice", "required"]
 """`required`: without a change a run fails, or its output lacks changes."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.doctor.finding import Finding, Level
 from engine.doctor.tables import TableFacts
 from engine.net.client.connection import Connection

@@ -6,8 +6,8 @@ A rule applies to servers that have its variable; of several names the first tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.doctor.finding import Finding, Level
 from engine.net.client.connection import Connection
 from engine.net.client.explained import explained

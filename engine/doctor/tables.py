@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 
 from engine.config.table_filter import TableFilter
+from engine.dataclass import dataclass
 from engine.doctor.finding import Finding, about_tables
 from engine.doctor.settings import Variables
 from engine.net.client.connection import Connection

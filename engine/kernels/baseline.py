@@ -7,7 +7,8 @@ on the machine that runs them use all that its processor has.
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
+
+from engine.dataclass import dataclass
 
 
 @dataclass(frozen=True)

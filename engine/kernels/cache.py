@@ -94,7 +94,7 @@ def source_digest(module: str) -> str:
     """A digest of the sources of a module and of every module of the engine that it imports."""
     digest = hashlib.sha256()
     for name in sorted(_closure(module)):
-        digest.update(f"{name}\0".encode() + _source(name))
+        digest.update(f"{name}\0".encode() + _digest(name))
     return digest.hexdigest()[:16]
 
 
@@ -116,6 +116,11 @@ def _imports(module: str) -> frozenset[str]:
         names.add(parent or plain)
         names |= {f"{parent}.{member}" for member in re.findall(r"\w+", members)}
     return frozenset(name for name in names if _path(name) is not None)
+
+
+@cache
+def _digest(module: str) -> bytes:
+    return hashlib.sha256(_source(module)).digest()
 
 
 @cache

@@ -6,7 +6,7 @@ The files are read with the names of their era (`engine.spark.tasks`).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from engine.config.output_place import OutputPlace
+from engine.dataclass import dataclass
 from engine.lakehouse.columns import COPIES
 from engine.output.commit import DataFile
 from engine.output.data_files import DataFiles, FileRows

@@ -8,8 +8,8 @@ No IO.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.lakehouse.target import TargetColumn
 from engine.output.schema_state import CommittedChange

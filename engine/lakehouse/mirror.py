@@ -12,12 +12,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from queue import SimpleQueue
 
 from pyspark.sql import SparkSession
 
 from engine.config.output_place import OutputPlace
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.lakehouse.changelog import TableChangelog
 from engine.lakehouse.failures import FAILURES, sentence

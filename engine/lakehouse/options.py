@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from engine.config.table_filter import TableFilter
+from engine.dataclass import dataclass
 from engine.lakehouse.target import Layout
 from engine.schema.changes import TableName
 

@@ -9,10 +9,11 @@ moved; where each waits for another one (a swap), one goes aside.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pyspark.sql import SparkSession
 
+from engine.dataclass import dataclass
 from engine.lakehouse.failures import FAILURES, sentence
 from engine.lakehouse.lineage import earlier_table_names, leads_to
 from engine.lakehouse.options import MirrorOptions

@@ -9,10 +9,10 @@ removal of rows record how far the target is, an alteration follows from the tar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.lakehouse.changes import (
     RangeFacts,

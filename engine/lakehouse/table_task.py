@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyspark.sql import SparkSession
 
+from engine.dataclass import dataclass
 from engine.lakehouse.options import MirrorOptions
 from engine.lakehouse.target import Format, TargetState, TargetTable, TargetTemplate
 from engine.schema.changes import TableName

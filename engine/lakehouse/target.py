@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 from urllib.parse import quote
@@ -17,6 +16,7 @@ from urllib.parse import quote
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.output.sql_text import quoted_name
 from engine.records import Misfit, from_json, to_json

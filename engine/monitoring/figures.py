@@ -6,9 +6,10 @@ seconds, sizes in bytes; `None` means that a value is not known, which is differ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.binlog.position import BinlogPosition
+from engine.dataclass import dataclass
 from engine.pipeline.durations import Durations
 from engine.pipeline.reports import Totals
 

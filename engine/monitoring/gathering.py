@@ -12,9 +12,9 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from queue import SimpleQueue
 
+from engine.dataclass import dataclass
 from engine.monitoring.monitor import Monitor
 from engine.pipeline.stop_signals import signals_blocked
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 
+from engine.dataclass import dataclass
 from engine.monitoring.figures import Figures
 
 SAMPLE_SECONDS = 10.0

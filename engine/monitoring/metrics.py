@@ -7,11 +7,11 @@ under one label, so that the number of series stays bounded and every sum goes u
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from engine.dataclass import dataclass
 from engine.monitoring.figures import Figures, ProcessFigures, TableFigures
 from engine.monitoring.health import not_alive, not_ready
 

@@ -10,11 +10,12 @@ import os
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import metadata
 
 from engine.binlog.position import BinlogPosition
 from engine.config.output_place import OutputPlace
+from engine.dataclass import dataclass
 from engine.monitoring.figures import Figures, Intervals, Notice, ProcessFigures, ServerFigures
 from engine.monitoring.history import SAMPLE_SECONDS, History, Sample
 from engine.monitoring.output_tail import OutputTail

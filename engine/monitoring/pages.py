@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Literal
+
+from engine.dataclass import dataclass
 
 PageName = Literal["status", "fleet"]
 

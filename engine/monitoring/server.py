@@ -13,12 +13,12 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 
 from engine.config.server_address import split_address
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.pipeline.observer import Observer
 from engine.pipeline.stop_signals import signals_blocked

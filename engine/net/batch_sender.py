@@ -11,11 +11,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import zmq
 
 from engine.binlog.position import BinlogPosition
+from engine.dataclass import dataclass
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.pipeline.child import Child, Stopped
 from engine.pipeline.message import multipart

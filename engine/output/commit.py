@@ -7,10 +7,11 @@ file by their `_seq`: all rows of a file that was written for it, or a part of o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Self
 
 from engine.binlog.position import SourcePosition
+from engine.dataclass import dataclass
 from engine.output.data_file_names import is_path_of
 from engine.output.log_json import Malformed, from_line, to_line
 from engine.output.schema_state import CommittedChange, LoggedChange, SchemaState

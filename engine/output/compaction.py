@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import BinaryIO
 
 import pyarrow as pa
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.output import log_files
 from engine.output.change_schema import with_all_change_types

@@ -6,8 +6,8 @@ A run asks this in its supervisor, which needs no Arrow.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.output.file_moves import FOLDER, JOURNAL_NAME
 from engine.output.log_json import Malformed, from_line, to_line
 from engine.output.log_segments import LogSegments

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.output.files import opening, writing
 from engine.output.log_json import Malformed, from_line, to_line

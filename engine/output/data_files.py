@@ -9,12 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.output.commit import DataFile, TableKey, joined
 from engine.output.commit_log import CommitLog

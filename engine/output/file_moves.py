@@ -17,9 +17,10 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from engine.dataclass import dataclass
 from engine.output.commit import Commit, DataFile
 from engine.output.commit_log import CommitLog
 from engine.output.data_file_names import commits_in, file_of

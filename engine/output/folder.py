@@ -11,10 +11,11 @@ import os
 import socket
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from engine.binlog.position import SourcePosition
+from engine.dataclass import dataclass
 from engine.output.commit import NOWHERE, Commit, SchemaVersion
 from engine.output.commit_log import CommitLog, OtherWriterError
 from engine.output.commit_times import commit_time_us

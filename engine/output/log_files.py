@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.output.commit import Commit, Summary
 from engine.output.files import TEMPORARY_SUFFIX

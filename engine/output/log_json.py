@@ -7,10 +7,11 @@ never a wrong file name. Definitions are many and their fields are mostly defaul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar
 
+from engine.dataclass import dataclass
 from engine.records import Misfit, from_json, json_text, to_json
 
 FORMAT = 1

@@ -11,9 +11,9 @@ import errno
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from engine.config.retention import Retention
+from engine.dataclass import dataclass
 from engine.output.commit import Commit
 from engine.output.commit_log import CommitLog
 from engine.output.consumers import Consumer, consumers

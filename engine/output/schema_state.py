@@ -8,9 +8,10 @@ readers of that line do not need it, it is parsed on first use.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from engine.dataclass import dataclass
 from engine.output.log_json import from_sparse_text, sparse_text
 from engine.schema.changes import SchemaChange, TableName
 

@@ -8,9 +8,10 @@ engine puts into the next query, since only the server can compare keys.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from engine.dataclass import dataclass
 from engine.schema.changes import TableName
 
 Key = tuple[str, ...]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import glob
 import time
 import uuid
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.output.files import OutputError, writing
 from engine.output.snapshot_progress import SnapshotRequest
 from engine.output.storage import OutputPlace, storage_of

@@ -7,11 +7,12 @@ that list it, in order of `_seq`. It changes nothing, and an engine may write me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
 
+from engine.dataclass import dataclass
 from engine.output.checksum import checksum_of_content
 from engine.output.commit import Commit, DataFile, SchemaKey
 from engine.output.commit_log import CommitLog

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.pipeline.message import DamagedMessage, Message
 from engine.pipeline.process_settings import DecoderConfig
 from engine.records import Variant

@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 import socket
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.pipeline.child import start_child
 from engine.pipeline.decoder_orders import Joining, Leaving, send_order

@@ -7,9 +7,9 @@ The frame is a map of field names to values; `unpack` checks every value against
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.records import Misfit, pack, unpack
 

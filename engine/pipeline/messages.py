@@ -8,10 +8,11 @@ if they are few, or too many for a slot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.binlog.gtid_set import GtidRange
 from engine.binlog.position import BinlogPosition
+from engine.dataclass import dataclass
 from engine.pipeline.message import Message
 from engine.schema.changes import SchemaChange
 

@@ -7,9 +7,10 @@ person may want to know. The methods are called in the thread of the run, except
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from engine.dataclass import dataclass
 from engine.pipeline.outcome import Outcome
 from engine.pipeline.plan import RunPlan
 from engine.pipeline.reports import Report

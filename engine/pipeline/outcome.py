@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from engine.dataclass import dataclass
 from engine.pipeline.messages import Corruption, Failure
 from engine.pipeline.reports import Usage
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.config.decode_options import DecodeOptions
 from engine.config.output_place import OutputPlace
+from engine.dataclass import dataclass
 from engine.pipeline.process_settings import FileSource, SchemaOptions, ServerSource, SnapshotOptions
 
 

@@ -5,7 +5,7 @@ Plain dataclasses in a module that imports little, since the supervisor needs th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from engine.binlog.files import MAGIC_LENGTH
@@ -13,6 +13,7 @@ from engine.binlog.position import BinlogPosition
 from engine.config.decode_options import DecodeOptions
 from engine.config.server_address import ServerAddress
 from engine.config.table_filter import TableFilter
+from engine.dataclass import dataclass
 from engine.pipeline.messages import Corruption
 from engine.pipeline.slot_file import SlotFile
 

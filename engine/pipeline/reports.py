@@ -5,9 +5,10 @@ A report is a `Message`, which is checked when it is received; what it says is o
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 
 from engine.binlog.position import BinlogPosition, SourcePosition
+from engine.dataclass import dataclass
 from engine.pipeline.durations import NO_DURATIONS, Durations
 from engine.pipeline.message import Message
 from engine.pipeline.messages import Failure

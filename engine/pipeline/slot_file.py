@@ -11,10 +11,11 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import Any
+
+from engine.dataclass import dataclass
 
 BATCH_ROOM = 16 << 20
 """Bytes of a slot for a batch; most batches are smaller, and memory that is not accessed is not allocated."""

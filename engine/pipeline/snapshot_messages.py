@@ -7,9 +7,8 @@ with what became of the chunk. The chunk's rows come to the sink through the dec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from engine.binlog.position import BinlogPosition
+from engine.dataclass import dataclass
 from engine.output.snapshot_progress import Key, KeyRange, SnapshotChange, TableSnapshot
 from engine.pipeline.message import Message
 from engine.records import Variant

@@ -6,9 +6,9 @@ the stream, the others for the snapshot process.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from engine.dataclass import dataclass
 from engine.pipeline.plan import RunPlan
 from engine.pipeline.process_settings import (
     DecoderConfig,

@@ -5,8 +5,7 @@ Clauses that change neither columns nor rows are left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from engine.dataclass import dataclass
 from engine.schema.changes import TableName
 from engine.schema.declarations import ColumnClause, Default, Key, Period, TableOptions
 

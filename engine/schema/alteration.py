@@ -6,9 +6,10 @@ clauses, as in the servers' `mysql_prepare_alter_table`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from engine.binlog.table_definition import ColumnDefinition
+from engine.dataclass import dataclass
 from engine.schema.alter_actions import (
     AddColumn,
     AddKey,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from engine.binlog.table_definition import ColumnDefinition
+from engine.dataclass import dataclass
 from engine.schema.column_types import UncertainError
 from engine.schema.declarations import ColumnClause
 from engine.schema.names import folded

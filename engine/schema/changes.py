@@ -7,11 +7,11 @@ something learned without one: a table map, the server's catalog, a schema file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition
+from engine.dataclass import dataclass
 
 Source = Literal["statement", "table map", "server", "schema file", "snapshot"]
 

@@ -5,8 +5,9 @@ CREATE TABLE and the clauses of ALTER TABLE declare in the same way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from engine.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

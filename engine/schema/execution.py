@@ -7,8 +7,8 @@ their start at the end: so chains and swaps of RENAME TABLE give one change per 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.schema.alter_actions import ExchangePartition, PartitionToTable, RenameTo, TableToPartition
 from engine.schema.alteration import alter_table, fills_rows, loses_rows
 from engine.schema.changes import DatabaseChange, TableChange, TableName

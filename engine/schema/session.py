@@ -7,11 +7,12 @@ where a server does not write one, its default for that server version counts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Literal, cast
 
 from engine.binlog.events.statements import Query
+from engine.dataclass import dataclass
 from engine.schema.collations import charset_of_collation, collation_name, default_collation
 from engine.schema.names import AS_WRITTEN, NameRules
 

@@ -5,8 +5,9 @@ What they declare is in `declarations`, the clauses of ALTER TABLE are in `alter
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from engine.dataclass import dataclass
 from engine.schema.alter_actions import (
     Action,
     ExchangePartition,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from engine.binlog.table_definition import ColumnDefinition
+from engine.dataclass import dataclass
 from engine.schema.changes import UniqueKey
 from engine.schema.column_types import UncertainError
 from engine.schema.constants import implicit_text

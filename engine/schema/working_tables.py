@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.schema.changes import TableChange, TableName
 from engine.schema.table_state import TableState
 

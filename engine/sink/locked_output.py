@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.output.commit_log import CommitLog, OtherWriterError
 from engine.output.files import OutputError, writing

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import pyarrow as pa
 
+from engine.dataclass import dataclass
 from engine.output.snapshot_progress import KeyRange, SnapshotChange, SnapshotState, TableSnapshot
 from engine.pipeline.message import Frame
 from engine.pipeline.messages import Result, TableResult

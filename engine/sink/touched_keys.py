@@ -8,12 +8,12 @@ different bytes of the table are different values. Rows of a transaction that is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.dataclass import dataclass
 from engine.output.change_schema import INSERT, UPDATE_POSTIMAGE, own_name
 
 _LEAVES_ROW = pa.array([INSERT, UPDATE_POSTIMAGE], pa.int8())

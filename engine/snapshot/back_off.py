@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from engine.dataclass import dataclass
 
 _LEAST_REST = 0.25
 _MOST_REST = 16.0

@@ -10,9 +10,10 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from engine.binlog.position import BinlogPosition
+from engine.dataclass import dataclass
 from engine.net.client.connection import Connection
 from engine.net.client.server_queries import end_of_binlog
 from engine.output.snapshot_progress import EVERYTHING, KeyRange

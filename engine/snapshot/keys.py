@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from engine.binlog.table_definition import ColumnDefinition
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.output.snapshot_progress import Key, KeyRange
 from engine.output.sql_text import quoted_name

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Self
 
 from engine.binlog.table_definition import TableDefinition
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
 from engine.net.client.explained import explained

@@ -7,8 +7,9 @@ altered.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from engine.dataclass import dataclass
 from engine.output.snapshot_progress import EVERYTHING, KeyRange, TableSnapshot
 from engine.snapshot.keys import IntegerEnds
 from engine.snapshot.table_source import TableSource

@@ -13,12 +13,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import Protocol, TypeVar
 
 from engine.binlog.gtid_set import MariadbGtidSet
 from engine.binlog.position import BinlogPosition
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
 from engine.net.client.explained import context_of, explained

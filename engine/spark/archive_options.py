@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from engine.archive.bounds import Bounds, parse_bound
 from engine.archive.plan import Request
 from engine.config.decode_options import DecodeOptions
 from engine.config.output_place import OutputPlace, output_place
 from engine.config.table_filter import TableFilter
+from engine.dataclass import dataclass
 from engine.output.files import EVENTS_FOLDER
 from engine.spark.option_values import (
     ARCHIVE,

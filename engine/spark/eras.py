@@ -8,10 +8,11 @@ two changes, with the names that hold in it. No IO.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.output.schema_state import CommittedChange
 from engine.schema.changes import TableChange, TableName

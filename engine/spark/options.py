@@ -7,11 +7,11 @@ for an invalid value contains the option, the value and the valid values.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from engine.config.output_place import SCHEMES, OutputPlace, StoreUrl
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.output.commit_times import parse_time_us
 from engine.output.consumers import check_name

@@ -9,7 +9,6 @@ replayed in phases, one for each key; the rows that one leads to are the snapsho
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from engine.config.output_place import OutputPlace
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.spark.options import Options
 from engine.spark.replay import column, rows_after

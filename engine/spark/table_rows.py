@@ -8,13 +8,14 @@ default. So schema versions can be read together whose types have nothing in com
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.output.change_schema import METADATA_FIELDS, own_name
 from engine.output.column_types import common_type, plain_type

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from engine.config.output_place import OutputPlace
+from engine.dataclass import dataclass
 from engine.output.change_schema import METADATA_NAMES
 from engine.output.commit import DataFile, joined
 from engine.output.data_files import DataFiles, FileRows

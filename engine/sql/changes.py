@@ -6,9 +6,9 @@ image contains, so that the server gives none a value by itself (ON UPDATE CURRE
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.sql.entries import RowEntry
 

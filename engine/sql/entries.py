@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
 from engine.binlog.position import BinlogPosition
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.output.change_schema import METADATA_NAMES
 from engine.output.commit import Commit, DataFile

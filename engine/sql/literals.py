@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from engine.dataclass import dataclass
 from engine.output.sql_text import (
     bytes_literal,
     date_literal,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
 from engine.binlog.gtid_set import MysqlGtidSet
 from engine.binlog.position import BinlogPosition
 from engine.config.table_filter import EVERY_TABLE, TableFilter
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 
 _POSITION = re.compile(r"(.+):(\d+)")

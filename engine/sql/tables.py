@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.output.change_schema import METADATA_NAMES, own_name
 from engine.output.commit_log import CommitLog

@@ -31,7 +31,7 @@ from hypothesis import strategies as st
 
 from engine.binlog import event_types as types
 from engine.binlog.event_types import EVENT_NAMES, HEADER_LENGTH
-from engine.binlog.events import decode_event
+from engine.binlog.events.decoding import decode_event
 from engine.binlog.events.payload import TransactionPayload, inner_events
 from engine.binlog.events.rows import RowsHeader
 from engine.binlog.files import MAGIC_LENGTH

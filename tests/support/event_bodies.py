@@ -9,7 +9,7 @@ from typing import Any
 import zstandard
 
 from engine.binlog import event_types as t
-from engine.binlog.events import decode_event
+from engine.binlog.events.decoding import decode_event
 from engine.binlog.format_description import FormatDescription
 from tests.support.binlog_builder import PLAIN, make_event
 

@@ -9,7 +9,7 @@ import re
 import struct
 
 from engine.binlog import event_types as types
-from engine.binlog.events import decode_event
+from engine.binlog.events.decoding import decode_event
 from engine.binlog.events.statements import Query
 from engine.binlog.format_description import FormatDescription, verify_checksum
 from engine.binlog.position import BinlogPosition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from engine.binlog.events import Event
+from engine.binlog.events.decoding import Event
 from engine.binlog.files import read_events
 from engine.decode.inspect.event_stream import PlacedEvent, decode_all
 

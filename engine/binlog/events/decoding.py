@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from engine.binlog import event_types as t
@@ -13,6 +12,7 @@ from engine.binlog.events import load_data, management, mariadb, payload, rows, 
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_set import MariadbGtidSet
 from engine.binlog.table_map import TableMap
+from engine.dataclass import dataclass
 from engine.errors import EventError
 
 _BODIES: dict[int, type[EventBody]] = {

@@ -7,7 +7,6 @@ text. Source: `Load_log_event`, `sql_ex_info` and `Create_file_log_event` in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 from engine.binlog.event_body import EventBody
@@ -15,6 +14,7 @@ from engine.binlog.event_reader import EventReader, text
 from engine.binlog.event_types import LOAD_EVENT, EventHeader
 from engine.binlog.events.statements import Query, read_query
 from engine.binlog.format_description import FormatDescription
+from engine.dataclass import dataclass
 from engine.errors import EventError
 
 _DUPLICATES = {0: "ERROR", 1: "IGNORE", 2: "REPLACE"}

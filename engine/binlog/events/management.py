@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
 from engine.binlog.event_body import EventBody
 from engine.binlog.event_reader import EventReader, text
 from engine.binlog.event_types import ROTATE_EVENT, EventHeader
 from engine.binlog.format_description import CHECKSUM_CRC32, FormatDescription
+from engine.dataclass import dataclass
 from engine.errors import EventError
 
 _INCIDENTS = {0: "NONE", 1: "LOST_EVENTS"}

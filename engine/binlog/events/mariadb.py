@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
 from engine.binlog.event_body import EventBody
 from engine.binlog.event_reader import EventReader, text
 from engine.binlog.event_types import EventHeader
 from engine.binlog.format_description import FormatDescription
+from engine.dataclass import dataclass
 
 _GTID_FLAGS = {
     0x01: "standalone",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 
 import zstandard
@@ -18,6 +18,7 @@ from engine.binlog.event_body import HIDDEN, EventBody
 from engine.binlog.event_reader import EventReader
 from engine.binlog.event_types import HEADER_LENGTH, EventHeader
 from engine.binlog.format_description import FormatDescription
+from engine.dataclass import dataclass
 from engine.errors import EventError, UnsupportedError
 
 MAX_UNCOMPRESSED = 1 << 32

@@ -6,7 +6,7 @@ The kernels read the row images (`engine.decode.rows.walk`). Source: `Rows_event
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 
 from engine.binlog.event_body import HIDDEN, EventBody
@@ -15,6 +15,7 @@ from engine.binlog.event_reader import EventReader
 from engine.binlog.event_types import ROWS_EVENTS, EventHeader
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.mariadb_compression import uncompress
+from engine.dataclass import dataclass
 from engine.errors import EventError
 
 _END_OF_STATEMENT = 1

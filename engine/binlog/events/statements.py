@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Self
 
 from engine.binlog.decimal_text import decimal_text
@@ -14,6 +13,7 @@ from engine.binlog.events.query_status import Status, read_status
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.mariadb_compression import uncompress
 from engine.binlog.texts import decode_text
+from engine.dataclass import dataclass
 from engine.errors import EventError
 
 _FIXED_PART = 11

@@ -6,7 +6,6 @@ Sources: `Gtid_event`, `Previous_gtids_event`, `Transaction_context_event` and `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from engine.binlog.event_types import ANONYMOUS_GTID_LOG_EVENT, EventHeader
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_encoding import read_gtid_set
 from engine.binlog.serialization import read_message, signed, string, unsigned
+from engine.dataclass import dataclass
 from engine.errors import EventError
 
 _MAX_XID_PART = 64

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 
 from engine.config.fleet_file import FleetSource
 from engine.config.settings import FleetSettings
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 
 

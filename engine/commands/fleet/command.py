@@ -11,7 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import FrameType
 
@@ -23,6 +23,7 @@ from engine.commands.fleet.state_file import FleetState, StateFile
 from engine.commands.fleet.watch import FleetWatch
 from engine.commands.run_log import RunLog
 from engine.config.fleet_file import FleetFile
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.monitoring.gathering import Gatherer
 from engine.monitoring.server import served

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from engine.commands.status import FRESH_SECONDS
+from engine.dataclass import dataclass
 from engine.output.caught_up import later
 from engine.pipeline.observer import Happening, Observer
 from engine.pipeline.outcome import Outcome

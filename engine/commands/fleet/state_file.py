@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.commands.fleet.source_state import SourceState
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.output.file_lock import holder_of, locked_file
 from engine.output.files import make_folder

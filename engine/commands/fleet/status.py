@@ -7,7 +7,7 @@ a reload.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from engine.commands.fleet.display import shown_lag
@@ -17,6 +17,7 @@ from engine.commands.status import Status, status
 from engine.commands.text_table import text_table
 from engine.config.fleet_file import FleetFile
 from engine.config.output_place import OutputPlace, output_place
+from engine.dataclass import dataclass
 from engine.errors import EngineError, printable
 from engine.records import json_text
 

@@ -8,12 +8,13 @@ handles rows but, of a cell, only its size.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
+from engine.dataclass import dataclass
 from engine.decode.arrow.arena import Arena, ArenaFull, ArrayParts
 from engine.decode.arrow.column_kernel import (
     BROKEN,

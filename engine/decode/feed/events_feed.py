@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from engine.binlog.event_table import EventTable
-from engine.binlog.events import decode_event, feed_entry
+from engine.binlog.events.decoding import decode_event, feed_entry
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_events import SplitTaggedGtid
 from engine.decode.arrow.arena import Arena

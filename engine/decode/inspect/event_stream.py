@@ -7,17 +7,17 @@ events that follow it; the events inside a compressed transaction are decoded to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from engine.binlog import event_types as t
 from engine.binlog.column import Column
-from engine.binlog.events import Event, decode_event, verify_checksum
+from engine.binlog.events.decoding import Event, decode_event
 from engine.binlog.events.payload import TransactionPayload, inner_events
 from engine.binlog.events.rows import RowsHeader
-from engine.binlog.format_description import FormatDescription
+from engine.binlog.format_description import FormatDescription, verify_checksum
 from engine.binlog.table_definition import ColumnDefinition
 from engine.binlog.table_map import CatalogMismatch, TableMap
+from engine.dataclass import dataclass
 from engine.decode.inspect.row_values import RowsUndecodable, row_values
 from engine.errors import BinlogError, EngineError, EventError
 

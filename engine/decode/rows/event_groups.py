@@ -8,7 +8,6 @@ a stream of one-row transactions has five events for every row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +29,7 @@ from engine.binlog.event_roles import (
 )
 from engine.binlog.event_table import EventTable
 from engine.binlog.statements import BEGIN, COMMIT, statement_kind, statement_start
+from engine.dataclass import dataclass
 from engine.kernels.kernel import Bytes, Int64s, inlined, kernel, load_word, read_u48, read_u64
 
 _OK, _BAD_QUERY, _BAD_TABLE_MAP, _BAD_ROWS, _NO_TABLE_MAP, _BAD_GTID, _BAD_NUMBER, _FRAGMENT = range(8)

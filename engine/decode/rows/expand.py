@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from engine.binlog import event_types as types
 from engine.binlog.event_headers import open_event
 from engine.binlog.event_table import LARGEST_DATA, TOO_LARGE, EventTable
-from engine.binlog.events import decode_event
+from engine.binlog.events.decoding import decode_event
 from engine.binlog.events.payload import ENDS_INSIDE, MAX_EXPANDED, TransactionPayload, expand_into
 from engine.binlog.events.rows import RowsHeader
 from engine.binlog.format_description import FormatDescription

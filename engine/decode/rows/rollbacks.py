@@ -9,7 +9,7 @@ before 5.5 write both in one transaction, where they cannot be distinguished, so
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from engine.binlog import event_types as types
 from engine.binlog.event_table import EventTable
 from engine.binlog.format_description import FormatDescription, rollback_undoes_rows
 from engine.binlog.statements import ROLLBACK, ROLLBACK_TO, SAVEPOINT, statement_kind, statement_start
+from engine.dataclass import dataclass
 from engine.decode.rows.event_groups import EventGroups
 from engine.kernels.kernel import Bytes, Int64s, kernel
 

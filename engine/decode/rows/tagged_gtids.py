@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.binlog import event_types as types
 from engine.binlog.event_table import EventTable
-from engine.binlog.events import TaggedGtid, decode_event
+from engine.binlog.events.decoding import TaggedGtid, decode_event
 from engine.binlog.events.transactions import Gtid
 from engine.binlog.format_description import FormatDescription
 from engine.decode.rows.event_groups import EventGroups

@@ -7,12 +7,12 @@ tables in one call; `Rows` is the part of one table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.dataclass import dataclass
 from engine.kernels.kernel import Bytes, Int32s, Int64s
 
 

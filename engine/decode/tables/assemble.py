@@ -7,12 +7,12 @@ kernel builds, or for a table that has no room left in the arena, which gets an 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from engine.binlog.event_table import EventTable, EventTableError
+from engine.dataclass import dataclass
 from engine.decode.arrow.arena import SMALL_ROOM, Arena, ArenaFull, in_own_arena
 from engine.decode.arrow.codec import Counters, error_of_column, too_large
 from engine.decode.arrow.column_kernel import COUNTERS, FULL, LEFT, MOST_PARTS, NOTES, SIZE, new_notes

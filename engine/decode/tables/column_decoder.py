@@ -6,13 +6,13 @@ not seen before, so what each column takes then is time until the first rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
 from engine.binlog.column import Column
 from engine.binlog.type_names import type_name
+from engine.dataclass import dataclass
 from engine.decode.arrow.codec import Codec, Options
 from engine.decode.columns import codec_for
 from engine.decode.tables.table_plan import column_plan

@@ -7,7 +7,6 @@ or two. Tagged GTIDs (MySQL 8.3 and later) are rare and are decoded one by one i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from engine.binlog.event_table import EventTable
 from engine.binlog.event_types import HEADER_LENGTH
 from engine.binlog.gtid_events import SplitTaggedGtid, is_mariadb, is_tagged, same_source
+from engine.dataclass import dataclass
 from engine.decode.arrow.column_kernel import LARGEST_CONTENT
 from engine.decode.columns.digits import write_number
 from engine.kernels.kernel import Bytes, Int32s, Int64s, kernel, read_u32, read_u64

@@ -9,16 +9,17 @@ Source: `Rows_log_event::print_verbose_one_row` in MySQL's `log_event.cc`, `pack
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from engine.binlog import event_types as types
 from engine.binlog.event_reader import EventReader
 from engine.binlog.event_table import EventTable
-from engine.binlog.events import decode_event
+from engine.binlog.events.decoding import decode_event
 from engine.binlog.events.rows import RowsHeader
 from engine.binlog.format_description import FormatDescription
+from engine.dataclass import dataclass
 from engine.decode.arrow.codec import ABSENT_CELL, error_of_column
 from engine.decode.columns.json.diffs import JsonDiff, apply_diffs, diffs_document, read_diffs
 from engine.decode.rows.plain_rows import plain_rows_event

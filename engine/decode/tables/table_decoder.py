@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from engine.binlog.format_description import FormatDescription
 from engine.binlog.table_definition import ColumnDefinition, table_key, unpack
 from engine.binlog.table_map import TableMap
 from engine.config.table_filter import TableFilter
+from engine.dataclass import dataclass
 from engine.decode.arrow.codec import Options
 from engine.decode.arrow.record_message import message_layout
 from engine.decode.arrow.shape import Shape, shape_of

@@ -7,11 +7,11 @@ and the names of its columns. Addresses are those of this process and of arrays 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from engine.dataclass import dataclass
 from engine.decode.arrow.codec import Codec
 from engine.decode.arrow.record_message import MessageLayout
 from engine.kernels.kernel import Bytes, Int64s

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -35,6 +34,7 @@ from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_set import parse_gtid_set
 from engine.binlog.position import BinlogPosition
 from engine.binlog.table_map import TableMap
+from engine.dataclass import dataclass
 from engine.errors import BinlogError, EngineError, EventError
 
 _STATE_EVENTS = (PREVIOUS_GTIDS_LOG_EVENT, GTID_LIST_EVENT)

@@ -10,11 +10,12 @@ import contextlib
 import select
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from engine.binlog.files import MAGIC_LENGTH
 from engine.binlog.gtid_encoding import decode_gtid_set
 from engine.binlog.gtid_set import MariadbGtidSet
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.net.archive_server.archive import Archive
 from engine.net.archive_server.dump import Dump

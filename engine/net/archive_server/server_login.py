@@ -11,8 +11,8 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.net.protocol.auth import SHA2_FAST_SUCCESS, native_accepts, sha2_accepts
 from engine.net.protocol.capabilities import Capability, ServerStatus
 from engine.net.protocol.handshake import (

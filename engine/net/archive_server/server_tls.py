@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ssl
 import tempfile
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
@@ -20,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from engine.config.tls import load_certificate
+from engine.dataclass import dataclass
 
 _LIFETIME = timedelta(days=3650)
 

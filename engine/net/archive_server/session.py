@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from engine.dataclass import dataclass
 from engine.net.archive_server.archive import Archive
 from engine.net.protocol.commands import Replica
 from engine.net.protocol.packets import ServerError

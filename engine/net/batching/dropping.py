@@ -8,7 +8,6 @@ to the end of a transaction, or up to an event that occurs only between transact
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from engine.binlog import event_types as types
@@ -20,9 +19,10 @@ from engine.binlog.event_roles import (
     QUERY,
     TRANSACTION_FINISH,
 )
-from engine.binlog.events import decode_event
+from engine.binlog.events.decoding import decode_event
 from engine.binlog.fingerprint import fingerprint
 from engine.binlog.format_description import FormatDescription, announces_transactions, verify_checksum
+from engine.dataclass import dataclass
 from engine.errors import BinlogError, EngineError, EventError
 from engine.kernels.kernel import Bytes
 from engine.net.batching.stream_state import NO_STOP

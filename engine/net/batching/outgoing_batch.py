@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.dataclass import dataclass
 from engine.kernels.kernel import Bytes
 from engine.pipeline.messages import Batch
 

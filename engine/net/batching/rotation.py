@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from engine.binlog import event_types as types
 from engine.binlog.files import MAGIC_LENGTH
 from engine.binlog.format_description import FormatDescription
+from engine.dataclass import dataclass
 from engine.errors import EventError
 
 _LONGEST_NAME = 512

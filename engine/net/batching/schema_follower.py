@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from engine.binlog.events.statements import Query
 from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import TableDefinition, pack, table_key
 from engine.binlog.table_map import TableMap
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.schema.changes import SchemaChange, Source, TableName
 from engine.schema.from_table_map import definition_of

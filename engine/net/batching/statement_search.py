@@ -9,15 +9,15 @@ itself. Compressed transactions of MySQL are not opened. Sans-IO.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from engine.binlog import event_types as types
 from engine.binlog.event_positions import length_in_file, start_position
 from engine.binlog.event_roles import EVENT_ROLES, HEARTBEAT
-from engine.binlog.events import decode_event
+from engine.binlog.events.decoding import decode_event
 from engine.binlog.events.statements import Query
 from engine.binlog.format_description import FormatDescription, verify_checksum
 from engine.binlog.position import BinlogPosition
+from engine.dataclass import dataclass
 from engine.errors import BinlogError, EngineError, EventError
 from engine.net.batching import kernel_status
 from engine.net.batching.batcher import ServerErrorPacket

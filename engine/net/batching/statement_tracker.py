@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.binlog.event_positions import start_position
-from engine.binlog.events import decode_event
+from engine.binlog.events.decoding import decode_event
 from engine.binlog.events.statements import Query
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.position import BinlogPosition

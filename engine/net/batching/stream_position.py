@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from engine.binlog.position import BinlogPosition
+from engine.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ one for each name.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
+from engine.dataclass import dataclass
 from engine.kernels.kernel import Int64s
 from engine.net.batching.definition_table import find_definition
 

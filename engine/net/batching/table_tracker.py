@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.binlog import event_types as types
-from engine.binlog.events import decode_event
+from engine.binlog.events.decoding import decode_event
 from engine.binlog.events.payload import MAX_EXPANDED, TransactionPayload, inner_events
 from engine.binlog.table_map import TableMap
 from engine.net.batching.cutter import Cutter

@@ -9,7 +9,6 @@ from engine.config.server_address import ServerAddress
 from engine.errors import ConnectionFailed, EngineError
 from engine.net.client.connection import READ_SECONDS, Connection
 from engine.net.client.source_facts import read_facts
-from engine.net.protocol.auth import check_public_key
 from engine.net.protocol.wire import ProtocolError
 
 
@@ -62,6 +61,9 @@ def read_public_key(path: Path | None) -> bytes | None:
     if path is None:
         return None
     try:
+        # Imported late, since few users configure a key.
+        from engine.net.protocol.public_keys import check_public_key
+
         key = path.read_bytes()
         check_public_key(key)
     except OSError as error:

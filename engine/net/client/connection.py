@@ -11,11 +11,11 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 from engine.config import tls as tls_rules
 from engine.config.tls import NO_TLS, Tls, TlsMode
+from engine.dataclass import dataclass
 from engine.errors import ConnectionFailed, EngineError
 from engine.net.client.compressed_stream import CompressedStream, Stream
 from engine.net.client.endpoint import Endpoint, open_socket

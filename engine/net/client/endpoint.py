@@ -6,9 +6,9 @@ import errno
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from engine.dataclass import dataclass
 from engine.errors import ConnectionFailed, EngineError
 from engine.net.client.waiting_socket import WaitingSocket
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from engine.binlog.event_roles import EVENT_ROLES, MYSQL_GTID, TAGGED_GTID
 from engine.binlog.event_table import EventTable, open_events
 from engine.binlog.event_types import PREVIOUS_GTIDS_LOG_EVENT
-from engine.binlog.events import TaggedGtid, decode_event, gtid_set_text
+from engine.binlog.events.decoding import TaggedGtid, decode_event, gtid_set_text
 from engine.binlog.files import file_order
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.gtid_events import gtid_ranges

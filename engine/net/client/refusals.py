@@ -7,8 +7,7 @@ code of every failed dump.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.net.protocol.packets import ServerError
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 
 from engine.binlog import event_types as t
-from engine.binlog.events import decode_event
+from engine.binlog.event_headers import open_event
 from engine.binlog.events.management import Rotate
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.position import BinlogPosition
+from engine.dataclass import dataclass
 from engine.errors import BinlogError, EngineError, EventError
 from engine.net.client.connection import Connection
 from engine.net.client.dump_requests import FIRST_POSITION
@@ -110,9 +110,9 @@ class _StreamPosition:
             self.position += header.size
 
     def _enter(self, data: bytes, fmt: FormatDescription) -> None:
-        body = decode_event(data, fmt).body
-        if isinstance(body, Rotate):
-            self.file, self.position = body.next_file, body.position
+        header, reader = open_event(data, fmt)
+        rotate = Rotate.decode(reader, header, fmt)
+        self.file, self.position = rotate.next_file, rotate.position
 
 
 def _payloads(dump: DumpStream, joiner: PacketJoiner) -> Iterator[bytes]:

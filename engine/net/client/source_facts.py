@@ -6,8 +6,8 @@ They are read once for each connection that follows the stream, by statements th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
 from engine.net.client.explained import explained

@@ -10,7 +10,6 @@ import contextlib
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
@@ -19,6 +18,7 @@ from engine.binlog.files import file_order
 from engine.binlog.format_description import FormatDescription, announces_transactions
 from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from engine.binlog.position import ExecutedPosition, SourcePosition
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.net.client import server_queries
 from engine.net.client.connection import Connection

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from engine.binlog.position import BinlogPosition
+from engine.dataclass import dataclass
 from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import ServerErrorPacket
 from engine.net.batching.statement_search import StatementSearch

@@ -11,14 +11,10 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
-
+from engine.dataclass import dataclass
 from engine.errors import EngineError
-from engine.net.protocol.signatures import SCRAMBLE_SIZE, ParsecSalt, sign_with_password
 from engine.net.protocol.wire import ProtocolError
 
 Exchange = Generator[bytes, bytes, None]
@@ -28,8 +24,8 @@ SHA256_REQUEST_PUBLIC_KEY = b"\x01"
 SHA2_REQUEST_PUBLIC_KEY = b"\x02"
 SHA2_FAST_SUCCESS = b"\x03"
 SHA2_FULL_AUTHENTICATION = b"\x04"
-# MySQL requires SHA-1 here; the security of OAEP does not depend on a collision-resistant hash.
-_OAEP = padding.OAEP(mgf=padding.MGF1(hashes.SHA1()), algorithm=hashes.SHA1(), label=None)
+SCRAMBLE_SIZE = 32
+"""The number of random bytes that the server sends for the client to sign; `parsec` clients add as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,32 +94,6 @@ def sha2_accepts(stored: bytes, nonce: bytes, scramble: bytes) -> bool:
     return hashlib.sha256(once).digest() == stored
 
 
-def encrypt_password(password: bytes, nonce: bytes, public_key: bytes) -> bytes:
-    """The NUL-terminated password, XORed with the repeated nonce and encrypted with the server's RSA key."""
-    key = _load_public_key(public_key)
-    plain = password + b"\0"
-    pad = (nonce * (len(plain) // len(nonce) + 1))[: len(plain)] if nonce else bytes(len(plain))
-    try:
-        return key.encrypt(_xor(plain, pad), _OAEP)
-    except ValueError:
-        raise EngineError("the password is too long for the server's RSA key: use TLS") from None
-
-
-def check_public_key(public_key: bytes) -> None:
-    """Raise `ProtocolError` if `public_key` is not an RSA key in PEM form."""
-    _load_public_key(public_key)
-
-
-def _load_public_key(public_key: bytes) -> rsa.RSAPublicKey:
-    try:
-        key = serialization.load_pem_public_key(public_key)
-    except (ValueError, UnsupportedAlgorithm):
-        raise ProtocolError("the server's public key is not an RSA key in PEM form") from None
-    if not isinstance(key, rsa.RSAPublicKey):
-        raise ProtocolError("the server's public key is not an RSA key in PEM form")
-    return key
-
-
 def _xor(left: bytes, right: bytes) -> bytes:
     return bytes(a ^ b for a, b in zip(left, right, strict=True))
 
@@ -168,14 +138,21 @@ def _in_full(credentials: Credentials, method: str, safe: bool, request_public_k
     public_key = credentials.public_key
     if public_key is None:
         public_key = yield request_public_key
+    # Imported late, like `signatures`: few logins need public keys, and the library takes long to import.
+    from engine.net.protocol.public_keys import encrypt_password
+
     yield encrypt_password(credentials.password, credentials.nonce, public_key)
 
 
 def _client_ed25519(credentials: Credentials) -> Exchange:
+    from engine.net.protocol.signatures import sign_with_password
+
     yield sign_with_password(credentials.password, _scramble(credentials, "client_ed25519"))
 
 
 def _parsec(credentials: Credentials) -> Exchange:
+    from engine.net.protocol.signatures import ParsecSalt
+
     theirs, ours = _scramble(credentials, "parsec"), secrets.token_bytes(SCRAMBLE_SIZE)
     salt = ParsecSalt.parse((yield b""))
     yield ours + salt.key(credentials.password).sign(theirs + ours)

@@ -11,8 +11,9 @@ import contextlib
 import os
 import platform
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.net.protocol.auth import Credentials, begin, first_method
 from engine.net.protocol.capabilities import Capability

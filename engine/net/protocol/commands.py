@@ -6,9 +6,9 @@ and "Replication Protocol".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
+from engine.dataclass import dataclass
 from engine.net.protocol.wire import Reader, short_bytes, uint_bytes
 
 BINLOG_DUMP_NON_BLOCK = 0x01

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import zstandard
 
+from engine.dataclass import dataclass
 from engine.net.protocol.capabilities import Capability
 from engine.net.protocol.wire import ProtocolError, uint_bytes
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from engine.dataclass import dataclass
 from engine.net.protocol.capabilities import Capability, MariaDBCapability, ServerStatus
 from engine.net.protocol.packets import EOF_MARKER, NEXT_FACTOR_MARKER
 from engine.net.protocol.wire import (

@@ -7,8 +7,7 @@ those of a dump. Layouts: MySQL's protocol pages "MySQL Packets" and "Generic Re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.net.protocol.capabilities import Capability, ServerStatus
 from engine.net.protocol.wire import ProtocolError, Reader, lenenc_bytes, lenenc_int_bytes, uint_bytes

@@ -7,8 +7,7 @@ Layouts: MySQL's protocol pages "Prepared Statements" and "Binary Protocol Resul
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from engine.dataclass import dataclass
 from engine.net.protocol.capabilities import Capability
 from engine.net.protocol.commands import Command
 from engine.net.protocol.packets import OK_MARKER, is_err, is_ok, parse_eof, parse_err

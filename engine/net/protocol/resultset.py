@@ -9,8 +9,8 @@ Layout: MySQL's protocol page "Text Resultset".
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from engine.dataclass import dataclass
 from engine.net.protocol.capabilities import Capability, ServerStatus
 from engine.net.protocol.packets import (
     LOCAL_INFILE_MARKER,

@@ -9,7 +9,6 @@ is standard Ed25519 with a seed that PBKDF2 derives from the password and a salt
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from nacl.bindings import (
@@ -19,10 +18,9 @@ from nacl.bindings import (
     crypto_scalarmult_ed25519_base_noclamp,
 )
 
+from engine.dataclass import dataclass
 from engine.net.protocol.wire import ProtocolError, Reader
 
-SCRAMBLE_SIZE = 32
-"""The number of random bytes that the server sends for the client to sign; `parsec` clients add as many."""
 _FIRST_ITERATIONS = 1024
 _MAX_DOUBLINGS = 3
 _SALT_SIZE = 18

@@ -12,7 +12,8 @@ import math
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from engine.dataclass import dataclass
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 15.0

@@ -7,14 +7,13 @@ INSERT would log them. No I/O, and no Python per row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.binlog.event_index import TRANSACTION_END
 from engine.binlog.event_types import FORMAT_DESCRIPTION_EVENT, TABLE_MAP_EVENT, WRITE_ROWS_EVENT
 from engine.binlog.position import BinlogPosition
+from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.kernels.kernel import Bytes
 from engine.kernels.memory import PADDING

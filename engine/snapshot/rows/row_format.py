@@ -9,7 +9,6 @@ table may have been altered in between.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from engine.binlog.charsets import BINARY, same_charset
 from engine.binlog.definition_fit import written_type
 from engine.binlog.field_types import FieldType as F
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition, pack, table_key
+from engine.dataclass import dataclass
 from engine.decode.columns.decimals import GROUP_BYTES, digit_groups
 from engine.errors import EngineError
 from engine.net.protocol.resultset import ColumnDefinition as ResultColumn

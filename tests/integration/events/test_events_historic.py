@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from engine.binlog.events import decode_event
+from engine.binlog.events.decoding import decode_event
 from engine.binlog.files import read_events
 from engine.binlog.format_description import FormatDescription
 from engine.commands.events import show_events

@@ -18,7 +18,7 @@ from engine.binlog.event_types import (
     HEARTBEAT_LOG_EVENT,
     HEARTBEAT_LOG_EVENT_V2,
 )
-from engine.binlog.events import Event, decode_event
+from engine.binlog.events.decoding import Event, decode_event
 from engine.binlog.format_description import FormatDescription
 from engine.decode.inspect.event_stream import PlacedEvent
 from engine.net.protocol.commands import BINLOG_SEND_HEARTBEAT_V2, BinlogDump

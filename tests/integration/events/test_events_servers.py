@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engine.binlog.events import decode_event
+from engine.binlog.events.decoding import decode_event
 from engine.binlog.events.statements import Query
 from engine.binlog.events.transactions import Gtid
 from engine.binlog.files import read_events

@@ -15,7 +15,7 @@ from engine.config.tls import Tls, TlsMode
 from engine.errors import ConnectionFailed, EngineError
 from engine.net.client.connection import Connection
 from engine.net.client.refusals import Refusal
-from engine.net.protocol import auth
+from engine.net.protocol import auth, public_keys
 from engine.net.protocol.capabilities import Capability, ServerStatus
 from engine.net.protocol.handshake import Greeting, build_auth_switch, build_greeting, parse_response
 from engine.net.protocol.packets import Ok, PacketJoiner, ServerError, build_err, build_ok, frame
@@ -36,13 +36,13 @@ def log_in(server: Server, user: str, password: str = PASSWORD, **options: Any) 
 def full_authentications(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How often a password went through RSA."""
     count: list[int] = []
-    encrypt = auth.encrypt_password
+    encrypt = public_keys.encrypt_password
 
     def counted(*arguments: Any) -> bytes:
         count.append(1)
         return encrypt(*arguments)
 
-    monkeypatch.setattr(auth, "encrypt_password", counted)
+    monkeypatch.setattr(public_keys, "encrypt_password", counted)
     return count
 
 

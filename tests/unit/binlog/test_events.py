@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.binlog import event_types as t
-from engine.binlog.events import Event, decode_event, feed_entry, verify_checksum
+from engine.binlog.events.decoding import Event, decode_event, feed_entry
 from engine.binlog.events.payload import TransactionPayload, inner_events
 from engine.binlog.events.transactions import Xid
-from engine.binlog.format_description import FormatDescription
+from engine.binlog.format_description import FormatDescription, verify_checksum
 from engine.errors import EventError
 from tests.support.binlog_builder import CHECKED, PLAIN, make_event, resized, with_checksum, with_post_header
 from tests.support.event_bodies import (

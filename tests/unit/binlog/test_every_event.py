@@ -8,7 +8,7 @@ import pytest
 
 from engine.binlog import event_types as t
 from engine.binlog.event_types import EVENT_NAMES, ROWS_EVENTS
-from engine.binlog.events import decode_event, feed_entry
+from engine.binlog.events.decoding import decode_event, feed_entry
 from engine.binlog.events.management import Opaque
 from engine.config.decode_options import DecodeOptions
 from tests.support.batches import decode_all, feed, packets_of

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.binlog import event_types as types
 from engine.binlog.event_table import EventTable, EventTableError, open_events
-from engine.binlog.events import decode_event
+from engine.binlog.events.decoding import decode_event
 from engine.binlog.events.mariadb import MariadbGtid
 from engine.binlog.events.transactions import Gtid
 from engine.binlog.format_description import FormatDescription

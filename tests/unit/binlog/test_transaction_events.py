@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.binlog import event_types as t
 from engine.binlog.event_reader import EventReader
-from engine.binlog.events import TaggedGtid, decode_event, gtid_set_text
+from engine.binlog.events.decoding import TaggedGtid, decode_event, gtid_set_text
 from engine.binlog.events.payload import inner_events
 from engine.binlog.events.transactions import GtidTagged, PreviousGtids
 from engine.binlog.serialization import signed, unsigned

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pymysql import _auth as reference
 
 from engine.errors import EngineError
-from engine.net.protocol import auth
+from engine.net.protocol import auth, public_keys
 from engine.net.protocol.auth import Credentials
 from engine.net.protocol.signatures import sign_with_password
 from engine.net.protocol.wire import ProtocolError
@@ -193,12 +193,12 @@ def test_keys_that_are_none() -> None:
     ec = b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"
     for text in (b"", b"\xff" * 50, ec):
         with pytest.raises(ProtocolError, match="not an RSA key"):
-            auth.encrypt_password(PASSWORD, NONCE, text)
+            public_keys.encrypt_password(PASSWORD, NONCE, text)
 
 
 def test_a_password_too_long_for_the_key(key: rsa.RSAPrivateKey) -> None:
     with pytest.raises(EngineError, match="use TLS"):
-        auth.encrypt_password(b"x" * 300, NONCE, public(key))
+        public_keys.encrypt_password(b"x" * 300, NONCE, public(key))
 
 
 def test_refused_and_unknown_methods_are_named() -> None:

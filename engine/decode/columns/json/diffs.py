@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from engine.binlog.event_reader import EventReader
+from engine.dataclass import dataclass
 from engine.decode.columns.json.tree import Node, parse_document, serialize_document, text_scalar
 from engine.errors import EventError
 

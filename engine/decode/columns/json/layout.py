@@ -6,8 +6,7 @@ cannot contain itself. Format: MySQL's `sql-common/json_binary.h`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from engine.dataclass import dataclass
 from engine.errors import EventError
 
 SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY = range(4)

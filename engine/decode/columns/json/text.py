@@ -12,11 +12,12 @@ from __future__ import annotations
 import base64
 import math
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.binlog.decimal_text import decimal_text
 from engine.binlog.double_text import double_text
 from engine.binlog.field_types import FieldType
+from engine.dataclass import dataclass
 from engine.decode.columns.json.layout import (
     DOUBLE,
     INT16,

@@ -7,8 +7,7 @@ that of `layout`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from engine.dataclass import dataclass
 from engine.decode.columns.json.layout import (
     DEEPEST,
     DOUBLE,
