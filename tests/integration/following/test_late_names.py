@@ -119,23 +119,24 @@ class Late:
         self.server = server
         self.start = "{}:{}".format(*end_of_binlog(server))
         self.databases = {case: f"late_{number}" for number, case in enumerate(CASES)}
-        self.later: dict[str, str] = {}
-        """For each database a position between the creation of its table and the first row."""
         for name, case in CASES.items():
-            self._happen(self.databases[name], case)
-        server.execute(f"CREATE DATABASE {ALONE}", f"USE {ALONE}", f"CREATE TABLE t {COLUMNS}")
-        self.later[ALONE] = "{}:{}".format(*end_of_binlog(server))
+            self._create(self.databases[name], case.table)
+        self._create(ALONE, "t")
+        self.later = "{}:{}".format(*end_of_binlog(server))
+        """The position between the creation of the tables and the first row."""
+        for name, case in CASES.items():
+            self._change(self.databases[name], case)
+        server.execute(f"USE {ALONE}")
         for number, statement in enumerate(HARMLESS):
             server.execute(f"INSERT INTO t VALUES ({number}, 1, 2)", statement)
         self._write_much()
 
-    def _happen(self, database: str, case: Case) -> None:
+    def _create(self, database: str, table: str) -> None:
         self.server.execute(
-            f"CREATE DATABASE {database}",
-            f"USE {database}",
-            f"CREATE TABLE `{case.table}` {COLUMNS}",
+            f"CREATE DATABASE {database}", f"USE {database}", f"CREATE TABLE `{table}` {COLUMNS}"
         )
-        self.later[database] = "{}:{}".format(*end_of_binlog(self.server))
+
+    def _change(self, database: str, case: Case) -> None:
         self.server.execute(
             f"USE {database}",
             f"INSERT INTO `{case.table}` VALUES (1, 10, 100)",
@@ -158,6 +159,12 @@ class Late:
         settings = {"start": self.start, "tables": "late_*.*", **settings}
         return run_command(*command_line(self.server, out, "--stop-at-end", *arguments, **settings))
 
+    def assert_found(self, out: Path, first: dict[str, Any]) -> None:
+        """Check that each case's table has its two rows, the `first` one with these names and values."""
+        for name, case in CASES.items():
+            found = [row for row in rows_of(out, self.databases[name], case.table) if row]
+            assert found == [first, dict(zip(case.after, (2, 20, 200), strict=True))], name
+
     def destroy(self) -> None:
         for database in (*self.databases.values(), ALONE):
             self.server.execute(f"DROP DATABASE {database}")
@@ -178,22 +185,16 @@ def rows_of(out: Path, database: str, table: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_rows_have_the_names_of_their_time(late: Late, tmp_path: Path, name: str) -> None:
-    case, database = CASES[name], late.databases[name]
-    ended = late.run(tmp_path, tables=f"{database}.*")
+def test_rows_have_the_names_of_their_time(late: Late, tmp_path: Path) -> None:
+    ended = late.run(tmp_path)
     assert ended.status == 0, ended.stderr
-    found = [row for row in rows_of(tmp_path, database, case.table) if row]
-    assert found == [
-        {"id": 1, "a": 10, "b": 100},
-        dict(zip(case.after, (2, 20, 200), strict=True)),
-    ]
+    late.assert_found(tmp_path, {"id": 1, "a": 10, "b": 100})
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_row_whose_names_are_not_certain_ends_the_run(late: Late, tmp_path: Path, name: str) -> None:
     case, database = CASES[name], late.databases[name]
-    ended = late.run(tmp_path / "out", tables=f"{database}.*", start=late.later[database])
+    ended = late.run(tmp_path / "out", tables=f"{database}.*", start=late.later)
     assert ended.status == 1
     assert_one_sentence(ended)
     assert f"{database}.{case.table} cannot be named" in ended.sentence
@@ -202,35 +203,24 @@ def test_a_row_whose_names_are_not_certain_ends_the_run(late: Late, tmp_path: Pa
     assert not list(tmp_path.glob("out/late*"))
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_names_are_numbers_until_they_are_certain(late: Late, tmp_path: Path, name: str) -> None:
-    case, database = CASES[name], late.databases[name]
-    ended = late.run(tmp_path, tables=f"{database}.*", start=late.later[database], unknown_columns="number")
+def test_names_are_numbers_until_they_are_certain(late: Late, tmp_path: Path) -> None:
+    ended = late.run(tmp_path, start=late.later, unknown_columns="number")
     assert ended.status == 0, ended.stderr
-    found = [row for row in rows_of(tmp_path, database, case.table) if row]
-    assert found == [
-        {"@1": 1, "@2": 10, "@3": 100},
-        dict(zip(case.after, (2, 20, 200), strict=True)),
-    ]
+    late.assert_found(tmp_path, {"@1": 1, "@2": 10, "@3": 100})
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_schema_file_has_the_definition_of_that_time(late: Late, tmp_path: Path, name: str) -> None:
-    case, database = CASES[name], late.databases[name]
+def test_a_schema_file_has_the_definition_of_that_time(late: Late, tmp_path: Path) -> None:
     schema = tmp_path / "schema.sql"
-    schema.write_text(f"USE {database};\nCREATE TABLE `{case.table}` {COLUMNS};\n")
-    ended = late.run(tmp_path / "out", tables=f"{database}.*", start=late.later[database], schema_file=schema)
+    tables = ((late.databases[name], case.table) for name, case in CASES.items())
+    schema.write_text("".join(f"CREATE TABLE {name}.`{table}` {COLUMNS};\n" for name, table in tables))
+    ended = late.run(tmp_path / "out", start=late.later, schema_file=schema)
     assert ended.status == 0, ended.stderr
-    found = [row for row in rows_of(tmp_path / "out", database, case.table) if row]
-    assert found == [
-        {"id": 1, "a": 10, "b": 100},
-        dict(zip(case.after, (2, 20, 200), strict=True)),
-    ]
+    late.assert_found(tmp_path / "out", {"id": 1, "a": 10, "b": 100})
 
 
 @pytest.mark.parametrize("start", ["before the table's creation", "after it"])
 def test_statements_that_leave_the_columns_alone(late: Late, tmp_path: Path, start: str) -> None:
-    place = late.later[ALONE] if start == "after it" else late.start
+    place = late.later if start == "after it" else late.start
     ended = late.run(tmp_path / "out", tables=f"{ALONE}.*", start=place)
     assert ended.status == 0, ended.stderr
     assert_sound(tmp_path / "out")
@@ -241,7 +231,7 @@ def test_statements_that_leave_the_columns_alone(late: Late, tmp_path: Path, sta
 
 def test_a_start_after_the_statement(late: Late, tmp_path: Path) -> None:
     database = late.databases["a column renamed"]
-    ended = late.run(tmp_path / "out", tables=f"{database}.*", start=late.later[database])
+    ended = late.run(tmp_path / "out", tables=f"{database}.*", start=late.later)
     place = ended.sentence.partition("the event at ")[2].partition(" may have")[0]
     file, _, position = place.partition(" position ")
     ((*_, end, _),) = late.server.query(f"SHOW BINLOG EVENTS IN '{file}' FROM {position} LIMIT 1")
@@ -254,7 +244,7 @@ def test_a_user_who_may_not_ask_where_the_binlog_ends(late: Late, tmp_path: Path
     late.server.create_replication_user("late", "secret", privileges="REPLICATION SLAVE, SELECT")
     database = late.databases["a column renamed"]
     arguments = command_line(
-        late.server, tmp_path / "out", start=late.later[database], user="late", tables=f"{database}.*"
+        late.server, tmp_path / "out", start=late.later, user="late", tables=f"{database}.*"
     )
     ended = run_command(*arguments, "--stop-at-end", password="secret")
     assert ended.status == 1
