@@ -158,8 +158,9 @@ def verify_checksum(data: bytes, fmt: FormatDescription) -> None:
     end = len(data) - t.CHECKSUM_LENGTH
     if end < fmt.header_length:
         raise EventError(f"an event of {len(data)} bytes is too short for a checksum")
-    content = bytearray(memoryview(data)[:end])
+    content: memoryview | bytearray = memoryview(data)[:end]
     if data[4] == t.FORMAT_DESCRIPTION_EVENT:
+        content = bytearray(content)
         content[17] &= ~t.FLAG_BINLOG_IN_USE & 0xFF
     stored, computed = int.from_bytes(data[end:], "little"), zlib.crc32(content)
     if stored != computed:

@@ -44,6 +44,7 @@ from engine.config.table_filter import EVERY_TABLE, TableFilter
 from engine.decode.batch import BatchDecoder
 from engine.errors import BinlogError, EventError
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
+from engine.net.batching.expanded_size import LARGEST_WHOLE
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.statement_search import StatementSearch
 from engine.output.change_schema import transit_schema
@@ -212,7 +213,9 @@ def _inside(rng: Random, event: bytes) -> bytes:
             events = list(inner_events(body))
             at = rng.randrange(len(events))
             events[at] = _resized(rng.choice(DAMAGES)(rng, events[at]), 0)
-            return event[:HEADER_LENGTH] + payload_of(b"".join(events))[1]
+            # The network process expands it, or a decoder.
+            claims = rng.choice((None, LARGEST_WHOLE + 1))
+            return event[:HEADER_LENGTH] + payload_of(b"".join(events), claims=claims)[1]
         if event[_TYPE_AT] in types.ROWS_EVENTS and types.ROWS_EVENTS[event[_TYPE_AT]].compressed:
             assert isinstance(body, RowsHeader)
             packed = mariadb_compressed(body.rows)

@@ -21,8 +21,9 @@ from engine.binlog.format_description import FormatDescription
 from engine.dataclass import dataclass
 from engine.errors import EventError, UnsupportedError
 
-MAX_UNCOMPRESSED = 1 << 32
-"""Largest total size in bytes of a transaction's events, unless the caller passes another limit."""
+MAX_UNCOMPRESSED = 1 << 40
+"""Largest total size in bytes of a transaction's events, unless the caller passes another limit: far more
+than servers write."""
 MAX_EVENT = 1 << 30
 """Largest size in bytes of one event: `max_allowed_packet` cannot be larger."""
 
@@ -135,5 +136,5 @@ def _damaged(error: zstandard.ZstdError) -> EventError:
     return EventError(f"the compressed transaction cannot be expanded: {error}")
 
 
-MAX_EXPANDED = 1 << 30
-"""Largest expanded size in bytes of one compressed event in a batch."""
+MAX_EXPANDED = 64 << 20
+"""Largest expanded size in bytes of one compressed transaction in a batch."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from engine.binlog import event_types as types
+from engine.binlog.event_positions import start_position
 from engine.binlog.event_roles import EVENT_ROLES, MANAGEMENT
 from engine.binlog.files import MAGIC_LENGTH
 from engine.binlog.fingerprint import fingerprint
@@ -20,6 +21,7 @@ from engine.net.batching import kernel_status, receive_kernel
 from engine.net.batching.corrupt_event_skipper import CorruptEventSkipper
 from engine.net.batching.cutter import Cutter
 from engine.net.batching.event_filter import EventFilter
+from engine.net.batching.large_transaction import events_of
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.receive_buffer import ReceiveBuffer
 from engine.net.batching.rotation import Rotation, parse_rotation
@@ -88,6 +90,8 @@ class Batcher:
         self._left_unfinished = left_unfinished
         self._schema = schema
         self._marker = -1 if marker is None else marker
+        self._expanded: bytes | None = None
+        """The compressed transaction whose events are received in its place, in no packets."""
         self._ended = False
         self._state = StreamState(position, opens_payloads=opens_compressed)
         self._buffer = ReceiveBuffer(pool or SlotPool(Slots()), batch_bytes, self._state)
@@ -188,6 +192,8 @@ class Batcher:
                 yield from self._cutter.make_room()
             elif status == kernel_status.IDS_FULL:
                 self._filter.grow()
+            elif status == kernel_status.LARGE_TRANSACTION:
+                yield from self._expand()
             elif status == kernel_status.AT_STOP and not self._skipper.needs_more(last):
                 yield from self._skipper.stopped()
             elif status == kernel_status.MORE or status == kernel_status.AT_STOP:
@@ -254,7 +260,7 @@ class Batcher:
             self._filter.table_ids,
             self._filter.event_actions,
             self._cutter.stamp,
-            self._marker,
+            self._framing,
             self._format.query_header,
             self._format.checksum_length,
         )
@@ -280,7 +286,7 @@ class Batcher:
             if kind == types.ROTATE_EVENT:
                 yield from self._rotate(parse_rotation(event, self._format.description))
             elif kind == types.TABLE_MAP_EVENT:
-                yield from self._tables.learn(event, self._marker)
+                yield from self._tables.learn(event, self._framing)
             elif kind in _STATEMENTS:
                 self._statements.read(event)
             else:
@@ -290,6 +296,39 @@ class Batcher:
                 # Without it no event of the file can be read, so that it is not skipped alone.
                 raise self._damage(str(error), error.corrupt) from error
             raise self._event_error(str(error), event, error.corrupt) from error
+
+    def _expand(self) -> Iterator[OutgoingBatch]:
+        """Receive the events of the compressed transaction at the cursor in its place."""
+        if self._expanded is not None:
+            raise EventError("the compressed transaction contains another one")
+        start, size = self._state.event.start, len(self._buffer.event())
+        position = start_position(self._buffer.data, start, size, self.position)
+        event, following = self._buffer.take_out()
+        self._state.skip_to(position)
+        # A new buffer: otherwise its events would fill the room that there was for it.
+        yield from self._cutter.make_room()
+        self._expanded = event
+        try:
+            verify_checksum(event, self._format.description)
+            for inner, is_last in events_of(event, self._format.description):
+                self._state.expand_event(position + size if is_last else None)
+                yield from self._receive(inner)
+            if self.inside_transaction:
+                raise EventError("the compressed transaction lacks its end")
+        except EventError as error:
+            raise self._event_error(str(error), event, error.corrupt) from error
+        self._expanded = None
+        yield from self._receive(following)
+
+    def _receive(self, content: bytes) -> Iterator[OutgoingBatch]:
+        """Receive these bytes, of any number."""
+        left = memoryview(content)
+        while left:
+            space = self.space()
+            size = min(len(space), len(left))
+            space[:size] = left[:size]
+            left = left[size:]
+            yield from self.received(size)
 
     def _rotate(self, rotation: Rotation) -> Iterator[OutgoingBatch]:
         if rotation.artificial:
@@ -322,10 +361,17 @@ class Batcher:
         self._cutter.enter_file(name, position)
         self._skipper.set_stop()
 
+    @property
+    def _framing(self) -> int:
+        """Bytes between a packet's header and its event, -1 where there are no packets."""
+        return self._marker if self._expanded is None else -1
+
     def _damage(self, reason: str, corrupt: bool) -> BinlogError:
         """An error after which a stream of files can only continue with the next file."""
+        if self._expanded is not None:
+            return self._event_error(reason, self._expanded, corrupt)
         return BinlogError(self.file, self.position, reason, corrupt, skippable=self._marker < 0)
 
     def _event_error(self, reason: str, event: bytes, corrupt: bool = True) -> BinlogError:
-        """An error of the whole event at the cursor."""
-        return BinlogError(self.file, self.position, reason, corrupt, fingerprint(event))
+        """An error of the whole event at the cursor, or of the compressed transaction that contains it."""
+        return BinlogError(self.file, self.position, reason, corrupt, fingerprint(self._expanded or event))

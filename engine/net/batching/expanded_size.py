@@ -1,6 +1,6 @@
 """How much a decoder needs for the events of a batch, where that is far more than their own size.
 
-A decoder expands all compressed transactions and rows events of a batch before it reads a row, and they may
+A decoder expands the compressed transactions and rows events of a batch before it reads a row, and they may
 expand to a thousand times their size. And it has a place for every column of a row, also for those that the
 row's image lacks (`binlog_row_image` MINIMAL and NOBLOB): a row of five bytes may have hundreds. So a batch
 is limited by these sizes as well, not only by its own bytes.
@@ -16,9 +16,11 @@ from engine.kernels.bitmaps import count_bits
 from engine.kernels.kernel import Bytes, kernel, read_u16, read_u24, read_u64
 
 MOST_EXPANDED = 64 << 20
-"""Bytes that a batch of several such events may need; one event alone may need more."""
+"""Bytes that a batch of several such events may need; one rows event alone may need more."""
+LARGEST_WHOLE = 16 << 20
+"""Bytes of the largest compressed transaction that a decoder expands (`large_transaction`)."""
 _UNKNOWN = MOST_EXPANDED + 1
-"""The size of a transaction that does not say it in the usual form: it gets a batch of its own."""
+"""The size of a transaction that does not say it in the usual form."""
 
 _END, _UNCOMPRESSED_SIZE = 0, 3
 """Types of fields in TRANSACTION_PAYLOAD_EVENT (`engine.binlog.events.payload`)."""

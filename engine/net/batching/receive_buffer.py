@@ -8,6 +8,7 @@ memory, so that decoders can get it as it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -81,6 +82,19 @@ class ReceiveBuffer:
     def following(self) -> Bytes:
         """The bytes that were received after the event at the cursor."""
         return self.data[self._state.next_cursor : self.filled]
+
+    def take_out(self) -> tuple[bytes, bytes]:
+        """Remove the event at the cursor and all that follows it; returns the two.
+
+        The first may be a view that is valid after the buffer has moved on.
+        """
+        event, following = self.event(), self.following().tobytes()
+        # A slot is used again; other memory is not, and may be large.
+        kept = event if self._slot is None else event.copy()
+        self.filled = self._state.cursor
+        self._state.take_event_out()
+        # A memoryview slices like bytes.
+        return cast(bytes, kept.data), following
 
     def last_type(self) -> int | None:
         """The type of the last event; None where there is only context."""

@@ -40,7 +40,12 @@ from engine.kernels.kernel import (
 from engine.net.batching.definition_table import find_definition, table_map_hash
 from engine.net.batching.event_filter import KEEP, LEAVE_OUT, is_unwanted, note_table
 from engine.net.batching.event_location import LOCATED, MAX_PACKET, locate_bare, locate_packet
-from engine.net.batching.expanded_size import MOST_EXPANDED, expanded_rows, expanded_transaction
+from engine.net.batching.expanded_size import (
+    LARGEST_WHOLE,
+    MOST_EXPANDED,
+    expanded_rows,
+    expanded_transaction,
+)
 from engine.net.batching.kernel_status import (
     AT_STOP,
     BAD_QUERY,
@@ -48,8 +53,10 @@ from engine.net.batching.kernel_status import (
     BATCH_FULL,
     DEFINED,
     ENCRYPTED,
+    ENDS_EARLY,
     IDS_FULL,
     INDEX_FULL,
+    LARGE_TRANSACTION,
     NEEDS_PYTHON,
     NO_FORMAT,
 )
@@ -70,6 +77,7 @@ from engine.net.batching.stream_state import (
     KEEP_CLOSED,
     PAYLOAD_CURSOR,
     POSITION,
+    POSITION_AFTER,
     STATEMENT_CURSOR,
     STOP_POSITION,
     TABLE_IDS,
@@ -304,10 +312,12 @@ def index_events(
         left_out = action != KEEP and _is_left_out(data, start, end, action, table_ids)
         expanded = 0
         if role == PAYLOAD:
+            expanded = expanded_transaction(data, start + HEADER_LENGTH, end)
+            if expanded > LARGEST_WHOLE:
+                return LARGE_TRANSACTION
             opened = state[PAYLOAD_CURSOR]
             if opened != KEEP_CLOSED and opened != state[CURSOR]:
                 return NEEDS_PYTHON
-            expanded = expanded_transaction(data, start + HEADER_LENGTH, end)
         elif (role == ROWS or IS_COMPRESSED[kind]) and not left_out:
             expanded = expanded_rows(data, start, end, kind)
         if expanded != 0:
@@ -322,6 +332,8 @@ def index_events(
         transition = _transition(state, step)
         if transition & DEFINES and state[STATEMENT_CURSOR] != state[CURSOR]:
             return NEEDS_PYTHON
+        if transition & ENDS and state[POSITION_AFTER] < 0:
+            return ENDS_EARLY
         _take(state, transition)
         state[POSITION] = position + length_in_file(data, start, size)
         # Decoders get damaged events, and report them.
@@ -340,6 +352,9 @@ def index_events(
         index[state[COUNT], 1] = kind | (TRANSACTION_END if transition & ENDS else 0)
         state[COUNT] += 1
         state[CURSOR] = state[EVENT_NEXT]
+        if transition & ENDS and state[POSITION_AFTER] > 0:
+            state[POSITION] = state[POSITION_AFTER]
+            state[POSITION_AFTER] = 0
         if transition & ENDS or (role == MANAGEMENT and state[TRANSACTION] == OUTSIDE):
             state[BOUNDARY_COUNT] = state[COUNT]
             state[BOUNDARY_CURSOR] = state[CURSOR]

@@ -59,6 +59,9 @@ class Field(IntEnum):
     """CURSOR of the event whose packets were joined in the buffer; -1 before one."""
     EXPANDED = 19
     """Bytes that a decoder needs for what is compressed, and for incomplete rows, in the index."""
+    POSITION_AFTER = 20
+    """Position after the compressed transaction whose last event comes next; -1 before its other events, and
+    0 outside of one."""
 
 
 (
@@ -82,6 +85,7 @@ class Field(IntEnum):
     STATEMENT_CURSOR,
     JOINED_CURSOR,
     EXPANDED,
+    POSITION_AFTER,
 ) = map(int, Field)
 """The same as plain integers, since numba indexes arrays by nothing else."""
 
@@ -223,6 +227,15 @@ class StreamState:
         """The table maps of compressed transactions need not be known any more in this file."""
         self._state[PAYLOAD_CURSOR] = KEEP_CLOSED
 
+    def take_event_out(self) -> None:
+        """The event at the cursor, and all that was received after it, are not in the buffer any more."""
+        self._state[NEEDED] = 0
+        self._state[JOINED_CURSOR] = -1
+
+    def expand_event(self, position_after: int | None) -> None:
+        """The next event is in a compressed transaction: the last one of it, or not (None)."""
+        self._state[POSITION_AFTER] = -1 if position_after is None else position_after
+
     def read_statement(self) -> None:
         """The statement at the cursor was read: the kernel indexes it next, and stops after it."""
         self._state[STATEMENT_CURSOR] = self._state[CURSOR]
@@ -273,6 +286,7 @@ class StreamState:
         """The stream is between transactions."""
         self._state[TRANSACTION] = OUTSIDE
         self._state[GTID_ROW] = -1
+        self._state[POSITION_AFTER] = 0
 
     def drop_events(self, context: int) -> None:
         """Only the first `context` rows of the index remain; the open transaction is dropped."""

@@ -223,16 +223,15 @@ def test_batches_about_many_tables_are_larger(tables: int, times: int) -> None:
 
 @pytest.mark.parametrize("marker", [1, None])
 def test_compressed_transactions_are_cut_apart_by_what_they_expand_to(marker: int | None) -> None:
-    """One that is larger than the limit is alone."""
     parts: list[Part] = []
-    for number, megabytes in enumerate([40, 20, 10, 0, 1000, 1, 63, 1]):
+    for number, megabytes in enumerate([16, 16, 16, 16, 1, 16, 15, 16, 16, 1]):
         transaction = made.payload([made.query("BEGIN"), made.xid()], claims=megabytes << 20)
         parts += made.gtid(number + 1), transaction
     events = binlog(parts)
     stream = b"".join(events) if marker is None else packets_of(events)
     batches = list(feed(Batcher(lambda table_map: None, checksum_algorithm=1, marker=marker), stream, [200]))
     kinds = [(batch.index[:, 1] & 0xFF).tolist() for batch in batches]
-    assert [found.count(types.TRANSACTION_PAYLOAD_EVENT) for found in kinds] == [2, 2, 1, 2, 1, 0]
+    assert [found.count(types.TRANSACTION_PAYLOAD_EVENT) for found in kinds] == [4, 5, 1, 0]
     assert all(found[1] == types.GTID_LOG_EVENT for found in kinds[:-1])
     assert all(batch.header.status.ends_transaction for batch in batches)
 
@@ -247,23 +246,39 @@ CLAIMS = {
     "twice": field(3, b"\1") + field(3, LARGE),
     "in a longer form": b"\xfc\x03\x00" + made.length_encoded(len(LARGE)) + LARGE,
     "with its length in a longer form": b"\x03" + bytes([0xFC, len(LARGE), 0]) + LARGE,
+}
+IMPOSSIBLE_CLAIMS = {
+    "more than a terabyte": field(3, made.length_encoded((1 << 40) + 1)),
     "beyond 64 bits with the next one": field(3, b"\xfe" + b"\xff" * 7 + b"\x7f"),
     "negative as a number with a sign": field(3, b"\xfe" + b"\xff" * 8),
 }
 
 
-@pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
-def test_a_transaction_cannot_hide_what_it_expands_to(claim: bytes) -> None:
-    """Each is in a batch of its own, however it says how large it is."""
+def transactions_with(claim: bytes) -> bytes:
+    """Compressed ones that say how large they are with these bytes."""
     parts: list[Part] = []
     for number in range(1, 5):
         code, body = made.payload([made.query("BEGIN"), made.xid()])
         content = body[body.index(b"\0(\xb5") + 1 :]
         fields = field(2, b"\0") + claim + field(1, made.length_encoded(len(content)))
         parts += made.gtid(number), (code, fields + b"\0" + content)
-    batches = list(feed(Batcher(lambda table_map: None, checksum_algorithm=1), packets_of(binlog(parts)), []))
-    kinds = [(batch.index[:, 1] & 0xFF).tolist() for batch in batches]
-    assert [found.count(types.TRANSACTION_PAYLOAD_EVENT) for found in kinds] == [1, 1, 1, 1, 0]
+    return packets_of(binlog(parts))
+
+
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
+def test_a_transaction_cannot_hide_what_it_expands_to(claim: bytes) -> None:
+    """No decoder expands it, however it says how large it is."""
+    stream = transactions_with(claim)
+    batches = list(feed(Batcher(lambda table_map: None, checksum_algorithm=1), stream, []))
+    codes = [code & 0xFF for batch in batches for code in batch.index[:, 1].tolist()]
+    assert codes.count(types.TRANSACTION_PAYLOAD_EVENT) == 0
+    assert codes.count(types.XID_EVENT) == 4
+
+
+@pytest.mark.parametrize("claim", IMPOSSIBLE_CLAIMS.values(), ids=IMPOSSIBLE_CLAIMS)
+def test_sizes_that_no_transaction_has_are_refused(claim: bytes) -> None:
+    with pytest.raises(BinlogError, match="claims"):
+        list(feed(Batcher(lambda table_map: None, checksum_algorithm=1), transactions_with(claim), []))
 
 
 @pytest.mark.parametrize("change", ["insert", "delete", "update"])
