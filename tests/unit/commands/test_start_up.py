@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from engine.commands.compile_kernels import compile_kernels
 
 
@@ -15,16 +17,17 @@ def _printed(program: str) -> str:
     return finished.stdout.strip()
 
 
-def test_the_supervisor_imports_no_arrow_and_no_kernels() -> None:
-    large = "sorted({'numba', 'numpy', 'pandas', 'pyarrow'} & set(sys.modules))"
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"numba", "numpy", "pandas", "pyarrow"},
+        {"cryptography", "nacl", "tqdm", "engine.binlog.events.decoding"},
+    ],
+    ids=["Arrow or kernels", "what few runs need"],
+)
+def test_the_supervisor_does_not_import(names: set[str]) -> None:
     imports = "import sys, engine.cli, engine.config.credentials, engine.commands.run, engine.commands.decode"
-    assert _printed(f"{imports}; print({large})") == "[]"
-
-
-def test_the_supervisor_imports_neither_a_progress_bar_nor_public_keys() -> None:
-    late = "sorted({'tqdm', 'cryptography', 'nacl', 'engine.binlog.events.decoding'} & set(sys.modules))"
-    imports = "import sys, engine.cli, engine.config.credentials, engine.commands.run, engine.commands.decode"
-    assert _printed(f"{imports}; print({late})") == "[]"
+    assert _printed(f"{imports}; print(sorted({names} & set(sys.modules)))") == "[]"
 
 
 def test_no_class_of_the_engine_has_methods_compiled_that_it_can_share() -> None:

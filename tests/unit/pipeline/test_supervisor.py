@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zmq
@@ -25,6 +27,8 @@ from engine.pipeline.process_settings import DecoderConfig, FileSource, NetworkC
 from engine.pipeline.reports import Ended, Report
 from engine.pipeline.supervisor import Supervisor
 from tests.support.engine_run import wait_until
+
+TURNS = 10
 
 
 def stubborn(config: SinkConfig) -> None:
@@ -64,6 +68,11 @@ def kills_the_fork_server(config: DecoderConfig) -> None:
 def waits(config: NetworkConfig) -> None:
     """Does nothing until it is asked to end."""
     run_child("network", config.reports_endpoint, _wait)
+
+
+def has_read_all(config: NetworkConfig) -> None:
+    """Ends as at the end of its source."""
+    run_child("network", config.reports_endpoint, lambda child: None)
 
 
 def is_asked_alone(config: NetworkConfig | DecoderConfig) -> None:
@@ -230,3 +239,31 @@ def test_a_run_that_is_stopped_ends_well(standing_in: Callable[..., None], tmp_p
     standing_in(network=waits)
     outcome = run(tmp_path, stop=True)
     assert (outcome.stopped, outcome.error) == (True, None)
+
+
+def test_a_process_that_has_ended_does_not_wake_the_supervisor_again(
+    standing_in: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What becomes readable when it ends stays readable: the supervisor would use a whole core."""
+    standing_in(network=has_read_all)
+    ended: list[str] = []
+    turns: list[float] = []
+    notice_death, take_reports = Supervisor._notice_death, Supervisor._take_reports
+
+    def noticed(each: Supervisor, name: str, *arguments: Any) -> None:
+        ended.append(name)
+        notice_death(each, name, *arguments)
+
+    def taken(each: Supervisor, reports: zmq.Socket[bytes]) -> None:
+        if ended == ["network"]:
+            turns.append(time.monotonic())
+            if len(turns) == TURNS:
+                os.kill(os.getpid(), signal.SIGTERM)
+        take_reports(each, reports)
+
+    monkeypatch.setattr(Supervisor, "_notice_death", noticed)
+    monkeypatch.setattr(Supervisor, "_take_reports", taken)
+    outcome = run(tmp_path, stop=False)
+    assert (outcome.stopped, outcome.error) == (True, None)
+    # The sink reports once a second, so most turns wait for as long as there is nothing to do.
+    assert turns[TURNS - 1] - turns[0] > 3 * supervisor._POLL_MILLISECONDS / 1000

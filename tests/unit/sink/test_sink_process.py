@@ -31,6 +31,7 @@ from engine.pipeline.process_settings import SinkConfig
 from engine.pipeline.reports import Ended, Failed, Report, SinkProgress, SinkReady, Usage
 from engine.pipeline.shared_slots import Slots
 from engine.pipeline.slot_file import SlotFile
+from engine.pipeline.snapshot_messages import Answer, Held, Hold, Release, SnapshotAnswer, SnapshotOrder
 from engine.schema.changes import SchemaChange
 from engine.sink.process import run_sink
 from tests.support.data_files import data_files, listed_files
@@ -207,6 +208,33 @@ def test_an_order_that_is_none(out: Path, tmp_path: Path) -> None:
             stranger.send(b"junk")
             assert "not a valid SnapshotOrder" in sink.failure().message
         assert sink.exitcode() == 1
+
+
+def test_results_that_a_snapshot_held_back_are_taken_when_it_goes_on(out: Path, tmp_path: Path) -> None:
+    """Without another result: the stream may have none for hours."""
+    with (
+        running(out, tmp_path) as sink,
+        sink.context.socket(zmq.PUSH) as orders_of_snapshot,
+        sink.context.socket(zmq.PULL) as answers,
+    ):
+        answers.bind(sink.config.answers_endpoint)
+        orders_of_snapshot.connect(sink.config.orders_endpoint)
+        sink.send([result(0, [orders([0])])])
+        sink.wait_for_ack(lambda ack: ack.committed == 0)
+        orders_of_snapshot.send(SnapshotOrder(Hold(1)).pack())
+        answer: Answer | None = None
+        while not isinstance(answer, Held):
+            assert answers.poll(PATIENCE_MS)
+            answer = SnapshotAnswer.unpack(answers.recv()).body
+        # The second result waits for the first one, then both for the snapshot.
+        for number, waiting in ((2, 1), (1, 0)):
+            sink.send([result(number, [orders([number])])])
+            while sink.report(SinkProgress).waiting != waiting:
+                pass
+        assert rows_of(out) == [(1, 0)]
+        orders_of_snapshot.send(SnapshotOrder(Release(1)).pack())
+        sink.wait_for_ack(lambda ack: ack.committed == 2)
+    assert rows_of(out) == [(1, 0), (2, 1), (3, 2)]
 
 
 def test_killed_at_any_moment_nothing_is_lost_or_doubled(out: Path, tmp_path: Path) -> None:
