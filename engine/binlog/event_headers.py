@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.binlog.event_reader import EventReader
-from engine.binlog.event_types import CHECKSUM_LENGTH, EventHeader
+from engine.binlog.event_types import CHECKSUM_LENGTH, SIZE_AT, EventHeader
 from engine.binlog.format_description import FormatDescription
 from engine.errors import EventError
 
@@ -18,10 +18,10 @@ def open_event(data: bytes, fmt: FormatDescription) -> tuple[EventHeader, EventR
     header = EventHeader.parse(data, fmt.header_length)
     cut_off = header.size - len(data)
     if cut_off not in (0, CHECKSUM_LENGTH):
-        raise EventError(f"the event claims {header.size} bytes, but has {len(data)}", 9)
+        raise EventError(f"the event claims {header.size} bytes, but has {len(data)}", SIZE_AT)
     end = len(data) if cut_off else header.size - fmt.checksum_length
     if end < fmt.header_length:
-        raise EventError(f"an event of {header.size} bytes is too short for a checksum", 9)
+        raise EventError(f"an event of {header.size} bytes is too short for a checksum", SIZE_AT)
     return header, EventReader(data, fmt.header_length, end)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from engine.binlog.event_types import FLAG_ARTIFICIAL
+from engine.binlog.event_types import FLAG_ARTIFICIAL, FLAGS_AT, NEXT_POSITION_AT
 from engine.kernels.kernel import Bytes, kernel, read_u16, read_u32
 
 
 @kernel
 def length_in_file(data: Bytes, start: int, size: int) -> int:
     """Size in bytes of the event at `start` in its file: 0 if the server generated it for the dump."""
-    return 0 if read_u16(data, start + 17) & FLAG_ARTIFICIAL else size
+    return 0 if read_u16(data, start + FLAGS_AT) & FLAG_ARTIFICIAL else size
 
 
 @kernel
@@ -22,6 +22,6 @@ def start_position(data: Bytes, start: int, size: int, expected: int) -> int:
     the position of the next one, as in MariaDB's GTID_LIST at the start of a dump by GTID. Headers contain
     only the low 32 bits, but a huge transaction can make a file larger than 4 GB.
     """
-    next_position = read_u32(data, start + 13)
+    next_position = read_u32(data, start + NEXT_POSITION_AT)
     gap = (next_position - length_in_file(data, start, size) - expected) & 0xFFFFFFFF
     return expected + gap if next_position != 0 and gap < 1 << 31 else expected

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from engine.binlog.crc32 import crc32
 from engine.binlog.event_index import LEFT_OUT, TRANSACTION_END
 from engine.binlog.event_positions import length_in_file, start_position
+from engine.binlog.event_types import HEADER_LENGTH, SIZE_AT
 from engine.dataclass import dataclass
 from engine.errors import BinlogError
 from engine.kernels.kernel import Bytes, Int64s, kernel, read_u32
@@ -129,12 +130,12 @@ def _open_events(
             expected += int(start)
             continue
         positions[count] = expected
-        if start + 19 > len(data):
+        if start + HEADER_LENGTH > len(data):
             return _OUTSIDE, count
-        size = read_u32(data, start + 9)
+        size = read_u32(data, start + SIZE_AT)
         if start + size > len(data):
             return _OUTSIDE, count
-        if size < 19 + checksum_size:
+        if size < HEADER_LENGTH + checksum_size:
             return _TOO_SHORT, count
         starts[count] = start
         ends[count] = start + size - checksum_size

@@ -137,6 +137,8 @@ FLAG_MARIADB_ACCEPT_OWN = 0x4000
 FLAG_MARIADB_SKIP_REPLICATION = 0x8000
 
 HEADER_LENGTH = 19
+SIZE_AT, NEXT_POSITION_AT, FLAGS_AT = 9, 13, 17
+"""Offsets in the header."""
 OLD_HEADER_LENGTH = 13
 """MySQL 3.23 (binlog version 1): without next position and flags."""
 CHECKSUM_LENGTH = 4
@@ -175,5 +177,5 @@ class EventHeader:
         else:
             header = cls(*_HEADER.unpack_from(data))
         if header.size < header_length:
-            raise EventError(f"the event claims a size of {header.size} bytes, less than its header", 9)
+            raise EventError(f"the event claims a size of {header.size} bytes, less than its header", SIZE_AT)
         return header

@@ -15,6 +15,7 @@ from engine.binlog.event_types import (
     FORMAT_DESCRIPTION_EVENT,
     HEADER_LENGTH,
     OLD_HEADER_LENGTH,
+    SIZE_AT,
     START_ENCRYPTION_EVENT,
     START_EVENT_V3,
 )
@@ -25,7 +26,6 @@ MAGIC = b"\xfebin"
 MAGIC_LENGTH = len(MAGIC)
 _ENCRYPTED_MAGIC = b"\xfdbin"
 """MySQL 8.0.14 and later, with `binlog_encryption`."""
-_SIZE_AT = 9
 
 
 def open_binlog(path: Path) -> BufferedReader:
@@ -62,7 +62,7 @@ def after_magic(file: BufferedReader[Any], where: str) -> BufferedReader[Any]:
 def read_event(file: BufferedReader[Any]) -> bytes:
     """The event at which a file is, as long as its header says, or as there is."""
     header = file.read(HEADER_LENGTH)
-    return header + file.read(max(0, int.from_bytes(header[_SIZE_AT : _SIZE_AT + 4], "little") - len(header)))
+    return header + file.read(max(0, int.from_bytes(header[SIZE_AT : SIZE_AT + 4], "little") - len(header)))
 
 
 def first_format(file: BufferedReader[Any], name: str) -> FormatDescription:
@@ -101,7 +101,7 @@ def read_events(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _read_whole(file: BufferedReader, path: Path, position: int, size: int, header_length: int) -> bytes:
     header = file.read(header_length)
-    length = int.from_bytes(header[_SIZE_AT : _SIZE_AT + 4], "little")
+    length = int.from_bytes(header[SIZE_AT : SIZE_AT + 4], "little")
     if len(header) == header_length and length < header_length:
         raise BinlogError(path.name, position, f"an event cannot have {length} bytes")
     if len(header) < header_length or length > size - position:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.binlog.event_types import HEADER_LENGTH
 from engine.kernels.kernel import Bytes, kernel, read_u16
 
 (
@@ -112,7 +113,7 @@ def statement_start(data: Bytes, event: int, end: int, post_header_length: int) 
     `event` is the offset of its header, `end` that of its checksum (or its end). Before binlog version 4
     there are neither status variables nor their length (post header of 11 bytes).
     """
-    body = event + 19
+    body = event + HEADER_LENGTH
     if post_header_length < _QUERY_POST_HEADER_OLD or body + post_header_length > end:
         return -1
     status_length = 0

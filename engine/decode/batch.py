@@ -229,7 +229,7 @@ def _end_position(events: EventTable, position: int) -> int:
     """The file position after the last of the events."""
     if len(events) <= events.context:
         return position
-    return int(events.positions[-1]) + int(read_u32(events.data, int(events.starts[-1]) + 9))
+    return int(events.positions[-1]) + int(read_u32(events.data, int(events.starts[-1]) + types.SIZE_AT))
 
 
 def _file_created(batch: Batch, index: NDArray[np.uint32], data: Bytes) -> int:

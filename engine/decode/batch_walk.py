@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from engine.binlog import event_types as types
 from engine.binlog.event_index import LEFT_OUT
 from engine.binlog.event_table import EventTable, EventTableError, open_events
+from engine.binlog.event_types import SIZE_AT
 from engine.binlog.fingerprint import fingerprint
 from engine.binlog.format_description import FormatDescription
 from engine.config.decode_options import DecodeOptions
@@ -34,8 +35,6 @@ from engine.output.change_schema import SNAPSHOT
 from engine.pipeline.messages import Batch, Corruption
 
 _FORMATS_KEPT = 16
-_SIZE_AT = 9
-"""Offset of the size in an event's header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,7 @@ def corruption_at(error: EventTableError, index: NDArray[np.uint32], data: Bytes
 
 def event_at(data: Bytes, start: int) -> Bytes:
     """The event at an offset, as far as it is inside of `data`: the index is not checked yet."""
-    size = int.from_bytes(data[start + _SIZE_AT : start + _SIZE_AT + 4].tobytes(), "little")
+    size = int.from_bytes(data[start + SIZE_AT : start + SIZE_AT + 4].tobytes(), "little")
     return data[start : start + size]
 
 

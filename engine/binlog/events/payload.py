@@ -16,7 +16,7 @@ import zstandard
 
 from engine.binlog.event_body import HIDDEN, EventBody
 from engine.binlog.event_reader import EventReader
-from engine.binlog.event_types import HEADER_LENGTH, EventHeader
+from engine.binlog.event_types import HEADER_LENGTH, SIZE_AT, EventHeader
 from engine.binlog.format_description import FormatDescription
 from engine.dataclass import dataclass
 from engine.errors import EventError, UnsupportedError
@@ -30,8 +30,6 @@ MAX_EVENT = 1 << 30
 ENDS_INSIDE = "the compressed transaction ends in the middle of an event"
 _MORE_THAN_CLAIMED = "the compressed transaction holds more bytes than it claims"
 
-_SIZE_AT = 9
-"""Offset of the size in an event's header."""
 _ZSTD, _NONE = 0, 255
 _ALGORITHMS = {_ZSTD: "ZSTD", _NONE: "NONE"}
 _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
@@ -82,7 +80,7 @@ def inner_events(body: TransactionPayload, limit: int = MAX_UNCOMPRESSED) -> Ite
     allowed = body.claimed_size(limit)
     with _open(body, zstandard.ZstdDecompressor()) as stream:
         while head := _read(stream, HEADER_LENGTH):
-            size = int.from_bytes(head[_SIZE_AT : _SIZE_AT + 4], "little")
+            size = int.from_bytes(head[SIZE_AT : SIZE_AT + 4], "little")
             allowed -= size
             if allowed < 0 or size > MAX_EVENT:
                 raise EventError(_MORE_THAN_CLAIMED)

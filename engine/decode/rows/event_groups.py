@@ -28,6 +28,7 @@ from engine.binlog.event_roles import (
     TAGGED_GTID,
 )
 from engine.binlog.event_table import EventTable
+from engine.binlog.event_types import HEADER_LENGTH
 from engine.binlog.statements import BEGIN, COMMIT, statement_kind, statement_start
 from engine.dataclass import dataclass
 from engine.kernels.kernel import Bytes, Int64s, inlined, kernel, load_word, read_u48, read_u64
@@ -162,7 +163,7 @@ def _group_events(
     for i in range(len(starts)):
         start = starts[i]
         end = ends[i]
-        body = start + 19
+        body = start + HEADER_LENGTH
         kind = type_codes[i]
         role = EVENT_ROLES[kind]
         fed = feed[kind]
@@ -204,8 +205,8 @@ def _group_events(
             if known:
                 first = table_maps[slot]
                 size = end - body
-                known = ends[first] - starts[first] - 19 == size and _same_bytes(
-                    data, starts[first] + 19, body, size
+                known = ends[first] - starts[first] - HEADER_LENGTH == size and _same_bytes(
+                    data, starts[first] + HEADER_LENGTH, body, size
                 )
             if not known:
                 table_hash[bucket, 0] = table_id

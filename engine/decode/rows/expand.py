@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from engine.binlog import event_types as types
 from engine.binlog.event_headers import open_event
 from engine.binlog.event_table import LARGEST_DATA, TOO_LARGE, EventTable
+from engine.binlog.event_types import HEADER_LENGTH, SIZE_AT
 from engine.binlog.events.decoding import decode_event
 from engine.binlog.events.payload import ENDS_INSIDE, MAX_EXPANDED, TransactionPayload, expand_into
 from engine.binlog.events.rows import RowsHeader
@@ -133,8 +134,8 @@ def _count_events(data: Bytes, spans: _Spans, counts: Int64s) -> int:
         at = spans[number, 0]
         end = spans[number, 1]
         while at < end:
-            size = read_u32(data, at + 9) if at + 19 <= end else 0
-            if size < 19 or size > end - at:
+            size = read_u32(data, at + SIZE_AT) if at + HEADER_LENGTH <= end else 0
+            if size < HEADER_LENGTH or size > end - at:
                 return number
             at += size
             counts[number] += 1
@@ -150,6 +151,6 @@ def _find_events(data: Bytes, spans: _Spans, starts: Int64s, ends: Int64s, type_
         while at < spans[number, 1]:
             starts[count] = at
             type_codes[count] = data[at + 4]
-            at += read_u32(data, at + 9)
+            at += read_u32(data, at + SIZE_AT)
             ends[count] = at
             count += 1

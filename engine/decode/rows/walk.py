@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from engine.binlog import event_types as types
 from engine.binlog.event_roles import HAS_EXTRA_INFO, IS_UPDATE
 from engine.binlog.event_table import LARGEST_DATA, TOO_LARGE, EventTable
+from engine.binlog.event_types import HEADER_LENGTH
 from engine.decode.rows.row_image import (
     BEYOND,
     bitmap_number,
@@ -95,7 +96,7 @@ def _walk_table(
             prefetch(batch, ahead, min(ends[e + _AHEAD], ahead + _FETCHED))
         end = ends[e]
         kind = type_codes[e]
-        at = starts[e] + 19 + 8
+        at = starts[e] + HEADER_LENGTH + 8
         if HAS_EXTRA_INFO[kind]:
             if at + 2 > end:
                 return _TRUNCATED, e, row, known

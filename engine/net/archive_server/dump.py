@@ -19,13 +19,16 @@ from engine.binlog.event_types import (
     CHECKSUM_LENGTH,
     FLAG_ARTIFICIAL,
     FLAG_BINLOG_IN_USE,
+    FLAGS_AT,
     FORMAT_DESCRIPTION_EVENT,
     GTID_LIST_EVENT,
     HEADER_LENGTH,
     HEARTBEAT_LOG_EVENT,
     HEARTBEAT_LOG_EVENT_V2,
+    NEXT_POSITION_AT,
     PREVIOUS_GTIDS_LOG_EVENT,
     ROTATE_EVENT,
+    SIZE_AT,
     START_ENCRYPTION_EVENT,
     STOP_EVENT,
 )
@@ -59,9 +62,6 @@ _MARKER = uint_bytes(OK_MARKER, 1)
 _HEADER = struct.Struct("<IBIIIH")
 _SMALL_PACKET = struct.Struct("<IB")
 _TIMESTAMP_LENGTH = 4
-_SIZE_AT = 9
-_NEXT_POSITION_AT = 13
-_FLAGS_AT = 17
 _POSITION_LENGTH = 8
 _CREATED_AT = HEADER_LENGTH + 2 + 50
 _CHECKSUM_ALGORITHM_BEFORE_END = 5
@@ -176,7 +176,7 @@ class Dump:
         while self._position < size:
             start = self._position
             header = file.read(header_length)
-            length = int.from_bytes(header[_SIZE_AT : _SIZE_AT + 4], "little")
+            length = int.from_bytes(header[SIZE_AT : SIZE_AT + 4], "little")
             if not header_length + stripped <= length <= size - self._position:
                 yield bytes(piece)
                 raise self._damaged(length, size)
@@ -200,7 +200,7 @@ class Dump:
                 continue
             if stripped:
                 length -= stripped
-                header = header[:_SIZE_AT] + uint_bytes(length, 4) + header[_SIZE_AT + 4 :]
+                header = header[:SIZE_AT] + uint_bytes(length, 4) + header[SIZE_AT + 4 :]
             if length > PIECE_SIZE:
                 yield bytes(piece)
                 piece.clear()
@@ -270,12 +270,12 @@ class Dump:
         event = bytearray(binlog.format_event)
         if event[4] != FORMAT_DESCRIPTION_EVENT:
             return bytes(event)
-        event[_FLAGS_AT] &= ~FLAG_BINLOG_IN_USE & 0xFF
+        event[FLAGS_AT] &= ~FLAG_BINLOG_IN_USE & 0xFF
         checked = has_checksum_field(binlog.format.server_version)
         if made_up:
             event[:_TIMESTAMP_LENGTH] = bytes(_TIMESTAMP_LENGTH)
         if made_up or self._start > MAGIC_LENGTH:
-            event[_NEXT_POSITION_AT : _NEXT_POSITION_AT + 4] = bytes(4)
+            event[NEXT_POSITION_AT : NEXT_POSITION_AT + 4] = bytes(4)
             event[_CREATED_AT : _CREATED_AT + 4] = bytes(4)
         if self._strips_checksums and checked:
             event[-_CHECKSUM_ALGORITHM_BEFORE_END] = 0

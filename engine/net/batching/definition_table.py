@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.binlog.event_types import HEADER_LENGTH
 from engine.kernels.kernel import Bytes, Int64s, inlined, kernel, read_u64
 
-_DEFINITION = 19 + 6
+_DEFINITION = HEADER_LENGTH + 6
 """Where the definition begins in a table map: after the header and the table id."""
 
 

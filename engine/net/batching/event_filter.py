@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from engine.binlog import event_types as types
 from engine.binlog.event_index import LEFT_OUT
+from engine.binlog.event_types import SIZE_AT
 from engine.config.decode_options import DecodeOptions
 from engine.kernels.kernel import Bytes, Int64s, kernel, read_u32
 from engine.kernels.memory import address_of, copy
@@ -149,7 +150,7 @@ def _size_of_events(data: Bytes, index: NDArray[np.uint32]) -> int:
     size = 0
     for i in range(index.shape[0]):
         if index[i, 1] & LEFT_OUT == 0:
-            size += read_u32(data, np.int64(index[i, 0]) + 9)
+            size += read_u32(data, np.int64(index[i, 0]) + SIZE_AT)
     return size
 
 
@@ -167,7 +168,7 @@ def _copy_events(data: Bytes, index: NDArray[np.uint32], target: Bytes) -> int:
             at += run_end - run_start
             run_start = start
         index[i, 0] = at + start - run_start
-        run_end = start + read_u32(data, start + 9)
+        run_end = start + read_u32(data, start + SIZE_AT)
     copy(to, at, source, run_start, run_end - run_start)
     return int(at + run_end - run_start)
 

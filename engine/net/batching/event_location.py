@@ -6,7 +6,7 @@ is compared with the bytes that were received.
 
 from __future__ import annotations
 
-from engine.binlog.event_types import HEADER_LENGTH
+from engine.binlog.event_types import HEADER_LENGTH, SIZE_AT
 from engine.kernels.kernel import Bytes, Int64s, copy_within, inlined, kernel, read_u24, read_u32
 from engine.net.batching.kernel_status import BAD_PACKET, BAD_SIZE, END, MORE, SERVER_ERROR, TOO_LARGE
 from engine.net.batching.stream_state import (
@@ -53,7 +53,7 @@ def locate_packet(data: Bytes, filled: int, state: Int64s, marker: int) -> int:
     state[NEEDED] = 4 + marker + HEADER_LENGTH
     if filled - cursor < state[NEEDED]:
         return MORE
-    size = read_u32(data, start + 9)
+    size = read_u32(data, start + SIZE_AT)
     if size > _MAX_EVENT:
         return TOO_LARGE
     continuations = (size + marker) // MAX_PACKET
@@ -90,7 +90,7 @@ def locate_bare(data: Bytes, filled: int, state: Int64s) -> int:
     state[NEEDED] = HEADER_LENGTH
     if filled - cursor < HEADER_LENGTH:
         return MORE
-    size = read_u32(data, cursor + 9)
+    size = read_u32(data, cursor + SIZE_AT)
     if size < HEADER_LENGTH:
         return BAD_SIZE
     if size > _MAX_EVENT:

@@ -12,13 +12,12 @@ import zlib
 from collections.abc import Iterator
 
 from engine.binlog.event_headers import open_event
-from engine.binlog.event_types import CHECKSUM_LENGTH, FLAG_ARTIFICIAL, HEADER_LENGTH
+from engine.binlog.event_types import CHECKSUM_LENGTH, FLAG_ARTIFICIAL, HEADER_LENGTH, SIZE_AT
 from engine.binlog.events.payload import TransactionPayload, inner_events
 from engine.binlog.format_description import FormatDescription
 
 _SIZE_POSITION_FLAGS = struct.Struct("<IIH")
 """The last three fields of an event's header."""
-_AT = HEADER_LENGTH - _SIZE_POSITION_FLAGS.size
 
 
 def events_of(event: bytes, description: FormatDescription) -> Iterator[tuple[bytes, bool]]:
@@ -40,7 +39,7 @@ def events_of(event: bytes, description: FormatDescription) -> Iterator[tuple[by
 
 def _plain(inner: bytes, checksum_length: int) -> bytes:
     """An event of a compressed transaction as one of the stream."""
-    size, _, flags = _SIZE_POSITION_FLAGS.unpack_from(inner, _AT)
+    size, _, flags = _SIZE_POSITION_FLAGS.unpack_from(inner, SIZE_AT)
     fields = _SIZE_POSITION_FLAGS.pack(size + checksum_length, 0, flags | FLAG_ARTIFICIAL)
-    plain = b"".join((inner[:_AT], fields, inner[HEADER_LENGTH:]))
+    plain = b"".join((inner[:SIZE_AT], fields, inner[HEADER_LENGTH:]))
     return plain + zlib.crc32(plain).to_bytes(CHECKSUM_LENGTH, "little") if checksum_length else plain

@@ -173,5 +173,6 @@ class ReceiveBuffer:
         self.context = len(context)
 
     def _bytes_at(self, start: int) -> bytes:
-        size = int.from_bytes(self.data[start + 9 : start + 13].tobytes(), "little")
+        at = start + types.SIZE_AT
+        size = int.from_bytes(self.data[at : at + 4].tobytes(), "little")
         return self.data[start : start + size].tobytes()

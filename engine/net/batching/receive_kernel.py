@@ -27,7 +27,7 @@ from engine.binlog.event_roles import (
     ROWS,
     TABLE_MAP,
 )
-from engine.binlog.event_types import HEADER_LENGTH
+from engine.binlog.event_types import HEADER_LENGTH, NEXT_POSITION_AT, SIZE_AT
 from engine.kernels.kernel import (
     Bytes,
     Int64s,
@@ -152,7 +152,7 @@ def _take_heartbeat(data: Bytes, state: Int64s) -> None:
     follows, as a replica's does.
     """
     state[CURSOR] = state[EVENT_NEXT]
-    ahead = (read_u32(data, state[EVENT_START] + 13) - state[POSITION]) & 0xFFFFFFFF
+    ahead = (read_u32(data, state[EVENT_START] + NEXT_POSITION_AT) - state[POSITION]) & 0xFFFFFFFF
     if state[TRANSACTION] == OUTSIDE:
         if ahead == 0:
             state[IDLE_CURSOR] = state[CURSOR]
@@ -177,7 +177,7 @@ def first_rolls_back(data: Bytes, index: NDArray[np.uint32], query_header: int, 
             if index[i, 1] != types.QUERY_EVENT | TRANSACTION_END:
                 return False
             start = np.int64(index[i, 0])
-            end = start + read_u32(data, start + 9) - checksum_size
+            end = start + read_u32(data, start + SIZE_AT) - checksum_size
             text = statements.statement_start(data, start, end, query_header)
             return text >= 0 and statements.statement_kind(data, text, end) == statements.ROLLBACK
     return False

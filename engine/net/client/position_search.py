@@ -1,4 +1,4 @@
-"""Searches a server's binlog: for the position of a time, and for the GTIDs executed before a position.
+"""Searches a server's binlog: for the position of a time, and on MySQL for the GTIDs before a position.
 
 Each binlog file begins with the time at which it was begun, so that a binary search finds the last file begun
 before a given time; older files contain nothing later. In that file, only the headers of events are read up
@@ -61,21 +61,16 @@ def position_at(connect: Connect, facts: SourceFacts, moment: datetime) -> Execu
     found = _search(connect, facts, files[later - 1], lambda events: _times(events) >= second)
     if facts.flavor != "mariadb":
         return found
-    return ExecutedPosition(
-        found.file, found.position, executed_before(connect, facts, found.file, found.position)
-    )
+    with connect() as connection:
+        gtid_set = server_queries.gtid_set_at(connection, found.file, found.position)
+    return ExecutedPosition(found.file, found.position, gtid_set)
 
 
-def executed_before(connect: Connect, facts: SourceFacts, file: str, position: int) -> str | None:
-    """The GTID set that was executed before a position; None without GTIDs or without such a position.
+def gtids_before(connect: Connect, facts: SourceFacts, file: str, position: int) -> str | None:
+    """The GTID set that a MySQL server had executed before a position; None without such a position.
 
     Raises `EngineError` if the server refuses.
     """
-    if facts.flavor == "mariadb":
-        with connect() as connection:
-            return server_queries.gtid_set_at(connection, file, position)
-    if facts.gtid_mode != "ON":
-        return None
 
     def reached(events: EventTable) -> NDArray[np.bool_]:
         return events.positions >= (position if events.file == file else 0)

@@ -90,9 +90,25 @@ def start_position(
     if not colon or not file or not position.isdigit():
         raise EngineError(f"--start {start} is not valid: give {_STARTS}")
     at = max(int(position), FIRST_POSITION)
-    from engine.net.client.position_search import executed_before
+    return StartPosition(file, at, executed_before(facts, file, at, connect))
 
-    return StartPosition(file, at, executed_before(connect, facts, file, at))
+
+def executed_before(
+    facts: SourceFacts, file: str, position: int, connect: Callable[[], Connection]
+) -> str | None:
+    """The GTID set that was executed before a position; None without GTIDs or without such a position.
+
+    Raises `EngineError` if the server refuses.
+    """
+    if facts.flavor == "mariadb":
+        with connect() as connection:
+            return server_queries.gtid_set_at(connection, file, position)
+    if not _has_gtids(facts):
+        return None
+    # Imports the kernels, as above.
+    from engine.net.client.position_search import gtids_before
+
+    return gtids_before(connect, facts, file, position)
 
 
 def _has_gtids(facts: SourceFacts) -> bool:

@@ -20,8 +20,6 @@ from engine.binlog.format_description import CHECKSUM_OFF, FormatDescription, ha
 from engine.binlog.table_map_writer import length_encoded, write_table_map
 from engine.snapshot.rows.row_format import RowFormat
 
-SIZE_AT = 9
-"""Offset of an event's size in its header."""
 _HEADER = struct.Struct("<IBIIIH")
 _TABLE_ID = 1
 _NO_EXTRA = b"\x02\x00"

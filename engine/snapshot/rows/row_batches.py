@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.binlog.event_index import TRANSACTION_END
-from engine.binlog.event_types import FORMAT_DESCRIPTION_EVENT, TABLE_MAP_EVENT, WRITE_ROWS_EVENT
+from engine.binlog.event_types import FORMAT_DESCRIPTION_EVENT, SIZE_AT, TABLE_MAP_EVENT, WRITE_ROWS_EVENT
 from engine.binlog.position import BinlogPosition
 from engine.dataclass import dataclass
 from engine.errors import EngineError
@@ -29,7 +29,7 @@ from engine.net.protocol.packets import (
 )
 from engine.net.protocol.wire import ProtocolError
 from engine.pipeline.messages import Batch, ChunkPart, StreamStatus
-from engine.snapshot.rows.events import SIZE_AT, opening
+from engine.snapshot.rows.events import opening
 from engine.snapshot.rows.row_format import Plan, RowFormat
 from engine.snapshot.rows.transcription import (
     END,

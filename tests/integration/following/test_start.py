@@ -20,9 +20,9 @@ from engine.errors import EngineError
 from engine.net.client import server_queries, source_facts
 from engine.net.client.connection import Connection
 from engine.net.client.dump_requests import FIRST_POSITION
-from engine.net.client.position_search import executed_before, position_at
+from engine.net.client.position_search import position_at
 from engine.net.client.server_events import file_begun
-from engine.net.client.start_position import start_position
+from engine.net.client.start_position import executed_before, start_position
 from engine.output.reader import Changes
 from engine.output.snapshot_requests import request_snapshot
 from tests.servers import Server
@@ -185,7 +185,7 @@ def test_what_was_executed_before_a_position_and_before_a_file(history: History)
     facts = history.facts()
     for step in history.steps:
         for position in {step.earliest, step.position}:
-            assert executed_before(history.connect, facts, step.file, position) == step.gtid_set
+            assert executed_before(facts, step.file, position, history.connect) == step.gtid_set
 
 
 def test_a_time_between_leads_to_what_came_next(history: History) -> None:
