@@ -187,7 +187,8 @@ def test_canceled_while_another_session_has_locked_the_table(database: Server, t
         with database.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"LOCK TABLES {DATABASE}.a WRITE")
             request(tmp_path, f"{DATABASE}.a")
-            waits = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for %'"
+            states = "information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table %'"
+            waits = f"SELECT COUNT(*) FROM {states}"
             wait_until(lambda: database.query(waits)[0][0], "reader that waits", check=engine.must_run)
             request(tmp_path, f"{DATABASE}.a", "--cancel")
             wait_for_snapshots(engine, tmp_path)
