@@ -196,7 +196,8 @@ def _conditions(records: Sequence[Record]) -> str:
         return "Nothing was measured yet."
     machine = records[0].machine
     repeats = sorted({int(record.settings["repeat"]) for record in records})
-    runs = " or ".join(map(str, repeats))
+    *others, most = map(str, repeats)
+    runs = f"{', '.join(others)} or {most}" if others else most
     return (
         f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gb']} GB, Python "
         f"{machine['python']}; medians of {runs} interleaved runs. “× peer” and “engine is” "
