@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(**options: bool) -> Callable[[type], type]:
-        """The decorator, with the options of `dataclasses.dataclass` but `order` and `unsafe_hash`."""
+        """As `dataclasses.dataclass`, without the options `order`, `repr` and `unsafe_hash`."""
         return lambda each: _dataclass(each, **options)
 
 

@@ -37,6 +37,7 @@ def follow_files(
         describe_ahead=schema.describe_ahead,
         schema=schema,
         opens_compressed=True,
+        meanwhile=child.repeat_progress,
     )
     error: EngineError | None = None
     followers = [path.name for path in origin.files[1:]]

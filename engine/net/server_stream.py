@@ -108,6 +108,7 @@ def follow_server(
             pool=sender.pool,
             describe_ahead=schema.describe_ahead,
             schema=schema,
+            meanwhile=child.repeat_progress,
         )
         error: EngineError | None = None
         try:

@@ -81,10 +81,12 @@ def inner_events(body: TransactionPayload, limit: int = MAX_UNCOMPRESSED) -> Ite
     with _open(body, zstandard.ZstdDecompressor()) as stream:
         while head := _read(stream, HEADER_LENGTH):
             size = int.from_bytes(head[SIZE_AT : SIZE_AT + 4], "little")
+            if size < HEADER_LENGTH:
+                raise EventError(ENDS_INSIDE)
             allowed -= size
             if allowed < 0 or size > MAX_EVENT:
                 raise EventError(_MORE_THAN_CLAIMED)
-            event = head + _read(stream, max(0, size - HEADER_LENGTH))
+            event = head + _read(stream, size - HEADER_LENGTH)
             if len(event) != size:
                 raise EventError(ENDS_INSIDE)
             yield event

@@ -21,7 +21,7 @@ from engine.net.batching import kernel_status, receive_kernel
 from engine.net.batching.corrupt_event_skipper import CorruptEventSkipper
 from engine.net.batching.cutter import Cutter
 from engine.net.batching.event_filter import EventFilter
-from engine.net.batching.large_transaction import events_of
+from engine.net.batching.large_transaction import plain_events
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.receive_buffer import ReceiveBuffer
 from engine.net.batching.rotation import Rotation, parse_rotation
@@ -67,6 +67,7 @@ class Batcher:
     transactions must be described, too. `skips`: corrupt events to skip. `left_unfinished`: checks files
     without an end, which a crashed server leaves. `pool` lends the buffers. `describe_ahead` describes tables
     whose table maps were received but not reached, many with one question. `schema` executes statements.
+    `meanwhile` is called again and again while a large transaction is expanded; it may raise.
     """
 
     def __init__(
@@ -86,12 +87,16 @@ class Batcher:
         pool: SlotPool | None = None,
         describe_ahead: DescribeTables | None = None,
         schema: SchemaFollower | None = None,
+        meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         self._left_unfinished = left_unfinished
         self._schema = schema
         self._marker = -1 if marker is None else marker
-        self._expanded: bytes | None = None
-        """The compressed transaction whose events are received in its place, in no packets."""
+        self._meanwhile = meanwhile
+        self._expanding: bytes | None = None
+        """The compressed transaction whose events are in the buffer in its place, in no packets."""
+        self._following: list[memoryview] = []
+        """Bytes that were received after such transactions, the next ones last."""
         self._ended = False
         self._state = StreamState(position, opens_payloads=opens_compressed)
         self._buffer = ReceiveBuffer(pool or SlotPool(Slots()), batch_bytes, self._state)
@@ -167,6 +172,7 @@ class Batcher:
 
     def begin_file(self, name: str) -> Iterator[OutgoingBatch]:
         """The next bytes are those of another binlog file, after its magic number."""
+        self._leave_expansion()
         yield from self._skipper.end_drop()
         yield from self._cutter.leave_file()
         self._enter_file(name, MAGIC_LENGTH)
@@ -182,6 +188,19 @@ class Batcher:
         transactions before it.
         """
         self._buffer.filled += size
+        yield from self._index(last and not self._following)
+        while self._following and not self._ended:
+            # They were received already, and may contain other large transactions.
+            content, space = self._following.pop(), self.space()
+            taken = min(len(space), len(content))
+            space[:taken] = content[:taken]
+            if taken < len(content):
+                self._following.append(content[taken:])
+            self._buffer.filled += taken
+            yield from self._index(last and not self._following)
+
+    def _index(self, last: bool) -> Iterator[OutgoingBatch]:
+        """Index what is in the buffer; see `received`."""
         while True:
             status = self._index_events()
             if status == kernel_status.NEEDS_PYTHON:
@@ -228,6 +247,7 @@ class Batcher:
 
         For damage after which the start of the next event is unknown. `following`: the next file.
         """
+        self._leave_expansion()
         return self._skipper.abandon_file(error, size, following)
 
     def finish(self, error: EngineError | None = None) -> Iterator[OutgoingBatch]:
@@ -299,36 +319,41 @@ class Batcher:
 
     def _expand(self) -> Iterator[OutgoingBatch]:
         """Receive the events of the compressed transaction at the cursor in its place."""
-        if self._expanded is not None:
-            raise EventError("the compressed transaction contains another one")
         start, size = self._state.event.start, len(self._buffer.event())
         position = start_position(self._buffer.data, start, size, self.position)
         event, following = self._buffer.take_out()
         self._state.skip_to(position)
         # A new buffer: otherwise its events would fill the room that there was for it.
         yield from self._cutter.make_room()
-        self._expanded = event
+        self._expanding = event
+        self._state.begin_inner_events(None)
         try:
             verify_checksum(event, self._format.description)
-            for inner, is_last in events_of(event, self._format.description):
-                self._state.expand_event(position + size if is_last else None)
-                yield from self._receive(inner)
-            if self.inside_transaction:
+            for inner, is_last in plain_events(event, self._format.description):
+                self._state.begin_inner_events(position + size if is_last else None)
+                yield from self._index_inner(memoryview(inner))
+                self._meanwhile()
+            if self._state.awaits_end:
                 raise EventError("the compressed transaction lacks its end")
         except EventError as error:
             raise self._event_error(str(error), event, error.corrupt) from error
-        self._expanded = None
-        yield from self._receive(following)
+        self._expanding = None
+        self._following.append(memoryview(following))
 
-    def _receive(self, content: bytes) -> Iterator[OutgoingBatch]:
-        """Receive these bytes, of any number."""
-        left = memoryview(content)
-        while left:
+    def _leave_expansion(self) -> None:
+        """What was not indexed of a large transaction, and after it, is dropped."""
+        self._expanding = None
+        self._following.clear()
+
+    def _index_inner(self, events: memoryview) -> Iterator[OutgoingBatch]:
+        """Index whole events of a compressed transaction."""
+        while events:
             space = self.space()
-            size = min(len(space), len(left))
-            space[:size] = left[:size]
-            left = left[size:]
-            yield from self.received(size)
+            taken = min(len(space), len(events))
+            space[:taken] = events[:taken]
+            events = events[taken:]
+            self._buffer.filled += taken
+            yield from self._index(last=False)
 
     def _rotate(self, rotation: Rotation) -> Iterator[OutgoingBatch]:
         if rotation.artificial:
@@ -364,14 +389,15 @@ class Batcher:
     @property
     def _framing(self) -> int:
         """Bytes between a packet's header and its event, -1 where there are no packets."""
-        return self._marker if self._expanded is None else -1
+        return self._marker if self._expanding is None else -1
 
     def _damage(self, reason: str, corrupt: bool) -> BinlogError:
         """An error after which a stream of files can only continue with the next file."""
-        if self._expanded is not None:
-            return self._event_error(reason, self._expanded, corrupt)
+        if self._expanding is not None:
+            # All of it can be skipped.
+            return self._event_error(reason, self._expanding, corrupt)
         return BinlogError(self.file, self.position, reason, corrupt, skippable=self._marker < 0)
 
     def _event_error(self, reason: str, event: bytes, corrupt: bool = True) -> BinlogError:
         """An error of the whole event at the cursor, or of the compressed transaction that contains it."""
-        return BinlogError(self.file, self.position, reason, corrupt, fingerprint(self._expanded or event))
+        return BinlogError(self.file, self.position, reason, corrupt, fingerprint(self._expanding or event))

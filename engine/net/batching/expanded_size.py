@@ -22,7 +22,7 @@ LARGEST_WHOLE = 16 << 20
 _UNKNOWN = MOST_EXPANDED + 1
 """The size of a transaction that does not say it in the usual form."""
 
-_END, _UNCOMPRESSED_SIZE = 0, 3
+_END, _PAYLOAD_SIZE, _UNCOMPRESSED_SIZE = 0, 1, 3
 """Types of fields in TRANSACTION_PAYLOAD_EVENT (`engine.binlog.events.payload`)."""
 
 _CELL_BYTES = 8
@@ -47,6 +47,9 @@ def expanded_transaction(data: Bytes, body: int, end: int) -> int:
         if after > end:
             return _UNKNOWN
         if data[at] == _UNCOMPRESSED_SIZE:
+            size = _length_encoded(data, value, after)
+        elif data[at] == _PAYLOAD_SIZE and size == 0:
+            # Without compression nothing else says it.
             size = _length_encoded(data, value, after)
         at = after
     return size

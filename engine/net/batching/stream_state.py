@@ -232,8 +232,13 @@ class StreamState:
         self._state[NEEDED] = 0
         self._state[JOINED_CURSOR] = -1
 
-    def expand_event(self, position_after: int | None) -> None:
-        """The next event is in a compressed transaction: the last one of it, or not (None)."""
+    @property
+    def awaits_end(self) -> bool:
+        """Whether the last event of a compressed transaction has not come yet."""
+        return int(self._state[POSITION_AFTER]) != 0
+
+    def begin_inner_events(self, position_after: int | None) -> None:
+        """The next events are in a compressed transaction: the last one of it, or others (None)."""
         self._state[POSITION_AFTER] = -1 if position_after is None else position_after
 
     def read_statement(self) -> None:

@@ -200,7 +200,16 @@ BROKEN = {
         made.payload(
             [BEGIN, made.payload([BEGIN, TABLE, insert(2), made.xid()], claims=LARGE)], claims=LARGE
         ),
-        "contains another one",
+        "contains a TRANSACTION_PAYLOAD_EVENT",
+    ),
+    "contains a GTID": (made.payload([BEGIN, made.gtid(9), made.xid()], claims=LARGE), "contains a GTID"),
+    "contains a rotation": (
+        made.payload([BEGIN, (types.ROTATE_EVENT, bytes(8) + b"other"), made.xid()], claims=LARGE),
+        "contains a ROTATE_EVENT",
+    ),
+    "ends with less than a header": (
+        made.payload_of(plain([BEGIN, made.xid()]) + bytes(9) + b"\x0f\0\0\0" + bytes(2), claims=LARGE),
+        "in the middle of an event",
     ),
     "has no end": (made.payload([BEGIN, TABLE, insert(2)], claims=LARGE), "lacks its end"),
     "is empty": (made.payload([], claims=LARGE), "lacks its end"),
@@ -234,3 +243,58 @@ def test_a_wrong_checksum_is_noticed_before_anything_is_expanded() -> None:
     events[2] = events[2][:-1] + bytes([events[2][-1] ^ 1])
     with pytest.raises(EngineError, match="checksum"):
         batches_of(events)
+
+
+def test_one_without_a_gtid_needs_an_end_as_well() -> None:
+    events = binlog([made.payload([TABLE], claims=LARGE), made.gtid(1), BEGIN, TABLE, insert(1), made.xid()])
+    with pytest.raises(EngineError, match="lacks its end"):
+        batches_of(events)
+
+
+@pytest.mark.parametrize("marker", [1, None])
+def test_many_that_were_received_together(marker: int | None) -> None:
+    parts: list[Part] = []
+    for number in range(1500):
+        parts += [
+            made.gtid(number + 1),
+            made.payload([BEGIN, TABLE, insert(number), made.xid()], claims=LARGE),
+        ]
+    batches = batches_of(binlog(parts), marker=marker, batch_bytes=1 << 20, chunks=[1 << 20])
+    decoded = decode_all(batches)
+    assert decoded.error is None
+    assert [row["id"] for row in decoded.rows["orders"]] == list(range(1500))
+
+
+def test_a_stream_that_ends_after_one() -> None:
+    events = binlog([made.gtid(1), made.payload([BEGIN, TABLE, insert(1), made.xid()], claims=LARGE)])
+    end = b"\5\0\0\0\xfe\0\0\2\0"
+    reader = Batcher(lambda table_map: None, file=FILE, checksum_algorithm=1)
+    batches = list(feed(reader, packets_of(events) + end + bytes(200_000), [1 << 20]))
+    assert reader.ended
+    assert [row["@1"] for row in decode_all(batches).rows["orders"]] == [1]
+
+
+def test_one_that_only_says_how_many_bytes_it_has() -> None:
+    """It is not compressed, and so need not say what it expands to."""
+    content = plain([BEGIN, TABLE, *[insert(number) for number in range(LARGE // 30)], made.xid()])
+    fields = b"\2\3\xfc\xff\0" + b"\1\x09\xfe" + len(content).to_bytes(8, "little") + b"\0"
+    parts = [made.gtid(1), (types.TRANSACTION_PAYLOAD_EVENT, fields + content)]
+    batches = batches_of(binlog(parts), batch_bytes=1 << 20, chunks=[1 << 22] * 10)
+    assert types.TRANSACTION_PAYLOAD_EVENT not in codes(batches)
+    assert max(batch.data.nbytes for batch in batches) < 2 << 20
+
+
+def test_the_process_goes_on_with_other_things_meanwhile() -> None:
+    turns: list[int] = []
+    rows = [insert(number) for number in range(40_000)]
+    events = binlog([made.gtid(1), made.payload([BEGIN, TABLE, *rows, made.xid()], claims=LARGE)])
+    excluded = DecodeOptions(tables=TableFilter(excluded=("*.*",)))
+    reader = Batcher(
+        lambda table_map: None,
+        file=FILE,
+        checksum_algorithm=1,
+        decode=excluded,
+        meanwhile=lambda: turns.append(1),
+    )
+    list(feed(reader, packets_of(events), [1 << 20]))
+    assert len(turns) > 5
