@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from engine.binlog import event_types as types
-from engine.binlog.event_positions import start_position
 from engine.binlog.event_roles import EVENT_ROLES, MANAGEMENT
 from engine.binlog.files import MAGIC_LENGTH
 from engine.binlog.fingerprint import fingerprint
@@ -21,7 +20,7 @@ from engine.net.batching import kernel_status, receive_kernel
 from engine.net.batching.corrupt_event_skipper import CorruptEventSkipper
 from engine.net.batching.cutter import Cutter
 from engine.net.batching.event_filter import EventFilter
-from engine.net.batching.large_transaction import plain_events
+from engine.net.batching.large_transactions import LargeTransactions
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.receive_buffer import ReceiveBuffer
 from engine.net.batching.rotation import Rotation, parse_rotation
@@ -92,11 +91,6 @@ class Batcher:
         self._left_unfinished = left_unfinished
         self._schema = schema
         self._marker = -1 if marker is None else marker
-        self._meanwhile = meanwhile
-        self._expanding: bytes | None = None
-        """The compressed transaction whose events are in the buffer in its place, in no packets."""
-        self._following: list[memoryview] = []
-        """Bytes that were received after such transactions, the next ones last."""
         self._ended = False
         self._state = StreamState(position, opens_payloads=opens_compressed)
         self._buffer = ReceiveBuffer(pool or SlotPool(Slots()), batch_bytes, self._state)
@@ -120,6 +114,7 @@ class Batcher:
         self._statements = StatementTracker(schema, self._book, *shared)
         self._tables = TableTracker(self._book, describer, self._statements, *shared)
         self._skipper = CorruptEventSkipper(skips, self._statements, *shared, is_file=marker is None)
+        self._large = LargeTransactions(*shared, index=self._index, meanwhile=meanwhile)
 
     @property
     def ended(self) -> bool:
@@ -172,7 +167,7 @@ class Batcher:
 
     def begin_file(self, name: str) -> Iterator[OutgoingBatch]:
         """The next bytes are those of another binlog file, after its magic number."""
-        self._leave_expansion()
+        self._large.leave()
         yield from self._skipper.end_drop()
         yield from self._cutter.leave_file()
         self._enter_file(name, MAGIC_LENGTH)
@@ -188,18 +183,11 @@ class Batcher:
         transactions before it.
         """
         self._buffer.filled += size
-        yield from self._index(last and not self._following)
-        while self._following and not self._ended:
-            # They were received already, and may contain other large transactions.
-            content, space = self._following.pop(), self.space()
-            taken = min(len(space), len(content))
-            space[:taken] = content[:taken]
-            if taken < len(content):
-                self._following.append(content[taken:])
-            self._buffer.filled += taken
-            yield from self._index(last and not self._following)
+        yield from self._index(last)
+        while not self._ended and self._large.put_back():
+            yield from self._index(last and not self._large.has_more)
 
-    def _index(self, last: bool) -> Iterator[OutgoingBatch]:
+    def _index(self, last: bool = False) -> Iterator[OutgoingBatch]:
         """Index what is in the buffer; see `received`."""
         while True:
             status = self._index_events()
@@ -247,7 +235,7 @@ class Batcher:
 
         For damage after which the start of the next event is unknown. `following`: the next file.
         """
-        self._leave_expansion()
+        self._large.leave()
         return self._skipper.abandon_file(error, size, following)
 
     def finish(self, error: EngineError | None = None) -> Iterator[OutgoingBatch]:
@@ -318,42 +306,10 @@ class Batcher:
             raise self._event_error(str(error), event, error.corrupt) from error
 
     def _expand(self) -> Iterator[OutgoingBatch]:
-        """Receive the events of the compressed transaction at the cursor in its place."""
-        start, size = self._state.event.start, len(self._buffer.event())
-        position = start_position(self._buffer.data, start, size, self.position)
-        event, following = self._buffer.take_out()
-        self._state.skip_to(position)
-        # A new buffer: otherwise its events would fill the room that there was for it.
-        yield from self._cutter.make_room()
-        self._expanding = event
-        self._state.begin_inner_events(None)
         try:
-            verify_checksum(event, self._format.description)
-            for inner, is_last in plain_events(event, self._format.description):
-                self._state.begin_inner_events(position + size if is_last else None)
-                yield from self._index_inner(memoryview(inner))
-                self._meanwhile()
-            if self._state.awaits_end:
-                raise EventError("the compressed transaction lacks its end")
+            yield from self._large.expand()
         except EventError as error:
-            raise self._event_error(str(error), event, error.corrupt) from error
-        self._expanding = None
-        self._following.append(memoryview(following))
-
-    def _leave_expansion(self) -> None:
-        """What was not indexed of a large transaction, and after it, is dropped."""
-        self._expanding = None
-        self._following.clear()
-
-    def _index_inner(self, events: memoryview) -> Iterator[OutgoingBatch]:
-        """Index whole events of a compressed transaction."""
-        while events:
-            space = self.space()
-            taken = min(len(space), len(events))
-            space[:taken] = events[:taken]
-            events = events[taken:]
-            self._buffer.filled += taken
-            yield from self._index(last=False)
+            raise self._event_error(str(error), b"", error.corrupt) from error
 
     def _rotate(self, rotation: Rotation) -> Iterator[OutgoingBatch]:
         if rotation.artificial:
@@ -389,15 +345,15 @@ class Batcher:
     @property
     def _framing(self) -> int:
         """Bytes between a packet's header and its event, -1 where there are no packets."""
-        return self._marker if self._expanding is None else -1
+        return self._marker if self._large.event is None else -1
 
     def _damage(self, reason: str, corrupt: bool) -> BinlogError:
         """An error after which a stream of files can only continue with the next file."""
-        if self._expanding is not None:
+        if self._large.event is not None:
             # All of it can be skipped.
-            return self._event_error(reason, self._expanding, corrupt)
+            return self._event_error(reason, b"", corrupt)
         return BinlogError(self.file, self.position, reason, corrupt, skippable=self._marker < 0)
 
     def _event_error(self, reason: str, event: bytes, corrupt: bool = True) -> BinlogError:
         """An error of the whole event at the cursor, or of the compressed transaction that contains it."""
-        return BinlogError(self.file, self.position, reason, corrupt, fingerprint(self._expanding or event))
+        return BinlogError(self.file, self.position, reason, corrupt, fingerprint(self._large.event or event))
