@@ -1,7 +1,8 @@
 """The step from the parsed arguments to a command: one function for each, named as the command.
 
 It resolves the command's settings, starts the fork server where it is needed, and only then imports the
-command's modules, so that these imports and those of the fork server overlap.
+command's modules, so that these imports and those of the fork server overlap. Signals wait for the end of
+an import: an exception in the middle of one may be replaced by another, or lost.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from engine.config.settings import (
 )
 from engine.errors import EngineError
 from engine.pipeline.fork_server import start_fork_server
+from engine.pipeline.stop_signals import signals_blocked
 
 if TYPE_CHECKING:
     from engine.commands.run_log import RunLog
@@ -49,8 +51,8 @@ def run(options: argparse.Namespace) -> int:
     def command(log: RunLog | None) -> int:
         # Started first, so that it imports its modules while the command imports its own.
         start_fork_server()
-        from engine.commands.run import run_command
-
+        with signals_blocked():
+            from engine.commands.run import run_command
         return run_command(given, None if sys.stdin.isatty() else settings, log)
 
     return _logged(given.log, command)
@@ -62,8 +64,8 @@ def decode(options: argparse.Namespace) -> int:
 
     def command(log: RunLog | None) -> int:
         start_fork_server()
-        from engine.commands.decode import decode_command
-
+        with signals_blocked():
+            from engine.commands.decode import decode_command
         return decode_command(given, log)
 
     return _logged(given.log, command)
@@ -71,8 +73,8 @@ def decode(options: argparse.Namespace) -> int:
 
 def fleet(options: argparse.Namespace) -> int:
     """Follow many servers, or ask or reload the process that does."""
-    from engine.config.fleet_file import read_fleet
-
+    with signals_blocked():
+        from engine.config.fleet_file import read_fleet
     action, path = _fleet_words(options.words)
 
     def read() -> FleetFile:
@@ -80,18 +82,18 @@ def fleet(options: argparse.Namespace) -> int:
 
     given = read()
     if action == "status":
-        from engine.commands.fleet.status import status_command
-
+        with signals_blocked():
+            from engine.commands.fleet.status import status_command
         return status_command(given, as_json=options.as_json)
     if action == "reload":
-        from engine.commands.fleet.reload import reload_command
-
+        with signals_blocked():
+            from engine.commands.fleet.reload import reload_command
         return reload_command(given)
 
     def command(log: RunLog | None) -> int:
         start_fork_server()
-        from engine.commands.fleet.command import fleet_command
-
+        with signals_blocked():
+            from engine.commands.fleet.command import fleet_command
         return fleet_command(given, read, log, on_terminal=sys.stdin.isatty())
 
     return _logged(given.settings.log, command)
@@ -114,15 +116,15 @@ def _logged(settings: LogSettings, command: Callable[[RunLog | None], int]) -> i
     """The exit code of a command that gets the log that `settings` ask for, or None."""
     if settings.log_format is None:
         return command(None)
-    from engine.commands.logged import logged
-
+    with signals_blocked():
+        from engine.commands.logged import logged
     return logged(settings, command)
 
 
 def events(options: argparse.Namespace) -> int:
     """Show the events of files or, without files, of a server."""
-    from engine.commands.events import file_events_command, server_events_command
-
+    with signals_blocked():
+        from engine.commands.events import file_events_command, server_events_command
     if options.files:
         return file_events_command(resolve(FileEventsSettings, vars(options), os.environ))
     if options.host is None and options.socket is None:
@@ -132,29 +134,29 @@ def events(options: argparse.Namespace) -> int:
 
 def status(options: argparse.Namespace) -> int:
     """Show what an output contains."""
-    from engine.commands.status import print_status
-
+    with signals_blocked():
+        from engine.commands.status import print_status
     return print_status(options.out, as_json=options.as_json)
 
 
 def schema(options: argparse.Namespace) -> int:
     """Show the table definitions of an output."""
-    from engine.commands.schema import print_schema
-
+    with signals_blocked():
+        from engine.commands.schema import print_schema
     return print_schema(options.out, options.table, options.at, as_json=options.as_json)
 
 
 def snapshot(options: argparse.Namespace) -> int:
     """Request a snapshot of a running engine, or cancel one."""
-    from engine.commands.snapshot import snapshot_command
-
+    with signals_blocked():
+        from engine.commands.snapshot import snapshot_command
     return snapshot_command(resolve(SnapshotSettings, vars(options), os.environ))
 
 
 def check(options: argparse.Namespace) -> int:
     """Examine a server, an output and Spark before a run."""
-    from engine.commands.check import check_command
-
+    with signals_blocked():
+        from engine.commands.check import check_command
     return check_command(resolve(CheckSettings, vars(options), os.environ))
 
 
@@ -163,8 +165,8 @@ def sql(options: argparse.Namespace) -> int:
     settings = resolve(SqlSettings, vars(options), os.environ)
     if settings.output is None:
         start_fork_server()
-    from engine.commands.sql import sql_command
-
+    with signals_blocked():
+        from engine.commands.sql import sql_command
     if settings.sources:
         return sql_command(settings, None)
     if options.host is None and options.socket is None:
@@ -174,49 +176,49 @@ def sql(options: argparse.Namespace) -> int:
 
 def vacuum(options: argparse.Namespace) -> int:
     """Remove old commits of an output."""
-    from engine.commands.vacuum import vacuum_command
-
+    with signals_blocked():
+        from engine.commands.vacuum import vacuum_command
     return vacuum_command(resolve(VacuumSettings, vars(options), os.environ))
 
 
 def consumers(options: argparse.Namespace) -> int:
     """Show the consumers of an output, or remove one."""
-    from engine.commands.consumers import consumers_command
-
+    with signals_blocked():
+        from engine.commands.consumers import consumers_command
     return consumers_command(resolve(ConsumersSettings, vars(options), os.environ))
 
 
 def compact(options: argparse.Namespace) -> int:
     """Merge the small files of an output."""
-    from engine.commands.compact import compact_command
-
+    with signals_blocked():
+        from engine.commands.compact import compact_command
     return compact_command(resolve(CompactSettings, vars(options), os.environ))
 
 
 def verify(options: argparse.Namespace) -> int:
     """Compare the files of an output with its commit log."""
-    from engine.commands.verify import verify_command
-
+    with signals_blocked():
+        from engine.commands.verify import verify_command
     return verify_command(resolve(VerifySettings, vars(options), os.environ))
 
 
 def mirror(options: argparse.Namespace) -> int:
     """Keep the tables of an output as Delta or Iceberg tables."""
-    from engine.commands.mirror import mirror_command
-
+    with signals_blocked():
+        from engine.commands.mirror import mirror_command
     return mirror_command(resolve(MirrorSettings, vars(options), os.environ))
 
 
 def serve(options: argparse.Namespace) -> int:
     """Serve binlog files to replicas."""
-    from engine.commands.serve import serve_command
-
+    with signals_blocked():
+        from engine.commands.serve import serve_command
     return serve_command(resolve(ServeSettings, vars(options), os.environ))
 
 
 def demo(options: argparse.Namespace) -> int:
     """Show the whole way, from sample binlogs into Spark."""
     start_fork_server()
-    from engine.commands.demo import demo_command
-
+    with signals_blocked():
+        from engine.commands.demo import demo_command
     return demo_command()

@@ -27,6 +27,7 @@ from engine.pipeline.observer import Happening, Observer, Observers
 from engine.pipeline.outcome import Outcome
 from engine.pipeline.plan import RunPlan, decoder_count
 from engine.pipeline.process_settings import FileSource, SchemaOptions, ServerSource
+from engine.pipeline.stop_signals import signals_blocked
 
 _COMMIT_SECONDS = 1.0
 
@@ -135,7 +136,7 @@ def _monitored(http: str | None, out: OutputPlace, run: str, listener: Observer)
         yield Observer()
         return
     # Imported only here: most commands have no such server, and start faster without its modules.
-    from engine.monitoring.service import monitored
-
+    with signals_blocked():
+        from engine.monitoring.service import monitored
     with monitored(http, out, run, listener) as monitor:
         yield monitor

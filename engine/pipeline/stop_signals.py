@@ -1,8 +1,9 @@
 """SIGINT and SIGTERM in the command's process, from its start on: both ask for an orderly end.
 
-While the command imports its modules and parses its arguments, a signal is only recorded. After that, a
-signal raises `KeyboardInterrupt` or `Terminated`, which ends waits and removes folders; a run installs its
-own handlers instead, which commit what is finished. All but the first signal are ignored.
+While the command line is parsed, a signal is only recorded. After that, a signal raises
+`KeyboardInterrupt` or `Terminated`, which ends waits and removes folders; while the command's modules are
+imported, it waits until they are. A run installs its own handlers instead, which commit what is finished.
+All but the first signal are ignored.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -72,6 +74,55 @@ def test_a_stop_is_a_good_end_from_the_first_moment_on(
     assert ended.status == 0, ended.stderr
     assert "Traceback" not in ended.stderr
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "--host", "127.0.0.1", "--user", "u", "--out", "out"],
+        ["run", "--host", "127.0.0.1", "--user", "u", "--out", "out", "--log-format", "json"],
+        ["decode", SAMPLE, "--out", "out"],
+        ["fleet", "status", "fleet.toml"],
+        ["fleet", "reload", "fleet.toml"],
+        ["fleet", "fleet.toml"],
+        ["events", SAMPLE],
+        ["status", "out"],
+        ["schema", "out"],
+        ["snapshot", "out", "--tables", "a.b"],
+        ["check", "--host", "127.0.0.1", "--user", "u"],
+        ["sql", SAMPLE],
+        ["vacuum", "out", "--retain", "1d"],
+        ["consumers", "out"],
+        ["compact", "out"],
+        ["verify", "out"],
+        ["mirror", "out", "--to", "lake"],
+        ["serve", SAMPLE],
+        ["demo"],
+    ],
+    ids=lambda arguments: " ".join(word for word in arguments if word.isalpha()),
+)
+def test_a_stop_waits_until_the_commands_modules_are_imported(arguments: list[str], tmp_path: Path) -> None:
+    """An exception that is raised in the middle of an import may come out of it as another, or be lost."""
+    program = (
+        "import os, signal, sys\n"
+        "class Stops:\n"
+        "    def __set_name__(self, owner, name): os.kill(os.getpid(), signal.SIGTERM)\n"
+        "class Finder:\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        "        if name.startswith('engine.commands.') and name != 'engine.commands.dispatch':\n"
+        "            sys.meta_path.remove(Finder)\n"
+        "            class Imported: stops = Stops()\n"
+        "sys.meta_path.insert(0, Finder)\n"
+        "from engine.__main__ import main\n"
+        "sys.exit(main())\n"
+    )
+    (tmp_path / "fleet.toml").write_text('root = "out"\n[source.a]\nhost = "127.0.0.1"\nuser = "u"\n')
+    command = subprocess.run(
+        [sys.executable, "-c", program, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    lasting = {"run", "decode", "fleet", "mirror", "serve"}
+    assert command.stderr == ""
+    assert command.returncode == (0 if arguments[0] in lasting else 128 + signal.SIGTERM)
 
 
 def test_a_command_that_stops_early_exits_with_the_signal(tmp_path: Path) -> None:
