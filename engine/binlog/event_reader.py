@@ -70,9 +70,10 @@ class EventReader:
 
     def length_encoded(self) -> int:
         """A length-encoded integer of the client/server protocol: 1, 3, 4 or 9 bytes."""
-        first = self.uint(1)
-        if first < 0xFB:
+        if self.offset < self.end and (first := self.data[self.offset]) < 0xFB:
+            self.offset += 1
             return first
+        first = self.uint(1)
         if first not in _LENGTH_ENCODED:
             raise EventError(f"a length cannot start with byte 0x{first:02x}", self.offset - 1)
         return self.uint(_LENGTH_ENCODED[first])

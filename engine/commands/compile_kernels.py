@@ -64,7 +64,13 @@ def compiled_kernels() -> tuple[int, int]:
 
 def decode_whole(path: Path, options: DecodeOptions) -> None:
     """Decode a binlog file and discard the result. Raises `EngineError` for a corrupt file."""
-    batcher = Batcher(lambda table_map: None, marker=None, decode=options, describe_ahead=dict.fromkeys)
+    batcher = Batcher(
+        lambda table_map: None,
+        marker=None,
+        decode=options,
+        opens_compressed=True,
+        describe_ahead=dict.fromkeys,
+    )
     batches = list(batcher.begin_file(path.name))
     with open_binlog(path) as file:
         while size := file.readinto(batcher.space()):

@@ -25,8 +25,11 @@ _UNKNOWN = MOST_EXPANDED + 1
 _END, _PAYLOAD_SIZE, _UNCOMPRESSED_SIZE = 0, 1, 3
 """Types of fields in TRANSACTION_PAYLOAD_EVENT (`engine.binlog.events.payload`)."""
 
-_CELL_BYTES = 8
+_CELL_BYTES = 12
 """Bytes of a column in a row, about: where its value is, and the value in the record batch."""
+_UPDATED_CELL_BYTES = 32
+"""The same for an update. Preimages and postimages lack other columns, and take turns, so that every row has
+the names of the columns that it lacks."""
 _USUAL_VALUE = 4
 """Bytes of a value in a row's image, about."""
 
@@ -106,7 +109,8 @@ def expanded_rows(data: Bytes, start: int, end: int, kind: int) -> int:
     if IS_COMPRESSED[kind]:
         size = content = _original_length(data, at, end)
     if present < images * columns:
-        size += _CELL_BYTES * columns * images * (content // row_size if row_size else 1)
+        cell = _UPDATED_CELL_BYTES if images == 2 else _CELL_BYTES
+        size += cell * columns * images * (content // row_size if row_size else 1)
     return size if size < _UNKNOWN else _UNKNOWN
 
 

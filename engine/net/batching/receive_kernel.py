@@ -74,8 +74,9 @@ from engine.net.batching.stream_state import (
     GTID_ROW,
     IDLE_CURSOR,
     INDEXED_POSITION,
-    KEEP_CLOSED,
+    OPENED_FROM,
     PAYLOAD_CURSOR,
+    PAYLOAD_NEEDS,
     POSITION,
     POSITION_AFTER,
     STATEMENT_CURSOR,
@@ -313,11 +314,12 @@ def index_events(
         expanded = 0
         if role == PAYLOAD:
             expanded = expanded_transaction(data, start + HEADER_LENGTH, end)
+            if state[PAYLOAD_CURSOR] == state[CURSOR]:
+                expanded = state[PAYLOAD_NEEDS]
+            elif state[OPENED_FROM] <= expanded <= LARGEST_WHOLE:
+                return NEEDS_PYTHON
             if expanded > LARGEST_WHOLE:
                 return LARGE_TRANSACTION
-            opened = state[PAYLOAD_CURSOR]
-            if opened != KEEP_CLOSED and opened != state[CURSOR]:
-                return NEEDS_PYTHON
         elif (role == ROWS or IS_COMPRESSED[kind]) and not left_out:
             expanded = expanded_rows(data, start, end, kind)
         if expanded != 0:

@@ -50,7 +50,7 @@ class Field(IntEnum):
     TABLE_IDS = 14
     """Ids in the filter's table of table ids."""
     PAYLOAD_CURSOR = 15
-    """CURSOR of the compressed transaction whose table maps are known; -1 before one, or KEEP_CLOSED."""
+    """CURSOR of the compressed transaction that was opened; -1 before one."""
     STOP_POSITION = 16
     """Position from which on every event stops the kernel; or NO_STOP."""
     STATEMENT_CURSOR = 17
@@ -62,6 +62,10 @@ class Field(IntEnum):
     POSITION_AFTER = 20
     """Position after the compressed transaction whose last event comes next; -1 before its other events, and
     0 outside of one."""
+    PAYLOAD_NEEDS = 21
+    """Bytes that a decoder needs for the transaction at PAYLOAD_CURSOR."""
+    OPENED_FROM = 22
+    """Size from which on compressed transactions are opened."""
 
 
 (
@@ -86,13 +90,15 @@ class Field(IntEnum):
     JOINED_CURSOR,
     EXPANDED,
     POSITION_AFTER,
+    PAYLOAD_NEEDS,
+    OPENED_FROM,
 ) = map(int, Field)
 """The same as plain integers, since numba indexes arrays by nothing else."""
 
-KEEP_CLOSED = -2
-"""PAYLOAD_CURSOR: the table maps of compressed transactions need not be known."""
 NO_STOP = (1 << 63) - 1
 """STOP_POSITION: no event stops the kernel."""
+_ALL, _LARGER, _NONE = 0, 1 << 16, 1 << 62
+"""OPENED_FROM: all are opened, or those of 64 KB, which decoders have much more work with, or none."""
 
 
 class Boundary(NamedTuple):
@@ -107,7 +113,7 @@ class Boundary(NamedTuple):
 class StreamState:
     """The state of one stream, which starts at `position` in its file.
 
-    `opens_payloads`: whether the table maps of compressed transactions must be known.
+    `opens_payloads`: whether the table maps of compressed transactions must be known, and what they need.
     """
 
     def __init__(self, position: int, *, opens_payloads: bool) -> None:
@@ -115,7 +121,8 @@ class StreamState:
         self._state[POSITION] = self._state[INDEXED_POSITION] = position
         self._state[GTID_ROW] = self._state[IDLE_CURSOR] = -1
         self._opens_payloads = opens_payloads
-        self._state[PAYLOAD_CURSOR] = -1 if opens_payloads else KEEP_CLOSED
+        self._state[PAYLOAD_CURSOR] = -1
+        self._state[OPENED_FROM] = _ALL if opens_payloads else _NONE
         self._state[STOP_POSITION] = NO_STOP
         self._state[STATEMENT_CURSOR] = self._state[JOINED_CURSOR] = -1
 
@@ -219,13 +226,14 @@ class StreamState:
         """The batcher needs that many bytes from the cursor on to continue."""
         self._state[NEEDED] = size
 
-    def open_payload(self) -> None:
-        """The table maps in the compressed transaction at the cursor are known."""
+    def open_payload(self, needs: int) -> None:
+        """The table maps in the compressed transaction at the cursor, and what it `needs`, are known."""
         self._state[PAYLOAD_CURSOR] = self._state[CURSOR]
+        self._state[PAYLOAD_NEEDS] = needs
 
-    def keep_payloads_closed(self) -> None:
-        """The table maps of compressed transactions need not be known any more in this file."""
-        self._state[PAYLOAD_CURSOR] = KEEP_CLOSED
+    def keep_small_payloads_closed(self) -> None:
+        """Small compressed transactions need not be opened any more in this file."""
+        self._state[OPENED_FROM] = _LARGER
 
     def take_event_out(self) -> None:
         """The event at the cursor, and all that was received after it, are not in the buffer any more."""
@@ -252,7 +260,7 @@ class StreamState:
         self.skip_to(position)
         self.leave_transaction()
         if self._opens_payloads:
-            self._state[PAYLOAD_CURSOR] = -1
+            self._state[OPENED_FROM] = _ALL
 
     def skip_to(self, position: int) -> None:
         """The next event is at `position` of the file."""
@@ -317,8 +325,7 @@ class StreamState:
         self._state[STATEMENT_CURSOR] = -1
         self._state[EXPANDED] = 0
         self.end_idle()
-        if self._state[PAYLOAD_CURSOR] != KEEP_CLOSED:
-            self._state[PAYLOAD_CURSOR] = -1
+        self._state[PAYLOAD_CURSOR] = -1
         row = self._state[GTID_ROW]
         if row >= first:
             self._state[GTID_ROW] = row - first + context

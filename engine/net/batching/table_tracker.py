@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from engine.binlog import event_types as types
-from engine.binlog.events.decoding import decode_event
-from engine.binlog.events.payload import MAX_EXPANDED, TransactionPayload, inner_events
 from engine.binlog.table_map import TableMap
 from engine.net.batching.cutter import Cutter
+from engine.net.batching.expanded_size import LARGEST_WHOLE
+from engine.net.batching.opened_transaction import open_transaction
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.receive_buffer import ReceiveBuffer
 from engine.net.batching.statement_tracker import StatementTracker
@@ -49,22 +49,21 @@ class TableTracker:
         yield from self._add(event[: len(event) - self._format.checksum_length])
 
     def learn_compressed(self, event: bytes) -> Iterator[OutgoingBatch]:
-        """Add the table maps in the compressed transaction at the cursor."""
-        body = decode_event(event, self._format.description).body
-        assert isinstance(body, TransactionPayload)
-        have_names = []
-        for inner in inner_events(body, MAX_EXPANDED):
-            if inner[4] == types.QUERY_EVENT:
-                self._statements.read_compressed(inner)
-            elif inner[4] == types.TABLE_MAP_EVENT:
-                yield from self._add(inner)
-                have_names.append(not self._parse(inner).needs_catalog)
-        if have_names and all(have_names):
-            # The decoders need no descriptions, so that others of this file need not be opened either: the
-            # server's setting, binlog_row_metadata, seldom changes within one.
-            self._state.keep_payloads_closed()
-        else:
-            self._state.open_payload()
+        """Add the table maps in the compressed transaction at the cursor, and note what decoders need for it.
+
+        If that is too much, they do not get it as a whole: its table maps come later, as those of plain ones.
+        """
+        opened = open_transaction(event, self._format.description)
+        for definition in opened.definitions if opened.needed <= LARGEST_WHOLE else []:
+            if definition[4] == types.TABLE_MAP_EVENT:
+                yield from self._add(definition)
+            else:
+                self._statements.read_compressed(definition)
+        self._state.open_payload(opened.needed)
+        if opened.has_whole_images and self._have_names(opened.definitions):
+            # Decoders need no descriptions and little memory, so that others of this file need not be opened
+            # if they are small: the server's settings seldom change within one.
+            self._state.keep_small_payloads_closed()
 
     def _add(self, event: bytes) -> Iterator[OutgoingBatch]:
         """Add the definition of a table map (without checksum), unless it is known."""
@@ -77,6 +76,10 @@ class TableTracker:
             yield from self._cutter.finished()
             self._book.replace(definition.name)
         self._book.add(definition, self._cutter.stamp)
+
+    def _have_names(self, definitions: Sequence[bytes]) -> bool:
+        maps = (self._parse(each) for each in definitions if each[4] == types.TABLE_MAP_EVENT)
+        return not any(table_map.needs_catalog for table_map in maps)
 
     def _parse(self, event: bytes) -> TableMap:
         return TableMap.parse(event, self._format.description.without_checksums())

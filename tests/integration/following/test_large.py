@@ -1,6 +1,7 @@
 """A value of 40 MB and a transaction of 300 MB: they arrive whole, and no process needs 500 MB for them.
 
-So does a transaction that the server has compressed (`binlog_transaction_compression`).
+So do transactions that the server has compressed (`binlog_transaction_compression`), and rows that lack most
+columns (`binlog_row_image` MINIMAL), which become many times as large.
 
 BINLOG_ENGINE_TRANSACTION_GIGABYTES=3 makes the transaction so large; the limit is the same.
 """
@@ -30,6 +31,7 @@ GIGABYTES = float(os.environ.get("BINLOG_ENGINE_TRANSACTION_GIGABYTES", "0.3"))
 VALUES, SMALL_ROWS = int(834 * GIGABYTES), int(1_700_000 * GIGABYTES)
 TRANSACTION = int(GIGABYTES * 1e9)
 MEMORY_LIMIT = 500_000_000
+WIDE, WIDE_ROWS = 100, 200_000
 
 NUMBERS = (
     "WITH RECURSIVE digits (d) AS (SELECT 0 UNION ALL SELECT d + 1 FROM digits WHERE d < 9) "
@@ -98,9 +100,51 @@ def test_large_values_and_transactions_arrive_whole(filled: Server, tmp_path: Pa
     assert len(holders) == 1
     assert sum(file.rows for file in holders[0].files if file.table == "vals") in (VALUES, VALUES + 1)
 
-    memory = {
-        name: usage["peak_memory"] for name, usage in json.loads(report.read_text())["processes"].items()
-    }
+    memory = memory_of(report)
     print(filled.flavor, {name: f"{peak / 1e6:.0f} MB" for name, peak in memory.items()})
     assert {"supervisor", "network", "decoder-0", "decoder-1", "sink"} <= memory.keys()
+    assert max(memory.values()) < MEMORY_LIMIT
+
+
+def memory_of(report: Path) -> dict[str, int]:
+    """By process the most memory that it had, in bytes."""
+    processes = json.loads(report.read_text())["processes"]
+    return {name: usage["peak_memory"] for name, usage in processes.items()}
+
+
+def test_rows_that_lack_most_columns(tmp_path: Path) -> None:
+    """They have 100 columns, and take 5 or 10 bytes in the binlog before the server compresses them.
+
+    An update with all columns comes before them, so that small transactions need not be opened any more.
+    """
+    out, report = tmp_path / "out", tmp_path / "report.json"
+    columns = ", ".join(f"c{number} TINYINT DEFAULT {number}" for number in range(WIDE))
+    with get_server("mysql-9.7", {"binlog_row_metadata": "FULL"}) as server:
+        server.execute(
+            "CREATE DATABASE large",
+            f"CREATE TABLE large.wide (id INT PRIMARY KEY, changed INT, {columns})",
+            f"INSERT INTO large.wide (id) SELECT n FROM ({NUMBERS}) numbers WHERE n < {WIDE_ROWS}",
+        )
+        file, position = server.query("SHOW BINARY LOGS")[-1][:2]
+        server.execute(
+            "SET SESSION binlog_transaction_compression = ON",
+            "UPDATE large.wide SET changed = -1 WHERE id < 10",
+            "SET SESSION binlog_row_image = MINIMAL",
+            "UPDATE large.wide SET changed = -2 - id",
+            "DELETE FROM large.wide",
+        )
+        drain(server, out, report=report, start=f"{file}:{position}")
+    assert_sound(out)
+    table = Changes(out).read("large", "wide").select(["_change_type", "id", "changed", "c1"])
+    rows = table.to_pylist()[20:]
+    updates, deletes = rows[: 2 * WIDE_ROWS], rows[2 * WIDE_ROWS :]
+    order = [row["id"] for row in updates[::2]]
+    assert sorted(order) == list(range(WIDE_ROWS))
+    assert [row["changed"] for row in updates[1::2]] == [-2 - key for key in order]
+    assert [row["_change_type"] for row in updates] == ["update_preimage", "update_postimage"] * WIDE_ROWS
+    assert sorted(row["id"] for row in deletes) == list(range(WIDE_ROWS))
+    assert {row["_change_type"] for row in deletes} == {"delete"}
+    assert {row["c1"] for row in rows} == {None}
+    memory = memory_of(report)
+    print({name: f"{peak / 1e6:.0f} MB" for name, peak in memory.items()})
     assert max(memory.values()) < MEMORY_LIMIT
