@@ -71,7 +71,10 @@ def create_tables(server: Server) -> None:
 
 
 class Client(threading.Thread):
-    """One client of the server, which comes back after the server was away; leaving the context stops it."""
+    """One client of the server, which comes back after the server was away; leaving the context stops it.
+
+    The server compresses the transactions of every second one, if it can.
+    """
 
     def __init__(self, server: Server, number: int, seed: int, most_rows: int) -> None:
         super().__init__(daemon=True)
@@ -107,6 +110,8 @@ class Client(threading.Thread):
     def _work(self) -> None:
         with self._server.connect(database=DATABASE, autocommit=False) as connection:
             cursor = connection.cursor()
+            if self._number % 2 and cursor.execute("SHOW VARIABLES LIKE 'binlog_transaction_compression'"):
+                cursor.execute("SET SESSION binlog_transaction_compression = ON")
             # Whether the last transaction was committed is not known if the server went away meanwhile.
             cursor.execute(f"SELECT COALESCE(MAX(number), 0) FROM {LEDGER} WHERE client = {self._number}")
             ((self.transactions,),) = cursor.fetchall()
