@@ -109,7 +109,7 @@ def table_key(database: str, table: str) -> str:
 
 
 def pack(columns: Iterable[ColumnDefinition]) -> bytes:
-    """The columns as bytes for `Batch.catalog`."""
+    """The columns as bytes for `Batch.packed_columns`."""
     return bytes(msgpack.packb([_VALUES(column) for column in columns]))
 
 

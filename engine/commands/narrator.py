@@ -36,7 +36,7 @@ class Narrator(Observer):
             start=place,
             out=str(plan.out),
             commit=plan.expected_commit,
-            decoders=plan.workers,
+            decoders=plan.decoders,
         )
 
     def process_started(self, name: str, pid: int) -> None:

@@ -56,7 +56,7 @@ def plan_run(
         origin=origin,
         out=settings.out,
         expected_commit=state.commit,
-        workers=decoder_count(settings.workers),
+        decoders=decoder_count(settings.workers),
         decode=DecodeOptions(
             tables=TableFilter(settings.tables, settings.exclude_tables, shard),
             temporal_text=settings.temporal == "text",

@@ -296,7 +296,7 @@ def _run_once(
     plan = plan_run(settings.pipeline, origin, state, facts.server_uuid or "", facts.flavor)
     plan = replace(plan, snapshot=snapshot)
     if decoder_pool is not None:
-        plan = replace(plan, workers=decoder_pool.count)
+        plan = replace(plan, decoders=decoder_pool.count)
     return Supervisor(plan, observer, end_request, decoder_pool).run()
 
 
@@ -310,7 +310,7 @@ def _snapshot_options(
         replica = _address(given.snapshot_host, "--snapshot-host", settings.connection, address.login, None)
     return SnapshotOptions(
         is_unfinished=bool(state.snapshots.requests),
-        workers=given.snapshot_workers,
+        connections=given.snapshot_workers,
         when_changed=given.snapshot_when_changed,
         chunk_rows=given.snapshot_chunk_rows,
         rows_per_second=rate.rows,

@@ -145,7 +145,7 @@ class BatchWalk:
             decoder = None
             if used[slot]:
                 try:
-                    decoder = tables.find(events.event(index).tobytes(), description, batch.catalog)
+                    decoder = tables.find(events.event(index).tobytes(), description, batch.packed_columns)
                 except EngineError as error:
                     raise events.error(int(index), _reason(error), error.corrupt) from error
             decoders.append(decoder)

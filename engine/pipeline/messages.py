@@ -127,7 +127,7 @@ class Batch(Message):
     """Position in `file` of the first event that is not context."""
     context_events: int
     status: StreamStatus
-    catalog: dict[str, bytes] = field(default_factory=dict)
+    packed_columns: dict[str, bytes] = field(default_factory=dict)
     """`table_key` → packed columns (`engine.binlog.table_definition`) that the binlog lacks."""
     slot: int | None = None
     """The slot (`shared_slots`) that holds *data* and takes the result; None if *data* is a frame."""

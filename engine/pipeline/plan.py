@@ -19,7 +19,8 @@ class RunPlan:
     out: OutputPlace
     expected_commit: int
     """Last commit of the output when `origin` was determined; -1 for a new output."""
-    workers: int
+    decoders: int
+    """Number of decoder processes."""
     decode: DecodeOptions
     commit_interval: float
     """Seconds."""

@@ -122,8 +122,8 @@ class SnapshotOptions:
     """Request a snapshot of each table whose rows a statement changes without row events."""
     run_ends: bool = False
     """The run ends when every request has ended, and the stream has come to the end of the binlog."""
-    workers: int = 4
-    """Connections that read."""
+    connections: int = 4
+    """How many connections read."""
     chunk_rows: int = 200_000
     """Rows that one statement reads, at most."""
     rows_per_second: int | None = None

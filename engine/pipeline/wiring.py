@@ -46,8 +46,9 @@ def reports_endpoint(folder: Path) -> str:
 
 def slot_count(plan: RunPlan) -> int:
     """How many slots the run needs."""
-    for_snapshot = plan.snapshot.workers + plan.workers + 1 if isinstance(plan.origin, ServerSource) else 0
-    return _stream_slots(plan) + for_snapshot
+    if not isinstance(plan.origin, ServerSource):
+        return _stream_slots(plan)
+    return _stream_slots(plan) + plan.snapshot.connections + plan.decoders + 1
 
 
 def wiring_of(plan: RunPlan, folder: Path, slots: SlotFile) -> Wiring:
@@ -83,7 +84,7 @@ def wiring_of(plan: RunPlan, folder: Path, slots: SlotFile) -> Wiring:
             slots=slots,
             ready_slots=for_stream,
         )
-        for number in range(plan.workers)
+        for number in range(plan.decoders)
     )
     network = NetworkConfig(
         origin=plan.origin,
@@ -93,7 +94,7 @@ def wiring_of(plan: RunPlan, folder: Path, slots: SlotFile) -> Wiring:
         decode=plan.decode,
         flavor=plan.flavor,
         schema=plan.schema,
-        decoders=plan.workers,
+        decoders=plan.decoders,
         slots=slots,
         slot_count=for_stream,
     )
@@ -116,7 +117,7 @@ def wiring_of(plan: RunPlan, folder: Path, slots: SlotFile) -> Wiring:
 
 
 def _stream_slots(plan: RunPlan) -> int:
-    return _SLOTS + _SLOTS_PER_DECODER * plan.workers
+    return _SLOTS + _SLOTS_PER_DECODER * plan.decoders
 
 
 def _endpoint(folder: Path, name: str) -> str:

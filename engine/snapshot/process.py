@@ -63,7 +63,7 @@ class _Snapshots:
         self._back_off = BackOff(LagLimits.of(config.options.max_lag, config.commit_interval))
         self._replicas = ReplicaWatch(config.options.watched, self._back_off)
         self._link = SinkLink(child, endpoints, pool, self._chunk_ended, self._back_off.stream_lag)
-        self._schedule = Schedule(config.options.workers, self._link.cut)
+        self._schedule = Schedule(config.options.connections, self._link.cut)
         self._under_way: dict[int, UnderWay] = {}
         self._lock = threading.Lock()
         self._errors: list[BaseException] = []
@@ -117,7 +117,7 @@ class _Snapshots:
         if options.watched:
             self._replicas.begin()
         rate = Rate(options.rows_per_second, options.bytes_per_second, self._back_off)
-        for number in range(options.workers):
+        for number in range(options.connections):
             Reader(
                 number,
                 source,

@@ -95,7 +95,7 @@ def plan(out: Path, **changes: Any) -> RunPlan:
         "origin": origin,
         "out": out,
         "expected_commit": -1,
-        "workers": 1,
+        "decoders": 1,
         "decode": DecodeOptions(),
         "commit_interval": 1.0,
         "commit_bytes": 1 << 20,

@@ -110,7 +110,7 @@ class TableDecoders:
         self._decoders: dict[tuple[bytes, bytes | None], TableDecoder | None] = {}
 
     def find(
-        self, event: bytes, description: FormatDescription, catalog: Mapping[str, bytes]
+        self, event: bytes, description: FormatDescription, packed_columns: Mapping[str, bytes]
     ) -> TableDecoder | None:
         """The decoder for a TABLE_MAP_EVENT (without checksum); None for a table that is not wanted.
 
@@ -119,7 +119,7 @@ class TableDecoders:
         definition = event[HEADER_LENGTH + _TABLE_ID_BYTES :]
         name = self._names.get(definition)
         if name is not None:
-            key = (definition, catalog.get(name))
+            key = (definition, packed_columns.get(name))
             if key in self._decoders:
                 return self._decoders[key]
         if len(self._decoders) >= _MAX_DECODERS:
@@ -127,7 +127,7 @@ class TableDecoders:
             self._names.clear()
         table_map = TableMap.parse(event, description)
         name = table_key(table_map.database, table_map.table)
-        entry = catalog.get(name)
+        entry = packed_columns.get(name)
         decoder = None
         if self._filter.wants(table_map.database, table_map.table):
             if self._names_needed and table_map.needs_catalog and entry is None:

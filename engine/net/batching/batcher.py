@@ -59,13 +59,13 @@ class Batcher:
     """Cuts one stream of binlog events, from a server or from files, into batches.
 
     `describe` describes a table. `file`, `position`: where the stream starts, after the transactions of
-    `gtid_set`. `marker`: bytes between a
-    packet's header and its event (1; 3 with semi-synchronous replication), or None for the bytes of files.
-    `checksum_algorithm`: of events before the first format description. `decode`: what decoders do with the
-    batches; events that they would ignore are dropped. `opens_compressed`: the tables of compressed
-    transactions must be described, too. `skips`: corrupt events to skip. `left_unfinished`: checks files
-    without an end, which a crashed server leaves. `pool` lends the buffers. `describe_ahead` describes tables
-    whose table maps were received but not reached, many with one question. `schema` executes statements.
+    `gtid_set`. `marker`: bytes between a packet's header and its event (1; 3 with semi-synchronous
+    replication), or None for the bytes of files. `checksum_algorithm`: of events before the first format
+    description. `decode`: what decoders do with the batches; events that they would ignore are dropped.
+    `opens_compressed`: the tables of compressed transactions must be described, too. `skips`: corrupt events
+    to skip. `left_unfinished`: checks files without an end, which a crashed server leaves. `pool` lends the
+    buffers. `describe_ahead` describes tables whose table maps were received but not reached, many with one
+    question. `schema` executes statements.
     `meanwhile` is called again and again while a large transaction is expanded; it may raise.
     """
 

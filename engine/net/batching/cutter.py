@@ -147,7 +147,7 @@ class Cutter:
                 self._format.checksum_length,
             )
         # The events after the boundary were indexed for this batch; the next one needs their tables as well.
-        later = self._tables.used_catalog(self.stamp) if has_later else {}
+        later = self._tables.used_packed_columns(self.stamp) if has_later else {}
         batch = self._outgoing(count, cursor, next_file or (self.file, position), ends=True)
         self._tables.carry_over(later)
         self._open_sent = False
@@ -160,7 +160,7 @@ class Cutter:
             self._open_position = self._batch_position
         resume = (self.file, self._state.position)
         batch = self._outgoing(self._state.count, self._state.cursor, resume, ends=False)
-        self._tables.carry_over(batch.header.catalog)
+        self._tables.carry_over(batch.header.packed_columns)
         self._open_sent = True
         self._move_on(self._context(), self._state.cursor, self._state.count)
         return batch
@@ -171,7 +171,7 @@ class Cutter:
             self._batch_position,
             ends=ends,
             resume=resume,
-            catalog=self._tables.catalog(self.stamp),
+            packed_columns=self._tables.packed_columns(self.stamp),
         )
         self._numbered()
         index, data = self._buffer.index[:count].copy(), self._buffer.data[:cursor]
@@ -229,7 +229,7 @@ class Cutter:
         *,
         ends: bool,
         resume: tuple[str, int] | None = None,
-        catalog: dict[str, bytes] | None = None,
+        packed_columns: dict[str, bytes] | None = None,
     ) -> Batch:
         reached = BinlogPosition(*(resume or (self.file, position)))
         return Batch(
@@ -245,7 +245,7 @@ class Cutter:
                 gtid_set=self._gtid_set,
                 schema_changes=self._take_changes(),
             ),
-            catalog=catalog or {},
+            packed_columns=packed_columns or {},
         )
 
     def _numbered(self) -> None:

@@ -79,11 +79,11 @@ class TableBook:
             if seen.setdefault(each.name, {each.description}) == {each.description}:
                 self._add(each)
 
-    def catalog(self, stamp: int) -> dict[str, bytes]:
+    def packed_columns(self, stamp: int) -> dict[str, bytes]:
         """Name → description of the tables that the batch uses, with those carried over to it."""
-        return self._carried | self.used_catalog(stamp)
+        return self._carried | self.used_packed_columns(stamp)
 
-    def used_catalog(self, stamp: int) -> dict[str, bytes]:
+    def used_packed_columns(self, stamp: int) -> dict[str, bytes]:
         """The same without those carried over: of the table maps that were indexed for this batch."""
         return {name: description for name, description in self._in_use(stamp) if description is not None}
 
@@ -91,9 +91,9 @@ class TableBook:
         """How many definitions the batch uses, which is the last one or the next one."""
         return int(np.count_nonzero(self.used[: len(self._descriptions)] == stamp))
 
-    def carry_over(self, catalog: dict[str, bytes]) -> None:
+    def carry_over(self, packed_columns: dict[str, bytes]) -> None:
         """The next batch needs these as well: events that were indexed for the last batch moved to it."""
-        self._carried = catalog
+        self._carried = packed_columns
 
     def replace(self, name: str) -> None:
         """The next description of that name replaces the one that was carried over."""

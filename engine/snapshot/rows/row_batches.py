@@ -77,7 +77,7 @@ class RowBatch:
     """Whether `data` begins where the lent memory does; if not, a large row needed more memory."""
     rows: int
     place: Place
-    catalog: dict[str, bytes]
+    packed_columns: dict[str, bytes]
 
     def header(self, part: ChunkPart, slot: int | None) -> Batch:
         """The header with which a decoder accepts the batch; `slot` is where `data` is, or None."""
@@ -87,7 +87,7 @@ class RowBatch:
             position=self.place.position,
             context_events=_CONTEXT,
             status=StreamStatus(BinlogPosition(self.place.file, self.place.position), ends_transaction=True),
-            catalog=self.catalog,
+            packed_columns=self.packed_columns,
             slot=slot,
             data_bytes=len(self.data),
             chunk=part,
@@ -126,7 +126,7 @@ class RowBatches:
         self._plan = plan
         self._place = place
         self._capabilities = capabilities
-        self._catalog = row_format.catalog
+        self._packed_columns = row_format.packed_columns
         start, self._offsets = opening(row_format, place.timestamp)
         self._opening = np.frombuffer(start, np.uint8)
         self._target = target
@@ -249,7 +249,7 @@ class RowBatches:
             in_lent_memory=self._in_lent_memory,
             rows=self._batch_rows,
             place=self._place,
-            catalog=self._catalog,
+            packed_columns=self._packed_columns,
         )
         self._batch_rows = 0
         if self._in_lent_memory:

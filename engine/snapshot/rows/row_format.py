@@ -194,8 +194,8 @@ class RowFormat:
         return tuple(cell.expression for cell in self.cells)
 
     @property
-    def catalog(self) -> dict[str, bytes]:
-        """The entry of `Batch.catalog` for the table."""
+    def packed_columns(self) -> dict[str, bytes]:
+        """The entry of `Batch.packed_columns` for the table."""
         return {table_key(self.definition.database, self.definition.table): pack(self.definition.columns)}
 
     def plan(self, columns: Sequence[ResultColumn]) -> Plan:

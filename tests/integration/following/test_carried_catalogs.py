@@ -143,8 +143,8 @@ def test_altered_tables_are_cut_apart_at_a_transaction() -> None:
     reader = Batcher(Server([described("a"), described("a", "b")]), file="f", checksum_algorithm=1)
     first, second, last = feed(reader, packets_of(binlog(parts)), [])
     assert first.header.status.ends_transaction
-    assert first.header.catalog == {table_key("shop", "orders"): described("a")}
-    assert second.header.catalog == {table_key("shop", "orders"): described("a", "b")}
+    assert first.header.packed_columns == {table_key("shop", "orders"): described("a")}
+    assert second.header.packed_columns == {table_key("shop", "orders"): described("a", "b")}
     assert last.header.status.end_of_stream
 
 

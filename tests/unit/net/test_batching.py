@@ -201,7 +201,7 @@ def test_table_maps_are_asked_about_once_until_a_definition_changes() -> None:
     assert sorted(asked) == sorted(
         ["shop.customers", "shop.products", "shop.orders", "shop.orders", "shop.products", "shop.customers"]
     )
-    with_orders = [batch for batch in batches if table_key("shop", "orders") in batch.header.catalog]
+    with_orders = [batch for batch in batches if table_key("shop", "orders") in batch.header.packed_columns]
     assert with_orders
 
 

@@ -101,8 +101,8 @@ def test_a_batch_describes_the_tables_that_it_uses() -> None:
             for table in tables
             if f"\x04shop\0{chr(len(table))}{table}\0".encode() in bytes(batch.data)
         }
-        assert used <= batch.header.catalog.keys()
-        assert len(batch.header.catalog) < len(tables) / 2
+        assert used <= batch.header.packed_columns.keys()
+        assert len(batch.header.packed_columns) < len(tables) / 2
     assert sum(map(len, server.asked)) == len(tables)
 
 

@@ -98,7 +98,7 @@ def test_every_field_is_needed_and_no_other(message: Message) -> None:
     [
         ({"sequence": "1"}, r"Expected `int`, got `str` - at `\$.sequence`"),
         ({"sequence": True}, r"Expected `int`, got `bool` - at `\$.sequence`"),
-        ({"catalog": {"shop.orders": "text"}}, r"Expected `bytes`, got `str` - at `\$.catalog\[...\]`"),
+        ({"packed_columns": {"t": "text"}}, r"Expected `bytes`, got `str` - at `\$.packed_columns\[...\]`"),
         ({"status": None}, r"Expected `object`, got `None` - at `\$.status`"),
         ({"dropped": []}, r"Expected `object \| null`, got `array` - at `\$.dropped`"),
     ],

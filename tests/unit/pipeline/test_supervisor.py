@@ -117,7 +117,7 @@ def run(folder: Path, *, stop: bool) -> Outcome:
         origin=FileSource(tuple(sample_binlogs())),
         out=folder / "out",
         expected_commit=-1,
-        workers=1,
+        decoders=1,
         decode=DecodeOptions(),
         commit_interval=1.0,
         commit_bytes=1 << 20,

@@ -42,7 +42,7 @@ def test_what_is_selected() -> None:
             "NULL",
         ),
     )
-    assert unpack(row_format.catalog[table_key("shop", "orders")]) == columns
+    assert unpack(row_format.packed_columns[table_key("shop", "orders")]) == columns
 
 
 def test_a_type_that_cannot_be_read() -> None:
