@@ -51,15 +51,19 @@ class StatementTracker:
 
     def read(self, event: bytes) -> None:
         """The statement at the cursor. Raises `EventError` if it is malformed."""
-        self._change = self._execute(event, self._format.description)
+        self._change = self._execute(event, self._format.description, self.position)
         self._state.read_statement()
 
-    def read_compressed(self, event: bytes) -> None:
-        """A statement in the compressed transaction at the cursor, such as CREATE TABLE … SELECT."""
-        change = self._execute(event, self._format.description.without_checksums())
-        if change is not None and self._schema is not None:
-            self._schema.note(change)
-            self._book.forget(_keys(change))
+    def read_compressed(self, event: bytes, position: BinlogPosition) -> Iterator[OutgoingBatch]:
+        """A statement in the compressed transaction at `position`, such as CREATE TABLE … SELECT."""
+        change = self._execute(event, self._format.description.without_checksums(), position)
+        if change is None or self._schema is None:
+            return
+        # The transactions before this one are not concerned. It then has room in the next batch, and need not
+        # be opened again, which would execute the statement again.
+        yield from self._cutter.finished()
+        self._schema.note(change)
+        self._book.forget(_keys(change))
 
     def indexed(self) -> Iterator[OutgoingBatch]:
         """The statement that was read is the last event in the index."""
@@ -87,14 +91,18 @@ class StatementTracker:
             reason = f"the {dropped.what} at position {dropped.start} was dropped as corrupt"
             self._schema.lose_statements(reason)
 
-    def _execute(self, event: bytes, description: FormatDescription) -> SchemaChange | None:
+    def _execute(
+        self, event: bytes, description: FormatDescription, position: BinlogPosition
+    ) -> SchemaChange | None:
         if self._schema is None:
             return None
         query = decode_event(event, description).body
         assert isinstance(query, Query)
-        return self._schema.execute(query, description.server_version, self._position())
+        return self._schema.execute(query, description.server_version, position)
 
-    def _position(self) -> BinlogPosition:
+    @property
+    def position(self) -> BinlogPosition:
+        """Where the event at the cursor begins, as long as no batch was cut since the kernel returned."""
         start, size = self._state.event.start, self._state.event.stop - self._state.event.start
         position = start_position(self._buffer.data, start, size, self._state.position)
         return BinlogPosition(self._cutter.file, int(position))

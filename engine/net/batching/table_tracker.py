@@ -54,11 +54,12 @@ class TableTracker:
         If that is too much, they do not get it as a whole: its table maps come later, as those of plain ones.
         """
         opened = open_transaction(event, self._format.description)
+        position = self._statements.position
         for definition in opened.definitions if opened.needed <= LARGEST_WHOLE else []:
             if definition[4] == types.TABLE_MAP_EVENT:
                 yield from self._add(definition)
             else:
-                self._statements.read_compressed(definition)
+                yield from self._statements.read_compressed(definition, position)
         self._state.open_payload(opened.needed)
         if opened.has_whole_images and self._have_names(opened.definitions):
             # Decoders need no descriptions and little memory, so that others of this file need not be opened

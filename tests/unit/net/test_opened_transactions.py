@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,12 +12,15 @@ from hypothesis import strategies as st
 
 from engine.binlog import event_types as types
 from engine.binlog.events.payload import ENDS_INSIDE
+from engine.binlog.position import BinlogPosition
 from engine.binlog.table_map import TableMap
 from engine.errors import EventError
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.expanded_size import LARGEST_WHOLE
 from engine.net.batching.opened_transaction import OpenedTransaction, open_transaction
 from engine.net.batching.outgoing_batch import OutgoingBatch
+from engine.net.batching.schema_follower import Definitions, SchemaFollower
+from engine.schema.model import SchemaModel
 from tests.support import made_events as made
 from tests.support.batches import decode_all, feed, packets_of
 from tests.support.binlog_builder import PLAIN, Part, binlog, make_event
@@ -134,6 +138,31 @@ def test_small_ones_stay_closed_where_names_and_images_are_complete(
     decoded = decode_all(batches)
     assert decoded.error is None
     assert [len(decoded.rows[table]) for table in ("second", "third")] == following
+
+
+def test_a_statement_that_does_not_fit_into_the_batch_is_executed_once() -> None:
+    """CREATE TABLE … SELECT, after transactions that fill the batch with what decoders need."""
+    create = "CREATE TABLE copy (id INT)"
+    fifteen_megabytes = [one_row(WRITE, 1, 150_000)] * 20
+    parts = [made.query("CREATE TABLE t (id INT)")]
+    for number in range(1, 5):
+        parts += [made.gtid(number), made.payload([BEGIN, named(1, "t"), *fifteen_megabytes, made.xid()])]
+    filled = [BEGIN, made.query(create), named(1, "copy"), *fifteen_megabytes, made.xid()]
+    parts += [made.gtid(5), made.payload(filled)]
+    model = SchemaModel("mysql", 0)
+    schema = SchemaFollower(model, "mysql", Definitions(), lambda: BinlogPosition(FILE, 4))
+    options: dict[str, Any] = {"file": FILE, "checksum_algorithm": 1, "opens_compressed": True}
+    reader = Batcher(schema.describe, schema=schema, **options)
+    first, second, _ = feed(reader, packets_of(binlog(parts)), repeat(1 << 20))
+    changed = [
+        [
+            (each.name.table, each.version)
+            for change in batch.header.status.schema_changes
+            for each in change.tables
+        ]
+        for batch in (first, second)
+    ]
+    assert changed == [[("t", 1)], [("copy", 1)]]
 
 
 @given(content=st.binary(max_size=400), whole=st.booleans(), query_length=st.integers(0, 60))
