@@ -64,7 +64,7 @@ _NUMBER = re.compile(r"-?[0-9.]+(?:e[+-]?[0-9]+)?|b'[01]*'|x'[0-9a-f]*'", re.IGN
 _MOST_COLUMNS = 1024
 """Columns that are remembered, since many tables have some in common."""
 _LONGEST_REMEMBERED = 1024
-"""Characters of such a column's attributes."""
+"""Characters of such a column's type and default."""
 _MOST_KEYS = 128
 """Of a table, as in the servers."""
 _COMPUTED = frozenset({"AUTO_INCREMENT", "DEFAULT_GENERATED"})
@@ -141,14 +141,16 @@ def _describe(
         keys = connection.query(_PRIMARY_KEYS.format(label=label, database=schema, condition=condition))
         for table, name, sequence in keys:
             primary_keys[table][name] = int(sequence or 0)
-        for table, _, name, *attributes in sorted(rows, key=_ordinal_position):
+        for table, _, name, column_type, *others, default in sorted(rows, key=_ordinal_position):
             # Old servers compare names without regard to case, and so return more tables than requested.
             if table is not None and table in tables:
                 number = primary_keys[table].get(name)
                 # Long texts, such as those of large ENUMs, are neither shared nor worth their memory.
-                is_short = sum(len(text or "") for text in attributes) < _LONGEST_REMEMBERED
+                is_short = len(column_type or "") + len(default or "") < _LONGEST_REMEMBERED
                 column = _column if is_short else _column.__wrapped__
-                described.setdefault(table, []).append(column(name or "", number, quotes, *attributes))
+                described.setdefault(table, []).append(
+                    column(name or "", number, quotes, column_type, *others, default)
+                )
         if described and greeting.flavor == "mariadb" and greeting.version >= _MARIADB_HIDDEN_SINCE:
             questions = (
                 _MARIADB_HIDDEN.format(database=schema, table=connection.quote(table)) for table in described
