@@ -32,7 +32,7 @@ from hypothesis import strategies as st
 from engine.binlog import event_types as types
 from engine.binlog.event_types import EVENT_NAMES, HEADER_LENGTH
 from engine.binlog.events.decoding import decode_event
-from engine.binlog.events.payload import TransactionPayload, inner_events
+from engine.binlog.events.payload import LARGEST_WHOLE, TransactionPayload, inner_events
 from engine.binlog.events.rows import RowsHeader
 from engine.binlog.files import MAGIC_LENGTH
 from engine.binlog.format_description import FormatDescription, has_checksum_field
@@ -44,7 +44,6 @@ from engine.config.table_filter import EVERY_TABLE, TableFilter
 from engine.decode.batch import BatchDecoder
 from engine.errors import BinlogError, EventError
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
-from engine.net.batching.expanded_size import LARGEST_WHOLE
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.statement_search import StatementSearch
 from engine.output.change_schema import transit_schema

@@ -26,6 +26,9 @@ MAX_UNCOMPRESSED = 1 << 40
 than servers write."""
 MAX_EVENT = 1 << 30
 """Largest size in bytes of one event: `max_allowed_packet` cannot be larger."""
+LARGEST_WHOLE = 16 << 20
+"""Bytes of the largest compressed transaction that a decoder expands. Larger ones are expanded in the network
+process, a piece at a time."""
 
 ENDS_INSIDE = "the compressed transaction ends in the middle of an event"
 _MORE_THAN_CLAIMED = "the compressed transaction holds more bytes than it claims"
@@ -134,7 +137,3 @@ def _read(stream: io.BufferedIOBase | zstandard.ZstdDecompressionReader, length:
 
 def _damaged(error: zstandard.ZstdError) -> EventError:
     return EventError(f"the compressed transaction cannot be expanded: {error}")
-
-
-MAX_EXPANDED = 64 << 20
-"""Largest expanded size in bytes of one compressed transaction in a batch."""

@@ -17,7 +17,7 @@ from engine.binlog.event_headers import open_event
 from engine.binlog.event_table import LARGEST_DATA, TOO_LARGE, EventTable
 from engine.binlog.event_types import HEADER_LENGTH, SIZE_AT
 from engine.binlog.events.decoding import decode_event
-from engine.binlog.events.payload import ENDS_INSIDE, MAX_EXPANDED, TransactionPayload, expand_into
+from engine.binlog.events.payload import ENDS_INSIDE, LARGEST_WHOLE, TransactionPayload, expand_into
 from engine.binlog.events.rows import RowsHeader
 from engine.binlog.format_description import FormatDescription
 from engine.decode.rows.plain_rows import plain_rows_event
@@ -80,7 +80,7 @@ def _expanded(
     for number, index in enumerate(indexes):
         try:
             content = _content(events, index, description)
-            size = len(content) if isinstance(content, bytes) else content.claimed_size(MAX_EXPANDED)
+            size = len(content) if isinstance(content, bytes) else content.claimed_size(LARGEST_WHOLE)
             if end + size > LARGEST_DATA:
                 raise UnsupportedError(TOO_LARGE)
         except EventError as error:

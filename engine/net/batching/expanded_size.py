@@ -17,8 +17,6 @@ from engine.kernels.kernel import Bytes, kernel, read_u16, read_u24, read_u64
 
 MOST_EXPANDED = 64 << 20
 """Bytes that a batch of several such events may need; one rows event alone may need more."""
-LARGEST_WHOLE = 16 << 20
-"""Bytes of the largest compressed transaction that a decoder expands (`large_transactions`)."""
 _UNKNOWN = MOST_EXPANDED + 1
 """The size of a transaction that does not say it in the usual form."""
 

@@ -11,13 +11,13 @@ import numpy as np
 from engine.binlog.event_headers import open_event
 from engine.binlog.event_roles import EVENT_ROLES, IS_UPDATE, ROWS
 from engine.binlog.event_types import HEADER_LENGTH, QUERY_EVENT, SIZE_AT, TABLE_MAP_EVENT
-from engine.binlog.events.payload import ENDS_INSIDE, TransactionPayload, expand_into
+from engine.binlog.events.payload import ENDS_INSIDE, LARGEST_WHOLE, TransactionPayload, expand_into
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.statements import statement_kind, statement_start
 from engine.dataclass import dataclass
 from engine.errors import EventError
 from engine.kernels.kernel import Bytes, Int64s, kernel, read_u32
-from engine.net.batching.expanded_size import LARGEST_WHOLE, expanded_rows
+from engine.net.batching.expanded_size import expanded_rows
 from engine.net.batching.transaction_state import DEFINES, INSIDE, STATEMENT_STEPS, TRANSITION_CODES
 
 

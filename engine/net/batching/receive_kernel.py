@@ -28,6 +28,7 @@ from engine.binlog.event_roles import (
     TABLE_MAP,
 )
 from engine.binlog.event_types import HEADER_LENGTH, NEXT_POSITION_AT, SIZE_AT
+from engine.binlog.events.payload import LARGEST_WHOLE
 from engine.kernels.kernel import (
     Bytes,
     Int64s,
@@ -40,12 +41,7 @@ from engine.kernels.kernel import (
 from engine.net.batching.definition_table import find_definition, table_map_hash
 from engine.net.batching.event_filter import KEEP, LEAVE_OUT, is_unwanted, note_table
 from engine.net.batching.event_location import LOCATED, MAX_PACKET, locate_bare, locate_packet
-from engine.net.batching.expanded_size import (
-    LARGEST_WHOLE,
-    MOST_EXPANDED,
-    expanded_rows,
-    expanded_transaction,
-)
+from engine.net.batching.expanded_size import MOST_EXPANDED, expanded_rows, expanded_transaction
 from engine.net.batching.kernel_status import (
     AT_STOP,
     BAD_QUERY,

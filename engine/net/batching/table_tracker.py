@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from engine.binlog import event_types as types
+from engine.binlog.events.payload import LARGEST_WHOLE
 from engine.binlog.table_map import TableMap
 from engine.net.batching.cutter import Cutter
-from engine.net.batching.expanded_size import LARGEST_WHOLE
 from engine.net.batching.opened_transaction import open_transaction
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.receive_buffer import ReceiveBuffer

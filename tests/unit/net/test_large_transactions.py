@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.binlog import event_types as types
+from engine.binlog.events.payload import LARGEST_WHOLE
 from engine.binlog.table_definition import ColumnDefinition, pack
 from engine.binlog.table_map import TableMap
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
 from engine.net.batching.batcher import Batcher
-from engine.net.batching.expanded_size import LARGEST_WHOLE
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from tests.support import made_events as made
 from tests.support.batches import Decoded, decode_all, feed, packets_of

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.binlog import event_types as types
-from engine.binlog.events.payload import ENDS_INSIDE
+from engine.binlog.events.payload import ENDS_INSIDE, LARGEST_WHOLE
 from engine.binlog.position import BinlogPosition
 from engine.binlog.table_map import TableMap
 from engine.errors import EventError
 from engine.net.batching.batcher import Batcher
-from engine.net.batching.expanded_size import LARGEST_WHOLE
 from engine.net.batching.opened_transaction import OpenedTransaction, open_transaction
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.schema_follower import Definitions, SchemaFollower
