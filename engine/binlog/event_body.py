@@ -6,6 +6,7 @@ become hexadecimal digits, and fields that are None are omitted.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
 from typing import Any, Self
 
@@ -19,16 +20,16 @@ HIDDEN = {"hidden": True}
 
 
 @dataclass(frozen=True, slots=True)
-class EventBody:
+class EventBody(ABC):
     """The content of an event after its header.
 
     Bodies with a database or a statement have them in fields named `database` and `statement`.
     """
 
     @classmethod
+    @abstractmethod
     def decode(cls, reader: EventReader, header: EventHeader, fmt: FormatDescription) -> Self:
         """The body at the reader's offset. Raises `EventError` for bytes that are not such a body."""
-        raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
         """The fields, in JSON types."""

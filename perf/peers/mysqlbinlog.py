@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from abc import abstractmethod
 from pathlib import Path
 
 from perf.binlog import FLAVOR, ServedBinlog
@@ -42,8 +43,9 @@ class _MysqlBinlog(Peer[ServedBinlog]):
                 environment={"MYSQL_PWD": server.password},
             )
 
+    @abstractmethod
     def _mode(self, folder: Path) -> list[str]:
-        raise NotImplementedError
+        """Options; the output goes into `folder`."""
 
 
 class MysqlBinlogRaw(_MysqlBinlog):

@@ -7,6 +7,7 @@ give a password.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import time
@@ -200,11 +201,10 @@ def test_a_password_typed_at_a_prompt(secured_of: Callable[[str], Secured]) -> N
         while b"Password of sha256_password: " not in shown:
             shown += screen.read(1)
         screen.write(PASSWORD.encode() + b"\n")
-        try:
+        # The error at the end: the other side of the terminal is gone.
+        with contextlib.suppress(OSError):
             while more := screen.read(1 << 16):
                 shown += more
-        except OSError:
-            pass  # The other side of the terminal is gone.
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0, shown.decode()
     assert b"FORMAT_DESCRIPTION_EVENT" in shown
