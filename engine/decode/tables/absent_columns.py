@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.decode.arrow.column_kernel import FULL, LARGEST, SIZE, TOO_LARGE, aligned, has_room
 from engine.decode.rows.walked_tables import Rows
-from engine.decode.tables.message_parts import put_buffer, put_no_buffer, put_node
+from engine.decode.tables.message_parts import put_buffer, put_no_buffer, put_node, put_run_ends
 from engine.kernels.memory import PADDING, address_of, copy
 
 
@@ -86,12 +86,9 @@ def build_absent_columns(
             halves[(list_at >> 2) + run + 1] = child
         halves[(ends_at >> 2) + run] = row + 1
     words = memory.view(np.int64)
-    put_node(words, message, count, 0)
-    put_node(words, message, runs, 0)
+    put_run_ends(words, message, count, runs, ends_at)
     put_node(words, message, runs, runs - lists)
     put_node(words, message, children, 0)
-    put_no_buffer(words, message)
-    put_buffer(words, message, ends_at, 4 * runs)
     put_buffer(words, message, valid_at, (runs + 7) >> 3)
     put_buffer(words, message, list_at, 4 * (runs + 1))
     put_no_buffer(words, message)
@@ -110,12 +107,9 @@ def build_nothing_absent(count: int, memory: Any, at: int, message: Any) -> Any:
     words[at >> 3] = count
     words[(at >> 3) + 1] = 0
     words[(at >> 3) + 2] = 0
-    put_node(words, message, count, 0)
-    put_node(words, message, 1, 0)
+    put_run_ends(words, message, count, 1, at)
     put_node(words, message, 1, 1)
     put_node(words, message, 0, 0)
-    put_no_buffer(words, message)
-    put_buffer(words, message, at, 4)
     put_buffer(words, message, at + 8, 1)
     put_buffer(words, message, at + 16, 8)
     put_no_buffer(words, message)

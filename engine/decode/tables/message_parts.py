@@ -37,3 +37,13 @@ def put_no_buffer(words: Any, message: Any) -> None:
     words[message[BUFFER]] = 0
     words[message[BUFFER] + 1] = 0
     message[BUFFER] += 2
+
+
+@numba.njit(inline="always")
+def put_run_ends(words: Any, message: Any, length: int, runs: int, at: int) -> None:
+    """Add a run-end encoded array of that length, and its run ends, which are at `at`; its values come
+    next."""
+    put_node(words, message, length, 0)
+    put_node(words, message, runs, 0)
+    put_no_buffer(words, message)
+    put_buffer(words, message, at, 4 * runs)

@@ -16,7 +16,14 @@ from engine.decode.arrow.column_kernel import COLUMN, FULL, LEFT, ZERO_DATES, ha
 from engine.decode.arrow.record_message import clear_gaps
 from engine.decode.rows.walked_tables import WalkedTables
 from engine.decode.tables.message_parts import BASE, BUFFER, NODE, put_buffer, put_node
-from engine.decode.tables.metadata_columns import FACTS, SEQUENCE, Sources, build_metadata
+from engine.decode.tables.metadata_columns import (
+    FACTS,
+    SEQUENCE,
+    Sources,
+    TableEvents,
+    TableImages,
+    build_metadata,
+)
 from engine.decode.tables.table_plan import (
     BODY_LENGTH,
     BUFFERS,
@@ -195,12 +202,16 @@ def build_tables(
             end = build_metadata(
                 data,
                 sources,
-                walked.change_types[first_image : first_image + rows],
-                walked.images[first_image : first_image + rows],
-                walked.counts[first_event:last_event],
-                events,
-                transactions[first_event:last_event],
-                walked.bitmaps[state[BITMAPS] : state[BITMAPS] + bitmaps],
+                TableEvents(
+                    events,
+                    walked.counts[first_event:last_event],
+                    transactions[first_event:last_event],
+                ),
+                TableImages(
+                    walked.change_types[first_image : first_image + rows],
+                    walked.images[first_image : first_image + rows],
+                    walked.bitmaps[state[BITMAPS] : state[BITMAPS] + bitmaps],
+                ),
                 bytes_at(plan[NAMES], plan[NAMES_SIZE]),
                 columns,
                 memory,
