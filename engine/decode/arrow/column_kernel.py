@@ -194,10 +194,12 @@ def copy_content(data: Any, cells: Any, prefix: int, skipped: int, offsets: Any,
         if cell < 0:
             nulls += 1
         else:
-            size = max(np.int64(0), np.int64(little_endian(batch, cell, prefix)) - skipped)
+            length = np.int64(little_endian(batch, cell, prefix))
+            before = min(np.int64(skipped), length)
+            size = length - before
             if size > capacity - to:
                 return np.int64(FULL), nulls
-            copy_padded(content, to, batch, cell + prefix + skipped, size, data.size)
+            copy_padded(content, to, batch, cell + prefix + before, size, data.size)
             to += size
         offsets[index + 1] = to
     return to, nulls
