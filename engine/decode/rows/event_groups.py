@@ -97,9 +97,17 @@ class EventGroups:
     """The transaction of each entry, -1 for events between transactions."""
 
 
+_TABLE_ID, _SLOT = range(2)
+"""A bucket of the hash of table ids, which leads from an id to the slot of its latest table map."""
+_FREE = -1
+"""The table id of a bucket that has none."""
+
+
 @inlined
-def _same_bytes(data: Bytes, a: int, b: int, size: int) -> bool:
-    same = True
+def _same_content(data: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
+    """Whether the bytes from `a` to `a_end` are those from `b` to `b_end`."""
+    size = a_end - a
+    same = size == b_end - b
     at = 0
     while at + 8 <= size and same:
         same = load_word(data, a + at) == load_word(data, b + at)
@@ -108,6 +116,18 @@ def _same_bytes(data: Bytes, a: int, b: int, size: int) -> bool:
         same = data[a + at] == data[b + at]
         at += 1
     return same
+
+
+@inlined
+def _gtid_fault(data: Bytes, body: int, end: int, role: int) -> int:
+    """What is wrong with a GTID event, or `_OK`."""
+    if role == MARIADB_GTID:
+        if end - body < 13:
+            return _BAD_GTID
+        return _OK if read_u64(data, body) >= 0 else _BAD_NUMBER
+    if end - body < 25:
+        return _BAD_GTID
+    return _OK if role != MYSQL_GTID or read_u64(data, body + 17) >= 1 else _BAD_NUMBER
 
 
 @kernel
@@ -131,10 +151,15 @@ def _commit_time(data: Bytes, body: int, end: int) -> int:
     return time
 
 
-@kernel
-def _first_bucket(table_id: int, mask: int) -> int:
-    """The first hash bucket for a table id; the product's upper half depends on every bit of the id."""
-    return int(((table_id * -7046029254386353131) >> 32) & mask)
+@inlined
+def _bucket(table_hash: Int64s, table_id: int) -> int:
+    """The bucket that has a table id, or the free one where it belongs."""
+    mask = len(table_hash) - 1
+    # The product's upper half depends on every bit of the id.
+    bucket = ((table_id * -7046029254386353131) >> 32) & mask
+    while table_hash[bucket, _TABLE_ID] != _FREE and table_hash[bucket, _TABLE_ID] != table_id:
+        bucket = (bucket + 1) & mask
+    return bucket
 
 
 @kernel
@@ -153,12 +178,16 @@ def _group_events(
     table_maps: Int64s,
     rows: Int64s,
     feed_rows: Int64s,
-) -> tuple[int, int, int, int, int, int]:
+    counts: Int64s,
+) -> tuple[int, int]:
+    """Fill the arrays of `EventGroups`; returns a status and its event.
+
+    `counts` receives the numbers of transactions, slots, rows events and feed events.
+    """
     transactions = 0
     slots = 0
     row_count = 0
     feed_count = 0
-    mask = table_hash.shape[0] - 1
     inside = False
     for i in range(len(starts)):
         start = starts[i]
@@ -168,11 +197,9 @@ def _group_events(
         role = EVENT_ROLES[kind]
         fed = feed[kind]
         if role == MYSQL_GTID or role == ANONYMOUS_GTID or role == MARIADB_GTID or role == TAGGED_GTID:
-            if end - body < (13 if role == MARIADB_GTID else 25):
-                return _BAD_GTID, i, 0, 0, 0, 0
-            number = read_u64(data, body if role == MARIADB_GTID else body + 17)
-            if (role == MARIADB_GTID and number < 0) or (role == MYSQL_GTID and number < 1):
-                return _BAD_NUMBER, i, 0, 0, 0, 0
+            fault = _gtid_fault(data, body, end, role)
+            if fault != _OK:
+                return fault, i
             mysql = role == MYSQL_GTID or role == ANONYMOUS_GTID
             transaction_times[transactions] = _commit_time(data, body, end) if mysql else 0
             transaction_gtids[transactions] = -1 if role == ANONYMOUS_GTID else i
@@ -187,55 +214,48 @@ def _group_events(
         if role == QUERY:
             text = statement_start(data, start, end, query_post_header)
             if text < 0:
-                return _BAD_QUERY, i, 0, 0, 0, 0
+                return _BAD_QUERY, i
             statement = statement_kind(data, text, end)
             if statement == BEGIN or statement == COMMIT:
                 fed = feed[types.XID_EVENT]
         elif kind == types.PARTIAL_ROW_DATA_EVENT:
-            return _FRAGMENT, i, 0, 0, 0, 0
+            return _FRAGMENT, i
         elif role == TABLE_MAP:
             if end - body < 8:
-                return _BAD_TABLE_MAP, i, 0, 0, 0, 0
+                return _BAD_TABLE_MAP, i
             table_id = read_u48(data, body)
-            bucket = _first_bucket(table_id, mask)
-            while table_hash[bucket, 0] != -1 and table_hash[bucket, 0] != table_id:
-                bucket = (bucket + 1) & mask
-            slot = table_hash[bucket, 1]
-            known = table_hash[bucket, 0] != -1
+            bucket = _bucket(table_hash, table_id)
+            known = table_hash[bucket, _TABLE_ID] != _FREE
             if known:
-                first = table_maps[slot]
-                size = end - body
-                known = ends[first] - starts[first] - HEADER_LENGTH == size and _same_bytes(
-                    data, starts[first] + HEADER_LENGTH, body, size
-                )
+                first = table_maps[table_hash[bucket, _SLOT]]
+                known = _same_content(data, starts[first] + HEADER_LENGTH, ends[first], body, end)
             if not known:
-                table_hash[bucket, 0] = table_id
-                table_hash[bucket, 1] = slots
+                table_hash[bucket, _TABLE_ID] = table_id
+                table_hash[bucket, _SLOT] = slots
                 table_maps[slots] = i
                 slots += 1
         elif role == ROWS:
             if end - body < 8:
-                return _BAD_ROWS, i, 0, 0, 0, 0
+                return _BAD_ROWS, i
             if i < context:
                 continue
             table_id = read_u48(data, body)
-            bucket = _first_bucket(table_id, mask)
-            while table_hash[bucket, 0] != -1 and table_hash[bucket, 0] != table_id:
-                bucket = (bucket + 1) & mask
-            if table_hash[bucket, 0] != -1:
+            bucket = _bucket(table_hash, table_id)
+            if table_hash[bucket, _TABLE_ID] != _FREE:
                 rows[row_count, 0] = i
-                rows[row_count, 1] = table_hash[bucket, 1]
+                rows[row_count, 1] = table_hash[bucket, _SLOT]
                 rows[row_count, 2] = transactions - 1
                 row_count += 1
             elif table_id != types.NO_TABLE:
-                return _NO_TABLE_MAP, i, 0, 0, 0, 0
+                return _NO_TABLE_MAP, i
         if fed and i >= context:
             feed_rows[feed_count, 0] = i
             feed_rows[feed_count, 1] = transactions - 1 if inside else -1
             feed_count += 1
         if transaction_ends[i]:
             inside = False
-    return _OK, 0, transactions, slots, row_count, feed_count
+    counts[0], counts[1], counts[2], counts[3] = transactions, slots, row_count, feed_count
+    return _OK, 0
 
 
 @kernel
@@ -275,13 +295,14 @@ def group_events(events: EventTable, query_post_header: int, feed: NDArray[np.bo
     hash_size = 16
     while hash_size < 2 * table_map_count + 2:
         hash_size *= 2
-    table_hash = np.full((hash_size, 2), -1, np.int64)
+    table_hash = np.full((hash_size, 2), _FREE, np.int64)
     transaction_gtids = np.empty(count, np.int64)
     transaction_times = np.empty(count, np.int64)
     table_maps = np.empty(table_map_count, np.int64)
     rows = np.empty((count, 3), np.int64)
     feed_rows = np.empty((count, 2), np.int64)
-    status, broken, transactions, slots, row_count, feed_count = _group_events(
+    counts = np.zeros(4, np.int64)
+    status, broken = _group_events(
         events.data,
         events.starts,
         events.ends,
@@ -296,9 +317,11 @@ def group_events(events: EventTable, query_post_header: int, feed: NDArray[np.bo
         table_maps,
         rows,
         feed_rows,
+        counts,
     )
     if status != _OK:
         raise events.error(broken, _REASONS[status], corrupt=status != _FRAGMENT)
+    transactions, slots, row_count, feed_count = counts
     return EventGroups(
         transaction_gtids=transaction_gtids[:transactions],
         transaction_times=transaction_times[:transactions],

@@ -20,7 +20,7 @@ _BITMAPS_COMPARED = 64
 
 @kernel
 def bitmap_number(data: Bytes, at: int, size: int, bitmaps: Int64s, known: int) -> int:
-    """The number of an equal bitmap among the latest known ones, otherwise the next number (`known` + 1)."""
+    """The number of an equal bitmap among the latest known ones; if there is none, it becomes `known` + 1."""
     for b in range(max(0, known - _BITMAPS_COMPARED), known):
         same = True
         for k in range(size):
@@ -29,6 +29,7 @@ def bitmap_number(data: Bytes, at: int, size: int, bitmaps: Int64s, known: int) 
                 break
         if same:
             return b + 1
+    bitmaps[known] = at
     return known + 1
 
 

@@ -25,7 +25,7 @@ from engine.decode.rows.row_image import (
 )
 from engine.decode.rows.walked_tables import RowLayout, Rows, WalkedTables
 from engine.kernels.bitmaps import count_bits
-from engine.kernels.kernel import Bytes, Int32s, Int64s, kernel, read_u16
+from engine.kernels.kernel import Bytes, Int32s, Int64s, inlined, kernel, read_u16
 from engine.kernels.memory import address_of, prefetch
 from engine.output.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
@@ -64,6 +64,32 @@ _AHEAD, _FETCHED = 4, 1024
 those of one table may be far apart."""
 
 
+@inlined
+def _find_bitmaps(data: Bytes, start: int, end: int, kind: int, columns: int) -> tuple[int, int]:
+    """A status, and where the column bitmaps of a rows event start: after its table id, flags, extra
+    information and number of columns."""
+    at = start + HEADER_LENGTH + 8
+    if HAS_EXTRA_INFO[kind]:
+        if at + 2 > end:
+            return _TRUNCATED, at
+        extra = read_u16(data, at)
+        if extra < 2:
+            return _TRUNCATED, at
+        at += extra
+    if at >= end:
+        return _TRUNCATED, at
+    count = np.int64(data[at])
+    at += 1
+    if count == 0xFC:
+        if at + 2 > end:
+            return _TRUNCATED, at
+        count = read_u16(data, at)
+        at += 2
+    elif count > 250:
+        return _COLUMN_COUNT, at
+    return _OK if count == columns else _COLUMN_COUNT, at
+
+
 @kernel
 def _walk_table(
     data: Bytes,
@@ -96,30 +122,11 @@ def _walk_table(
             prefetch(batch, ahead, min(ends[e + _AHEAD], ahead + _FETCHED))
         end = ends[e]
         kind = type_codes[e]
-        at = starts[e] + HEADER_LENGTH + 8
-        if HAS_EXTRA_INFO[kind]:
-            if at + 2 > end:
-                return _TRUNCATED, e, row, known
-            extra = read_u16(data, at)
-            if extra < 2:
-                return _TRUNCATED, e, row, known
-            at += extra
-        if at >= end:
-            return _TRUNCATED, e, row, known
-        count = np.int64(data[at])
-        at += 1
-        if count == 0xFC:
-            if at + 2 > end:
-                return _TRUNCATED, e, row, known
-            count = read_u16(data, at)
-            at += 2
-        elif count > 250:
-            return _COLUMN_COUNT, e, row, known
-        if count != columns:
-            return _COLUMN_COUNT, e, row, known
+        status, first_bitmap = _find_bitmaps(data, starts[e], end, kind, columns)
+        if status != _OK:
+            return status, e, row, known
         update = IS_UPDATE[kind]
-        first_bitmap = at
-        second_bitmap = at + bitmap_size if update else at
+        second_bitmap = first_bitmap + bitmap_size if update else first_bitmap
         at = second_bitmap + bitmap_size
         if at > end:
             return _TRUNCATED, e, row, known
@@ -129,14 +136,10 @@ def _walk_table(
         second_number = 0
         if first_present < columns:
             first_number = bitmap_number(data, first_bitmap, bitmap_size, bitmaps, known)
-            if first_number > known:
-                bitmaps[known] = first_bitmap
-                known += 1
+            known = max(known, first_number)
         if second_present < columns:
             second_number = bitmap_number(data, second_bitmap, bitmap_size, bitmaps, known)
-            if second_number > known:
-                bitmaps[known] = second_bitmap
-                known += 1
+            known = max(known, second_number)
 
         # An image without columns takes no bytes, so an event with such images contains one row.
         empty = first_present == 0 and (not update or second_present == 0)
