@@ -26,8 +26,8 @@ from engine.kernels.kernel import EVERY_KERNEL
 from engine.kernels.typed import Kernel
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.event_filter import larger_table_ids, new_table_ids
-from engine.net.batching.receive_kernel import first_rolls_back
 from engine.net.batching.statement_search import StatementSearch
+from engine.net.batching.transaction_kernel import first_rolls_back
 
 _ROOM = 1 << 20
 

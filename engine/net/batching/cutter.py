@@ -18,10 +18,10 @@ from engine.net.batching.dropping import corruption_of
 from engine.net.batching.event_filter import compacted
 from engine.net.batching.outgoing_batch import OutgoingBatch, batch_of
 from engine.net.batching.receive_buffer import ReceiveBuffer
-from engine.net.batching.receive_kernel import first_rolls_back
 from engine.net.batching.stream_format import StreamFormat
 from engine.net.batching.stream_state import StreamState
 from engine.net.batching.table_book import TableBook
+from engine.net.batching.transaction_kernel import first_rolls_back
 from engine.pipeline.messages import Batch, Dropped, Failure, StreamStatus
 from engine.pipeline.slot_file import BATCH_ROOM
 from engine.schema.changes import SchemaChange

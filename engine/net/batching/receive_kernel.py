@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.binlog import event_types as types
-from engine.binlog import statements
 from engine.binlog.crc32 import crc32
 from engine.binlog.event_index import LEFT_OUT, TRANSACTION_END
 from engine.binlog.event_positions import length_in_file, start_position
@@ -20,27 +19,24 @@ from engine.binlog.event_roles import (
     HEARTBEAT,
     IS_COMPRESSED,
     MANAGEMENT,
-    MARIADB_GTID,
     PAYLOAD,
-    QUERY,
     ROTATE,
     ROWS,
     TABLE_MAP,
 )
-from engine.binlog.event_types import HEADER_LENGTH, NEXT_POSITION_AT, SIZE_AT
+from engine.binlog.event_types import HEADER_LENGTH, NEXT_POSITION_AT
 from engine.binlog.events.payload import LARGEST_WHOLE
 from engine.kernels.kernel import (
     Bytes,
     Int64s,
     inlined,
     kernel,
-    read_u24,
     read_u32,
     read_u48,
 )
 from engine.net.batching.definition_table import find_definition, table_map_hash
 from engine.net.batching.event_filter import KEEP, LEAVE_OUT, is_unwanted, note_table
-from engine.net.batching.event_location import LOCATED, MAX_PACKET, locate_bare, locate_packet
+from engine.net.batching.event_location import locate_bare, locate_packet
 from engine.net.batching.expanded_size import MOST_EXPANDED, expanded_rows, expanded_transaction
 from engine.net.batching.kernel_status import (
     AT_STOP,
@@ -50,6 +46,7 @@ from engine.net.batching.kernel_status import (
     DEFINED,
     ENCRYPTED,
     ENDS_EARLY,
+    GO_ON,
     IDS_FULL,
     INDEX_FULL,
     LARGE_TRANSACTION,
@@ -80,56 +77,15 @@ from engine.net.batching.stream_state import (
     TABLE_IDS,
     TRANSACTION,
 )
+from engine.net.batching.transaction_kernel import take_transition, transaction_step, transition_code
 from engine.net.batching.transaction_state import (
     DEFINES,
     ENDS,
-    EVENT_STEPS,
-    GTID,
-    GTID_BEGIN,
-    IDENTIFIES,
-    NEXT_STATE,
     OUTSIDE,
-    STATEMENT_STEPS,
-    TRANSITION_CODES,
 )
 
-_MARIADB_STANDALONE = 1
 _MOST_LEFT_OUT = (1 << 32) - 1
 """Bytes of events that were left out, as a row of the index can say it."""
-_SEARCHED_SLOTS = 2
-"""Of the hash table for each table map that a search may find."""
-
-
-@inlined
-def _transaction_step(data: Bytes, start: int, end: int, role: int, kind: int, query_header: int) -> int:
-    """The `Step` of the event data[start:end]; -1 for a query event whose lengths do not fit."""
-    if role == QUERY:
-        text = statements.statement_start(data, start, end, query_header)
-        return STATEMENT_STEPS[statements.statement_kind(data, text, end)] if text >= 0 else -1
-    if role == MARIADB_GTID:
-        standalone = (
-            end - start > HEADER_LENGTH + 12 and data[start + HEADER_LENGTH + 12] & _MARIADB_STANDALONE
-        )
-        return GTID if standalone else GTID_BEGIN
-    return EVENT_STEPS[kind]
-
-
-@inlined
-def _transition(state: Int64s, step: int) -> int:
-    """The code of the transition for one event."""
-    # Unsigned, so that the compiled code need not check for negative indexes.
-    return TRANSITION_CODES[np.uint64(state[TRANSACTION]), np.uint64(step)]
-
-
-@inlined
-def _take(state: Int64s, code: int) -> None:
-    """Change the transaction's state by one event, whose transition has that code."""
-    if code != state[TRANSACTION]:
-        state[TRANSACTION] = code & NEXT_STATE
-        if code & ENDS:
-            state[GTID_ROW] = -1
-        elif code & IDENTIFIES:
-            state[GTID_ROW] = state[COUNT]
 
 
 @inlined
@@ -166,77 +122,34 @@ def _is_left_out(data: Bytes, start: int, end: int, action: int, table_ids: Int6
     return end - start >= HEADER_LENGTH + 6 and is_unwanted(table_ids, read_u48(data, start + HEADER_LENGTH))
 
 
-@kernel
-def first_rolls_back(data: Bytes, index: NDArray[np.uint32], query_header: int, checksum_size: int) -> bool:
-    """Whether the first transaction end of an index is a ROLLBACK."""
-    for i in range(index.shape[0]):
-        if index[i, 1] & TRANSACTION_END:
-            if index[i, 1] != types.QUERY_EVENT | TRANSACTION_END:
-                return False
-            start = np.int64(index[i, 0])
-            end = start + read_u32(data, start + SIZE_AT) - checksum_size
-            text = statements.statement_start(data, start, end, query_header)
-            return text >= 0 and statements.statement_kind(data, text, end) == statements.ROLLBACK
-    return False
+@inlined
+def _needed_by(data: Bytes, start: int, end: int, state: Int64s) -> int:
+    """What a decoder needs for a compressed transaction; negative if Python has to look at it first."""
+    if state[PAYLOAD_CURSOR] == state[CURSOR]:
+        return state[PAYLOAD_NEEDS]
+    needed = expanded_transaction(data, start + HEADER_LENGTH, end)
+    return -1 if state[OPENED_FROM] <= needed <= LARGEST_WHOLE else needed
 
 
-@kernel
-def unknown_tables(
-    data: Bytes,
-    filled: int,
-    state: Int64s,
-    definitions: Int64s,
-    marker: int,
-    query_header: int,
-    checksum_size: int,
-    found: Int64s,
-) -> int:
-    """Search the bytes from the cursor on for unknown table maps; write offset and size of each to `found`.
+@inlined
+def _put_left_out(state: Int64s, index: NDArray[np.uint32], size: int) -> None:
+    """Add a row for the bytes that were left out before the event, whose own row is the next one."""
+    index[state[COUNT], 0] = size
+    index[state[COUNT], 1] = LEFT_OUT
+    state[GTID_ROW] += state[GTID_ROW] == state[COUNT]
+    state[COUNT] += 1
 
-    Returns their number; equal ones count once. The search ends at a statement that may define a table, at an
-    event of several packets, and at a rotation or format description. Arguments as for `index_events`, but
-    `state` does not change. The number of rows of `found` is a power of two.
-    """
-    ahead = state.copy()
-    seen = np.full((_SEARCHED_SLOTS * found.shape[0], 3), -1, np.int64)
-    count = 0
-    while count < found.shape[0]:
-        cursor = ahead[CURSOR]
-        if marker >= 0:
-            if filled - cursor < 5 or read_u24(data, cursor) == MAX_PACKET:
-                break
-            status = locate_packet(data, filled, ahead, marker)
-        else:
-            status = locate_bare(data, filled, ahead)
-        start, size = ahead[EVENT_START], ahead[EVENT_SIZE]
-        if status != LOCATED or size < HEADER_LENGTH + checksum_size:
-            break
-        end = start + size - checksum_size
-        kind = np.int64(data[start + 4])
-        role = EVENT_ROLES[kind]
-        if role == FORMAT or role == ROTATE:
-            break
-        if role == TABLE_MAP:
-            if size < HEADER_LENGTH + 8 + checksum_size:
-                break
-            value = table_map_hash(data, start, end)
-            slot = find_definition(seen, value)
-            if seen[slot, 1] == -1 and definitions[find_definition(definitions, value), 1] == -1:
-                seen[slot, 0] = value
-                seen[slot, 1] = count
-                found[count, 0] = start
-                found[count, 1] = size
-                count += 1
-        else:
-            step = _transaction_step(data, start, end, role, kind, query_header)
-            if step < 0:
-                break
-            transition = _transition(ahead, step)
-            if transition & DEFINES:
-                break
-            _take(ahead, transition)
-        ahead[CURSOR] = ahead[EVENT_NEXT]
-    return count
+
+@inlined
+def _mark_boundary(state: Int64s, table_ids: Int64s) -> None:
+    """Note that a transaction or an event between transactions ends at the cursor."""
+    state[BOUNDARY_COUNT] = state[COUNT]
+    state[BOUNDARY_CURSOR] = state[CURSOR]
+    state[BOUNDARY_POSITION] = state[POSITION]
+    if 4 * state[TABLE_IDS] > table_ids.shape[0]:
+        # Table ids are valid within one transaction.
+        table_ids[:, 0] = -1
+        state[TABLE_IDS] = 0
 
 
 @kernel
@@ -268,7 +181,7 @@ def index_events(
             status = locate_packet(data, filled, state, marker)
         else:
             status = locate_bare(data, filled, state)
-        if status != LOCATED:
+        if status != GO_ON:
             return status
         start = state[EVENT_START]
         size = state[EVENT_SIZE]
@@ -307,32 +220,30 @@ def index_events(
                 state[TABLE_IDS] += note_table(table_ids, read_u48(data, start + HEADER_LENGTH), wanted)
         action = event_actions[kind]
         left_out = action != KEEP and _is_left_out(data, start, end, action, table_ids)
-        expanded = 0
+        needed = 0
         if role == PAYLOAD:
-            expanded = expanded_transaction(data, start + HEADER_LENGTH, end)
-            if state[PAYLOAD_CURSOR] == state[CURSOR]:
-                expanded = state[PAYLOAD_NEEDS]
-            elif state[OPENED_FROM] <= expanded <= LARGEST_WHOLE:
+            needed = _needed_by(data, start, end, state)
+            if needed < 0:
                 return NEEDS_PYTHON
-            if expanded > LARGEST_WHOLE:
+            if needed > LARGEST_WHOLE:
                 return LARGE_TRANSACTION
         elif (role == ROWS or IS_COMPRESSED[kind]) and not left_out:
-            expanded = expanded_rows(data, start, end, kind)
-        if expanded != 0:
-            if state[EXPANDED] != 0 and state[EXPANDED] + expanded > MOST_EXPANDED:
+            needed = expanded_rows(data, start, end, kind)
+        if needed != 0:
+            if state[EXPANDED] != 0 and state[EXPANDED] + needed > MOST_EXPANDED:
                 return BATCH_FULL
-            state[EXPANDED] += expanded
+            state[EXPANDED] += needed
         if kind == types.START_ENCRYPTION_EVENT and marker < 0:
             return ENCRYPTED
-        step = _transaction_step(data, start, end, role, kind, query_header)
+        step = transaction_step(data, start, end, role, kind, query_header)
         if step < 0:
             return BAD_QUERY
-        transition = _transition(state, step)
+        transition = transition_code(state, step)
         if transition & DEFINES and state[STATEMENT_CURSOR] != state[CURSOR]:
             return NEEDS_PYTHON
         if transition & ENDS and state[POSITION_AFTER] < 0:
             return ENDS_EARLY
-        _take(state, transition)
+        take_transition(state, transition)
         state[POSITION] = position + length_in_file(data, start, size)
         # Decoders get damaged events, and report them.
         if left_out and _is_sound(data, start, end, checksum_size):
@@ -340,26 +251,16 @@ def index_events(
             continue
         implied = state[INDEXED_POSITION]
         if implied != expected and start_position(data, start, size, implied) != position:
-            index[state[COUNT], 0] = expected - implied
-            index[state[COUNT], 1] = LEFT_OUT
-            # The event's own row is the next one.
-            state[GTID_ROW] += state[GTID_ROW] == state[COUNT]
-            state[COUNT] += 1
-        state[INDEXED_POSITION] = state[POSITION]
+            _put_left_out(state, index, expected - implied)
         index[state[COUNT], 0] = start
         index[state[COUNT], 1] = kind | (TRANSACTION_END if transition & ENDS else 0)
         state[COUNT] += 1
+        state[INDEXED_POSITION] = state[POSITION]
         state[CURSOR] = state[EVENT_NEXT]
         if transition & ENDS and state[POSITION_AFTER] > 0:
             state[POSITION] = state[POSITION_AFTER]
             state[POSITION_AFTER] = 0
         if transition & ENDS or (role == MANAGEMENT and state[TRANSACTION] == OUTSIDE):
-            state[BOUNDARY_COUNT] = state[COUNT]
-            state[BOUNDARY_CURSOR] = state[CURSOR]
-            state[BOUNDARY_POSITION] = state[POSITION]
-            if 4 * state[TABLE_IDS] > table_ids.shape[0]:
-                # Table ids are valid within one transaction.
-                table_ids[:, 0] = -1
-                state[TABLE_IDS] = 0
+            _mark_boundary(state, table_ids)
         if transition & DEFINES:
             return DEFINED

@@ -1,8 +1,8 @@
 """The state of a stream of events: what the receive kernel and the batcher know between two calls.
 
 The state is one vector of 64-bit integers, because kernels cannot use Python objects. `StreamState` owns it.
-In Python only its methods write to it, each named after the change that it makes; the functions of
-`receive_kernel` write to it through `StreamState.array`. `transaction_state` has the rules for transactions.
+In Python only its methods write to it, each named after the change that it makes; the kernels of this folder
+write to it through `StreamState.array`. `transaction_state` has the rules for transactions.
 """
 
 from __future__ import annotations

@@ -17,12 +17,12 @@ from engine.binlog.table_definition import table_key
 from engine.binlog.table_map import TableMap
 from engine.errors import EngineError
 from engine.kernels.kernel import Int64s
-from engine.net.batching import receive_kernel
 from engine.net.batching.definition_table import table_map_hash
 from engine.net.batching.event_filter import EventFilter
 from engine.net.batching.receive_buffer import ReceiveBuffer
 from engine.net.batching.stream_state import StreamState
 from engine.net.batching.table_book import Definition
+from engine.net.batching.table_map_search import search_table_maps
 
 DescribeTable = Callable[[TableMap], bytes | None]
 """Describes a table whose table map is incomplete; None if it is complete or cannot be completed."""
@@ -88,7 +88,7 @@ def unknown_table_maps(
     cursor. Damaged ones are left out.
     """
     found = np.empty((_MOST_TABLES, 2), np.int64)
-    count = receive_kernel.unknown_tables(
+    count = search_table_maps(
         buffer.data,
         buffer.filled,
         state.array,

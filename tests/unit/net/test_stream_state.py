@@ -25,7 +25,14 @@ from engine.net.batching.transaction_state import (
 )
 
 NET = Path(engine.net.__file__).parent
-OWNERS = {"event_location.py", "receive_kernel.py", "statement_kernel.py", "stream_state.py"}
+OWNERS = {
+    "event_location.py",
+    "receive_kernel.py",
+    "statement_kernel.py",
+    "stream_state.py",
+    "table_map_search.py",
+    "transaction_kernel.py",
+}
 
 
 def test_each_constant_is_the_field_of_its_name() -> None:
