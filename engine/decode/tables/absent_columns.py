@@ -19,8 +19,35 @@ from engine.kernels.memory import PADDING, address_of, copy
 
 
 @numba.njit(inline="always")
-def _is_absent(bitmaps: Any, first: int, column: int) -> Any:
+def _begins_run(images: Any, row: int) -> Any:
+    """Whether a row's image lacks other columns than that of the row before."""
+    return row == 0 or images[row] != images[row - 1]
+
+
+@numba.njit(inline="always")
+def _is_absent(bitmaps: Any, number: Any, columns: int, column: int) -> Any:
+    """Whether a column is absent according to the bitmap with that number, which counts from 1."""
+    first = (np.int64(number) - 1) * ((columns + 7) >> 3)
     return not bitmaps[first + (column >> 3)] >> (column & 7) & 1
+
+
+@numba.njit
+def _count(images: Any, bitmaps: Any, name_ends: Any, columns: int) -> Any:
+    """The numbers of runs, of runs that have a list, of names in all lists, and of the bytes of these."""
+    runs = np.int64(0)
+    lists = np.int64(0)
+    children = np.int64(0)
+    size = np.int64(0)
+    for row in range(images.size):
+        if _begins_run(images, row):
+            runs += 1
+            if images[row]:
+                lists += 1
+                for column in range(columns):
+                    if _is_absent(bitmaps, images[row], columns, column):
+                        children += 1
+                        size += name_ends[column + 1] - name_ends[column]
+    return runs, lists, children, size
 
 
 @numba.njit
@@ -32,24 +59,9 @@ def build_absent_columns(
     `images`: per row the number of its bitmap; `bitmaps`: these, from number 1 on; `names`: as in a
     `TablePlan`, of `columns` columns.
     """
-    bitmap_size = (columns + 7) >> 3
     name_ends = names[: 4 * (columns + 1)].view(np.int32)
     name_texts = names[4 * (columns + 1) :]
-    count = images.size
-    runs = np.int64(0)
-    lists = np.int64(0)
-    children = np.int64(0)
-    size = np.int64(0)
-    for row in range(count):
-        if row == 0 or images[row] != images[row - 1]:
-            runs += 1
-            if images[row]:
-                lists += 1
-                first = (np.int64(images[row]) - 1) * bitmap_size
-                for column in range(columns):
-                    if _is_absent(bitmaps, first, column):
-                        children += 1
-                        size += name_ends[column + 1] - name_ends[column]
+    runs, lists, children, size = _count(images, bitmaps, name_ends, columns)
     if size > notes[LARGEST]:
         notes[SIZE] = size
         return TOO_LARGE
@@ -69,14 +81,13 @@ def build_absent_columns(
     run = np.int64(-1)
     child = np.int64(0)
     to = text_at
-    for row in range(count):
-        if row == 0 or images[row] != images[row - 1]:
+    for row in range(images.size):
+        if _begins_run(images, row):
             run += 1
             if images[row]:
                 memory[valid_at + (run >> 3)] |= 1 << (run & 7)
-                first = (np.int64(images[row]) - 1) * bitmap_size
                 for column in range(columns):
-                    if _is_absent(bitmaps, first, column):
+                    if _is_absent(bitmaps, images[row], columns, column):
                         start = np.int64(name_ends[column])
                         length = np.int64(name_ends[column + 1]) - start
                         copy(content, to, texts, start, length)
@@ -86,7 +97,7 @@ def build_absent_columns(
             halves[(list_at >> 2) + run + 1] = child
         halves[(ends_at >> 2) + run] = row + 1
     words = memory.view(np.int64)
-    put_run_ends(words, message, count, runs, ends_at)
+    put_run_ends(words, message, images.size, runs, ends_at)
     put_node(words, message, runs, runs - lists)
     put_node(words, message, children, 0)
     put_buffer(words, message, valid_at, (runs + 7) >> 3)
