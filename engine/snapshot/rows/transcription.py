@@ -115,6 +115,24 @@ def _content(source: int, at: int, end: int) -> Any:
 
 
 @numba.njit(inline="always")
+def _year(year: int, digits: int) -> Any:
+    """A year, of which the server sends all digits or two, counted from 1900; above 255 if out of range."""
+    if year >= 1900:
+        return year - 1900
+    if digits == 4:
+        return year if year == 0 else 256
+    return year + 100 if year < 70 else year
+
+
+@numba.njit(inline="always")
+def _is_temporal_length(operation: int, length: int) -> Any:
+    """Whether a temporal value may have so many bytes: the server leaves out fields at the end that are 0."""
+    if operation == _TIME:
+        return length == 0 or length == 8 or length == 12
+    return length == 0 or length == 4 or length == 7 or length == 11
+
+
+@numba.njit(inline="always")
 def _row(source: int, at: int, end: int, size: int, plan: Any, groups: Any, target: int, to: int) -> Any:
     """Write the image of the row from `at` (after its marker) to `end`.
 
@@ -169,13 +187,7 @@ def _row(source: int, at: int, end: int, size: int, plan: Any, groups: Any, targ
         elif operation == _YEAR:
             if at + 2 > end:
                 return BEYOND, to, column
-            year = low_bits(load_word(source, at), 16)
-            if year >= 1900:
-                year -= 1900
-            elif year and plan[column, LIMIT] == 4:
-                return RANGE, to, column
-            elif plan[column, LIMIT] == 2 and year < 70:
-                year += 100
+            year = _year(low_bits(load_word(source, at), 16), plan[column, LIMIT])
             if year > 255:
                 return RANGE, to, column
             store_byte(target, to, year)
@@ -198,15 +210,13 @@ def _row(source: int, at: int, end: int, size: int, plan: Any, groups: Any, targ
             at += 1
             if at + length > end:
                 return BEYOND, to, column
+            unit = plan[column, LIMIT]
+            if not _is_temporal_length(operation, length):
+                return LENGTH, to, column
             if operation == _TIME:
-                if length != 0 and length != 8 and length != 12:
-                    return LENGTH, to, column
-                sound = write_duration(source, at, length, width, plan[column, LIMIT], target, to)
+                sound = write_duration(source, at, length, width, unit, target, to)
             else:
-                if length != 0 and length != 4 and length != 7 and length != 11:
-                    return LENGTH, to, column
-                whole, unit = plan[column, WHOLE], plan[column, LIMIT]
-                sound = write_moment(source, at, length, whole, width, unit, target, to)
+                sound = write_moment(source, at, length, plan[column, WHOLE], width, unit, target, to)
             if not sound:
                 return RANGE, to, column
             at += length
