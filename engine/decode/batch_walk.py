@@ -21,9 +21,10 @@ from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import EVERY_TABLE
 from engine.dataclass import dataclass
 from engine.decode.arrow.codec import Counters, Options
-from engine.decode.rows.event_groups import EventGroups, feed_table, group_events, rows_by_slot
+from engine.decode.rows.event_groups import EventGroups, feed_table, group_events
 from engine.decode.rows.expand import expand_compressed
 from engine.decode.rows.rollbacks import drop_rolled_back_rows
+from engine.decode.rows.rows_by_slot import rows_by_slot
 from engine.decode.rows.tagged_gtids import TaggedGtids
 from engine.decode.rows.walk import walk_tables
 from engine.decode.tables.assemble import TableRows
