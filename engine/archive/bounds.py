@@ -13,7 +13,6 @@ from functools import cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.archive.files import ArchiveError, ArchiveFile
@@ -23,6 +22,7 @@ from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from engine.binlog.position import BinlogPosition
 from engine.dataclass import dataclass
 from engine.output.commit_times import parse_time_us
+from engine.output.run_ends import run_end_decoded
 
 _GTID, _POSITION = "gtid:", re.compile(r"(.*[^:]):(\d+)")
 _LIKE_A_TIME = re.compile(r"\d{4}-\d\d-\d\d")
@@ -158,7 +158,7 @@ class RowBounds:
             chosen &= _column(rows, "_gtid").is_valid().to_numpy(zero_copy_only=False)
         if chosen.all():
             return rows
-        plain = [_plain(column) for column in rows.columns]
+        plain = [run_end_decoded(column) for column in rows.columns]
         fields = [field.with_type(column.type) for field, column in zip(rows.schema, plain, strict=True)]
         schema = pa.schema(fields, rows.schema.metadata)
         return pa.RecordBatch.from_arrays(plain, schema=schema).filter(pa.array(chosen))
@@ -203,8 +203,4 @@ def _gtid_test(text: str, flavor: str) -> Callable[[str | None], bool]:
 
 
 def _column(rows: pa.RecordBatch, name: str) -> pa.Array:
-    return _plain(rows.column(name))
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    return pc.run_end_decode(column) if pa.types.is_run_end_encoded(column.type) else column
+    return run_end_decoded(rows.column(name))

@@ -11,7 +11,6 @@ from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -20,6 +19,7 @@ from engine.dataclass import dataclass
 from engine.lakehouse.columns import COPIES
 from engine.output.commit import DataFile
 from engine.output.data_files import DataFiles, FileRows
+from engine.output.run_ends import run_end_decoded
 from engine.spark.replay import (
     NO_COLUMN,
     PUTS_ROW,
@@ -64,7 +64,7 @@ def range_facts(
             for view in views[file.path]:
                 first, end = map(int, np.searchsorted(numbers, [view.after, view.until], side="right"))
                 rows += end - first
-                absent = pc.run_end_decode(batch.column("_absent_columns").slice(first, end - first))
+                absent = run_end_decoded(batch.column("_absent_columns").slice(first, end - first))
                 partial = partial or any(
                     view.names.get(name) not in generated for name in absent.flatten().unique().to_pylist()
                 )

@@ -22,6 +22,7 @@ from engine.output.column_types import common_type, plain_type
 from engine.output.commit import DataFile, joined
 from engine.output.commit_log import CommitLog
 from engine.output.data_files import DataFiles, FileRows, ReaderError
+from engine.output.run_ends import run_end_decoded
 from engine.output.storage import OutputPlace
 
 
@@ -181,14 +182,7 @@ def decode_batch(
 
 
 def _decoded(column: pa.Array) -> pa.Array:
-    if pa.types.is_run_end_encoded(column.type):
-        # Only here: Spark starts a process for each streaming query that imports this module to plan.
-        import pyarrow.compute as pc
-
-        return pc.run_end_decode(column)
-    if pa.types.is_dictionary(column.type):
-        return column.dictionary_decode()
-    return column
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else run_end_decoded(column)
 
 
 def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.binlog.position import BinlogPosition
+from engine.output.run_ends import run_end_decoded
 from engine.pipeline.message import Frame
 from engine.pipeline.messages import Result, TableResult
 from engine.schema.changes import TableName
@@ -54,5 +54,5 @@ def _after(rows: pa.RecordBatch, place: BinlogPosition) -> pa.RecordBatch:
     file = rows.column("_file")[0].as_py()
     if file != place.file:
         return rows if place < BinlogPosition(file, place.position) else rows.slice(0, 0)
-    positions = pc.run_end_decode(rows.column("_pos")).to_numpy()
+    positions = run_end_decoded(rows.column("_pos")).to_numpy()
     return rows.slice(int(np.searchsorted(positions, place.position)))

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.output.change_schema import UPDATE_POSTIMAGE, UPDATE_PREIMAGE, own_name
+from engine.output.run_ends import run_end_decoded
 from engine.output.snapshot_progress import Key
 from engine.output.sql_text import (
     bytes_literal,
@@ -64,7 +65,7 @@ class MovedKeys:
         """Add the change rows of a batch, which belong to the open transaction until `keep`."""
         if any(rows.schema.get_field_index(name) < 0 for name in self._columns):
             return
-        absent = pc.is_valid(pc.run_end_decode(rows.column("_absent_columns")))
+        absent = pc.is_valid(run_end_decoded(rows.column("_absent_columns")))
         is_partial = pc.and_(pc.equal(rows.column("_change_type"), UPDATE_POSTIMAGE), absent)
         if not (self._keys or self._open or is_partial.true_count):
             return

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from engine.dataclass import dataclass
 from engine.output.change_schema import INSERT, UPDATE_POSTIMAGE, own_name
+from engine.output.run_ends import run_end_decoded
 
 _LEAVES_ROW = pa.array([INSERT, UPDATE_POSTIMAGE], pa.int8())
 _KIND, _ABSENT = "_change_type", "_absent_columns"
@@ -92,7 +93,7 @@ def _touched(rows: pa.RecordBatch, columns: Sequence[str]) -> Touched:
     if any(rows.schema.get_field_index(name) < 0 for name in columns):
         return Touched(pa.table({}), partial=True, unclear=True)
     is_after = pc.equal(rows.column(_KIND), UPDATE_POSTIMAGE)
-    absent = pc.is_valid(pc.run_end_decode(rows.column(_ABSENT)))
+    absent = pc.is_valid(run_end_decoded(rows.column(_ABSENT)))
     # An image after an update may lack the key, which then is that of the image before it, the row before.
     unclear = any(
         pc.any(pc.and_not(pc.is_null(rows.column(name)), pc.and_(is_after, absent))).as_py()

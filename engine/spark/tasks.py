@@ -24,6 +24,7 @@ from engine.output.change_schema import METADATA_NAMES
 from engine.output.commit import DataFile, joined
 from engine.output.data_files import DataFiles, FileRows
 from engine.output.reader import decode_batch
+from engine.output.run_ends import run_end_decoded
 from engine.spark.schema import SOURCE_NAME
 
 LEAST_TASK_BYTES = 4 << 20
@@ -159,7 +160,8 @@ def _with_digits(rows: pa.RecordBatch, digits: Mapping[str, int]) -> pa.RecordBa
     for name, count in digits.items():
         index = rows.schema.get_field_index(name)
         if index >= 0 and pa.types.is_string(rows.schema.field(index).type):
-            import pyarrow.compute as pc  # As in `_renamed_lists`.
+            # Only here: every streaming query starts a process that imports this module to plan only.
+            import pyarrow.compute as pc
 
             texts = rows.column(index)
             pointed = pc.if_else(
@@ -173,10 +175,7 @@ def _with_digits(rows: pa.RecordBatch, digits: Mapping[str, int]) -> pa.RecordBa
 
 def _renamed_lists(lists: pa.Array, names: Mapping[str, str]) -> pa.Array:
     """Lists of column names with the query's names; None for a list of which it has no column."""
-    # Not at the top, since every streaming query starts a process that imports this module to plan only.
-    import pyarrow.compute as pc
-
-    values = pc.run_end_decode(lists)
+    values = run_end_decoded(lists)
     if values.null_count == len(values):
         return values
     renamed: dict[tuple[str, ...] | None, list[str] | None] = {None: None}
