@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers lakehouse kernels setup lint test test-fast fuzz soak chaos test-wheel test-lakehouse demo demo-lakehouse perf clean
+.PHONY: help venv java servers lakehouse kernels setup lint test test-fast fuzz soak chaos test-wheel test-lowest test-lakehouse demo demo-lakehouse perf clean
 
 VENV := .venv
 PYTHON_IN_VENV := $(VENV)/bin/python
@@ -85,6 +85,12 @@ demo: venv java kernels ## sample binlogs through the whole engine into a Spark 
 
 test-wheel: setup ## build a wheel, install it into a fresh environment, and run it (minutes)
 	BINLOG_ENGINE_WHEEL=1 $(VENV)/bin/pytest tests/integration/processes/test_wheel.py
+
+test-lowest: setup ## tests with the lowest versions that pyproject.toml allows, in an environment of their own (Python 3.11 or 3.12)
+	@mkdir -p build
+	$(PYTHON_IN_VENV) tests/setup/lowest.py >build/lowest.txt
+	PIP_CONSTRAINT=$(abspath build/lowest.txt) $(MAKE) VENV=build/lowest venv kernels
+	$(WITH_SPARK) build/lowest/bin/pytest $(SIDE_BY_SIDE) tests/unit tests/integration/processes tests/integration/spark
 
 test-lakehouse: setup ## the tests of Delta and Iceberg, also those that take too long for `make test`
 	BINLOG_ENGINE_LAKEHOUSE=1 $(WITH_SPARK) $(VENV)/bin/pytest tests/integration/lakehouse

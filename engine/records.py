@@ -16,6 +16,8 @@ import msgspec
 
 _Record = TypeVar("_Record")
 _MSGPACK = msgspec.msgpack.Encoder()
+_MALFORMED = (msgspec.DecodeError, ValueError, RecursionError)
+"""A `DecodeError` is a `ValueError` in new versions of msgspec only."""
 _building = Lock()
 """Held while msgspec looks at a class for the first time: two threads that do so at once end the process."""
 
@@ -63,7 +65,7 @@ def unpack(record: type[_Record], frame: bytes | bytearray | memoryview) -> _Rec
     """
     try:
         found: _Record = _decoders_of(record).msgpack.decode(frame)
-    except (ValueError, RecursionError) as error:
+    except _MALFORMED as error:
         raise Misfit(str(error)) from error
     # As bytes, since a memoryview is compared one number after the other.
     if _MSGPACK.encode(found) != bytes(frame):
@@ -95,7 +97,7 @@ def from_json(record: type[_Record], line: bytes) -> _Record:
     try:
         found: _Record = _decoders_of(record).json.decode(line)
         return found
-    except (ValueError, RecursionError) as error:
+    except _MALFORMED as error:
         raise Misfit(str(error)) from error
 
 

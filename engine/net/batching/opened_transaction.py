@@ -20,6 +20,9 @@ from engine.kernels.kernel import Bytes, Int64s, kernel, read_u32
 from engine.net.batching.expanded_size import expanded_rows
 from engine.net.batching.transaction_state import DEFINES, INSIDE, STATEMENT_STEPS, TRANSITION_CODES
 
+_CODES_INSIDE = TRANSITION_CODES[INSIDE]
+"""Codes of the transitions of a stream that is inside a transaction, by `Step`."""
+
 
 @dataclass(frozen=True, slots=True)
 class OpenedTransaction:
@@ -60,7 +63,7 @@ def _defines(events: Bytes, start: int, end: int, kind: int, query_header: int) 
     text = statement_start(events, start, end, query_header)
     if text < 0:
         return True
-    return TRANSITION_CODES[INSIDE, STATEMENT_STEPS[statement_kind(events, text, end)]] & DEFINES != 0
+    return _CODES_INSIDE[STATEMENT_STEPS[statement_kind(events, text, end)]] & DEFINES != 0
 
 
 @kernel
