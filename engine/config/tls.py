@@ -139,7 +139,7 @@ def explain(error: OSError, where: str, tls: Tls) -> EngineError:
         reason = (getattr(error, "reason", None) or str(error)).replace("_", " ").lower()
         sentence = next((text for part, text in _FAILURES if part in reason), _FAILED)
     authorities = "this machine's authorities" if tls.ca is None else str(tls.ca)
-    kind = ConnectionFailed if _DAMAGED in reason else EngineError
+    kind = ConnectionFailed if any(part in reason for part in _DAMAGED) else EngineError
     return kind(
         sentence.format(where=where, reason=reason, authorities=authorities, version=tls.minimum_version)
     )
@@ -199,8 +199,9 @@ _UNTRUSTED = {
 """OpenSSL's verification codes (`X509_V_ERR_…`) → sentence."""
 
 _FAILED = "TLS with {where} failed: {reason}"
-_DAMAGED = "bad record mac"
-"""OpenSSL's reason, in lower case, for a record that was changed in transit."""
+_BAD_RECORD = "record layer failure"
+_DAMAGED = ("bad record mac", _BAD_RECORD)
+"""OpenSSL's reasons, in lower case, for a record that was changed in transit: of 3.0, and of 3.6."""
 _NO_COMMON_VERSION = (
     "{where} supports no TLS of version {version} or later ({reason}): update the server, or lower "
     "--tls-min-version"
@@ -208,6 +209,10 @@ _NO_COMMON_VERSION = (
 _BROKEN_OFF = (
     "{where} broke off TLS: it may not support version {version} or later, or may refuse our certificate: "
     "see its error log"
+)
+_DAMAGED_OR_REFUSED = (
+    "TLS with {where} failed ({reason}): data was changed on the way, or the server may refuse our "
+    "certificate: see its error log"
 )
 _CLIENT_REFUSED = (
     "{where} refuses our certificate ({reason}): give one that its authority has signed, as --tls-cert "
@@ -217,6 +222,7 @@ _FAILURES = (
     ("unsupported protocol", _NO_COMMON_VERSION),
     ("protocol version", _NO_COMMON_VERSION),
     ("wrong version number", _BROKEN_OFF),
+    (_BAD_RECORD, _DAMAGED_OR_REFUSED),
     ("certificate required", _CLIENT_REFUSED),
     ("alert unknown ca", _CLIENT_REFUSED),
     ("alert bad certificate", _CLIENT_REFUSED),
