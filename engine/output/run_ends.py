@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 
@@ -25,8 +26,6 @@ def _lists(column: pa.RunEndEncodedArray) -> pa.Array:
     values = column.values.slice(first, count)
     if values.null_count == count:
         return pa.nulls(len(column), values.type)
-    import numpy as np  # As above.
-
     ends = column.run_ends.to_numpy()[first : first + count] - column.offset
     lengths = np.diff(np.minimum(ends, len(column)), prepend=0)
     return values.take(pa.array(np.repeat(np.arange(count), lengths)))

@@ -8,15 +8,7 @@ from __future__ import annotations
 
 from engine.binlog.event_types import HEADER_LENGTH, SIZE_AT
 from engine.kernels.kernel import Bytes, Int64s, copy_within, inlined, kernel, read_u24, read_u32
-from engine.net.batching.kernel_status import (
-    BAD_PACKET,
-    BAD_SIZE,
-    END,
-    GO_ON,
-    MORE,
-    SERVER_ERROR,
-    TOO_LARGE,
-)
+from engine.net.batching.kernel_status import BAD_PACKET, BAD_SIZE, END, MORE, SERVER_ERROR, TOO_LARGE
 from engine.net.batching.stream_state import (
     CURSOR,
     EVENT_NEXT,
@@ -26,6 +18,9 @@ from engine.net.batching.stream_state import (
     NEEDED,
 )
 
+LOCATED = -1
+"""In place of a status: the whole event at the cursor was received."""
+
 _MAX_EVENT = 2_000_000_000
 MAX_PACKET = 0xFFFFFF
 """Bytes of a packet that another one continues."""
@@ -33,7 +28,7 @@ MAX_PACKET = 0xFFFFFF
 
 @inlined
 def locate_packet(data: Bytes, filled: int, state: Int64s, marker: int) -> int:
-    """Set EVENT_* for the packet at the cursor, and join its parts; returns `GO_ON` or a status."""
+    """Set EVENT_* for the packet at the cursor, and join its parts; returns `LOCATED`, or a status."""
     cursor = state[CURSOR]
     state[NEEDED] = 5
     if filled - cursor < 5:
@@ -85,7 +80,7 @@ def locate_packet(data: Bytes, filled: int, state: Int64s, marker: int) -> int:
     state[EVENT_START] = start
     state[EVENT_SIZE] = size
     state[EVENT_NEXT] = cursor + whole
-    return GO_ON
+    return LOCATED
 
 
 @kernel
@@ -106,4 +101,4 @@ def locate_bare(data: Bytes, filled: int, state: Int64s) -> int:
     state[EVENT_START] = cursor
     state[EVENT_SIZE] = size
     state[EVENT_NEXT] = cursor + size
-    return GO_ON
+    return LOCATED

@@ -35,9 +35,6 @@ the event at the cursor starts at STOP_POSITION or after it. LARGE_TRANSACTION: 
 transaction that no decoder expands. All others are damage.
 """
 
-GO_ON = -1
-"""In place of a status: a step of the kernel found no reason to return."""
-
 REASONS = {
     BAD_PACKET: "the packet is not part of a binlog stream",
     BAD_SIZE: "the event's size does not fit the bytes that carry it",

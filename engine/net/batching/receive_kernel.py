@@ -26,17 +26,10 @@ from engine.binlog.event_roles import (
 )
 from engine.binlog.event_types import HEADER_LENGTH, NEXT_POSITION_AT
 from engine.binlog.events.payload import LARGEST_WHOLE
-from engine.kernels.kernel import (
-    Bytes,
-    Int64s,
-    inlined,
-    kernel,
-    read_u32,
-    read_u48,
-)
+from engine.kernels.kernel import Bytes, Int64s, inlined, kernel, read_u32, read_u48
 from engine.net.batching.definition_table import find_definition, table_map_hash
 from engine.net.batching.event_filter import KEEP, LEAVE_OUT, is_unwanted, note_table
-from engine.net.batching.event_location import locate_bare, locate_packet
+from engine.net.batching.event_location import LOCATED, locate_bare, locate_packet
 from engine.net.batching.expanded_size import MOST_EXPANDED, expanded_rows, expanded_transaction
 from engine.net.batching.kernel_status import (
     AT_STOP,
@@ -46,7 +39,6 @@ from engine.net.batching.kernel_status import (
     DEFINED,
     ENCRYPTED,
     ENDS_EARLY,
-    GO_ON,
     IDS_FULL,
     INDEX_FULL,
     LARGE_TRANSACTION,
@@ -78,11 +70,7 @@ from engine.net.batching.stream_state import (
     TRANSACTION,
 )
 from engine.net.batching.transaction_kernel import take_transition, transaction_step, transition_code
-from engine.net.batching.transaction_state import (
-    DEFINES,
-    ENDS,
-    OUTSIDE,
-)
+from engine.net.batching.transaction_state import DEFINES, ENDS, OUTSIDE
 
 _MOST_LEFT_OUT = (1 << 32) - 1
 """Bytes of events that were left out, as a row of the index can say it."""
@@ -181,7 +169,7 @@ def index_events(
             status = locate_packet(data, filled, state, marker)
         else:
             status = locate_bare(data, filled, state)
-        if status != GO_ON:
+        if status != LOCATED:
             return status
         start = state[EVENT_START]
         size = state[EVENT_SIZE]

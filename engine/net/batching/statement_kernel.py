@@ -13,8 +13,8 @@ from engine.binlog.event_positions import length_in_file, start_position
 from engine.binlog.event_roles import EVENT_ROLES, FORMAT, HEARTBEAT, QUERY, ROTATE
 from engine.binlog.event_types import HEADER_LENGTH, QUERY_COMPRESSED_EVENT
 from engine.kernels.kernel import Bytes, Int64s, kernel
-from engine.net.batching.event_location import locate_packet
-from engine.net.batching.kernel_status import BAD_QUERY, BAD_SIZE, GO_ON, NEEDS_PYTHON, NO_FORMAT
+from engine.net.batching.event_location import LOCATED, locate_packet
+from engine.net.batching.kernel_status import BAD_QUERY, BAD_SIZE, NEEDS_PYTHON, NO_FORMAT
 from engine.net.batching.stream_format import UNKNOWN_FORMAT
 from engine.net.batching.stream_state import CURSOR, EVENT_NEXT, EVENT_SIZE, EVENT_START, POSITION
 
@@ -31,7 +31,7 @@ def next_statement(data: Bytes, filled: int, state: Int64s, query_header: int, c
     """
     while True:
         status = locate_packet(data, filled, state, _MARKER)
-        if status != GO_ON:
+        if status != LOCATED:
             return status
         start, size = state[EVENT_START], state[EVENT_SIZE]
         if size < HEADER_LENGTH + checksum_size:

@@ -9,8 +9,7 @@ from engine.binlog.event_roles import EVENT_ROLES, FORMAT, ROTATE, TABLE_MAP
 from engine.binlog.event_types import HEADER_LENGTH
 from engine.kernels.kernel import Bytes, Int64s, kernel, read_u24
 from engine.net.batching.definition_table import find_definition, table_map_hash
-from engine.net.batching.event_location import MAX_PACKET, locate_bare, locate_packet
-from engine.net.batching.kernel_status import GO_ON
+from engine.net.batching.event_location import LOCATED, MAX_PACKET, locate_bare, locate_packet
 from engine.net.batching.stream_state import CURSOR, EVENT_NEXT, EVENT_SIZE, EVENT_START
 from engine.net.batching.transaction_kernel import take_transition, transaction_step, transition_code
 from engine.net.batching.transaction_state import DEFINES
@@ -48,7 +47,7 @@ def search_table_maps(
         else:
             status = locate_bare(data, filled, ahead)
         start, size = ahead[EVENT_START], ahead[EVENT_SIZE]
-        if status != GO_ON or size < HEADER_LENGTH + checksum_size:
+        if status != LOCATED or size < HEADER_LENGTH + checksum_size:
             break
         end = start + size - checksum_size
         kind = np.int64(data[start + 4])
