@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from engine.binlog.charsets import BINARY, collation_charset, same_charset
+from engine.binlog.charsets import collation_charset, same_charset
+from engine.binlog.collations import BINARY
 from engine.binlog.column import Column
 from engine.binlog.definition_fit import declared_type, mismatch, stored_metadata
 from engine.binlog.field_types import FieldType
@@ -41,7 +42,7 @@ class MappedColumn(NamedTuple):
     unsigned: bool | None
     collation: int | None
     members: tuple[bytes, ...] | None
-    """ENUM or SET members, in the column's character set."""
+    """ENUM or SET members, in the column's character set; where that is unknown, the catalog's count."""
     geometry_type: int | None
     dimension: int | None
     visible: bool | None
@@ -115,7 +116,7 @@ def _difference(mapped: MappedColumn, kind: tuple[Any, ...]) -> str | None:
             return "its character set is not known"
     elif collation is not None and info.charset is not None and not same_charset(info.charset, collation):
         return f"{info.charset} in the catalog, {collation_charset(collation)} in the binlog"
-    members = mapped._member_texts()
+    members = None if collation is None else mapped._member_texts()
     if members is not None and members != info.members:
         return f"{info.column_type} in the catalog, the members {', '.join(members)} in the binlog"
     return None
@@ -126,11 +127,12 @@ def _completed(mapped: MappedColumn, kind: tuple[Any, ...]) -> tuple[Any, ...]:
     """The `Column.kind` of a column together with the catalog's of that `kind`."""
     info = ColumnDefinition("", *kind)
     column = mapped.alone("")
+    has_members = column.members is not None and column.collation is not None
     return column._replace(
         metadata=stored_metadata(column.type_code, column.metadata, info),
         unsigned=info.unsigned if column.unsigned is None else column.unsigned,
         charset=info.charset or BINARY if column.collation is None else None,
-        members=info.members if column.members is None else column.members,
+        members=column.members if has_members else info.members,
         declared=declared_type(column.type_code, info),
         visible=info.visible,
     ).kind

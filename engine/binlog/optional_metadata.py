@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from engine.binlog.collations import collation_name
 from engine.binlog.event_reader import EventReader, text
 from engine.binlog.field_types import FieldType
 from engine.dataclass import dataclass
@@ -17,7 +18,7 @@ from engine.errors import EventError
 
 NUMERIC_TYPES = frozenset(
     {FieldType.TINY, FieldType.SHORT, FieldType.INT24, FieldType.LONG, FieldType.LONGLONG}
-    | {FieldType.NEWDECIMAL, FieldType.FLOAT, FieldType.DOUBLE, FieldType.YEAR}
+    | {FieldType.DECIMAL, FieldType.NEWDECIMAL, FieldType.FLOAT, FieldType.DOUBLE, FieldType.YEAR}
 )
 CHARACTER_TYPES = frozenset(
     {FieldType.STRING, FieldType.VAR_STRING, FieldType.VARCHAR, FieldType.VARCHAR_COMPRESSED}
@@ -35,6 +36,9 @@ class OptionalMetadata:
 
     unsigned: tuple[bool | None, ...]
     collations: tuple[int | None, ...]
+    """Ids; None also for those of `added_collations`, whose character sets only the catalog knows."""
+    added_collations: frozenset[int]
+    """The ids of collations that servers of the flavor do not have by themselves."""
     names: tuple[str, ...] | None
     """None as a whole unless the server writes full metadata."""
     members: tuple[tuple[bytes, ...] | None, ...]
@@ -62,9 +66,13 @@ class OptionalMetadata:
             if field.remaining:
                 reason = f"metadata field {field_type} is {field.remaining} bytes too long for the columns"
                 raise EventError(reason, field.offset)
+        added = frozenset(
+            number for number in set(found.collations) if number and collation_name(number, flavor) is None
+        )
         return cls(
             unsigned=tuple(found.unsigned),
-            collations=tuple(found.collations),
+            collations=tuple(None if number in added else number for number in found.collations),
+            added_collations=added,
             names=found.names,
             members=tuple(found.members),
             geometry_types=tuple(found.geometry_types),

@@ -101,6 +101,11 @@ class TableMap(EventBody):
 
     @property
     def needs_catalog(self) -> bool:
+        """Whether the binlog does not contain the columns' names, or what their character sets are."""
+        return self.lacks_names or bool(self.optional.added_collations)
+
+    @property
+    def lacks_names(self) -> bool:
         """Whether the binlog does not contain the columns' names."""
         return self.optional.names is None
 
@@ -127,16 +132,17 @@ class TableMap(EventBody):
     def fitting(self, catalog: tuple[ColumnDefinition, ...] | None) -> tuple[ColumnDefinition, ...] | None:
         """The catalog's columns if they are compatible with this table map, otherwise None.
 
-        Raises `CatalogMismatch` if they are not, and the binlog has no names.
+        Raises `CatalogMismatch` if they are not, and are needed.
         """
         reason = None if catalog is None else self.mismatch(catalog)
         if reason is None:
             return catalog
         if self.needs_catalog:
+            problem = "named" if self.lacks_names else "read as text (they have an added collation)"
+            remedy = "set binlog_row_metadata=FULL on the server, or " if self.lacks_names else ""
             raise CatalogMismatch(
-                f"the columns of {self.database}.{self.table} cannot be named, because the table was altered "
-                f"after this event was written ({reason}); set binlog_row_metadata=FULL on the server, or "
-                "start after the change"
+                f"the columns of {self.database}.{self.table} cannot be {problem}, because the table was "
+                f"altered after this event was written ({reason}); {remedy}start after the change"
             )
         return None
 

@@ -18,7 +18,8 @@ from engine.binlog.charset_tables import (
     multi_byte_characters,
     single_byte_characters,
 )
-from engine.binlog.charsets import BINARY, collation_charset
+from engine.binlog.charsets import collation_charset
+from engine.binlog.collations import BINARY
 
 _UTF8 = ("utf8mb4", "utf8mb3", BINARY)
 """The server does not know the encoding of `binary` statements; UTF-8 is the most likely one."""

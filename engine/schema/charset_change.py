@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from engine.binlog.collations import BINARY, WIDTH, canonical, charset_of_collation
 from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.schema.alter_actions import Action, ConvertCharset, SetOptions
 from engine.schema.altered_column import AlteredColumn
-from engine.schema.collations import BINARY, DEFAULT, WIDTH, canonical, charset_of_collation
+from engine.schema.collations import DEFAULT
 from engine.schema.column_types import (
     TEXT_TYPES,
     UncertainError,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engine.schema.collations import BINARY
+from engine.binlog.collations import BINARY
 from engine.schema.declarations import ColumnClause, TypeClause
 from engine.schema.default_values import read_default
 from engine.schema.token_reader import TokenReader

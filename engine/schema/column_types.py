@@ -9,16 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from engine.binlog.collations import BINARY, WIDTH, charset_of_collation
 from engine.binlog.table_definition import UNKNOWN_CHARSET
 from engine.errors import EngineError
-from engine.schema.collations import (
-    BINARY,
-    DEFAULT,
-    WIDTH,
-    binary_collation,
-    charset_of_collation,
-    default_collation,
-)
+from engine.schema.collations import DEFAULT, binary_collation, default_collation
 from engine.schema.declarations import TypeClause
 from engine.schema.member_texts import WIDE, MemberError, stored_members
 from engine.schema.session import StatementSession

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from engine.binlog.collations import charset_of_collation
 from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
-from engine.schema.collations import charset_of_collation, shown_charset, shown_collation
+from engine.schema.collations import shown_charset, shown_collation
 from engine.schema.column_types import resolve_type
 from engine.schema.constants import constant_text
 from engine.schema.declarations import ColumnClause, Default

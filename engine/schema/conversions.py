@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from engine.binlog.collations import WIDTH, canonical
 from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
-from engine.schema.collations import WIDTH, canonical
 from engine.schema.member_texts import WIDE
 from engine.schema.type_numbers import numbers
 

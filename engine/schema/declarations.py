@@ -34,7 +34,7 @@ class TypeClause:
     unsigned: bool = False
     zerofill: bool = False
     charset: str | None = None
-    """Canonical name (`engine.schema.collations`), or its `DEFAULT`, as wherever a statement names one."""
+    """Canonical name (`engine.binlog.collations`), or its `DEFAULT`, as wherever a statement names one."""
     short_charset: bool = False
     """The character set is written as ASCII or UNICODE."""
     collation: str | None = None

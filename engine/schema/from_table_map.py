@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine.binlog.charsets import BINARY, collation_charset, widest_character
+from engine.binlog.charsets import collation_charset, widest_character
+from engine.binlog.collations import BINARY
 from engine.binlog.column import Column
 from engine.binlog.field_types import FieldType
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition, quoted

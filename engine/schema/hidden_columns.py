@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from engine.binlog.collations import WIDTH, canonical
 from engine.binlog.table_definition import ColumnDefinition
 from engine.schema.changes import UniqueKey
-from engine.schema.collations import WIDTH, canonical
 from engine.schema.column_types import UncertainError
 from engine.schema.declarations import ColumnClause, Key, KeyPart
 from engine.schema.names import folded

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from engine.binlog.collations import BINARY
 from engine.binlog.texts import decode_charset, encode_text
 from engine.errors import EngineError
-from engine.schema.collations import BINARY
 
 WIDE = frozenset({"ucs2", "utf16", "utf16le", "utf32", "swe7"})
 """Character sets in which ASCII has other bytes."""

@@ -11,9 +11,10 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import Literal, cast
 
+from engine.binlog.collations import charset_of_collation, collation_name
 from engine.binlog.events.statements import Query
 from engine.dataclass import dataclass
-from engine.schema.collations import charset_of_collation, collation_name, default_collation
+from engine.schema.collations import default_collation
 from engine.schema.names import AS_WRITTEN, NameRules
 
 Flavor = Literal["mysql", "mariadb"]
@@ -49,7 +50,7 @@ class StatementSession:
     """The default database; empty if there was none."""
     sql_mode: int = 0
     server_collation: str | None = None
-    """Canonical name (`engine.schema.collations`); the default of new databases. None if not known."""
+    """Canonical name (`engine.binlog.collations`); the default of new databases. None if not known."""
     collation_database: str | None = None
     """Canonical name of the variable, where it is not the collation of the default database."""
     collations: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -5,9 +5,9 @@ What cannot be read raises `UnexpectedTokenError`; the statement then counts as 
 
 from __future__ import annotations
 
+from engine.binlog.collations import canonical
 from engine.errors import EngineError
 from engine.schema.changes import TableName
-from engine.schema.collations import canonical
 from engine.schema.session import StatementSession
 from engine.schema.tokens import BITS, NUMBER, QUOTED, STRING, WORD, Token
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from engine.binlog.collations import charset_of_collation, collation_name
 from engine.output.sql_text import quoted_text
-from engine.schema.collations import charset_of_collation, collation_name
 from engine.schema.session import Flavor
 
 _STATUS_VARIABLES: dict[str, int | None] = {

@@ -10,7 +10,8 @@ import zlib
 
 import numpy as np
 
-from engine.binlog.charsets import BINARY, charset_of
+from engine.binlog.charsets import charset_of
+from engine.binlog.collations import BINARY
 from engine.binlog.column import Column
 from engine.binlog.field_types import FieldType
 from engine.decode.arrow.arena import Arena, ArrayParts

@@ -132,9 +132,9 @@ class TableDecoders:
         if self._filter.wants(table_map.database, table_map.table):
             if self._names_needed and table_map.needs_catalog and entry is None:
                 raise EngineError(
-                    f"the columns of {table_map.database}.{table_map.table} have no names in the binlog, and "
-                    "the engine did not query them, because compressed transactions before it in the file "
-                    "had names: start the engine again"
+                    f"names or character sets of {table_map.database}.{table_map.table}'s columns are not in "
+                    "the binlog, and the engine did not query them, because compressed transactions before "
+                    "it in the file had them: start the engine again"
                 )
             decoder = make_decoder(table_map, None if entry is None else unpack(entry), self._kinds)
         self._names[definition] = name

@@ -128,7 +128,7 @@ class Archive:
         for binlog in reversed(self.binlogs):
             for _, event in _sound_events(binlog.path):
                 if event[4] == TABLE_MAP_EVENT:
-                    return not TableMap.parse(event, binlog.format).needs_catalog
+                    return not TableMap.parse(event, binlog.format).lacks_names
         return False
 
     def starting_at(self, name: str) -> tuple[ArchivedBinlog, ...]:

@@ -219,12 +219,15 @@ class SchemaFollower:
 
 def _sentence(table_map: TableMap, reason: str) -> str:
     name = f"{table_map.database}.{table_map.table}"
-    if table_map.needs_catalog:
+    remedy = ""
+    if table_map.lacks_names:
         problem = f"the columns of {name} cannot be named"
         remedy = "; binlog_row_metadata=FULL on the server prevents this"
+    elif added := table_map.optional.added_collations:
+        numbers = ", ".join(map(str, sorted(added)))
+        problem = f"the character set of an added collation ({numbers}) of {name}'s columns is not certain"
     else:
         problem = f"the types of {name}'s columns are not certain (UUID, INET and VECTOR look like BINARY)"
-        remedy = ""
     return (
         f"{problem} ({reason}): give a --schema-file that defines the table as it was then, continue with "
         f"--unknown-columns number, or start after the change{remedy}"

@@ -12,11 +12,11 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
+from engine.binlog.collations import canonical
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition, unquoted
 from engine.net.client.connection import Connection
 from engine.net.client.explained import explained
 from engine.schema.changes import TableName
-from engine.schema.collations import canonical
 
 _THE_TABLE = "TABLE_SCHEMA = {database} AND TABLE_NAME = {table}"
 _THE_TABLES = "TABLE_SCHEMA = {database} AND TABLE_NAME {condition}"

@@ -14,7 +14,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.binlog.charsets import BINARY, same_charset
+from engine.binlog.charsets import same_charset
+from engine.binlog.collations import BINARY, collation_name
 from engine.binlog.definition_fit import written_type
 from engine.binlog.field_types import FieldType as F
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition, pack, table_key
@@ -75,6 +76,7 @@ class Cell:
     type_code: F
     metadata: int
     """Of the column in the table map."""
+    mariadb: bool
 
     @classmethod
     def of(cls, column: ColumnDefinition, *, mariadb: bool) -> Self:
@@ -82,12 +84,12 @@ class Cell:
         code, metadata = written_type(column, mariadb=mariadb)
         name = quoted_name(column.name)
         if not column.visible and is_hash(column):
-            return cls(column, _NO_VALUE, code, metadata)
+            return cls(column, _NO_VALUE, code, metadata, mariadb)
         if code in _NUMBERED:
             name = f"CAST({name} AS UNSIGNED)"
         elif size := _ADDRESS_BYTES.get(column.data_type):
             name = f"CAST({name} AS BINARY({size}))"
-        return cls(column, name, code, metadata)
+        return cls(column, name, code, metadata, mariadb)
 
     def parameters(self, result: ResultColumn, groups: list[int]) -> dict[int, int] | None:
         """The row of the plan for a result's column; None if the column is not of this cell's type.
@@ -139,9 +141,7 @@ class Cell:
         return _one(operation, whole + fraction_bytes, unit) | {transcription.WHOLE: whole}
 
     def _content(self, result: ResultColumn) -> dict[int, int] | None:
-        charset = self.column.charset or BINARY
-        is_json = self.type_code == F.JSON
-        if result.type_code not in _STRINGS or (not is_json and not same_charset(charset, result.charset)):
+        if result.type_code not in _STRINGS or not self._has_charset_of(result.charset):
             return None
         marked = self.type_code in _COMPRESSED
         if self.type_code in _LENGTH_IN_METADATA:
@@ -150,6 +150,15 @@ class Cell:
             prefix, limit = self.metadata, (1 << 8 * self.metadata) - 1
         operation = Operation.MARKED_CONTENT if marked else Operation.CONTENT
         return _one(operation, prefix, limit - marked)
+
+    def _has_charset_of(self, collation: int) -> bool:
+        """Whether the column's text can have that collation; an added one may be of any character set."""
+        if (
+            self.type_code == F.JSON
+            or collation_name(collation, "mariadb" if self.mariadb else "mysql") is None
+        ):
+            return True
+        return same_charset(self.column.charset or BINARY, collation)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -320,6 +320,42 @@ def test_the_binlog_wins_over_the_catalog() -> None:
     assert "the other signedness" in (table_map.mismatch(signed) or "")
 
 
+ADDED_COLLATIONS = field(4, b"\x04text\x04kind") + field(3, b"\xfc\x05\x04") + field(11, b"\xfc\x05\x04")
+"""Two columns of collation 1029."""
+
+
+def test_the_character_set_of_an_added_collation_is_the_catalogs() -> None:
+    members = field(6, b"\x02\x01\xe4\x01\xed")
+    event = table_map_event([F.VARCHAR, F.STRING], b"\x14\0" + b"\xf7\x01", ADDED_COLLATIONS + members)
+    table_map = TableMap.parse(event, PLAIN)
+    assert (table_map.lacks_names, table_map.needs_catalog) == (False, True)
+    assert table_map.optional.added_collations == {1029}
+    text, kind = table_map.columns(
+        (
+            info("varchar(20)", name="text", charset="cp1251", nullable=False),
+            info("enum('д','н')", name="kind", charset="cp1251", nullable=False),
+        )
+    )
+    assert (text.charset, kind.charset, kind.members) == ("cp1251", "cp1251", ("д", "н"))
+    with pytest.raises(CatalogMismatch, match=r"cannot be read as text \(they have an added collation\)"):
+        table_map.columns((info("varchar(20)", name="text", charset="cp1251"),))
+
+
+def test_a_collation_may_be_added_on_one_flavor_and_built_in_on_the_other() -> None:
+    without_padding = field(4, b"\x04text") + field(3, b"\xfc\x08\x04")
+    event = table_map_event([F.VARCHAR], b"\x14\0", without_padding)
+    assert TableMap.parse(event, PLAIN).needs_catalog
+    of_mariadb = TableMap.parse(event, MARIADB)
+    assert not of_mariadb.needs_catalog
+    assert [column.collation for column in of_mariadb.columns(None)] == [1032]
+
+
+def test_mariadb_counts_the_decimals_of_mysql_4_among_the_numbers() -> None:
+    signedness = field(1, b"\x40")
+    table_map = TableMap.parse(table_map_event([F.DECIMAL, F.LONG], b"", signedness), MARIADB)
+    assert table_map.optional.unsigned == (False, True)
+
+
 @pytest.fixture(scope="module", params=FLAVORS)
 def full_server(request: pytest.FixtureRequest) -> Iterator[Server]:
     options = {} if request.param == "mysql-5.6" else {"binlog_row_metadata": "FULL"}

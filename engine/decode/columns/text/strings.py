@@ -6,7 +6,8 @@ This module selects the codec: each kind of character set has one.
 from __future__ import annotations
 
 from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
-from engine.binlog.charsets import BINARY, charset_of
+from engine.binlog.charsets import charset_of
+from engine.binlog.collations import BINARY
 from engine.binlog.column import Column
 from engine.binlog.field_types import FieldType
 from engine.decode.arrow.codec import Codec, Options
