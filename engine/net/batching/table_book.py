@@ -63,7 +63,9 @@ class TableBook:
 
     def add(self, definition: Definition, stamp: int) -> None:
         """Add a definition that the batch uses."""
-        self.used[self._add(definition)] = stamp
+        # In this order: adding a definition may replace the array.
+        number = self._add(definition)
+        self.used[number] = stamp
 
     def add_ahead(self, definitions: Iterable[Definition], stamp: int) -> None:
         """Add definitions of tables whose table maps follow later in the stream.

@@ -221,6 +221,22 @@ def test_batches_about_many_tables_are_larger(tables: int, times: int) -> None:
     assert sum(table.rows for result in decode_all(batches).results for table in result.tables) == 2000
 
 
+@pytest.mark.parametrize("batch_bytes", [1000, 1 << 20])
+def test_a_stream_of_thousands_of_tables(batch_bytes: int) -> None:
+    parts: list[Part] = []
+    for number in range(5000):
+        parts += made.gtid(number + 1), made.query("BEGIN")
+        parts.append(made.table_map(number, [made.SIGNED_INT], table=f"t{number}"))
+        parts.append(made.rows(types.WRITE_ROWS_EVENT, number, 1, [made.image([made.integer(number)])]))
+        parts.append(made.xid())
+    reader = Batcher(lambda table_map: None, file=SAMPLES[0].name, batch_bytes=batch_bytes)
+    decoded = decode_all(list(feed(reader, packets_of(binlog(parts)), [100_000])))
+    assert decoded.error is None
+    assert {name: [row["@1"] for row in rows] for name, rows in decoded.rows.items() if name} == {
+        f"t{number}": [number] for number in range(5000)
+    }
+
+
 @pytest.mark.parametrize("marker", [1, None])
 def test_compressed_transactions_are_cut_apart_by_what_they_expand_to(marker: int | None) -> None:
     parts: list[Part] = []
