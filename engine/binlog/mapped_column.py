@@ -82,7 +82,9 @@ class MappedColumn(NamedTuple):
         """The same, and for the rest as the catalog does, whose column `info` has no `difference`."""
         return Column(info.name, *_completed(self, info.kind))
 
-    def difference(self, name: str | None, info: ColumnDefinition) -> str | None:
+    def difference(
+        self, name: str | None, info: ColumnDefinition, *, compares_nullable: bool = True
+    ) -> str | None:
         """Why this column, called `name` in the binlog, is not the catalog's, in words; None if it may be."""
         reason = _difference(self, info.kind)
         if reason is not None:
@@ -90,7 +92,7 @@ class MappedColumn(NamedTuple):
         if name not in (None, info.name):
             return f"named {name} in the binlog"
         # The catalog does not show that a hash of a unique key is NOT NULL, as it is if all key columns are.
-        if self.nullable != info.nullable and not info.name.startswith(_HASH):
+        if compares_nullable and self.nullable != info.nullable and not info.name.startswith(_HASH):
             return "NULL and NOT NULL differ between catalog and binlog"
         return None
 

@@ -151,8 +151,11 @@ class TableMap(EventBody):
         if len(catalog) != len(self.types):
             return f"{len(catalog)} columns in the catalog, {len(self.types)} in the binlog"
         names = self.optional.names or (None,) * len(catalog)
+        # MariaDB and older MySQL servers write that every column can be NULL for a statement that outer
+        # joins the table (`Field::maybe_null` in `field.h`).
+        outer_joined = all(self.nullable)
         for column, name, info in zip(self._columns(), names, catalog, strict=True):
-            reason = column.difference(name, info)
+            reason = column.difference(name, info, compares_nullable=not outer_joined)
             if reason is not None:
                 return f"column {info.name}: {reason}"
         return None
