@@ -7,6 +7,7 @@ one for each name.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 
 import numpy as np
@@ -45,6 +46,10 @@ class TableBook:
         """Number → stamp of the last batch that has such a table map; the kernel writes to it."""
         self._descriptions: list[tuple[str, Description]] = []
         self._numbers: dict[tuple[int, Description], int] = {}
+        self._numbers_of: defaultdict[str, list[int]] = defaultdict(list)
+        """Name → its definitions."""
+        self._known = 0
+        """Occupied slots of `definitions`."""
         self._carried: dict[str, bytes] = {}
         self._clear()
 
@@ -57,9 +62,10 @@ class TableBook:
 
     def contradicts(self, definition: Definition, stamp: int) -> bool:
         """Whether the batch has another description for the same name: the table was altered since."""
-        name = definition.name
-        in_use = [*self._in_use(stamp), (name, self._carried.get(name, definition.description))]
-        return any(other == name and known != definition.description for other, known in in_use)
+        name, description = definition.name, definition.description
+        in_use = (number for number in self._numbers_of.get(name, ()) if self.used[number] == stamp)
+        others = [self._carried.get(name, description), *(self._descriptions[number][1] for number in in_use)]
+        return any(other != description for other in others)
 
     def add(self, definition: Definition, stamp: int) -> None:
         """Add a definition that the batch uses."""
@@ -109,10 +115,12 @@ class TableBook:
             if self._descriptions[int(self.definitions[slot, 1])][0] in names:
                 # The search for a slot after this one may end here: that definition is then added again.
                 self.definitions[slot, 1] = -1
+                self._known -= 1
 
     def forget_all(self) -> None:
         """Every definition is unknown again."""
         self.definitions[:, 1] = -1
+        self._known = 0
         self.carry_over({})
 
     def limit_memory(self) -> None:
@@ -132,11 +140,13 @@ class TableBook:
         number = self._numbers.setdefault(key, len(self._descriptions))
         if number == len(self._descriptions):
             self._descriptions.append((definition.name, definition.description))
+            self._numbers_of[definition.name].append(number)
             if number == len(self.used):
                 self.used = np.concatenate([self.used, np.zeros_like(self.used)])
-        if 2 * np.count_nonzero(self.definitions[:, 1] >= 0) >= len(self.definitions):
+        if 2 * self._known >= len(self.definitions):
             self._grow()
         slot = find_definition(self.definitions, definition.hash)
+        self._known += int(self.definitions[slot, 1] < 0)
         self.definitions[slot] = (definition.hash, number, definition.wanted)
         return number
 
@@ -145,6 +155,8 @@ class TableBook:
         self.used = np.zeros(_FIRST_SLOTS, np.int64)
         self._descriptions.clear()
         self._numbers.clear()
+        self._numbers_of.clear()
+        self._known = 0
 
     def _grow(self) -> None:
         known = self.definitions[self._occupied()]
