@@ -38,15 +38,15 @@ class SchemaBook:
             versions.append(SchemaVersion(database, table, number, arrow))
         return versions[-1]
 
-    def versions(self, name: TableName) -> list[SchemaVersion]:
-        """A table's versions, oldest first; if its name is empty, those of all tables of the database."""
+    def versions(self, name: TableName) -> list[list[SchemaVersion]]:
+        """A table's versions, oldest first; if its name is empty, those of each table of the database."""
         if name.table:
-            return list(self._versions.get((name.database, name.table), ()))
+            known = self._versions.get((name.database, name.table))
+            return [] if known is None else [known]
         return [
-            version
+            versions
             for (database, table), versions in self._versions.items()
             if database == name.database and table
-            for version in versions
         ]
 
     def is_logged(self, version: SchemaVersion) -> bool:

@@ -121,13 +121,15 @@ class Staging:
 
     def _versions_with_rows(self, names: Iterable[TableName]) -> list[SchemaVersion]:
         """The newest version of each of these tables in which there are rows, committed or not."""
-        known = [version for name in names for version in self._schemas.versions(name)]
+        known = [versions for name in names for versions in self._schemas.versions(name)]
         # Most tables of a snapshot are new, and with many tables there are many files.
         written = {file.version for file in self._files} if known else set()
         newest: dict[TableKey, SchemaVersion] = {}
-        for version in known:
-            if version in written or self._schemas.is_logged(version):
-                newest[version.database, version.table] = version
+        for versions in known:
+            for version in reversed(versions):
+                if version in written or self._schemas.is_logged(version):
+                    newest[version.database, version.table] = version
+                    break
         return list(newest.values())
 
     def keep(self) -> None:
