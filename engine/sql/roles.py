@@ -68,7 +68,7 @@ def role_of(entry: FeedEntry, selection: Selection, flavor: Flavor) -> Role:
     status = data.get("status") or {}
     if not takes_effect(status):
         return Role.OTHER
-    session = StatementSession(flavor, _NEWEST, entry.database, status.get("sql_mode", 0))
+    session = session_of_entry(entry, flavor)
     word, is_rollback = _first_word(entry.statement, session)
     if is_rollback:
         return Role.ROLLED_BACK
@@ -77,6 +77,12 @@ def role_of(entry: FeedEntry, selection: Selection, flavor: Flavor) -> Role:
     if word in _OF_ROWS:
         return Role.ROWS
     return _role_of_definition(parse(entry.statement, session), data, entry, selection)
+
+
+def session_of_entry(entry: FeedEntry, flavor: Flavor) -> StatementSession:
+    """What is known of the session of an entry's statement."""
+    status = json.loads(entry.data).get("status") or {}
+    return StatementSession(flavor, _NEWEST, entry.database, status.get("sql_mode", 0))
 
 
 def _first_word(statement: str, session: StatementSession) -> tuple[str, bool]:

@@ -8,16 +8,16 @@ statements is refused by name.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator
 from textwrap import shorten
 
 from engine.errors import EngineError
 from engine.output.sql_text import quoted_name
 from engine.schema.session import Flavor
+from engine.sql.atomic_create import without_start_transaction
 from engine.sql.changes import RowChange, Statement, undo_statement
 from engine.sql.entries import CommitEnd, Entry, FeedEntry, RowEntry
-from engine.sql.roles import Role, role_of
+from engine.sql.roles import Role, role_of, session_of_entry
 from engine.sql.selection import Place, Selection
 from engine.sql.statement_settings import set_statement, settings_of
 
@@ -25,9 +25,6 @@ _MODES = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
 _STRICT = {"sql_mode": f"'STRICT_ALL_TABLES,{_MODES}'"}
 _LAX = {"sql_mode": f"'{_MODES}'"}
 _OWN_SETTINGS = {"time_zone": "'+00:00'", "timestamp": "DEFAULT", **_STRICT}
-
-_OPEN_ENDED = re.compile(r"\s+START\s+TRANSACTION\s*\Z", re.IGNORECASE)
-"""Of a CREATE TABLE … SELECT: MySQL's own request to go on with the rows in the same transaction."""
 
 
 def redo_script(entries: Iterable[Entry], selection: Selection, flavor: Flavor) -> Iterator[str]:
@@ -128,7 +125,8 @@ class _Script:
             self._database = entry.database
             yield f"USE {quoted_name(entry.database)};"
         # On a line of its own: the statement may end with a comment.
-        yield f"{_OPEN_ENDED.sub('', entry.statement)}\n;"
+        statement = without_start_transaction(entry.statement, session_of_entry(entry, self._flavor))
+        yield f"{statement}\n;"
         yield from self._set(self._own)
 
     def _begin_transaction(self, place: Place) -> Iterator[str]:

@@ -85,6 +85,8 @@ def create_shop(server: Server) -> None:
         f"CREATE TABLE {SHOP}.keyless (a VARCHAR(10), b DATE)",
         f"CREATE TABLE {SHOP}.breaks (a ENUM('x\r\ny'), b CHAR(3) DEFAULT '\0')",
         f"INSERT INTO {SHOP}.breaks (a) VALUES ('x\r\ny')",
+        f"CREATE TABLE {SHOP}.copied ENGINE = InnoDB COMMENT = 'x' SELECT * FROM {SHOP}.breaks",
+        f"CREATE TABLE {SHOP}.parted PARTITION BY HASH (number) SELECT 7 AS number",
         f"CREATE TABLE {SHOP}.zoned (a INT)",
         f"INSERT INTO {SHOP}.zoned VALUES (1)",
         "SET time_zone = '+05:00'",

@@ -181,10 +181,22 @@ def test_other_statements_do_not_matter(output: Output, statement: str) -> None:
         assert lines(output, undo=undo, tables=("shop.t",)) == []
 
 
-def test_a_table_created_with_rows(output: Output) -> None:
-    created = entry("QUERY_EVENT", "CREATE TABLE `t` (`id` int) START TRANSACTION", status={"sql_mode": 0})
+@pytest.mark.parametrize(
+    "options",
+    [
+        "{}",
+        "{} ENGINE=InnoDB COMMENT=') START TRANSACTION'",
+        "{} /*!50100 PARTITION BY HASH (`id`) */",
+        " ENGINE=InnoDB{}",
+        " COMMENT='TRANSACTION'",
+    ],
+)
+def test_a_table_created_with_rows(output: Output, options: str) -> None:
+    statement = "CREATE TABLE `t` (`id` int)" + options.format(" START TRANSACTION")
+    created = entry("QUERY_EVENT", statement, status={"sql_mode": 0})
     output.commit({EVENTS: [created], T: [insert(id=1)]})
-    assert lines(output)[:4] == ["USE `shop`;", "CREATE TABLE `t` (`id` int)", ";", "BEGIN;"]
+    repeated = "CREATE TABLE `t` (`id` int)" + options.format("")
+    assert lines(output)[:4] == ["USE `shop`;", repeated, ";", "BEGIN;"]
 
 
 def settings(output: Output) -> list[str]:
