@@ -77,13 +77,13 @@ def _update(before: RowEntry, after: RowEntry) -> Statement:
         changes.append(
             f"{column.name} = {column.format.value(after.values[index]) if present else column.name}"
         )
-    where = _condition(before, _merged(after, before))
-    return Statement(f"UPDATE {table.quoted} SET {', '.join(changes)} WHERE {where}", _is_lax(after))
+    found = _condition(before, _merged(after, before))
+    return Statement(f"UPDATE {table.quoted} SET {', '.join(changes)}{found}", _is_lax(after))
 
 
 def _delete(row: RowEntry) -> Statement:
     values = {index: value for index, value in enumerate(row.values) if index not in row.absent}
-    return Statement(f"DELETE FROM {row.table.quoted} WHERE {_condition(row, values)}")
+    return Statement(f"DELETE FROM {row.table.quoted}{_condition(row, values)}")
 
 
 def _merged(other: RowEntry, row: RowEntry) -> dict[int, Any]:
@@ -96,10 +96,10 @@ def _merged(other: RowEntry, row: RowEntry) -> dict[int, Any]:
 
 
 def _condition(row: RowEntry, values: dict[int, Any]) -> str:
-    """The condition that finds the row with these values."""
+    """The clauses that find the row with these values."""
     table = row.table
     if table.key and all(index in values for index in table.key):
-        return " AND ".join(
+        return " WHERE " + " AND ".join(
             f"{table.columns[i].name} = {table.columns[i].format.value(values[i])}" for i in table.key
         )
     missing = {i for i, column in enumerate(table.columns) if i not in values and not column.generated}
@@ -107,7 +107,9 @@ def _condition(row: RowEntry, values: dict[int, Any]) -> str:
         raise _not_contained(row, missing, "what its row, without a key, is found by")
     # Generated columns follow from the others, and MariaDB's hidden ones cannot be named.
     named = [(table.columns[i], value) for i, value in values.items() if not table.columns[i].generated]
-    return " AND ".join(column.format.condition(column.name, value) for column, value in named) + " LIMIT 1"
+    conditions = [column.format.condition(column.name, value) for column, value in named]
+    # All rows of a table that has nothing but generated columns are equal.
+    return (" WHERE " + " AND ".join(conditions) if conditions else "") + " LIMIT 1"
 
 
 def _is_lax(row: RowEntry) -> bool:

@@ -126,7 +126,9 @@ def create_shop(server: Server) -> None:
     if server.flavor != "mysql-5.6":
         server.execute(
             f"CREATE TABLE {SHOP}.derived (id INT PRIMARY KEY, a INT, total BIGINT AS (a + id) STORED, "
-            "label VARCHAR(20) AS (CONCAT('#', id)) VIRTUAL)"
+            "label VARCHAR(20) AS (CONCAT('#', id)) VIRTUAL)",
+            f"CREATE TABLE {SHOP}.constant (one INT AS (1) STORED)",
+            f"INSERT INTO {SHOP}.constant () VALUES ()",
         )
 
 
@@ -150,6 +152,8 @@ def sell(server: Server) -> None:
             f"INSERT INTO {SHOP}.derived (id, a) VALUES (1, 10), (2, NULL), (3, 30)",
             f"UPDATE {SHOP}.derived SET a = 11 WHERE id = 1",
             f"DELETE FROM {SHOP}.derived WHERE id = 3",
+            f"INSERT INTO {SHOP}.constant () VALUES (), ()",
+            f"DELETE FROM {SHOP}.constant LIMIT 1",
         )
 
 
