@@ -9,6 +9,7 @@ from engine.binlog.field_types import FieldType
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition, quoted
 from engine.binlog.table_map import TableMap
 from engine.binlog.type_names import type_name
+from engine.schema.hidden_columns import is_hash_name
 
 _CHARACTER_TYPES = (FieldType.VARCHAR, FieldType.VAR_STRING, FieldType.STRING)
 
@@ -16,7 +17,8 @@ _CHARACTER_TYPES = (FieldType.VARCHAR, FieldType.VAR_STRING, FieldType.STRING)
 def definition_of(table_map: TableMap) -> TableDefinition:
     """The definition; columns without names are called as in `TableMap.columns`.
 
-    Defaults and generated columns are not in a table map, nor is a collation's name.
+    Defaults and generated columns are not in a table map, nor is a collation's name. MariaDB's hidden hashes
+    of unique keys are known by their names.
     """
     columns = table_map.columns(None)
     keys = {index: number for number, (index, _) in enumerate(table_map.optional.primary_key, 1)}
@@ -29,13 +31,15 @@ def definition_of(table_map: TableMap) -> TableDefinition:
 
 def _definition(column: Column, primary_key: int | None) -> ColumnDefinition:
     charset = None if column.collation is None else collation_charset(column.collation)
+    is_hash = column.type_code == FieldType.LONGLONG and is_hash_name(column.name)
     return ColumnDefinition(
         name=column.name,
         column_type=_column_type(column, charset),
         charset=None if charset == BINARY else charset,
         nullable=column.nullable,
         primary_key=primary_key,
-        visible=column.visible is not False,
+        visible=column.visible is not False and not is_hash,
+        generated="virtual" if is_hash else None,
     )
 
 

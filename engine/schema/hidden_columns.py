@@ -61,7 +61,12 @@ def version_columns() -> list[ColumnDefinition]:
 
 def is_hash(column: ColumnDefinition) -> bool:
     """Whether a hidden column is the hash of a unique key."""
-    return bool(_HASH.fullmatch(column.name))
+    return is_hash_name(column.name)
+
+
+def is_hash_name(name: str) -> bool:
+    """Whether MariaDB gives such a name to the hash of a unique key."""
+    return bool(_HASH.fullmatch(name))
 
 
 def hash_columns(

@@ -27,6 +27,7 @@ from engine.decode.tables.table_decoder import make_decoder
 from engine.errors import EventError
 from engine.net.client.connection import Connection
 from engine.output.reader import merged_schema
+from engine.schema.from_table_map import definition_of as definition_of_table_map
 from tests.servers import FLAVORS, Server, UnavailableError, get_server
 from tests.support.binlog_builder import PLAIN, make_event, resized, with_post_header
 from tests.support.definitions import definition_of
@@ -339,6 +340,14 @@ def test_the_character_set_of_an_added_collation_is_the_catalogs() -> None:
     assert (text.charset, kind.charset, kind.members) == ("cp1251", "cp1251", ("д", "н"))
     with pytest.raises(CatalogMismatch, match=r"cannot be read as text \(they have an added collation\)"):
         table_map.columns((info("varchar(20)", name="text", charset="cp1251"),))
+
+
+def test_a_hash_of_a_unique_key_is_hidden() -> None:
+    names = field(4, b"\x04text\x0dDB_ROW_HASH_1")
+    table_map = TableMap.parse(table_map_event([F.LONG, F.LONGLONG], b"", names), MARIADB)
+    text, hashed = definition_of_table_map(table_map).columns
+    assert (text.visible, text.generated) == (True, None)
+    assert (hashed.visible, hashed.generated) == (False, "virtual")
 
 
 def test_a_collation_may_be_added_on_one_flavor_and_built_in_on_the_other() -> None:
