@@ -37,9 +37,9 @@ class PrintedRow:
     """False where the tool met a type that it cannot print and gave up."""
 
 
-def printed_rows(tool: Sequence[str], path: Path) -> list[PrintedRow]:
+def printed_rows(tool: Sequence[str], path: Path, *options: str) -> list[PrintedRow]:
     """All row images that the tool prints of a binlog file, in order."""
-    printed = run_tool(tool, path)
+    printed = run_tool(tool, path, *options)
     rows: list[PrintedRow] = []
     table = ""
     for line in printed.decode("utf-8", "surrogateescape").split("\n"):
