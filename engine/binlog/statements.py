@@ -73,57 +73,37 @@ def _matches(data: Bytes, at: int, end: int, word: Bytes) -> bool:
 
 
 @kernel
-def _skip_quoted(data: Bytes, at: int, end: int) -> int:
-    """The offset after the quoted text or comment that begins at data[at]; `at` if none does."""
-    byte = data[at]
-    following = data[at + 1] if at + 1 < end else 0
-    i = at
-    if byte == 34 or byte == 39 or byte == 96:
-        i += 1
-        while i < end and data[i] != byte:
-            i += 2 if data[i] == 92 and byte != 96 else 1
-        i += 1
-    elif byte == 35 or (byte == 45 and following == 45 and (at + 2 >= end or data[at + 2] <= 32)):
-        while i < end and data[i] != 10:
-            i += 1
-    elif byte == 47 and following == 42:
-        i += 2
-        while i + 1 < end and not (data[i] == 42 and data[i + 1] == 47):
-            i += 1
-        i += 2
-    return min(i, end)
+def _in_line_comment(data: Bytes, text: int, at: int) -> bool:
+    """Whether data[at], in the statement that begins at `text`, is in a comment that ends with its line.
 
-
-@kernel
-def _is_atomic_create(data: Bytes, text: int, end: int) -> bool:
-    """Whether a CREATE TABLE has the option START TRANSACTION.
-
-    Servers write it after the columns, before what other options the statement had. Someone else may write it
-    last.
+    Quoted texts and C comments may contain what begins such a comment: "#", or "--" and white space. The
+    statement must have two more bytes from `at` on.
     """
-    size = len(_START_TRANSACTION)
-    depth = 0
-    after_columns = False
+    closing = 0  # the byte that ends the quoted text or comment at `i`; 0 outside of them
     i = text
-    while i < end:
+    while i < at:
         byte = data[i]
-        past = _skip_quoted(data, i, end)
-        if past == end and (byte == 34 or byte == 39):
-            # With NO_BACKSLASH_ESCAPES, the quotes may have ended.
-            return end - size > text and _matches(data, end - size, end, _START_TRANSACTION)
-        if past > i:
-            i = past
-            continue
-        if byte == 40:
-            depth += 1
-        elif byte == 41:
-            depth -= 1
-        elif depth == 0 and (after_columns or i + size == end) and _matches(data, i, end, _START_TRANSACTION):
-            return True
-        if byte > 32:
-            after_columns = byte == 41 and depth == 0
+        if closing == 10:
+            if byte == 10:
+                closing = 0
+        elif closing == 42:
+            if byte == 42 and data[i + 1] == 47:
+                closing = 0
+                i += 1
+        elif closing != 0:
+            if byte == 92 and closing != 96:
+                i += 1
+            elif byte == closing:
+                closing = 0
+        elif byte == 34 or byte == 39 or byte == 96:
+            closing = byte
+        elif byte == 35 or (byte == 45 and data[i + 1] == 45 and data[i + 2] <= 32):
+            closing = 10
+        elif byte == 47 and data[i + 1] == 42:
+            closing = 42
+            i += 1
         i += 1
-    return False
+    return closing == 10
 
 
 @kernel
@@ -169,8 +149,14 @@ def statement_kind(data: Bytes, text: int, end: int) -> int:
             return XA_FINISH
         return OTHER
     if _matches(data, text, end, _CREATE):
-        # Procedures and events may begin transactions, too.
-        if _matches(data, text, end, _CREATE_TABLE) and _is_atomic_create(data, text, end):
+        # Procedures and events may end in the same way.
+        tail = end - len(_START_TRANSACTION)
+        if (
+            tail > text
+            and _matches(data, text, end, _CREATE_TABLE)
+            and _matches(data, tail, end, _START_TRANSACTION)
+            and not _in_line_comment(data, text, tail)
+        ):
             return ATOMIC_CREATE
         return DEFINITION
     if (

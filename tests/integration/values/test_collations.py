@@ -42,7 +42,7 @@ COLUMNS = """
 NAMES = ("id", "wide", "byte", "body", "kind", "kinds", "utf8")
 VALUES = ("'широкий', 'байт', 'текст', 'нет', 'раз,два', 'ю🙂'", "'', NULL, 'ё', 'да', 'два', 'z'")
 
-OF_A_SERVER = {
+ALL_COLLATIONS = {
     flavor: "SELECT ID, COLLATION_NAME FROM information_schema.COLLATIONS"
     if "mysql" in flavor
     else "SELECT ID, FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
@@ -52,7 +52,7 @@ OF_A_SERVER = {
 
 def test_every_collation_of_the_server_is_known(server: Server) -> None:
     flavor = "mariadb" if "mariadb" in server.flavor else "mysql"
-    own = {int(number): str(name) for number, name in server.query(OF_A_SERVER[server.flavor])}
+    own = {int(number): str(name) for number, name in server.query(ALL_COLLATIONS[server.flavor])}
     ours = {number: (collation_name(number, flavor) or "") for number in own}
     assert ours == {number: name.replace("utf8_", "utf8mb3_") for number, name in own.items()}
 
