@@ -13,11 +13,11 @@ from engine.binlog.table_map import TableMap
 from engine.decode.inspect.event_stream import decode_all
 
 Catalog = Mapping[str, tuple[ColumnDefinition, ...]]
+ShownRow = tuple[str, str, dict[str, Any], tuple[Column, ...]]
+"""Table, type of the change, values by name, and the table's columns."""
 
 
-def shown_rows(
-    binlog: Path, catalog: Catalog
-) -> Iterator[tuple[str, str, dict[str, Any], tuple[Column, ...]]]:
+def shown_rows(binlog: Path, catalog: Catalog) -> Iterator[ShownRow]:
     """Row images as `events` shows them."""
     events = ((binlog.name, position, event) for position, event in read_events(binlog))
     columns: dict[str, tuple[Column, ...]] = {}
