@@ -23,16 +23,19 @@ from engine.commands.run_log import RunLog
 from engine.config.credentials import read_login
 from engine.config.rates import RateLimit
 from engine.config.server_address import Login, ServerAddress, named_server
-from engine.config.setting_groups import ConnectionSettings, FollowSettings
+from engine.config.setting_groups import ConnectionSettings, FollowSettings, PipelineSettings
 from engine.config.settings import RunSettings
+from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
 from engine.net.client import server_queries, source_facts
 from engine.net.client.connect import connect, read_public_key
+from engine.net.client.connection import Connection
 from engine.net.client.start_position import (
     refuse_partial_transaction,
     refuse_taken_server_id,
     start_position,
 )
+from engine.net.client.table_columns import SERVER_DATABASES, user_tables
 from engine.output.folder import OutputState, claim_output, open_output, settled_output
 from engine.output.schema_history import rewritten_tables
 from engine.output.snapshot_progress import SnapshotRequest
@@ -270,6 +273,7 @@ def _run_once(
         start = start_position(connection, start_at, state.position, facts, partial(connect, address))
         if state.is_new:
             refuse_partial_transaction(start, facts, partial(connect, address))
+            _warn_of_patterns(settings.pipeline, connection, observer)
         if state.is_new and stream.start == SNAPSHOT:
             _request_all_rows(settings)
     snapshot = _snapshot_options(settings, address, state)
@@ -298,6 +302,22 @@ def _run_once(
     if decoder_pool is not None:
         plan = replace(plan, decoders=decoder_pool.count)
     return Supervisor(plan, observer, end_request, decoder_pool).run()
+
+
+def _warn_of_patterns(settings: PipelineSettings, connection: Connection, observer: Observer) -> None:
+    """Warn of the first attempt's patterns that match no table, which are probably misspelt.
+
+    A user who sees no table at all cannot be told: the stream itself needs no privilege on tables.
+    """
+    patterns = TableFilter(settings.tables, settings.exclude_tables)
+    if patterns.wants_all:
+        return
+    tables = [(database, name) for database, names in user_tables(connection).items() for name in names]
+    for pattern in patterns.unmatched(tables, SERVER_DATABASES) if tables else ():
+        observer.warn(
+            "pattern_without_table",
+            f"{pattern} matches no table that this user sees on the server: check its spelling and case",
+        )
 
 
 def _snapshot_options(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 
 from engine.config.shard import Shard
@@ -43,6 +44,20 @@ class TableFilter:
         if not asked_for or any(fnmatchcase(name, pattern) for pattern in self.excluded):
             return False
         return self.shard is None or self.shard.has(database, table)
+
+    def unmatched(self, tables: Iterable[tuple[str, str]], unlisted: Collection[str] = ()) -> tuple[str, ...]:
+        """The patterns that match none of these tables (database and name), with the flag of each.
+
+        Patterns for one of the `unlisted` databases are left out: their tables are not among these.
+        """
+        names = {f"{database}.{table}" for database, table in tables}
+        return tuple(
+            f"{flag} {pattern}"
+            for flag, patterns in (("--tables", self.wanted), ("--exclude-tables", self.excluded))
+            for pattern in patterns
+            if pattern.partition(".")[0] not in unlisted
+            and not any(fnmatchcase(name, pattern) for name in names)
+        )
 
 
 EVERY_TABLE = TableFilter()

@@ -23,14 +23,14 @@ class Finding:
     remedy: str = ""
     """A statement or an action."""
     names: tuple[str, ...] = ()
-    """All tables that it is about, of which `actual` shows the first."""
+    """All tables (or patterns of tables) that it is about, of which `actual` shows the first."""
 
 
 _SHOWN = 5
 
 
 def about_tables(what: str, names: tuple[str, ...], level: Level, why: str, remedy: str) -> Finding:
-    """A finding about tables of which there should be none; without names, that there are none."""
+    """A finding about tables, or patterns, of which there should be none, and are none without `names`."""
     if not names:
         return Finding(what, "none")
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

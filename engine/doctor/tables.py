@@ -14,7 +14,12 @@ from engine.net.client.connection import Connection
 from engine.net.client.explained import explained
 from engine.net.client.server_queries import gives_places
 from engine.net.client.source_facts import SourceFacts
-from engine.net.client.table_columns import ARE_TABLES, ENGINES_WITH_VIEWS, IN_USER_DATABASES
+from engine.net.client.table_columns import (
+    ARE_TABLES,
+    ENGINES_WITH_VIEWS,
+    IN_USER_DATABASES,
+    SERVER_DATABASES,
+)
 from engine.net.protocol.packets import ServerError
 from engine.output.sql_text import quoted_name
 from engine.schema.changes import TableName
@@ -46,6 +51,8 @@ class TableFacts:
     """Tables whose rows a foreign key may change, each with the constraint's name and its actions."""
     named: tuple[tuple[str, str | None], ...]
     """Databases that the user's patterns name, with the table, or None for several tables."""
+    unmatched: tuple[str, ...]
+    """The user's patterns that match none of the tables, each with its flag."""
     gives_places: bool
     """Whether the server gives the place in the binlog of a consistent snapshot (MariaDB, Percona Server)."""
 
@@ -95,6 +102,7 @@ def read_tables(connection: Connection, wanted: TableFilter) -> TableFacts:
                 if table in names and (on_delete in _ACTIONS or on_update in _ACTIONS)
             ),
             tuple(_named(wanted.wanted)),
+            wanted.unmatched(((name.database, name.table) for name, _, _ in shown), SERVER_DATABASES),
             gives_places(connection),
         )
 
@@ -132,7 +140,17 @@ def _foreign_keys_of_mariadb(connection: Connection, wanted: set[TableName]) -> 
 
 
 def check_tables(tables: TableFacts, facts: SourceFacts, variables: Variables) -> Iterator[Finding]:
-    """Findings about tables without a key, foreign keys with actions, and versioned tables."""
+    """Findings about patterns, tables without a key, foreign keys with actions, and versioned tables."""
+    if tables.unmatched:
+        folded = facts.lower_case_table_names == 1
+        yield about_tables(
+            "patterns without a table",
+            tables.unmatched,
+            "advice",
+            "no table that this user sees has such a name"
+            + (", and this server has its names in lower case" if folded else ""),
+            "correct the pattern; or, if the table exists, grant SELECT on it, and check again",
+        )
     if not tables.engines:
         yield Finding("tables", "this user sees none of those that are wanted")
         return

@@ -33,7 +33,9 @@ _COLLATIONS = f"SELECT {{label}}, TABLE_COLLATION FROM information_schema.TABLES
 _DATABASES = "SELECT SCHEMA_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA"
 ENGINES_WITH_VIEWS = frozenset({"innodb", "rocksdb", "tokudb"})
 """In lower case: a transaction reads their tables as they were at one moment."""
-IN_USER_DATABASES = "TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')"
+SERVER_DATABASES = ("mysql", "sys", "performance_schema", "information_schema")
+"""The databases of the server itself."""
+IN_USER_DATABASES = f"TABLE_SCHEMA NOT IN {SERVER_DATABASES}"
 """A condition on rows of `information_schema`."""
 ARE_TABLES = "TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')"
 """The same of `information_schema.TABLES`, without views."""

@@ -190,6 +190,32 @@ def test_tables(database: Server) -> None:
         assert findings(database)["tables with system versioning"].names == (versioned,)
 
 
+def test_patterns_that_match_no_table(database: Server, tmp_path: Path) -> None:
+    database.create_replication_user(NAME, PASSWORD, privileges="REPLICATION SLAVE, REPLICATION CLIENT")
+    right, misspelt = f"{DATABASE}.keyless", f"{DATABASE.title()}.keyless"
+    what = "patterns without a table"
+    assert findings(database, tables=(right, misspelt))[what].names == (f"--tables {misspelt}",)
+    assert what not in findings(database, tables=(right, "mysql.*"))
+
+    def first_run(user: str, password: str, out: str) -> str:
+        where = "--host", database.host, "--port", str(database.port), "--user", user
+        how = "--out", str(tmp_path / out), "--start=latest", "--stop-at-end", "--workers=1"
+        ended = run_command(
+            "run", *where, *how, f"--tables={right},{misspelt}", "--exclude-tables=*.x", password=password
+        )
+        assert ended.status == 0, ended.stderr
+        return ended.stderr
+
+    warnings = first_run("root", "", "seen")
+    assert re.findall(r"(\S+ \S+) matches no table", warnings) == [
+        f"--tables {misspelt}",
+        "--exclude-tables *.x",
+    ]
+    assert "matches no table" not in first_run("root", "", "seen")
+    # Without a privilege on any table, it is not known which there are.
+    assert "matches no table" not in first_run(NAME, PASSWORD, "unseen")
+
+
 def test_a_user_with_the_documented_privileges_sees_keys(database: Server) -> None:
     database.create_replication_user(NAME, PASSWORD, privileges="REPLICATION SLAVE, REPLICATION CLIENT")
     database.execute(f"GRANT SELECT ON {DATABASE}.* TO {NAME}")

@@ -38,3 +38,10 @@ def test_patterns(patterns: tuple[str, ...]) -> None:
 def test_patterns_that_could_never_match_are_refused(pattern: str) -> None:
     with pytest.raises(EngineError, match="names no database"):
         TableFilter((pattern,))
+
+
+def test_patterns_that_match_no_table() -> None:
+    table_filter = TableFilter(("shop.*", "Shop.orders", "*.audit_?", "sys.x"), ("*.order", "shop.log_*"))
+    assert table_filter.unmatched(TABLES, ("sys",)) == ("--tables Shop.orders", "--exclude-tables shop.log_*")
+    assert "--tables sys.x" in table_filter.unmatched(TABLES)
+    assert TableFilter().unmatched(TABLES) == ()
