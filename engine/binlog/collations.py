@@ -165,10 +165,10 @@ def _without_padding(number: int) -> str | None:
     return f"{stem}_nopad_{ending}"
 
 
-def canonical(name: str) -> str:
-    """A character set's or collation's name in lower case, with `utf8mb3` for `utf8`."""
+def canonical(name: str, utf8: str = "utf8mb3") -> str:
+    """A character set's or collation's name in lower case, with the character set that `utf8` stands for."""
     name = name.lower()
-    return "utf8mb3" + name[4:] if name == "utf8" or name.startswith("utf8_") else name
+    return utf8 + name[4:] if name == "utf8" or name.startswith("utf8_") else name
 
 
 def charset_of_collation(collation: str) -> str | None:

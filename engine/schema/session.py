@@ -30,6 +30,7 @@ _WITHOUT_TABLE_OPTIONS = 0b111_0101_1111 << 8
 """Foreign dialects, MYSQL323, MYSQL40, NO_TABLE_OPTIONS and ANSI."""
 _MARIADB_EMPTY_STRING_IS_NULL = 1 << 32
 _MYSQL_TRUNCATE_FRACTIONS = 1 << 32
+_MYSQL_UTF8_IS_UTF8MB4 = 1 << 33
 _MARIADB_ROUND_FRACTIONS = 1 << 34
 """Bits of sql_mode: those without a flavor are the same in both (`system_variables.h`, `sql_class.h`)."""
 
@@ -110,6 +111,12 @@ class StatementSession:
         if self.mariadb:
             return bool(self.sql_mode & _MARIADB_ROUND_FRACTIONS)
         return not self.sql_mode & _MYSQL_TRUNCATE_FRACTIONS
+
+    @property
+    def utf8(self) -> str:
+        """The canonical character set that the name `utf8` stands for."""
+        four_bytes = not self.mariadb and self.sql_mode & _MYSQL_UTF8_IS_UTF8MB4
+        return "utf8mb4" if four_bytes else "utf8mb3"
 
     def default_collation(self, charset: str) -> str | None:
         """The collation of a canonical character set named without one; None if there is no such set."""

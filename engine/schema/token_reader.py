@@ -129,7 +129,7 @@ class TokenReader:
 
     def charset(self) -> str:
         """The canonical name of a character set or collation, or `default`. Raises `UnexpectedTokenError`."""
-        return canonical(self.name_or_string())
+        return canonical(self.name_or_string(), self.session.utf8)
 
     def database(self) -> str:
         """A database's name, as table maps have it. Raises `UnexpectedTokenError`."""

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import CalledProcessError
 
+from engine.binlog.events.management import Format
 from engine.binlog.events.statements import Query
 from engine.binlog.files import read_events
-from engine.binlog.format_description import FormatDescription
 from engine.binlog.position import BinlogPosition
 from engine.binlog.table_map import TableMap
 from engine.config.decode_options import DecodeOptions
@@ -65,7 +65,7 @@ def compare_definitions(path: Path, server: str, report: Report) -> None:
     events = ((path.name, position, event) for position, event in read_events(path))
     for placed in decode_events(events, catalog=lambda database, table: None):
         body, here = placed.event.body, BinlogPosition(path.name, placed.position)
-        if isinstance(body, FormatDescription):
+        if isinstance(body, Format):
             version = body.server_version
         elif isinstance(body, Query):
             model.execute(body, version, here)

@@ -126,6 +126,19 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ALTER TABLE t ADD c TIMESTAMP NULL, MODIFY a TIMESTAMP(6)",
         ],
     ),
+    "utf8 that is utf8mb4": (
+        ("mysql-9",),
+        [
+            "SET sql_mode = CONCAT(@@sql_mode, ',INTERPRET_UTF8_AS_UTF8MB4')",
+            "CREATE TABLE t (a CHAR(9) CHARACTER SET UTF8, b NCHAR(9), c TEXT COLLATE utf8_bin, d CHAR(9))",
+            "CREATE TABLE u (a VARCHAR(9), b NATIONAL VARCHAR(9)) CHARSET 'utf8' COLLATE utf8_unicode_ci",
+            "ALTER TABLE t ADD e CHAR(9) CHARSET utf8 DEFAULT 'ß', CONVERT TO CHARACTER SET utf8",
+            "ALTER DATABASE listed_too CHARACTER SET utf8",
+            "CREATE TABLE listed_too.t (a CHAR(9))",
+            "ALTER DATABASE listed_too COLLATE utf8_bin",
+            "CREATE TABLE listed_too.u (a CHAR(9), b CHAR(9) CHARACTER SET utf8mb3)",
+        ],
+    ),
     "an empty string that is NULL": (
         ("mariadb",),
         [
