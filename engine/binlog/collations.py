@@ -9,6 +9,8 @@ from __future__ import annotations
 
 BINARY = "binary"
 """The character set of bytes that are not text, and its only collation."""
+UTF8MB3, UTF8MB4 = "utf8mb3", "utf8mb4"
+"""What a server may mean by `utf8`."""
 
 _WIDTHS = {
     1: (
@@ -165,7 +167,7 @@ def _without_padding(number: int) -> str | None:
     return f"{stem}_nopad_{ending}"
 
 
-def canonical(name: str, utf8: str = "utf8mb3") -> str:
+def canonical(name: str, utf8: str = UTF8MB3) -> str:
     """A character set's or collation's name in lower case, with the character set that `utf8` stands for."""
     name = name.lower()
     return utf8 + name[4:] if name == "utf8" or name.startswith("utf8_") else name

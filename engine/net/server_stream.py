@@ -87,6 +87,7 @@ def follow_server(
             facts.flavor,
             lambda: batcher.stream_position.event,
             lower_case_table_names=origin.lower_case_table_names,
+            utf8=facts.utf8,
             proofs=proofs,
             charsets_are_missing=facts.lacks_charsets,
         )

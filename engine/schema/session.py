@@ -11,7 +11,7 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import Literal, cast
 
-from engine.binlog.collations import charset_of_collation, collation_name
+from engine.binlog.collations import UTF8MB3, UTF8MB4, charset_of_collation, collation_name
 from engine.binlog.events.statements import Query
 from engine.dataclass import dataclass
 from engine.schema.collations import default_collation
@@ -58,6 +58,8 @@ class StatementSession:
     """Character set → its default collation in this session, where it differs from the server's own."""
     explicit_timestamp: bool = True
     """`explicit_defaults_for_timestamp`: TIMESTAMP columns without attributes are as other columns."""
+    utf8: str = UTF8MB3
+    """The character set that the name `utf8` stands for."""
     names: NameRules = AS_WRITTEN
 
     @property
@@ -112,23 +114,25 @@ class StatementSession:
             return bool(self.sql_mode & _MARIADB_ROUND_FRACTIONS)
         return not self.sql_mode & _MYSQL_TRUNCATE_FRACTIONS
 
-    @property
-    def utf8(self) -> str:
-        """The canonical character set that the name `utf8` stands for."""
-        four_bytes = not self.mariadb and self.sql_mode & _MYSQL_UTF8_IS_UTF8MB4
-        return "utf8mb4" if four_bytes else "utf8mb3"
-
     def default_collation(self, charset: str) -> str | None:
         """The collation of a canonical character set named without one; None if there is no such set."""
         return self.collations.get(charset) or default_collation(charset, self.flavor, self.version)
 
 
 def session_of(
-    query: Query, server_version: str, flavor: str, names: NameRules = AS_WRITTEN
+    query: Query,
+    server_version: str,
+    flavor: str,
+    names: NameRules = AS_WRITTEN,
+    utf8: str = UTF8MB3,
 ) -> StatementSession:
-    """The session of a QUERY event; `server_version` as in the format description: `11.8.6-MariaDB-log`."""
+    """The session of a QUERY event; `server_version` as in the format description: `11.8.6-MariaDB-log`.
+
+    `utf8`: what the name stands for unless the event says it; MariaDB's events do not.
+    """
     status = query.status
     version = version_of(server_version)
+    sql_mode = status.get("sql_mode", 0)
     collations: dict[str, str] = {}
     for number in (status.get("default_collation_for_utf8mb4"),):
         _add_collation(collations, number, flavor)
@@ -138,11 +142,12 @@ def session_of(
         flavor=cast(Flavor, flavor),
         version=version,
         database=names.stored_database(query.database),
-        sql_mode=status.get("sql_mode", 0),
+        sql_mode=sql_mode,
         server_collation=_collation(status.get("collation_server"), flavor),
         collation_database=_collation(status.get("collation_database"), flavor),
         collations=MappingProxyType(collations),
         explicit_timestamp=_explicit_timestamp(query, version, flavor),
+        utf8=UTF8MB4 if flavor == "mysql" and sql_mode & _MYSQL_UTF8_IS_UTF8MB4 else utf8,
         names=names,
     )
 

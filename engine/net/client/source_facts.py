@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from engine.binlog.collations import UTF8MB3, UTF8MB4
 from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
@@ -25,12 +26,16 @@ _VARIABLES = (
     "gtid_purged",
     "log_bin",
     "lower_case_table_names",
+    "old_mode",
     "rpl_semi_sync_master_enabled",
     "rpl_semi_sync_source_enabled",
     "server_id",
     "server_uid",
     "server_uuid",
 )
+_UTF8_IS_UTF8MB3 = "UTF8_IS_UTF8MB3"
+"""In MariaDB's `old_mode`, as its default is; before it could be set, it was so."""
+_UTF8_IS_SET_SINCE = (10, 6, 1)
 _GTID_SETS = ("gtid_binlog_pos", "gtid_executed", "gtid_purged")
 """SHOW cuts long values off (MySQL's after 1024 characters), so these are selected where there are any."""
 
@@ -63,6 +68,8 @@ class SourceFacts:
     """The engine that MariaDB (12.3 and later) keeps its binlog in; None or empty for files."""
     lower_case_table_names: int = 0
     """0: names are exact; 1: stored in lower case; 2: compared without regard to case."""
+    utf8: str = UTF8MB3
+    """The character set that `utf8` is in statements, if sessions keep the server's `old_mode` (MariaDB)."""
 
     @property
     def lacks_names(self) -> bool:
@@ -113,7 +120,13 @@ def _facts(connection: Connection, values: Mapping[str, str]) -> SourceFacts:
         semi_sync=None if semi_sync is None else semi_sync == "ON",
         binlog_storage_engine=values.get("binlog_storage_engine"),
         lower_case_table_names=int(values.get("lower_case_table_names", 0)),
+        utf8=_utf8(values, greeting.version) if mariadb else UTF8MB3,
     )
+
+
+def _utf8(values: Mapping[str, str], version: tuple[int, ...]) -> str:
+    may_differ = version >= _UTF8_IS_SET_SINCE
+    return UTF8MB4 if may_differ and _UTF8_IS_UTF8MB3 not in values.get("old_mode", "") else UTF8MB3
 
 
 def _mariadb_identity(values: Mapping[str, str]) -> str | None:

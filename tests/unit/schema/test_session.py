@@ -40,6 +40,18 @@ def test_what_the_event_contains() -> None:
     )
 
 
+def test_what_utf8_is() -> None:
+    alias = 1 << 33
+    for version, sql_mode, given, utf8 in (
+        (MYSQL_9, 0, "utf8mb3", "utf8mb3"),
+        (MYSQL_9, alias, "utf8mb3", "utf8mb4"),
+        (MARIADB_11, alias, "utf8mb3", "utf8mb3"),
+        (MARIADB_11, 0, "utf8mb4", "utf8mb4"),
+    ):
+        event = query("", version=version, sql_mode=sql_mode)
+        assert session_of(event, version, flavor_of(version), utf8=given).utf8 == utf8
+
+
 @pytest.mark.parametrize(
     ("version", "status", "explicit"),
     [
