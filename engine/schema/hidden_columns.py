@@ -145,16 +145,24 @@ def _key_bytes(length: int | None, column: ColumnDefinition | None) -> tuple[int
     """The least and most bytes that a key's part may have; None without a limit."""
     if column is None:
         return 0, 0
-    width = WIDTH.get(canonical(column.charset), 4) if column.charset else 1
+    narrowest, widest = _character_bytes(column.charset)
     if length is not None:
-        return length * width, length * width
+        return length * narrowest, length * widest
     if _GEOMETRY.match(column.column_type):
         # The server gives such a key a prefix length, but only when it next rebuilds the table.
         raise UncertainError(f"whether the key of the geometry {column.name} is a hash")
     if _UNBOUNDED.match(column.column_type):
         return None
     if column.data_type in _WITH_LENGTH:
-        size = (*numbers(column.column_type), 1)[0] * width
-        return size, size
+        length = (*numbers(column.column_type), 1)[0]
+        return length * narrowest, length * widest
     exact = _KEY_BYTES.get(column.data_type)
     return (1, _UP_TO) if exact is None else (exact, exact)
+
+
+def _character_bytes(charset: str | None) -> tuple[int, int]:
+    """The least and most bytes for which a key has room in place of each character, or byte."""
+    if charset is None:
+        return 1, 1
+    width = WIDTH.get(canonical(charset))
+    return (1, 4) if width is None else (width, width)

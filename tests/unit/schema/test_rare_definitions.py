@@ -161,6 +161,17 @@ def test_the_row_end_is_a_part_of_unique_keys(length: int, hashes: int) -> None:
     assert [followed.names(table).count("DB_ROW_HASH") for table in ("t", "u")] == [hashes, hashes]
 
 
+@pytest.mark.parametrize(("length", "hashes"), [(768, 0), (769, None), (3072, None), (3073, 1)])
+def test_a_unique_key_whose_character_set_is_not_known(length: int, hashes: int | None) -> None:
+    followed = Followed(MARIADB_11)
+    # The stream has not seen how this database was created.
+    followed.run(f"CREATE TABLE old.t (a VARCHAR({length}) UNIQUE)")
+    if hashes is None:
+        assert "too long for the engine" in (followed.model.doubt("old", "t") or "")
+    else:
+        assert followed.names("t", "old").count("DB_ROW_HASH") == hashes
+
+
 def test_the_type_of_a_sequence() -> None:
     followed = Followed(MARIADB_11)
     followed.run("CREATE OR REPLACE SEQUENCE t START WITH 5 AS smallint unsigned COMMENT 'AS int'")
