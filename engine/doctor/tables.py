@@ -142,13 +142,11 @@ def _foreign_keys_of_mariadb(connection: Connection, wanted: set[TableName]) -> 
 def check_tables(tables: TableFacts, facts: SourceFacts, variables: Variables) -> Iterator[Finding]:
     """Findings about patterns, tables without a key, foreign keys with actions, and versioned tables."""
     if tables.unmatched:
-        folded = facts.lower_case_table_names == 1
         yield about_tables(
             "patterns without a table",
             tables.unmatched,
             "advice",
-            "no table that this user sees has such a name"
-            + (", and this server has its names in lower case" if folded else ""),
+            "no table that this user sees has such a name; letter case counts",
             "correct the pattern; or, if the table exists, grant SELECT on it, and check again",
         )
     if not tables.engines:
