@@ -32,7 +32,7 @@ from engine.errors import EngineError, printable
 from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
 from engine.net.client.server_events import file_begun
-from engine.net.client.server_queries import binary_logs
+from engine.net.client.server_queries import binary_logs, has_prepared
 from engine.net.client.source_facts import SourceFacts, read_facts
 from engine.output.folder import open_output
 
@@ -72,7 +72,8 @@ def examine_server(
         facts, variables = read_facts(connection), read_variables(connection)
         yield from check_settings(variables)
         tables = read_tables(connection, wanted)
-        yield from check_privileges(read_grants(connection), facts, tables, account(connection))
+        grants, prepares = read_grants(connection), has_prepared(connection)
+        yield from check_privileges(grants, facts, tables, account(connection), prepares=prepares)
         yield from check_tables(tables, facts, variables)
         if facts.log_bin:
             yield from _asked("binlogs", partial(_binlogs, address, connection, facts, variables, position))

@@ -17,6 +17,9 @@ class Narrator(Observer):
         self._attempt = 0
         self._commit = -1
         self._snapshot_finished = False
+        self._warned_of: set[str] = set()
+        """XIDs of prepared transactions."""
+        self._hides_prepared = False
 
     def run_started(self, plan: RunPlan) -> None:
         self._attempt += 1
@@ -43,6 +46,8 @@ class Narrator(Observer):
         self._debug("process_started", f"the {name} process runs as {pid}", process=name, pid=pid)
 
     def reported(self, report: Report) -> None:
+        if isinstance(report.body, SnapshotProgress):
+            self._warn_of_prepared(report.body)
         match report.body:
             case SinkReady(commit=commit):
                 self._debug("sink_ready", f"the sink continues after commit {commit}", commit=commit)
@@ -79,6 +84,24 @@ class Narrator(Observer):
     def run_ended(self, outcome: Outcome) -> None:
         how = "was stopped" if outcome.stopped else "failed" if outcome.error else "ended"
         self._listener.inform("run_ended", f"run {self._attempt} {how}", attempt=self._attempt, how=how)
+
+    def _warn_of_prepared(self, progress: SnapshotProgress) -> None:
+        xid = progress.waits_for_prepared
+        if xid is not None and xid not in self._warned_of:
+            self._warned_of.add(xid)
+            self._listener.warn(
+                "snapshot_waits",
+                f"the snapshot waits for the end of the XA transaction {xid}, which XA RECOVER lists as "
+                "prepared: commit it or roll it back",
+                xid=xid,
+            )
+        if progress.hides_prepared and not self._hides_prepared:
+            self._hides_prepared = True
+            self._listener.warn(
+                "prepared_not_known",
+                "the server has had prepared XA transactions, whose changes a snapshot may lack, and does "
+                "not list them for this user: grant XA_RECOVER_ADMIN on *.* and request the snapshot again",
+            )
 
     def _debug(self, name: str, message: str, **values: object) -> None:
         self._listener.happened(Happening("debug", name, message, values))

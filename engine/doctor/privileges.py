@@ -21,6 +21,7 @@ _NAME = r"(\*|`(?:[^`]|``)*`)"
 _GRANT = re.compile(rf"GRANT (.+?) ON (?:TABLE )?{_NAME}\.{_NAME} TO ", re.DOTALL)
 _PRIVILEGE = re.compile(r"([A-Z][A-Z_ ]*[A-Z])(?:\s*\([^)]*\))?(?:,\s*|\Z)")
 _EVERYTHING = "ALL PRIVILEGES"
+_XA_RECOVER_ADMIN_SINCE = (8, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,10 @@ def parse_grant(text: str) -> Grant | None:
     return Grant(frozenset(_PRIVILEGE.findall(privileges)), database, table)
 
 
-def check_privileges(grants: Grants, facts: SourceFacts, tables: TableFacts, user: str) -> Iterator[Finding]:
-    """Findings about each privilege."""
+def check_privileges(
+    grants: Grants, facts: SourceFacts, tables: TableFacts, user: str, *, prepares: bool
+) -> Iterator[Finding]:
+    """Findings about each privilege; `prepares`: the server has prepared XA transactions since its start."""
     yield _global(
         grants, user, ("REPLICATION SLAVE",), "required", "without it the server does not send its binlog"
     )
@@ -98,6 +101,9 @@ def check_privileges(grants: Grants, facts: SourceFacts, tables: TableFacts, use
     locked = tables.locked_by_snapshots(facts)
     why = "a snapshot locks these tables for an instant (docs/snapshots.md)"
     yield _on_tables(grants, user, "LOCK TABLES", tables, locked, "advice", why)
+    if prepares and facts.flavor == "mysql" and facts.version_tuple >= _XA_RECOVER_ADMIN_SINCE:
+        why = "a snapshot waits for the end of the XA transactions that XA RECOVER lists (docs/snapshots.md)"
+        yield _global(grants, user, ("XA_RECOVER_ADMIN",), "advice", why)
 
 
 def _global(grants: Grants, user: str, names: tuple[str, ...], level: Level, why: str) -> Finding:

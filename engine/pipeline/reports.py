@@ -138,6 +138,10 @@ class SnapshotProgress(Variant, frozen=True, tag="snapshot"):
     """Where the server's binlog ended when every request had ended; None before."""
     waits_because: str | None = None
     """Why no rows are read at the moment; None while some may be."""
+    waits_for_prepared: str | None = None
+    """The XID of a prepared XA transaction for whose end tables wait; None without one."""
+    hides_prepared: bool = False
+    """The server has had prepared XA transactions, and does not list them for this user."""
 
 
 class Failed(Variant, frozen=True, tag="failed"):

@@ -24,10 +24,11 @@ from engine.pipeline.snapshot_messages import Close, Open, Place
 from engine.snapshot.rate import Rate
 from engine.snapshot.rows.row_batches import Place as RowPlace
 from engine.snapshot.rows.row_batches import RowBatch, RowBatches
+from engine.snapshot.sessions import Readers
 from engine.snapshot.sink_link import SinkLink
 from engine.snapshot.table_source import TableSource
 from engine.snapshot.table_work import CHUNK_BYTES, Work
-from engine.snapshot.views import High, Readers, TableLocks, Views
+from engine.snapshot.views import High, TableLocks, Views
 
 _FEW_BYTES = 64 << 10
 """Up to so many bytes travel in the message instead of a slot."""

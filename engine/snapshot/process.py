@@ -32,6 +32,7 @@ from engine.records import replaced
 from engine.schema.changes import TableName
 from engine.snapshot.back_off import BackOff, LagLimits
 from engine.snapshot.chunk_reader import UnderWay
+from engine.snapshot.prepared import PreparedTransactions
 from engine.snapshot.rate import Rate
 from engine.snapshot.reader import Reader
 from engine.snapshot.replica_views import views_from_replica
@@ -60,6 +61,7 @@ class _Snapshots:
         slots = Slots(config.slots)
         pool = SlotPool(slots, range(config.first_slot, slots.count))
         endpoints = config.batches_endpoint, config.answers_endpoint, config.orders_endpoint
+        self._prepared = PreparedTransactions()
         self._back_off = BackOff(LagLimits.of(config.options.max_lag, config.commit_interval))
         self._replicas = ReplicaWatch(config.options.watched, self._back_off)
         self._link = SinkLink(child, endpoints, pool, self._chunk_ended, self._back_off.stream_lag)
@@ -95,7 +97,12 @@ class _Snapshots:
                 raise self._errors[0]
             while self._saving and self._saving[0][0].done():
                 remove_request(self._out, self._saving.popleft()[1])
-            self._progress = replaced(self._progress, waits_because=self._back_off.reason)
+            self._progress = replaced(
+                self._progress,
+                waits_because=self._back_off.reason,
+                waits_for_prepared=self._prepared.waited_for,
+                hides_prepared=self._prepared.are_hidden,
+            )
             self._child.progress(self._progress)
             if not self._progress.finished and self._is_idle():
                 with connect(self._config.address, self._child.repeat_progress) as connection:
@@ -110,10 +117,10 @@ class _Snapshots:
         options, source = self._config.options, self._config.address
         with connect(source) as connection:
             facts = read_facts(connection)
-            views = views_for(facts, connection)
+            views = views_for(facts, connection, self._prepared)
             if options.read_from is not None:
                 with connect(options.read_from) as replica:
-                    views = views_from_replica(facts, views, connection, replica)
+                    views = views_from_replica(facts, views, self._prepared, connection, replica)
         if options.watched:
             self._replicas.begin()
         rate = Rate(options.rows_per_second, options.bytes_per_second, self._back_off)

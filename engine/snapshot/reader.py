@@ -24,11 +24,12 @@ from engine.snapshot.chunk_reader import Chunk, ChunkReader, TooLarge, UnderWay
 from engine.snapshot.rate import Rate
 from engine.snapshot.rows.row_format import AlteredTable
 from engine.snapshot.schedule import Schedule
-from engine.snapshot.sessions import open_readers
+from engine.snapshot.sessions import Readers, open_readers
 from engine.snapshot.sink_link import SinkLink
 from engine.snapshot.table_source import TableSource
 from engine.snapshot.table_work import Table, Work
-from engine.snapshot.views import Readers, TableBusy, Views
+from engine.snapshot.views import Views
+from engine.snapshot.waiting import TableBusy
 
 _BUSY_PAUSE_SECONDS = 0.5
 _LAGGING_PAUSE_SECONDS = 0.2

@@ -18,7 +18,10 @@ from engine.net.client.replica_status import source_server_ids
 from engine.net.client.server_queries import end_of_binlog
 from engine.net.client.source_facts import SourceFacts, read_facts
 from engine.pipeline.snapshot_messages import Place
-from engine.snapshot.views import ConsistentSnapshots, High, Readers, Views, Watermarks, wait_until
+from engine.snapshot.prepared import PreparedTransactions
+from engine.snapshot.sessions import Readers
+from engine.snapshot.views import ConsistentSnapshots, High, Views, Watermarks
+from engine.snapshot.waiting import wait_until
 
 
 class ReplicaPositions:
@@ -30,8 +33,9 @@ class ReplicaPositions:
 
     reads_together = True
 
-    def __init__(self, views: Views) -> None:
+    def __init__(self, views: Views, prepared: PreparedTransactions) -> None:
         self._views = views
+        self._prepared = prepared
 
     @contextmanager
     def open(
@@ -44,6 +48,7 @@ class ReplicaPositions:
             return
         wanted = MariadbGtidSet.parse(place.gtid_set or "")
         wait_until(lambda: self._has_applied(readers.rows, wanted), readers)
+        self._prepared.wait(readers)
         yield lambda: end_of_binlog(readers.source)
 
     def _has_applied(self, connection: Connection, gtid_set: MariadbGtidSet) -> bool:
@@ -53,9 +58,13 @@ class ReplicaPositions:
 
 
 def views_from_replica(
-    source_facts: SourceFacts, views: Views, source: Connection, replica: Connection
+    source_facts: SourceFacts,
+    views: Views,
+    prepared: PreparedTransactions,
+    source: Connection,
+    replica: Connection,
 ) -> Views:
-    """The method to read from a replica of a server that is read with `views`.
+    """The method to read from a replica of a server that is read with `views`; `prepared` as for them.
 
     Raises `EngineError` if it is not certain when the replica has what the stream has.
     """
@@ -80,4 +89,4 @@ def views_from_replica(
             f"{refused}it does not replicate from {source.endpoint} (server id {source_facts.server_id}) "
             "itself: give a server that does"
         )
-    return ReplicaPositions(views)
+    return ReplicaPositions(views, prepared)

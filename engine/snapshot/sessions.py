@@ -8,13 +8,14 @@ long while rows wait for the limit of the rate, and between two requests.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from engine.config.server_address import ServerAddress
+from engine.dataclass import dataclass
 from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
 from engine.net.client.explained import explained
 from engine.snapshot.rows.row_format import SESSION_STATEMENT
-from engine.snapshot.views import Readers
 
 _ISOLATED = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 _PATIENT = "SET SESSION net_write_timeout = 3600, wait_timeout = 31536000"
@@ -30,6 +31,25 @@ _TIME_LIMITS = (
 )
 """Flavor, the version since which the server may limit the time of a statement, or of an idle transaction,
 and how to switch that off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """The connections of one reader."""
+
+    rows: Connection
+    """On which rows are read."""
+    source: Connection
+    """To the server of the stream, for questions and locks."""
+    rows_at_source: Connection
+    """On which rows are read that must be those of the stream's server; `rows` if that is read anyway."""
+    check: Callable[[], None]
+    """Raises `Stopped` when the process is to leave."""
+
+    @property
+    def at_source(self) -> Readers:
+        """The same without another server."""
+        return replace(self, rows=self.rows_at_source)
 
 
 def open_readers(stream: ServerAddress, other: ServerAddress | None, check: Callable[[], None]) -> Readers:

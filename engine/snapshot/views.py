@@ -10,16 +10,13 @@ opened meanwhile shows the table as it is at the end of the binlog.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
 from itertools import count
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from engine.binlog.gtid_set import MariadbGtidSet
 from engine.binlog.position import BinlogPosition
-from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
 from engine.net.client.explained import context_of, explained
@@ -28,14 +25,13 @@ from engine.net.client.server_queries import end_of_binlog, gives_places, gtid_s
 from engine.net.client.source_facts import SourceFacts
 from engine.net.protocol.packets import ServerError
 from engine.pipeline.snapshot_messages import Place
+from engine.snapshot.prepared import PreparedTransactions
+from engine.snapshot.sessions import Readers
+from engine.snapshot.waiting import TableBusy, wait_until
 
-Found = TypeVar("Found")
 High = Callable[[], BinlogPosition]
 """Returns, after the read, a place in the binlog before which everything is that was read."""
 
-_PAUSE_SECONDS = 0.001
-_LONGEST_PAUSE_SECONDS = 0.2
-_LONGEST_WAIT_SECONDS = 300
 _ASKED_EVERY = 6
 _LOCK_SECONDS = 1
 _LOCKS_ARE_COMPLETE_SINCE = (5, 7)
@@ -44,35 +40,6 @@ if the statement begins a transaction itself; UNLOCK TABLES ends that."""
 _LOCK_TIMEOUT = 1205
 _DENIED = (1044, 1045, 1142, 1227)
 _OPEN_VIEW = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
-
-
-class NotThere(EngineError):
-    """The server to read from lacks transactions for too long."""
-
-    retryable = True
-
-
-class TableBusy(EngineError):
-    """A table could not be locked within a second: to be tried again later."""
-
-
-@dataclass(frozen=True, slots=True)
-class Readers:
-    """The connections of one reader."""
-
-    rows: Connection
-    """On which rows are read."""
-    source: Connection
-    """To the server of the stream, for questions and locks."""
-    rows_at_source: Connection
-    """On which rows are read that must be those of the stream's server; `rows` if that is read anyway."""
-    check: Callable[[], None]
-    """Raises `Stopped` when the process is to leave."""
-
-    @property
-    def at_source(self) -> Readers:
-        """The same without another server."""
-        return replace(self, rows=self.rows_at_source)
 
 
 class Views(Protocol):
@@ -97,6 +64,9 @@ class Watermarks:
 
     reads_together = True
 
+    def __init__(self, prepared: PreparedTransactions) -> None:
+        self._prepared = prepared
+
     @contextmanager
     def open(
         self, readers: Readers, place: Place, tables: Sequence[str], *, has_views: bool, as_one: bool = False
@@ -108,6 +78,7 @@ class Watermarks:
                 yield high
             return
         wait_until(lambda: self._has_executed(readers.rows, place.gtid_set or ""), readers)
+        self._prepared.wait(readers)
         yield lambda: end_of_binlog(readers.source)
 
     def _has_executed(self, connection: Connection, gtid_set: str) -> bool:
@@ -121,7 +92,8 @@ class ConsistentSnapshots:
 
     reads_together = True
 
-    def __init__(self) -> None:
+    def __init__(self, prepared: PreparedTransactions) -> None:
+        self._prepared = prepared
         self._has_start = False
         """Views have everything that the stream has not received because it was there at its start."""
 
@@ -134,6 +106,7 @@ class ConsistentSnapshots:
             with TableLocks().open(readers, place, tables, has_views=False, as_one=as_one) as high:
                 yield high
             return
+        self._prepared.wait(readers, as_one=as_one)
         attempts = count()
         view = wait_until(lambda: self._view_after(readers.rows, place, next(attempts)), readers)
         with _ended(readers.rows):
@@ -238,27 +211,8 @@ def _ended(connection: Connection) -> Iterator[None]:
             connection.execute("COMMIT")
 
 
-def views_for(facts: SourceFacts, connection: Connection) -> Views:
-    """The method for a server."""
+def views_for(facts: SourceFacts, connection: Connection, prepared: PreparedTransactions) -> Views:
+    """The method for a server; `prepared`: the prepared transactions of the server that is read."""
     if facts.flavor == "mysql" and facts.gtid_mode == "ON":
-        return Watermarks()
-    return ConsistentSnapshots() if gives_places(connection) else TableLocks()
-
-
-def wait_until(attempt: Callable[[], Found | None], readers: Readers) -> Found:
-    """The result of the first attempt that has one.
-
-    The stream is ahead of its own server only for moments; another server may lag.
-    """
-    pause = _PAUSE_SECONDS
-    deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
-    while not (found := attempt()):
-        readers.check()
-        if time.monotonic() > deadline:
-            raise NotThere(
-                f"{readers.rows.endpoint} lacks what {readers.source.endpoint} had {_LONGEST_WAIT_SECONDS} "
-                "seconds ago, so rows cannot be read there: it lags, or is not its replica"
-            )
-        time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-    return found
+        return Watermarks(prepared)
+    return ConsistentSnapshots(prepared) if gives_places(connection) else TableLocks()

@@ -84,6 +84,12 @@ def gives_places(connection: Connection) -> bool:
         return bool(connection.query("SHOW STATUS LIKE 'binlog_snapshot_file'"))
 
 
+def has_prepared(connection: Connection) -> bool:
+    """Whether the server has prepared XA transactions since its start. Raises `Refusal`."""
+    with explained(connection):
+        return connection.query("SHOW GLOBAL STATUS LIKE 'Com_xa_prepare'")[0][1] != "0"
+
+
 def known_end(connection: Connection) -> BinlogPosition | None:
     """The end of the server's binlog; None if this user may not know it. Raises `EngineError`."""
     return _if_allowed(lambda: end_of_binlog(connection))

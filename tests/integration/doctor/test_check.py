@@ -163,6 +163,21 @@ def test_each_missing_privilege_is_found_and_its_remedy_helps(database: Server) 
     assert unlocked == ("granted" if database.flavor == "mysql-5.6" else "not needed")
 
 
+def test_prepared_transactions_must_be_listed_where_there_are_any(
+    own_server: Callable[..., Server],
+) -> None:
+    server = own_server("mysql-9.7", {})
+    server.create_replication_user(NAME, PASSWORD, privileges="USAGE")
+    assert "privilege XA_RECOVER_ADMIN" not in findings(server, NAME, PASSWORD)
+    with server.cursor() as cursor:
+        for statement in ("XA START 'x'", "XA END 'x'", "XA PREPARE 'x'", "XA ROLLBACK 'x'"):
+            cursor.execute(statement)
+    finding = findings(server, NAME, PASSWORD)["privilege XA_RECOVER_ADMIN"]
+    assert (finding.level, finding.actual) == ("advice", "missing")
+    executed(server, finding.remedy)
+    assert findings(server, NAME, PASSWORD)["privilege XA_RECOVER_ADMIN"].actual == "granted"
+
+
 def test_a_role_counts(mysql97: Server) -> None:
     mysql97.create_replication_user(NAME, PASSWORD, privileges="USAGE")
     mysql97.execute(

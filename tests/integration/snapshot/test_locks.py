@@ -10,7 +10,9 @@ import pytest
 from engine.binlog.position import BinlogPosition
 from engine.net.client.server_queries import end_of_binlog
 from engine.pipeline.snapshot_messages import Place
-from engine.snapshot.views import Readers, TableBusy, TableLocks
+from engine.snapshot.sessions import Readers
+from engine.snapshot.views import TableLocks
+from engine.snapshot.waiting import TableBusy
 from tests.servers import Server
 from tests.support.engine_run import follow, wait_until
 from tests.support.selected_rows import open_connection

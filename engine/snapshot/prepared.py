@@ -1,0 +1,83 @@
+"""Waits for XA transactions that are prepared when a read is to begin.
+
+Their rows are in the binlog at XA PREPARE, before the stream's place and perhaps before its start, but no
+view shows them before XA COMMIT. So a view is opened only when all have ended that were prepared before the
+place. Those that are prepared later come later in the stream, too.
+"""
+
+from __future__ import annotations
+
+import time
+
+from engine.net.client.connection import Connection
+from engine.net.client.explained import explained
+from engine.net.client.refusals import Refusal
+from engine.net.client.server_queries import has_prepared
+from engine.snapshot.sessions import Readers
+from engine.snapshot.waiting import TableBusy
+
+_LISTS = (
+    ("mysql", (5, 7), "XA RECOVER CONVERT XID"),
+    ("mariadb", (10, 5), "XA RECOVER FORMAT='SQL'"),
+)
+"""Flavor, the version since which XA PREPARE is in the binlog, and what lists the prepared transactions."""
+_HIDDEN = 1401
+"""The error code of XA RECOVER for a user without the privilege XA_RECOVER_ADMIN (MySQL 8.0 and later)."""
+_MENTIONED_AFTER_SECONDS = 1
+_GIVEN_UP_AFTER_SECONDS = 10
+_PAUSE_SECONDS = 0.02
+
+Xid = tuple[str | None, ...]
+"""A row of XA RECOVER."""
+
+
+class PreparedTransactions:
+    """Those of the server that rows are read from. Methods may be called by any thread."""
+
+    def __init__(self) -> None:
+        self._may_list = True
+        self.waited_for: str | None = None
+        """The XID of one for which a reader has waited a while; None after a wait that succeeded."""
+        self.are_hidden = False
+        """The server, which had such transactions since its start, does not list them for this user."""
+
+    def wait(self, readers: Readers, *, as_one: bool = False) -> None:
+        """Wait until those have ended that are prepared now.
+
+        Not long if the stream waits meanwhile (`as_one`). Raises `TableBusy` then, and `EngineError`.
+        """
+        left = self._listed(readers.rows)
+        begun = time.monotonic()
+        while left:
+            readers.check()
+            waited = time.monotonic() - begun
+            if waited > _MENTIONED_AFTER_SECONDS:
+                self.waited_for = min(xid[-1] or "" for xid in left)
+                if as_one or waited > _GIVEN_UP_AFTER_SECONDS:
+                    raise TableBusy(f"the XA transaction {self.waited_for} is prepared and does not end")
+            time.sleep(_PAUSE_SECONDS)
+            left &= self._listed(readers.rows)
+        self.waited_for = None
+
+    def _listed(self, connection: Connection) -> set[Xid]:
+        statement = _statement(connection)
+        if statement is None or not self._may_list:
+            return set()
+        try:
+            with explained(connection):
+                return set(map(tuple, connection.query(statement)))
+        except Refusal as refusal:
+            if refusal.code != _HIDDEN:
+                raise
+        self._may_list = False
+        self.are_hidden = has_prepared(connection)
+        return set()
+
+
+def _statement(connection: Connection) -> str | None:
+    """What lists them; None where binlogs do not have them."""
+    greeting = connection.greeting
+    for flavor, version, statement in _LISTS:
+        if greeting.flavor == flavor and greeting.version >= version:
+            return statement
+    return None
