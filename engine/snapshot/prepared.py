@@ -29,6 +29,8 @@ _PAUSE_SECONDS = 0.02
 
 Xid = tuple[str | None, ...]
 """A row of XA RECOVER."""
+Counts = tuple[tuple[str | None, ...], ...]
+"""Kinds of XA statements, and how often the server has executed each."""
 
 
 class PreparedTransactions:
@@ -59,6 +61,15 @@ class PreparedTransactions:
             left &= self._listed(readers.rows)
         self.waited_for = None
 
+    def count_if_none(self, connection: Connection) -> Counts | None:
+        """How often transactions were prepared and ended since the server's start; None if some are prepared.
+
+        Equal counts show that none was prepared at any moment in between. Raises `Refusal`.
+        """
+        # A statement that is under way counts already, and may not have changed the list yet.
+        before, listed, after = _counts(connection), self._listed(connection), _counts(connection)
+        return None if listed or before != after else after
+
     def _listed(self, connection: Connection) -> set[Xid]:
         statement = _statement(connection)
         if statement is None or not self._may_list:
@@ -72,6 +83,11 @@ class PreparedTransactions:
         self._may_list = False
         self.are_hidden = has_prepared(connection)
         return set()
+
+
+def _counts(connection: Connection) -> Counts:
+    with explained(connection):
+        return tuple(connection.query("SHOW GLOBAL STATUS WHERE Variable_name LIKE 'Com_xa_%'"))
 
 
 def _statement(connection: Connection) -> str | None:

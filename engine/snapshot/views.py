@@ -34,9 +34,10 @@ High = Callable[[], BinlogPosition]
 
 _ASKED_EVERY = 6
 _LOCK_SECONDS = 1
-_LOCKS_ARE_COMPLETE_SINCE = (5, 7)
-"""MySQL's LOCK TABLES … READ waits for open transactions since then. Before, InnoDB waits for them, but only
-if the statement begins a transaction itself; UNLOCK TABLES ends that."""
+_LOCKS_ARE_COMPLETE_SINCE = (8, 0)
+"""MySQL's LOCK TABLES … READ waits for all transactions since then. Before, and on MariaDB, it may not wait
+for those that are open, or were prepared by a session that is gone. InnoDB does, but only if the statement
+begins a transaction itself; UNLOCK TABLES ends that."""
 _LOCK_TIMEOUT = 1205
 _DENIED = (1044, 1045, 1142, 1227)
 _OPEN_VIEW = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
@@ -107,8 +108,14 @@ class ConsistentSnapshots:
                 yield high
             return
         self._prepared.wait(readers, as_one=as_one)
+        before = self._prepared.count_if_none(readers.rows) if as_one else None
         attempts = count()
         view = wait_until(lambda: self._view_after(readers.rows, place, next(attempts)), readers)
+        if as_one and (before is None or self._prepared.count_if_none(readers.rows) != before):
+            # Some may have been prepared before the view, and committed after it.
+            with TableLocks().open(readers, place, tables, has_views=True, as_one=True) as high:
+                yield high
+            return
         with _ended(readers.rows):
             yield lambda: view
 
@@ -174,10 +181,8 @@ class TableLocks:
     def _locked(self, connection: Connection, tables: Sequence[str]) -> Iterator[None]:
         try:
             connection.execute(f"SET SESSION lock_wait_timeout = {_LOCK_SECONDS}")
-            if (
-                connection.greeting.flavor == "mysql"
-                and connection.greeting.version < _LOCKS_ARE_COMPLETE_SINCE
-            ):
+            greeting = connection.greeting
+            if greeting.flavor != "mysql" or greeting.version < _LOCKS_ARE_COMPLETE_SINCE:
                 connection.execute(
                     "SET SESSION autocommit = 0, innodb_table_locks = 1, "
                     f"innodb_lock_wait_timeout = {_LOCK_SECONDS}"

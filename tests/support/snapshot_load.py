@@ -30,6 +30,7 @@ from tests.support.snapshot_runs import wait_for_snapshots
 Row = tuple[Hashable, ...]
 PAUSE_SECONDS = 0.002
 """Between the transactions of a client, so that engine, server and test can keep up on few cores."""
+_MOST_PREPARED_SECONDS = 0.1
 _DDL = (
     "ALTER TABLE keyed ADD COLUMN more INT DEFAULT 7",
     "ALTER TABLE keyed DROP COLUMN more",
@@ -40,14 +41,26 @@ _GONE = ("delete", "update_preimage")
 
 
 class Load:
-    """Changes the tables `keyed` (id, v, text) and `keyless` (v, text) until the context is left."""
+    """Changes the tables `keyed` (id, v, text) and `keyless` (v, text) until the context is left.
+
+    `xa`: every other transaction is prepared, and committed a little later.
+    """
 
     def __init__(
-        self, server: Server, database: str, keys: int, *, seed: int, clients: int = 2, ddl: bool = False
+        self,
+        server: Server,
+        database: str,
+        keys: int,
+        *,
+        seed: int,
+        clients: int = 2,
+        ddl: bool = False,
+        xa: bool = False,
     ) -> None:
         self._server = server
         self._database = database
         self._keys = keys
+        self._xa = xa
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._change, args=(random.Random(seed + number), ddl and number == 0))
@@ -75,7 +88,10 @@ class Load:
         try:
             with self._server.connect(database=self._database) as connection, connection.cursor() as cursor:
                 while not self._stop.wait(PAUSE_SECONDS):
-                    self._transaction(cursor, connection, random_)
+                    if self._xa and random_.random() < 0.5:
+                        self._xa_transaction(cursor, random_)
+                    else:
+                        self._transaction(cursor, connection, random_)
                     if ddl and random_.random() < 0.003:
                         with contextlib.suppress(pymysql.err.OperationalError):
                             cursor.execute(random_.choice(_DDL))
@@ -96,6 +112,24 @@ class Load:
             # A duplicate key, a lock that was waited for, a deadlock.
             if error.args[0] not in (1062, 1205, 1213):
                 raise
+
+    def _xa_transaction(self, cursor: Any, random_: random.Random) -> None:
+        name = f"'{random_.getrandbits(64):x}'"
+        cursor.execute(f"XA START {name}")
+        try:
+            cursor.execute(self._statement(random_))
+            cursor.execute(f"XA END {name}")
+            cursor.execute(f"XA PREPARE {name}")
+        except (pymysql.err.IntegrityError, pymysql.err.OperationalError) as error:
+            if error.args[0] == 1062:
+                cursor.execute(f"XA END {name}")
+            elif error.args[0] not in (1205, 1213):
+                raise
+            cursor.execute(f"XA ROLLBACK {name}")
+        else:
+            self._stop.wait(random_.random() * _MOST_PREPARED_SECONDS)
+            cursor.execute(f"XA COMMIT {name}")
+            self.transactions += 1
 
     def _statement(self, random_: random.Random) -> str:
         key, other = random_.randrange(self._keys), random_.randrange(2 * self._keys)
@@ -274,9 +308,9 @@ class LoadedSnapshot:
             f"INSERT INTO {name}.keyless VALUES (%s, %s)", [(n, f"row {n}") for n in rows]
         )
 
-    def load(self, seed: int, *, ddl: bool) -> Load:
+    def load(self, seed: int, *, ddl: bool = False, xa: bool = False) -> Load:
         """Changes on the tables."""
-        return Load(self._server, self._database, self._rows, seed=seed, ddl=ddl)
+        return Load(self._server, self._database, self._rows, seed=seed, ddl=ddl, xa=xa)
 
     def run(self) -> EngineRun:
         """Start an engine that begins the output with a snapshot, or goes on with it."""

@@ -72,6 +72,15 @@ def test_a_process_is_killed(name: str, seed: int, started: Started, tmp_path: P
     snapshot.compare()
 
 
+@pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize("name", SERVERS)
+def test_transactions_are_prepared(name: str, seed: int, started: Started, tmp_path: Path) -> None:
+    snapshot = LoadedSnapshot(started(name), "prepared_load", tmp_path, ROWS)
+    with snapshot.load(seed, xa=True) as load:
+        snapshot.finish(load)
+    assert snapshot.compare().after > 10
+
+
 @pytest.mark.parametrize("name", SERVERS)
 def test_changes_have_partial_images(name: str, started: Started, tmp_path: Path) -> None:
     server = started(name)
