@@ -21,13 +21,14 @@ from engine.kernels.kernel import Bytes, kernel, read_u16
     SAVEPOINT,
     XA_START,
     XA_END,
-    XA_FINISH,
+    XA_COMMIT,
+    XA_ROLLBACK,
     DEFINITION,
     ATOMIC_CREATE,
-) = range(11)
-"""Kinds of statement. XA_FINISH: XA COMMIT and XA ROLLBACK. DEFINITION: may change a table's definition, or
-remove its rows without row events, as may any statement after MariaDB's SET STATEMENT … FOR; so does every
-other SET count, since any space and comments may follow the word.
+) = range(12)
+"""Kinds of statement. DEFINITION: may change a table's definition, or remove its rows without row events, as
+may any statement after MariaDB's SET STATEMENT … FOR; so does every other SET count, since any space and
+comments may follow the word.
 ATOMIC_CREATE: MySQL 8's CREATE TABLE … SELECT, whose rows follow in the same transaction."""
 
 
@@ -145,9 +146,9 @@ def statement_kind(data: Bytes, text: int, end: int) -> int:
             return XA_START
         if _matches(data, text, end, _XA_END):
             return XA_END
-        if _matches(data, text, end, _XA_COMMIT) or _matches(data, text, end, _XA_ROLLBACK):
-            return XA_FINISH
-        return OTHER
+        if _matches(data, text, end, _XA_COMMIT):
+            return XA_COMMIT
+        return XA_ROLLBACK if _matches(data, text, end, _XA_ROLLBACK) else OTHER
     if _matches(data, text, end, _CREATE):
         # Procedures and events may end in the same way.
         tail = end - len(_START_TRANSACTION)

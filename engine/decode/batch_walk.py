@@ -104,8 +104,7 @@ class BatchWalk:
         """Find the rows of every wanted table. Raises like `tables`, with the same `description`."""
         events = expand_compressed(events, description)
         groups, tagged = self.group(events, description)
-        groups, beyond = drop_rolled_back_rows(events, groups, description)
-        counters.add("rollbacks_beyond_batch", beyond)
+        groups = drop_rolled_back_rows(events, groups, description, counters)
         decoders = self._decoders(events, groups, description, batch)
         events, differences = plain_updates(
             events, groups.rows_events, groups.rows_slots, decoders, description

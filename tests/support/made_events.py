@@ -56,6 +56,11 @@ def xid() -> Part:
     return types.XID_EVENT, bytes(8)
 
 
+def xa_prepare() -> Part:
+    """XA PREPARE of the branch 'x', in two phases."""
+    return types.XA_PREPARE_LOG_EVENT, b"\0" + (1).to_bytes(4, "little") * 2 + bytes(4) + b"x"
+
+
 def table_map(
     table_id: int,
     columns: Sequence[int | tuple[int, int]],

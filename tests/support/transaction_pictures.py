@@ -19,6 +19,7 @@ from tests.support.made_events import (
     query,
     rows,
     table_map,
+    xa_prepare,
     xid,
 )
 
@@ -36,7 +37,7 @@ INTVAR = (types.INTVAR_EVENT, b"\x02" + bytes(8))
 
 PREVIOUS = (types.PREVIOUS_GTIDS_LOG_EVENT, bytes(8))
 
-XA_PREPARE = (types.XA_PREPARE_LOG_EVENT, b"\0" + (1).to_bytes(4, "little") * 2 + bytes(4) + b"x")
+XA_PREPARE = xa_prepare()
 
 INCIDENT = (types.INCIDENT_EVENT, b"\x01\0\x04lost")
 

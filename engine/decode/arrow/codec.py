@@ -55,8 +55,8 @@ class Counters:
     `zero_dates`: invalid dates, converted to null. `invalid_characters`: bytes that are not valid in their
     character set, replaced. `unnamed_members`: ENUM and SET values given as numbers because their members are
     not known. `json_differences`: JSON cells that hold a list of differences because the document that they
-    apply to is not known. `rollbacks_beyond_batch`: rollbacks to a savepoint of an earlier batch, whose rows
-    stay.
+    apply to is not known. `rollbacks_beyond_batch`, `xa_rollbacks`: rollbacks to a savepoint of an earlier
+    batch, and of transactions that were prepared, whose rows stay.
     """
 
     values: dict[str, int] = field(default_factory=dict)

@@ -4,6 +4,7 @@ Servers write a transaction that ends with ROLLBACK, or contains ROLLBACK TO a s
 that a rollback does not undo, such as dropping a temporary table (MySQL before 8.0, MariaDB). Its rows are
 those of transactional tables and were undone; changes of other tables are in separate transactions. Servers
 before 5.5 write both in one transaction, where they cannot be distinguished, so all rows are kept.
+Rows that are rolled back after XA PREPARE are in an earlier transaction, and stay.
 """
 
 from __future__ import annotations
@@ -17,8 +18,16 @@ from numpy.typing import NDArray
 from engine.binlog import event_types as types
 from engine.binlog.event_table import EventTable
 from engine.binlog.format_description import FormatDescription, rollback_undoes_rows
-from engine.binlog.statements import ROLLBACK, ROLLBACK_TO, SAVEPOINT, statement_kind, statement_start
+from engine.binlog.statements import (
+    ROLLBACK,
+    ROLLBACK_TO,
+    SAVEPOINT,
+    XA_ROLLBACK,
+    statement_kind,
+    statement_start,
+)
 from engine.dataclass import dataclass
+from engine.decode.arrow.codec import Counters
 from engine.decode.rows.event_groups import EventGroups
 from engine.kernels.kernel import Bytes, Int64s, kernel
 
@@ -28,13 +37,13 @@ _QUOTES = ("`", '"')
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A SAVEPOINT, ROLLBACK or ROLLBACK TO statement."""
+    """A SAVEPOINT, ROLLBACK, ROLLBACK TO or XA ROLLBACK statement."""
 
     event: int
     transaction: int
     kind: int
     name: str
-    """The savepoint's name, equal for those that the server does not distinguish; empty for ROLLBACK."""
+    """The savepoint's name, equal for those that the server does not distinguish; empty without one."""
 
 
 @kernel
@@ -45,37 +54,33 @@ def _kinds(data: Bytes, starts: Int64s, ends: Int64s, post_header: int, kinds: I
 
 
 def drop_rolled_back_rows(
-    events: EventTable, groups: EventGroups, description: FormatDescription
-) -> tuple[EventGroups, int]:
-    """The groups without rolled back rows, and the number of rollbacks to savepoints of earlier batches.
-
-    The latter occur in transactions larger than a batch. Rows after such a savepoint stay in the earlier
-    batches, although they were rolled back.
-    """
+    events: EventTable, groups: EventGroups, description: FormatDescription, counters: Counters
+) -> EventGroups:
+    """The groups without rolled back rows; counts the rollbacks whose rows stay in earlier batches."""
     statements = _statements(events, groups, description)
     if not statements:
-        return groups, 0
+        return groups
     undone = np.zeros(len(groups.rows_events), np.bool_)
-    beyond = 0
     for index, statement in enumerate(statements):
-        if statement.kind == SAVEPOINT:
+        if statement.kind == XA_ROLLBACK:
+            counters.add("xa_rollbacks", 1)
+        if statement.kind in (SAVEPOINT, XA_ROLLBACK):
             continue
         since = -1
         if statement.kind == ROLLBACK_TO:
             since = _savepoint(statements[:index], statement)
-            beyond += since < 0
+            counters.add("rollbacks_beyond_batch", since < 0)
         same = groups.rows_transactions == statement.transaction
         undone |= same & (groups.rows_events > since) & (groups.rows_events < statement.event)
     if not undone.any():
-        return groups, beyond
+        return groups
     kept = ~undone
-    changed = replace(
+    return replace(
         groups,
         rows_events=groups.rows_events[kept],
         rows_slots=groups.rows_slots[kept],
         rows_transactions=groups.rows_transactions[kept],
     )
-    return changed, beyond
 
 
 def _statements(events: EventTable, groups: EventGroups, description: FormatDescription) -> list[_Statement]:
@@ -89,10 +94,10 @@ def _statements(events: EventTable, groups: EventGroups, description: FormatDesc
     kinds = np.empty(len(indexes), np.int64)
     post_header = description.post_header_length(types.QUERY_EVENT)
     _kinds(events.data, events.starts[indexes], events.ends[indexes], post_header, kinds)
-    if not _among(kinds, ROLLBACK, ROLLBACK_TO).any():
+    if not _among(kinds, ROLLBACK, ROLLBACK_TO, XA_ROLLBACK).any():
         return []
     found = []
-    for i in np.flatnonzero(_among(kinds, ROLLBACK, ROLLBACK_TO, SAVEPOINT)):
+    for i in np.flatnonzero(_among(kinds, ROLLBACK, ROLLBACK_TO, SAVEPOINT, XA_ROLLBACK)):
         index = int(indexes[i])
         start = int(statement_start(events.data, events.starts[index], events.ends[index], post_header))
         name = _NAME.fullmatch(events.data[start : events.ends[index]].tobytes())

@@ -28,6 +28,8 @@ from engine.kernels.kernel import Bytes
 from engine.net.batching.stream_state import NO_STOP
 from engine.pipeline.messages import Corruption, Dropped
 
+_ENDS = (statements.COMMIT, statements.ROLLBACK, statements.XA_COMMIT, statements.XA_ROLLBACK)
+
 
 class TransactionPart(Enum):
     """Where in its transaction an event is."""
@@ -160,7 +162,7 @@ def part_of_transaction(event: Bytes, description: FormatDescription) -> Transac
     if role != QUERY:
         return TransactionPart.MIDDLE
     kind = _statement_kind(event, description)
-    if kind in (statements.COMMIT, statements.ROLLBACK, statements.XA_FINISH):
+    if kind in _ENDS:
         return TransactionPart.END
     begins = kind in (statements.BEGIN, statements.XA_START) and not announces_transactions(description)
     return TransactionPart.START if begins else TransactionPart.MIDDLE

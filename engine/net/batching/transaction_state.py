@@ -60,7 +60,7 @@ class Step(IntEnum):
     CREATE_BEGIN = 7
     """MySQL 8's CREATE TABLE … SELECT, whose rows follow in the same transaction."""
     FINISH = 8
-    """XID, XA PREPARE, COMMIT, ROLLBACK, XA COMMIT, or a whole compressed transaction."""
+    """XID, COMMIT, ROLLBACK, XA PREPARE, XA COMMIT, XA ROLLBACK, or a whole compressed transaction."""
 
 
 class Transition(NamedTuple):
@@ -123,7 +123,8 @@ _STEPS_OF_STATEMENTS: dict[int, Step] = {
     statements.XA_START: Step.BEGIN,
     statements.COMMIT: Step.FINISH,
     statements.ROLLBACK: Step.FINISH,
-    statements.XA_FINISH: Step.FINISH,
+    statements.XA_COMMIT: Step.FINISH,
+    statements.XA_ROLLBACK: Step.FINISH,
     statements.DEFINITION: Step.DEFINITION,
     statements.ATOMIC_CREATE: Step.CREATE_BEGIN,
 }

@@ -22,6 +22,7 @@ from tests.support.made_events import (
     query,
     rows,
     table_map,
+    xa_prepare,
     xid,
 )
 
@@ -174,6 +175,17 @@ def test_a_savepoint_of_an_earlier_batch_is_counted() -> None:
     values, _, counters = committed(batches_of(parts, batch_bytes=1000))
     assert values[-1] == 1000
     assert counters == {"rollbacks_beyond_batch": 1}
+
+
+@pytest.mark.parametrize(("end", "counters"), [("COMMIT", {}), ("ROLLBACK", {"xa_rollbacks": 1})])
+def test_a_rollback_after_xa_prepare_is_counted(end: str, counters: dict[str, int]) -> None:
+    """The rows stay: they are those of a transaction that has ended."""
+    name = "X'78',X'',1"
+    prepared = [gtid(1), query(f"XA START {name}"), *insert(1), query(f"XA END {name}"), xa_prepare()]
+    parts = [*prepared, gtid(2), BEGIN, *insert(2), xid(), gtid(3), query(f"XA {end} {name}")]
+    values, gtids, counted = committed(batches_of(parts))
+    assert (values, counted) == ([1, 2], counters)
+    assert [first_last for _, *first_last in gtids] == [[1, 3]]
 
 
 def decoded_since(server: Server, first: Path) -> Decoded:

@@ -40,18 +40,13 @@ def transactions(claims: int) -> list[Part]:
         [BEGIN, *many, made.xid()],
         [BEGIN, OTHER, OTHER_ROW, EMPTY_TABLE, TABLE, insert(2), made.query("COMMIT")],
         [BEGIN, made.query("INSERT INTO orders VALUES (1)"), TABLE, insert(3), made.xid()],
-        [made.query("XA START 'x'"), TABLE, insert(4), made.query("XA END 'x'"), xa_prepare()],
+        [made.query("XA START 'x'"), TABLE, insert(4), made.query("XA END 'x'"), made.xa_prepare()],
     ]
     parts: list[Part] = [made.gtid(1), BEGIN, TABLE, insert(1), made.xid()]
     for number, events in enumerate(inside):
         parts += [made.gtid(2 * number + 2), made.payload(events, claims=claims)]
         parts += [made.gtid(2 * number + 3), BEGIN, TABLE, insert(1000 + number), made.xid()]
     return parts
-
-
-def xa_prepare() -> Part:
-    """XA PREPARE of the branch 'x', in two phases."""
-    return types.XA_PREPARE_LOG_EVENT, b"\0" + bytes(4) + b"\1\0\0\0" + bytes(4) + b"x"
 
 
 def plain(parts: Sequence[Part]) -> bytes:
