@@ -34,7 +34,7 @@ _FEW_BYTES = 64 << 10
 """Up to so many bytes travel in the message instead of a slot."""
 _POLL_SECONDS = 0.1
 _TOO_LARGE = 8 * CHUNK_BYTES
-"""Bytes at which a chunk is given up and divided anew."""
+"""Bytes at which a chunk is usually given up."""
 
 
 class TooLarge(Exception):
@@ -61,6 +61,15 @@ class Chunk:
         """Of the work of reading a chunk."""
         assert work.source is not None and work.range is not None
         return cls(work, work.source, work.range)
+
+    @property
+    def most_bytes(self) -> int:
+        """At which it is given up and divided anew.
+
+        A server without statistics estimates 0 rows, so that the chunk may be a large table.
+        """
+        is_unknown = self.range == EVERYTHING and not self.source.expected_rows
+        return CHUNK_BYTES if is_unknown else _TOO_LARGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +210,7 @@ class ChunkReader:
                 sequence=start.sequence if connection.numbered_packets else None,
             )
             batches.feed(start.pending)
-            parts = self._send_batches(number, batches, connection, source)
+            parts = self._send_batches(number, batches, connection, chunk)
         except BaseException:
             # The rest of the result is still to come.
             connection.drop()
@@ -210,13 +219,11 @@ class ChunkReader:
         chunk.work.table.took(chunk.range, batches.rows, batches.bytes)
         return parts
 
-    def _send_batches(
-        self, number: int, batches: RowBatches, connection: Connection, source: TableSource
-    ) -> int:
+    def _send_batches(self, number: int, batches: RowBatches, connection: Connection, chunk: Chunk) -> int:
         parts = 0
         for parts, batch in enumerate(self._received(batches, connection), 1):
             self._send(batch, ChunkPart(number, parts - 1))
-            if source.key is not None and batches.bytes > _TOO_LARGE and batches.rows > 1:
+            if chunk.source.key is not None and batches.bytes > chunk.most_bytes and batches.rows > 1:
                 raise TooLarge(batches.bytes // batches.rows + 1)
         return parts
 

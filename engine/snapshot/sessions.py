@@ -16,6 +16,7 @@ from engine.net.client.connect import connect
 from engine.net.client.connection import Connection
 from engine.net.client.explained import explained
 from engine.snapshot.rows.row_format import SESSION_STATEMENT
+from engine.snapshot.table_source import have_estimates_of_now
 
 _ISOLATED = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 _PATIENT = "SET SESSION net_write_timeout = 3600, wait_timeout = 31536000"
@@ -70,6 +71,7 @@ def open_readers(stream: ServerAddress, other: ServerAddress | None, check: Call
 def _prepare(connection: Connection) -> None:
     """Have a connection read rows as they are stored and committed, and for as long as it takes."""
     greeting = connection.greeting
+    have_estimates_of_now(connection)
     with explained(connection):
         for statement in (SESSION_STATEMENT, _ISOLATED, _PATIENT):
             connection.execute(statement)

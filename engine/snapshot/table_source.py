@@ -179,8 +179,17 @@ class TableSource:
         return f" FORCE INDEX (PRIMARY){f' WHERE {given}' if given else ''} ORDER BY {self.key.order}"
 
 
+def have_estimates_of_now(connection: Connection) -> None:
+    """Have MySQL estimate rows and their size when it is asked, and not once a day. Raises `Refusal`."""
+    greeting = connection.greeting
+    if greeting.flavor == "mysql" and greeting.version >= _DICTIONARY_SINCE:
+        with explained(connection):
+            connection.execute("SET SESSION information_schema_stats_expiry = 0")
+
+
 def expected_rows(connection: Connection) -> dict[TableName, int]:
     """The server's estimates of the number of rows of all tables. Raises `Refusal`."""
+    have_estimates_of_now(connection)
     with explained(connection):
         rows = connection.query(_ESTIMATES)
         return {TableName(database or "", table or ""): int(count or 0) for database, table, count in rows}

@@ -93,9 +93,9 @@ class Table:
 
     @property
     def expected_bytes(self) -> int:
-        """The server's estimate; 0 before the table is prepared."""
+        """The server's estimate, for one row at least; 0 before the table is prepared."""
         source = self.source
-        return source.expected_rows * source.row_bytes if source else 0
+        return max(1, source.expected_rows) * source.row_bytes if source else 0
 
     def is_small_whole(self, chunk_rows: int) -> bool:
         """Whether nothing was cut of the table yet, and it is so small that others can be read with it."""
@@ -110,8 +110,7 @@ class Table:
         Only before any row was read: a table that is larger after all is cut when its chunk was given up.
         """
         source = self.source
-        expected = source.expected_rows if source else 0
-        return not self.row_bytes and 0 < expected * _UNCERTAINTY <= chunk_rows
+        return source is not None and not self.row_bytes and source.expected_rows * _UNCERTAINTY <= chunk_rows
 
     def is_cut_into(self, chunk: KeyRange) -> None:
         """Note what part of a usual chunk the table's next chunk has, by the estimate."""

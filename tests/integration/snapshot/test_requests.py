@@ -84,7 +84,6 @@ def test_the_next_run_takes_requests(database: Server, tmp_path: Path) -> None:
     database.execute(
         f"CREATE TABLE {DATABASE}.d LIKE {DATABASE}.c", f"INSERT INTO {DATABASE}.d VALUES (1, 1)"
     )
-    database.query(f"ANALYZE TABLE {DATABASE}.d")
     database.execute(
         f"CREATE TABLE {DATABASE}.e (id INT, v INT)", f"INSERT INTO {DATABASE}.e VALUES (1, 1), (2, 2)"
     )
@@ -130,8 +129,6 @@ def test_small_tables_are_read_together(database: Server, tmp_path: Path) -> Non
             f"CREATE TABLE {DATABASE}.{table} (id INT PRIMARY KEY, v INT{more})",
             f"INSERT INTO {DATABASE}.{table} (id, v) VALUES {rows}",
         )
-    # Otherwise the server estimates that there are no rows.
-    database.query(f"ANALYZE TABLE {', '.join(f'{DATABASE}.{table}' for table in (*alike, *unlike))}")
     begin(database, tmp_path)
     request(tmp_path, f"{DATABASE}.alike_*")
     asked = "SHOW GLOBAL STATUS LIKE 'Com_show_binary_log_status'"
@@ -148,6 +145,36 @@ def test_small_tables_are_read_together(database: Server, tmp_path: Path) -> Non
     assert "Unknown column 'w'" in (states["unlike_1"].reason or "")
     for table in (*alike, *unlike):
         assert read(tmp_path, table) == (Counter() if table == "unlike_1" else selected(database, table))
+
+
+def test_estimates_are_those_of_now(database: Server, tmp_path: Path) -> None:
+    """MySQL keeps for a day what it has once answered."""
+    asked = f"SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}'"
+    assert max(rows for (rows,) in database.query(asked)) <= 1000
+    database.execute(f"INSERT INTO {DATABASE}.a SELECT id + 1000, v FROM {DATABASE}.a")
+    assert max(rows for (rows,) in database.query(asked)) <= 1000
+    begin(database, tmp_path)
+    request(tmp_path, f"{DATABASE}.a")
+    drain(database, tmp_path, **STREAM)
+    assert (table_snapshots(tmp_path)["a"].expected_rows or 0) > 1000
+
+
+def test_a_large_table_without_statistics(database: Server, tmp_path: Path) -> None:
+    """It is begun as a small one, together with others."""
+    database.execute(
+        f"CREATE TABLE {DATABASE}.d (id INT PRIMARY KEY, v INT, w LONGTEXT) STATS_AUTO_RECALC=0",
+        *(f"INSERT INTO {DATABASE}.d VALUES ({number}, 0, REPEAT('w', 1000000))" for number in range(40)),
+        f"UPDATE mysql.innodb_table_stats SET n_rows = 0 WHERE database_name = '{DATABASE}'",
+        f"FLUSH TABLES {DATABASE}.a, {DATABASE}.b, {DATABASE}.c, {DATABASE}.d",
+    )
+    begin(database, tmp_path)
+    request(tmp_path, f"{DATABASE}.*")
+    drain(database, tmp_path, **STREAM)
+    states = table_snapshots(tmp_path)
+    assert states["d"].expected_rows == 0
+    for table in "abcd":
+        assert states[table].state == "done"
+        assert read(tmp_path, table) == selected(database, table)
 
 
 def test_chunks_of_one_row_come_to_an_end(database: Server, tmp_path: Path) -> None:
