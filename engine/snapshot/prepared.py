@@ -86,8 +86,9 @@ class PreparedTransactions:
 
 
 def _counts(connection: Connection) -> Counts:
+    names = "('Com_xa_prepare', 'Com_xa_commit', 'Com_xa_rollback')"
     with explained(connection):
-        return tuple(connection.query("SHOW GLOBAL STATUS WHERE Variable_name LIKE 'Com_xa_%'"))
+        return tuple(connection.query(f"SHOW GLOBAL STATUS WHERE Variable_name IN {names}"))
 
 
 def _statement(connection: Connection) -> str | None:

@@ -18,18 +18,23 @@ from engine.net.client.connection import Connection
 from engine.net.client.explained import explained
 from engine.schema.changes import TableName
 
-_THE_TABLE = "TABLE_SCHEMA = {database} AND TABLE_NAME = {table}"
 _THE_TABLES = "TABLE_SCHEMA = {database} AND TABLE_NAME {condition}"
 _COLUMNS = (
     "SELECT {label}, ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, "
-    f"IS_NULLABLE, EXTRA, COLUMN_DEFAULT FROM information_schema.COLUMNS WHERE {_THE_TABLES}"
+    "IS_NULLABLE, EXTRA, COLUMN_DEFAULT, {begins_period} "
+    f"FROM information_schema.COLUMNS WHERE {_THE_TABLES}"
 )
 """Without an order: with one the server takes half as long again, and sends no row before it has all."""
-_PRIMARY_KEYS = (
-    "SELECT {label}, COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS "
-    f"WHERE {_THE_TABLES} AND INDEX_NAME = 'PRIMARY'"
+_BEGINS_PERIOD = "GENERATION_EXPRESSION = 'ROW START'"
+"""A declared column for the versions of rows; MariaDB's tables with system versioning hide it otherwise."""
+_KEYS = (
+    "SELECT {label}, INDEX_NAME, COLUMN_NAME, SEQ_IN_INDEX, INDEX_TYPE FROM information_schema.STATISTICS "
+    f"WHERE {_THE_TABLES} AND NON_UNIQUE = 0 AND (INDEX_NAME = 'PRIMARY' OR INDEX_TYPE = 'HASH')"
 )
-_COLLATIONS = f"SELECT {{label}}, TABLE_COLLATION FROM information_schema.TABLES WHERE {_THE_TABLES}"
+_TABLES = (
+    "SELECT {label}, TABLE_COLLATION, TABLE_TYPE, ENGINE "
+    f"FROM information_schema.TABLES WHERE {_THE_TABLES}"
+)
 _DATABASES = "SELECT SCHEMA_NAME, DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA"
 ENGINES_WITH_VIEWS = frozenset({"innodb", "rocksdb", "tokudb"})
 """In lower case: a transaction reads their tables as they were at one moment."""
@@ -49,17 +54,7 @@ _MARIADB_GENERATING = (
 )
 _SHOW_GENERATED_PRIMARY_KEY = "SET SESSION show_gipk_in_create_table_and_information_schema = ON"
 _GENERATED_PRIMARY_KEY_SINCE = (8, 0, 30)
-_MARIADB_HIDDEN = (
-    "SELECT {table}, "
-    f"(SELECT COUNT(*) FROM information_schema.TABLES WHERE {_THE_TABLE} "
-    "AND TABLE_TYPE = 'SYSTEM VERSIONED'), "
-    f"(SELECT COUNT(*) FROM information_schema.COLUMNS WHERE {_THE_TABLE} "
-    "AND GENERATION_EXPRESSION = 'ROW START'), "
-    f"(SELECT COUNT(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS WHERE {_THE_TABLE} "
-    "AND INDEX_TYPE = 'HASH' AND NON_UNIQUE = 0), "
-    f"(SELECT COUNT(*) FROM information_schema.TABLES WHERE {_THE_TABLE} AND ENGINE = 'MEMORY')"
-)
-_MARIADB_HIDDEN_SINCE = (10, 3)
+_MARIADB_HIDES_COLUMNS_SINCE = (10, 3)
 _MARIADB_QUOTES_DEFAULTS_SINCE = (10, 2, 7)
 _CURRENT_TIME = re.compile("CURRENT_TIMESTAMP|NOW", re.IGNORECASE)
 _NUMBER = re.compile(r"-?[0-9.]+(?:e[+-]?[0-9]+)?|b'[01]*'|x'[0-9a-f]*'", re.IGNORECASE)
@@ -67,8 +62,6 @@ _MOST_COLUMNS = 1024
 """Columns that are remembered, since many tables have some in common."""
 _LONGEST_REMEMBERED = 1024
 """Characters of such a column's type and default."""
-_MOST_KEYS = 128
-"""Of a table, as in the servers."""
 _COMPUTED = frozenset({"AUTO_INCREMENT", "DEFAULT_GENERATED"})
 _ROW_VERSIONS = tuple(
     ColumnDefinition(
@@ -129,21 +122,29 @@ def _describe(
     connection: Connection, database: str, tables: Collection[str], *, label: str, condition: str
 ) -> dict[str, TableDefinition]:
     """The definitions by table name; `label`: the SQL expression that returns it in each row."""
-    schema = connection.quote(database)
+    given = {"label": label, "database": connection.quote(database), "condition": condition}
     greeting = connection.greeting
+    is_mariadb = greeting.flavor == "mariadb"
+    hides = is_mariadb and greeting.version >= _MARIADB_HIDES_COLUMNS_SINCE
+    quotes = is_mariadb and greeting.version >= _MARIADB_QUOTES_DEFAULTS_SINCE
     primary_keys: defaultdict[str | None, dict[str | None, int]] = defaultdict(dict)
+    hashes: defaultdict[str | None, set[str | None]] = defaultdict(set)
     described: dict[str, list[ColumnDefinition]] = {}
-    quotes = greeting.flavor == "mariadb" and greeting.version >= _MARIADB_QUOTES_DEFAULTS_SINCE
+    have_period = set()
+    collations = {}
     with explained(connection):
         if greeting.flavor == "mysql" and greeting.version >= _GENERATED_PRIMARY_KEY_SINCE:
             connection.execute(_SHOW_GENERATED_PRIMARY_KEY)
-        rows = connection.query(_COLUMNS.format(label=label, database=schema, condition=condition))
+        begins_period = _BEGINS_PERIOD if hides else "FALSE"
+        rows = connection.query(_COLUMNS.format(**given, begins_period=begins_period))
         if not rows:
             return {}
-        keys = connection.query(_PRIMARY_KEYS.format(label=label, database=schema, condition=condition))
-        for table, name, sequence in keys:
-            primary_keys[table][name] = int(sequence or 0)
-        for table, _, name, column_type, *others, default in sorted(rows, key=_ordinal_position):
+        for table, index, name, sequence, kind in connection.query(_KEYS.format(**given)):
+            if index == "PRIMARY":
+                primary_keys[table][name] = int(sequence or 0)
+            if kind == "HASH":
+                hashes[table].add(index)
+        for table, _, name, column_type, *others, default, begins in sorted(rows, key=_ordinal_position):
             # Old servers compare names without regard to case, and so return more tables than requested.
             if table is not None and table in tables:
                 number = primary_keys[table].get(name)
@@ -153,14 +154,13 @@ def _describe(
                 described.setdefault(table, []).append(
                     column(name or "", number, quotes, column_type, *others, default)
                 )
-        if described and greeting.flavor == "mariadb" and greeting.version >= _MARIADB_HIDDEN_SINCE:
-            questions = (
-                _MARIADB_HIDDEN.format(database=schema, table=connection.quote(table)) for table in described
-            )
-            for table, *counts in connection.query(" UNION ALL ".join(questions)):
-                described[table or ""] += _hidden(counts)
-        answer = connection.query(_COLLATIONS.format(label=label, database=schema, condition=condition))
-        collations = {table: collation for table, collation, *_ in answer}
+                if begins == "1":
+                    have_period.add(table)
+        for table, collation, kind, engine in connection.query(_TABLES.format(**given)):
+            collations[table] = collation
+            if hides and table in described:
+                versions = kind == "SYSTEM VERSIONED" and table not in have_period
+                described[table] += _hidden(versions, 0 if engine == "MEMORY" else len(hashes[table]))
     return {
         table: TableDefinition(database, table, tuple(columns), _canonical(collations.get(table)))
         for table, columns in described.items()
@@ -215,13 +215,9 @@ def _default(shown: str | None, quotes: bool) -> tuple[str | None, bool]:
     return shown, False
 
 
-def _hidden(counts: Sequence[str | None]) -> list[ColumnDefinition]:
+def _hidden(versions: bool, hashes: int) -> list[ColumnDefinition]:
     """MariaDB's hidden columns: row versions without a declaration, then one hash per long unique key."""
-    versioned, declared, hashes, in_memory = (int(count or 0) for count in counts)
-    if not 0 <= hashes <= _MOST_KEYS:
-        raise ValueError(f"no table has {hashes} keys")
-    versions = _ROW_VERSIONS if versioned and not declared else ()
-    return [*versions, *(_hash(number) for number in range(1, hashes + 1) if not in_memory)]
+    return [*(_ROW_VERSIONS if versions else ()), *map(_hash, range(1, hashes + 1))]
 
 
 def _hash(number: int) -> ColumnDefinition:

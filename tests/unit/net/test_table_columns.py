@@ -19,6 +19,7 @@ COLUMNS = [
     "IS_NULLABLE",
     "EXTRA",
     "COLUMN_DEFAULT",
+    "FALSE",
 ]
 ID = ColumnDefinition("id", "int", nullable=False, primary_key=1, computed_default=True)
 SHOP = ColumnDefinition("shop", "int", nullable=False, primary_key=2)
@@ -32,17 +33,23 @@ def columns_in_any_order(talk: Talk) -> None:
     talk.send(OK)
     assert "ORDER BY" not in talk.statement()
     rows = [
-        ("a", "10", "name", "varchar(9)", "utf8mb4", "utf8mb4_bin", "YES", "", "x"),
-        ("b", "2", "id", "int", None, None, "NO", "auto_increment", None),
-        ("a", "9", "id", "int", None, None, "NO", "auto_increment", None),
-        ("b", "1", "shop", "int", None, None, "NO", "", None),
+        ("a", "10", "name", "varchar(9)", "utf8mb4", "utf8mb4_bin", "YES", "", "x", "0"),
+        ("b", "2", "id", "int", None, None, "NO", "auto_increment", None, "0"),
+        ("a", "9", "id", "int", None, None, "NO", "auto_increment", None, "0"),
+        ("b", "1", "shop", "int", None, None, "NO", "", None, "0"),
     ]
     talk.answer(COLUMNS, rows)
     talk.statement()
-    keys = [("a", "id", "1"), ("b", "id", "1"), ("b", "shop", "2")]
-    talk.answer(["TABLE_NAME", "COLUMN_NAME", "SEQ_IN_INDEX"], keys)
+    keys = [
+        ("a", "PRIMARY", "id", "1", "BTREE"),
+        ("b", "by_hash", "id", "1", "HASH"),
+        ("b", "PRIMARY", "id", "1", "BTREE"),
+        ("b", "PRIMARY", "shop", "2", "BTREE"),
+    ]
+    talk.answer(["TABLE_NAME", "INDEX_NAME", "COLUMN_NAME", "SEQ_IN_INDEX", "INDEX_TYPE"], keys)
     talk.statement()
-    talk.answer(["TABLE_NAME", "TABLE_COLLATION"], [("a", "utf8mb4_bin"), ("b", None)])
+    tables = [("a", "utf8mb4_bin", "BASE TABLE", "InnoDB"), ("b", None, "BASE TABLE", "MEMORY")]
+    talk.answer(["TABLE_NAME", "TABLE_COLLATION", "TABLE_TYPE", "ENGINE"], tables)
 
 
 @pytest.mark.timeout(20)
