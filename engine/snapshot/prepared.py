@@ -13,6 +13,7 @@ from engine.net.client.connection import Connection
 from engine.net.client.explained import explained
 from engine.net.client.refusals import Refusal
 from engine.net.client.server_queries import has_prepared
+from engine.net.protocol.resultset import Row
 from engine.snapshot.sessions import Readers
 from engine.snapshot.waiting import TableBusy
 
@@ -27,9 +28,7 @@ _MENTIONED_AFTER_SECONDS = 1
 _GIVEN_UP_AFTER_SECONDS = 10
 _PAUSE_SECONDS = 0.02
 
-Xid = tuple[str | None, ...]
-"""A row of XA RECOVER."""
-Counts = tuple[tuple[str | None, ...], ...]
+Counts = tuple[Row, ...]
 """Kinds of XA statements, and how often the server has executed each."""
 
 
@@ -70,13 +69,13 @@ class PreparedTransactions:
         before, listed, after = _counts(connection), self._listed(connection), _counts(connection)
         return None if listed or before != after else after
 
-    def _listed(self, connection: Connection) -> set[Xid]:
+    def _listed(self, connection: Connection) -> set[Row]:
         statement = _statement(connection)
         if statement is None or not self._may_list:
             return set()
         try:
             with explained(connection):
-                return set(map(tuple, connection.query(statement)))
+                return set(connection.query(statement))
         except Refusal as refusal:
             if refusal.code != _HIDDEN:
                 raise

@@ -16,7 +16,11 @@ from engine.binlog.collations import canonical
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition, unquoted
 from engine.net.client.connection import Connection
 from engine.net.client.explained import explained
+from engine.net.protocol.resultset import Row
 from engine.schema.changes import TableName
+
+Cell = str | None
+"""A cell of a result set."""
 
 _THE_TABLES = "TABLE_SCHEMA = {database} AND TABLE_NAME {condition}"
 _COLUMNS = (
@@ -127,8 +131,6 @@ def _describe(
     is_mariadb = greeting.flavor == "mariadb"
     hides = is_mariadb and greeting.version >= _MARIADB_HIDES_COLUMNS_SINCE
     quotes = is_mariadb and greeting.version >= _MARIADB_QUOTES_DEFAULTS_SINCE
-    primary_keys: defaultdict[str | None, dict[str | None, int]] = defaultdict(dict)
-    hashes: defaultdict[str | None, set[str | None]] = defaultdict(set)
     described: dict[str, list[ColumnDefinition]] = {}
     have_period = set()
     collations = {}
@@ -139,11 +141,7 @@ def _describe(
         rows = connection.query(_COLUMNS.format(**given, begins_period=begins_period))
         if not rows:
             return {}
-        for table, index, name, sequence, kind in connection.query(_KEYS.format(**given)):
-            if index == "PRIMARY":
-                primary_keys[table][name] = int(sequence or 0)
-            if kind == "HASH":
-                hashes[table].add(index)
+        primary_keys, hashes = _keys(connection.query(_KEYS.format(**given)))
         for table, _, name, column_type, *others, default, begins in sorted(rows, key=_ordinal_position):
             # Old servers compare names without regard to case, and so return more tables than requested.
             if table is not None and table in tables:
@@ -165,6 +163,18 @@ def _describe(
         table: TableDefinition(database, table, tuple(columns), _canonical(collations.get(table)))
         for table, columns in described.items()
     }
+
+
+def _keys(rows: Sequence[Row]) -> tuple[defaultdict[Cell, dict[Cell, int]], defaultdict[Cell, set[Cell]]]:
+    """By table: the numbers of the primary key's columns, and the names of unique keys that are hashes."""
+    primary_keys: defaultdict[Cell, dict[Cell, int]] = defaultdict(dict)
+    hashes: defaultdict[Cell, set[Cell]] = defaultdict(set)
+    for table, index, name, sequence, kind in rows:
+        if index == "PRIMARY":
+            primary_keys[table][name] = int(sequence or 0)
+        if kind == "HASH":
+            hashes[table].add(index)
+    return primary_keys, hashes
 
 
 def _canonical(collation: str | None) -> str | None:
