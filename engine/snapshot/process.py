@@ -173,7 +173,7 @@ class _Snapshots:
                 for table in tables
                 if self._config.tables.wants(database, table) and wanted.wants(database, table)
             ]
-            estimates = expected_rows(connection)
+            estimates = expected_rows(connection, {name.database for name in names})
         if not names:
             self._progress = replaced(self._progress, empty_requests=self._progress.empty_requests + 1)
         tables = [

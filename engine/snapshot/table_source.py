@@ -7,7 +7,7 @@ changed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Self
 
@@ -16,7 +16,7 @@ from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
 from engine.net.client.explained import explained
-from engine.net.client.table_columns import ENGINES_WITH_VIEWS, describe_table, describe_tables
+from engine.net.client.table_columns import ARE_TABLES, ENGINES_WITH_VIEWS, describe_table, describe_tables
 from engine.net.protocol.packets import ServerError
 from engine.net.protocol.resultset import Row
 from engine.output.snapshot_progress import EVERYTHING, Key, KeyRange
@@ -34,10 +34,9 @@ _KEY_PARTS = (
     "WHERE TABLE_SCHEMA = {database} AND TABLE_NAME {condition} AND INDEX_NAME = 'PRIMARY' "
     "ORDER BY SEQ_IN_INDEX"
 )
-_ESTIMATES = (
-    "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES "
-    "WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')"
-)
+_ESTIMATES = f"SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES WHERE {ARE_TABLES}"
+_MOST_DATABASES = 1000
+"""Databases that one statement names."""
 _DICTIONARY_SINCE = (8, 0)
 """MySQL's catalog is tables since then, and looks up several names about as fast as one."""
 _LOCK_TIMEOUT = "SET SESSION lock_wait_timeout = {}"
@@ -187,11 +186,16 @@ def have_estimates_of_now(connection: Connection) -> None:
             connection.execute("SET SESSION information_schema_stats_expiry = 0")
 
 
-def expected_rows(connection: Connection) -> dict[TableName, int]:
-    """The server's estimates of the number of rows of all tables. Raises `Refusal`."""
+def expected_rows(connection: Connection, databases: Collection[str]) -> dict[TableName, int]:
+    """The server's estimates of the number of rows of the tables in these databases. Raises `Refusal`.
+
+    If these are very many, of all tables that the user sees: each estimate takes the server some work.
+    """
     have_estimates_of_now(connection)
+    names = ", ".join(map(connection.quote, databases))
+    condition = f" AND TABLE_SCHEMA IN ({names})" if 0 < len(databases) <= _MOST_DATABASES else ""
     with explained(connection):
-        rows = connection.query(_ESTIMATES)
+        rows = connection.query(_ESTIMATES + condition)
         return {TableName(database or "", table or ""): int(count or 0) for database, table, count in rows}
 
 
