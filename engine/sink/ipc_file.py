@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -84,6 +84,10 @@ class Template:
         for block in blocks:
             footer += _BLOCK.pack(*block)
         return _END_OF_MESSAGES + footer + struct.pack("<i", len(footer)) + _MAGIC
+
+
+template_of = lru_cache(1 << 12)(Template)
+"""The template for files of a schema. Not all are kept: some applications make and drop tables all day."""
 
 
 def _footer(arrow: bytes, dictionaries: Sequence[Block]) -> bytes:

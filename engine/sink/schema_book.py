@@ -1,4 +1,4 @@
-"""The schema versions of all tables, and what files of each have in common.
+"""The schema versions of all tables.
 
 A table's rows get a new version when their schema changes; a commit lists the versions that no commit listed
 before.
@@ -11,7 +11,6 @@ from operator import attrgetter
 
 from engine.output.commit import SchemaVersion, TableKey
 from engine.schema.changes import TableName
-from engine.sink.ipc_file import Template
 
 
 class SchemaBook:
@@ -20,7 +19,6 @@ class SchemaBook:
     def __init__(self, logged: Iterable[SchemaVersion]) -> None:
         self._versions: dict[TableKey, list[SchemaVersion]] = {}
         """The oldest first."""
-        self._templates: dict[bytes, Template] = {}
         self._logged: set[SchemaVersion] = set()
         for version in sorted(logged, key=attrgetter("schema_version")):
             self._versions.setdefault((version.database, version.table), []).append(version)
@@ -52,12 +50,6 @@ class SchemaBook:
     def is_logged(self, version: SchemaVersion) -> bool:
         """Whether a commit has listed it."""
         return version in self._logged
-
-    def template(self, arrow: bytes) -> Template:
-        """The template for files with that schema."""
-        if arrow not in self._templates:
-            self._templates[arrow] = Template(arrow)
-        return self._templates[arrow]
 
     def log(self, versions: Iterable[SchemaVersion]) -> tuple[SchemaVersion, ...]:
         """The ones of `versions` that no commit has listed yet; they count as listed from then on."""

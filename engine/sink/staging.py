@@ -22,6 +22,7 @@ from engine.pipeline.message import Frame
 from engine.pipeline.messages import StatementFacts, TableResult
 from engine.schema.changes import TableName
 from engine.sink.growing_file import GrowingFile
+from engine.sink.ipc_file import template_of
 from engine.sink.open_files import OpenFiles
 from engine.sink.pack import Pack
 from engine.sink.schema_book import SchemaBook
@@ -236,7 +237,7 @@ class Staging:
             self._on_written([file.content])
 
     def _create(self, key: TableKey, version: SchemaVersion) -> TableFile:
-        template = self._schemas.template(version.arrow)
+        template = template_of(version.arrow)
         folder = table_folder(*key)
         number = self._created.get(key, 0)
         self._created[key] = number + 1
