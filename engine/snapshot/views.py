@@ -111,13 +111,13 @@ class ConsistentSnapshots:
         before = self._prepared.count_if_none(readers.rows) if as_one else None
         attempts = count()
         view = wait_until(lambda: self._view_after(readers.rows, place, next(attempts)), readers)
-        if as_one and (before is None or self._prepared.count_if_none(readers.rows) != before):
-            # Some may have been prepared before the view, and committed after it.
-            with TableLocks().open(readers, place, tables, has_views=True, as_one=True) as high:
-                yield high
-            return
         with _ended(readers.rows):
-            yield lambda: view
+            if not as_one or (before is not None and self._prepared.count_if_none(readers.rows) == before):
+                yield lambda: view
+                return
+        # Some may have been prepared before the view, and committed after it.
+        with TableLocks().open(readers, place, tables, has_views=True, as_one=True) as high:
+            yield high
 
     def _view_after(self, connection: Connection, place: Place, attempt: int) -> BinlogPosition | None:
         """Open a view, instead of an open one; None if it does not have everything that the stream has."""

@@ -23,7 +23,7 @@ class NotThere(EngineError):
 
 
 class TableBusy(EngineError):
-    """A table could not be locked within a second: to be tried again later."""
+    """Transactions that do not end keep a table from being read or locked: to be tried again later."""
 
 
 def wait_until(attempt: Callable[[], Found | None], readers: Readers) -> Found:
