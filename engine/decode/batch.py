@@ -32,6 +32,7 @@ from engine.decode.batch_walk import BatchWalk, corruption_at, event_at
 from engine.decode.feed.dropped import dropped_entry
 from engine.decode.feed.events_feed import closing_statement, event_times, feed_batch, feed_message
 from engine.decode.feed.statement_tables import StatementChanges
+from engine.decode.rows.prepared import xa_facts
 from engine.decode.tables.assemble import PlacedTable, TableMessage, build_messages
 from engine.decode.tables.gtid_texts import gtid_texts
 from engine.decode.tables.metadata_columns import Sources
@@ -46,6 +47,7 @@ from engine.pipeline.messages import (
     StatementFacts,
     StreamStatus,
     TableResult,
+    XaFacts,
 )
 
 _STATE_EVENTS = (types.PREVIOUS_GTIDS_LOG_EVENT, types.GTID_LIST_EVENT)
@@ -60,6 +62,7 @@ class _Content:
     counters: dict[str, int]
     doubtful_gtids: Sequence[GtidRange] = ()
     statement: StatementFacts | None = None
+    xa: XaFacts | None = None
 
 
 class BatchDecoder:
@@ -109,6 +112,7 @@ class BatchDecoder:
             gtid_set_lost=batch.dropped is not None and batch.dropped.gtid_set_lost,
             doubtful_gtids=list(content.doubtful_gtids),
             statement=content.statement,
+            xa=content.xa,
             chunk=batch.chunk,
         )
         return header, [placed.table.message.content for placed in content.tables]
@@ -146,6 +150,7 @@ class BatchDecoder:
             gtid_set=_known_gtid_set(events, description),
             counters=counters.values,
             statement=statement,
+            xa=xa_facts(events, groups, before, description),
         )
 
     def _dropped(

@@ -14,6 +14,7 @@ from engine.binlog.position import SourcePosition
 from engine.dataclass import dataclass
 from engine.output.data_file_names import is_path_of
 from engine.output.log_json import Malformed, from_line, to_line
+from engine.output.prepared import PreparedTransaction
 from engine.output.schema_state import CommittedChange, LoggedChange, SchemaState
 from engine.output.snapshot_progress import NO_CHANGE, NO_SNAPSHOTS, SnapshotChange, SnapshotState
 
@@ -126,10 +127,13 @@ class Commit:
     """The number of the writer's claim, from 1 on; 0 for an output with a lock."""
     writer: str = ""
     """In a claim: the writer's host, process and an id of its own."""
+    prepared: tuple[PreparedTransaction, ...] = ()
+    """All XA transactions that are prepared after it."""
 
     def to_json(self) -> bytes:
         """The commit as one line, without the line break."""
-        return to_line(self, sparse_fields=("schema_changes", "snapshots", "shard", "epoch", "writer"))
+        sparse = "schema_changes", "snapshots", "shard", "epoch", "writer", "prepared"
+        return to_line(self, sparse_fields=sparse)
 
     @classmethod
     def from_json(cls, line: bytes) -> Self:

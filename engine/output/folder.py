@@ -23,6 +23,7 @@ from engine.output.data_file_names import is_data_folder, written_for
 from engine.output.files import TEMPORARY_SUFFIX, OutputError, opening, writing
 from engine.output.lock import output_lock
 from engine.output.log_files import LOG_FOLDER
+from engine.output.prepared import PreparedTransaction
 from engine.output.snapshot_progress import NO_SNAPSHOTS, SnapshotState
 from engine.output.snapshot_requests import REQUESTS_FOLDER
 from engine.output.storage import OutputPlace, output_place, storage_of
@@ -51,6 +52,8 @@ class OutputState:
     """As in `Commit`."""
     time_us: int = 0
     """Time of the last commit, µs since the epoch; 0 before the first."""
+    prepared: tuple[PreparedTransaction, ...] = ()
+    """As in `Commit`."""
 
     @property
     def is_new(self) -> bool:
@@ -89,6 +92,7 @@ def open_output(out: OutputPlace | str) -> OutputState:
         last.shard,
         last.epoch,
         last.time_us,
+        last.prepared,
     )
 
 
@@ -145,6 +149,7 @@ def claim_output(out: OutputPlace, state: OutputState) -> OutputState:
             epoch=state.epoch + 1,
             # Unique, so that a claim whose answer was lost is told from that of another writer.
             writer=f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex}",
+            prepared=state.prepared,
         )
         with suppress(OtherWriterError), writing(out):
             CommitLog(out).append(claim)

@@ -170,6 +170,28 @@ class StatementFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class PreparedEntries:
+    """The entries of a transaction that ends with XA PREPARE."""
+
+    xid: str
+    """As in `engine.binlog.xids`."""
+    first: int
+    """Ordinals of its first and last entry in the batch. 0: it may have begun in an earlier batch, of which
+    it then has all entries that follow the last transaction end."""
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class XaFacts:
+    """What a batch says of XA transactions."""
+
+    prepared: list[PreparedEntries]
+    """Those that are prepared at the end of the batch, and were not at its start."""
+    committed: list[str]
+    """XIDs of XA COMMIT statements; the transaction may have been prepared in the same batch."""
+
+
+@dataclass(frozen=True, slots=True)
 class Result(Message):
     """What one batch decoded to: one record batch IPC message per entry of `tables`.
 
@@ -206,6 +228,8 @@ class Result(Message):
     """Of the batch's last event, if that is a statement of `status.schema_changes`; else None."""
     chunk: ChunkPart | None = None
     """As in `Batch`."""
+    xa: XaFacts | None = None
+    """None if the batch has neither XA PREPARE nor XA COMMIT."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,11 +106,14 @@ class SchemaChange:
     rewritten: tuple[TableName, ...] = ()
     """Tables some of whose rows the statement changed without row events, in a way that the definitions do
     not contain: they are *changed by statement* until a snapshot."""
+    rolled_back: str | None = None
+    """XID (`engine.binlog.xids`) of the prepared transaction whose rows, if the stream had any, XA ROLLBACK
+    undid; None for other statements."""
 
     @property
     def changes_rows(self) -> bool:
         """Whether rows changed without row events."""
-        return bool(self.emptied or self.rewritten)
+        return bool(self.emptied or self.rewritten or self.rolled_back)
 
 
 LONGEST_STATEMENT = 1000

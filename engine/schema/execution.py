@@ -25,6 +25,7 @@ from engine.schema.statements import (
     Harmless,
     NotUnderstood,
     RenameTables,
+    RollBackPrepared,
     Statement,
     Truncate,
     named_tables,
@@ -46,6 +47,7 @@ class Outcome:
     databases: tuple[DatabaseChange, ...] = ()
     emptied: tuple[TableName, ...] = ()
     rewritten: tuple[TableName, ...] = ()
+    rolled_back: str | None = None
     temporary: frozenset[tuple[int, TableName]] = frozenset()
 
 
@@ -68,6 +70,7 @@ class Execution:
         self._database_changes: list[DatabaseChange] = []
         self._emptied: dict[TableName, None] = {}
         self._rewritten: dict[TableName, None] = {}
+        self._rolled_back: str | None = None
 
     def run(self, statement: Statement, error: int) -> Outcome:
         """Everything that the statement does; `error`: the one that it ended with, or 0."""
@@ -80,6 +83,7 @@ class Execution:
             tuple(self._database_changes),
             tuple(self._emptied),
             tuple(self._rewritten),
+            self._rolled_back,
             frozenset(self._temporary),
         )
 
@@ -99,6 +103,8 @@ class Execution:
                 self._define_database(statement)
             case DropDatabase():
                 self._drop_database(statement)
+            case RollBackPrepared():
+                self._rolled_back = statement.xid
             case NotUnderstood():
                 self._not_understood(statement)
             case Harmless():

@@ -166,6 +166,7 @@ class SchemaModel:
             outcome.databases,
             outcome.emptied,
             outcome.rewritten,
+            outcome.rolled_back,
         )
 
     def _known(self, database: str, table: str) -> TableChange | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from engine.binlog.xids import ended_xid
 from engine.schema.alter_table import read_alter_table
 from engine.schema.changes import TableName
 from engine.schema.create_table import read_create_table
@@ -22,6 +23,7 @@ from engine.schema.statements import (
     Harmless,
     NotUnderstood,
     RenameTables,
+    RollBackPrepared,
     Statement,
     Truncate,
 )
@@ -46,6 +48,7 @@ _OTHER_OBJECTS = frozenset(_OTHER_OBJECTS_WORDS.split())
 _INDEX_KINDS = frozenset({"UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"})
 _DATABASE = frozenset({"DATABASE", "SCHEMA"})
 _ASCII_WORDS = re.compile(r"[\w$]+", re.ASCII)
+_XA_ROLLBACK = re.compile(r"XA\s+ROLLBACK\b", re.IGNORECASE)
 _EXECUTABLE_VERSION = re.compile(r"/\*M?!\d*")
 
 
@@ -53,6 +56,8 @@ def parse(statement: str, session: StatementSession) -> Statement:
     """What the statement says; never raises."""
     try:
         first = tokenize(statement, session, most=1)
+        if first and first[0].upper == "XA":
+            return _xa(statement)
         if first and first[0].upper in _HARMLESS:
             # With the values of many rows it may have millions of tokens.
             return Harmless()
@@ -75,6 +80,12 @@ def not_decoded(statement: str) -> NotUnderstood:
     return NotUnderstood(
         "the text is not valid in its character set", names, _may_drop_database(names), unquoted=True
     )
+
+
+def _xa(statement: str) -> Statement:
+    """The other statements of XA transactions change nothing that row events do not say."""
+    xid = ended_xid(statement) if _XA_ROLLBACK.match(statement) else None
+    return Harmless() if xid is None else RollBackPrepared(xid)
 
 
 def _may_drop_database(names: frozenset[str]) -> bool:

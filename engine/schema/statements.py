@@ -97,6 +97,13 @@ class DropDatabase:
 
 
 @dataclass(frozen=True, slots=True)
+class RollBackPrepared:
+    """XA ROLLBACK."""
+
+    xid: str
+
+
+@dataclass(frozen=True, slots=True)
 class Harmless:
     """A statement that changes neither definitions nor, without row events, rows."""
 
@@ -122,6 +129,7 @@ Statement = (
     | Truncate
     | DefineDatabase
     | DropDatabase
+    | RollBackPrepared
     | Harmless
     | NotUnderstood
 )

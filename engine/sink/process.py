@@ -11,11 +11,13 @@ import signal
 import time
 import traceback
 from collections import deque
+from collections.abc import Iterable
 
 import zmq
 
 from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
+from engine.output.commit_log import CommitLog
 from engine.output.schema_state import rewritten_names
 from engine.output.snapshot_requests import pattern_of, request_snapshot
 from engine.output.storage import be_patient, output_place
@@ -26,9 +28,11 @@ from engine.pipeline.process_settings import SinkConfig
 from engine.pipeline.reports import Ended, Failed, SinkProgress, SinkReady
 from engine.pipeline.shared_slots import Slots
 from engine.pipeline.snapshot_messages import Answer, PartTaken, SnapshotAnswer, SnapshotOrder
+from engine.schema.changes import SchemaChange
 from engine.sink.locked_output import LAST_SECONDS, locked_output
 from engine.sink.reorder import Reorder
 from engine.sink.snapshot_rows import SnapshotRows
+from engine.sink.undone_rows import UndoneRows
 from engine.sink.wake_up import WakeUp
 
 PROCESS = "sink"
@@ -97,6 +101,7 @@ class _Sink:
     def run(self) -> None:
         with locked_output(self._config, self._wake_up.nudge) as output:
             state, self._writer, self._publication = output.state, output.writer, output.publication
+            self._log = CommitLog(output_place(self._config.out))
             results = self._child.context.socket(zmq.PULL)
             results.bind(self._config.results_endpoint)
             self._acks = self._child.context.socket(zmq.PUSH)
@@ -131,7 +136,7 @@ class _Sink:
             if orders in ready:
                 self._take_orders(orders)
             # Results that a snapshot held back are taken here, too, when it does so no longer.
-            has_more = results in ready or orders in ready or self._next
+            has_more = results in ready or orders in ready or self._next or self._writer.to_undo is not None
             if has_more and not self._writer.must_wait and self._take_all(results):
                 return
             if self._writer.commit_if_due(time.monotonic()):
@@ -140,6 +145,8 @@ class _Sink:
             self._report_progress()
 
     def _timeout_milliseconds(self) -> int:
+        if self._writer.to_undo is not None and self._writer.is_committed:
+            return 0
         now = time.monotonic()
         due = self._writer.due_in(now)
         progress = max(0.0, self._progress_due - now)
@@ -167,12 +174,12 @@ class _Sink:
 
     def _take_next(self) -> bool:
         """Take the results that are next in order; true if that was the last of the stream."""
-        while self._next and not self._snapshot.holds_stream:
+        while self._undo_all() and self._next and not self._snapshot.holds_stream:
             result, payload = self._next.popleft()
             self._writer.take(*self._snapshot.before(result, payload), time.monotonic())
             self._snapshot.settle(time.monotonic())
             if self._config.snapshot_when_changed:
-                self._request_snapshots(result)
+                self._request_snapshots(result.status.schema_changes)
             if result.status.failure is not None:
                 self._finish(done=False)
                 raise _StreamError(result.status.failure)
@@ -183,9 +190,31 @@ class _Sink:
             self._acknowledge()
         return False
 
-    def _request_snapshots(self, result: Result) -> None:
+    def _undo_all(self) -> bool:
+        """Undo the rows of transactions that were rolled back; false while that waits for a commit.
+
+        They are read from the output. Raises `_StreamError` if nothing may be committed yet.
+        """
+        while (transaction := self._writer.to_undo) is not None:
+            if self._writer.awaits_proof:
+                reason = f"XA ROLLBACK {transaction.xid} undoes rows of which the definition is only assumed"
+                raise _StreamError(Failure(reason, unproven=True))
+            if not self._writer.is_committed:
+                self._writer.hurry(time.monotonic())
+                return False
+            undone = UndoneRows(self._log, self._writer.safe.commit, transaction)
+            self._writer.undo(undone, time.monotonic())
+            if undone.mark is not None:
+                self._snapshot.note(undone.mark)
+                if self._config.snapshot_when_changed:
+                    self._request_snapshots((undone.mark,))
+            self._snapshot.settle(time.monotonic())
+            self._report_progress()
+        return True
+
+    def _request_snapshots(self, changes: Iterable[SchemaChange]) -> None:
         """Of tables whose rows were changed without row events."""
-        names = [name for change in result.status.schema_changes for name in rewritten_names(change)]
+        names = [name for change in changes for name in rewritten_names(change)]
         if names:
             request_snapshot(output_place(self._config.out), tuple(map(pattern_of, names)))
 
@@ -227,6 +256,8 @@ class _Sink:
 
     def _finish(self, *, done: bool) -> None:
         self._writer.finish()
+        if self._writer.to_undo is not None and self._undo_all():
+            self._writer.finish()
         self._acknowledge()
         self._child.report(self._progress(done=done))
 

@@ -129,7 +129,7 @@ class SnapshotRows:
         if result.status.aborts_transaction:
             self._keys.drop()
         for change in result.status.schema_changes:
-            self._count(change)
+            self.note(change)
         if self._keys:
             self._keys.look_at(result.tables, frames)
         return self._left_out.without(result, frames) if self._left_out else (result, frames)
@@ -241,8 +241,8 @@ class SnapshotRows:
             self._whole[order.chunk] = chunk
         self._answer(Opened(order.chunk, self._writer.place))
 
-    def _count(self, change: SchemaChange) -> None:
-        """Count a change of a watched table's definition, or of its rows without row events."""
+    def note(self, change: SchemaChange) -> None:
+        """Note a change of a watched table's definition, or of its rows without row events."""
         if change.source != "statement":
             return
         self._altered.append(change)

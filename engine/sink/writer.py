@@ -17,6 +17,7 @@ from engine.output.commit import Commit
 from engine.output.commit_log import CommitLog
 from engine.output.commit_times import commit_time_us
 from engine.output.folder import OutputState
+from engine.output.prepared import PreparedTransaction
 from engine.output.snapshot_progress import SnapshotChange
 from engine.pipeline.durations import Durations
 from engine.pipeline.messages import SKIPPED, Result, StatementFacts, TableResult
@@ -24,6 +25,7 @@ from engine.pipeline.reports import Totals
 from engine.pipeline.snapshot_messages import Place
 from engine.schema.changes import SchemaChange, TableName
 from engine.sink.committer import Committer
+from engine.sink.prepared_transactions import PreparedTransactions
 from engine.sink.publication import Publication, publication_of
 from engine.sink.resume_point import ResumePoint
 from engine.sink.safe_on_disk import SafeOnDisk
@@ -31,6 +33,7 @@ from engine.sink.schema_book import SchemaBook
 from engine.sink.schema_changes import SchemaChanges, divided
 from engine.sink.snapshot_notes import SnapshotNotes
 from engine.sink.staging import Rows, Staging
+from engine.sink.undone_rows import UndoneRows
 
 POSITION_INTERVAL = 10.0
 """Seconds after which the position is committed if the stream advances but contains no rows."""
@@ -78,11 +81,13 @@ class Writer:
         self._counters: dict[str, int] = {}
         self._schema_changes = SchemaChanges()
         self._snapshots = SnapshotNotes()
+        self._prepared = PreparedTransactions(state.prepared)
         # What came after it:
         self._open: list[Result] = []
         self._open_since = 0.0
         self._last_seq = state.last_seq
-        self._awaits_proof = False
+        self.awaits_proof = False
+        """Nothing may be committed before a later result."""
         # Commits:
         self._due: float | None = None
         settled = (self.reached, self._resume.timestamp) if self._resume.is_placed else None
@@ -108,7 +113,20 @@ class Writer:
     @property
     def between_transactions(self) -> bool:
         """Whether everything taken so far ends with a transaction, at a known position."""
-        return self._resume.is_placed and not self._open
+        return self._resume.is_placed and not self._open and self.to_undo is None
+
+    @property
+    def to_undo(self) -> PreparedTransaction | None:
+        """A transaction whose rows `undo` must undo before anything more is taken; None without one.
+
+        Not before everything taken so far `is_committed`.
+        """
+        return self._prepared.rolled_back
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether all complete transactions are safe on disk."""
+        return not (self._has_content or self._committer.busy)
 
     @property
     def reached(self) -> BinlogPosition:
@@ -139,6 +157,7 @@ class Writer:
             self._open_since = now
         # Without the tables, whose schemas would take as much memory as a large transaction has batches.
         self._open.append(replace(result, tables=[], spans=[]))
+        before_batch = self._last_seq
         before, after = divided(result)
         self._schema_changes.add(before, self._last_seq)
         for table, rows in zip(result.tables, frames, strict=True):
@@ -151,8 +170,9 @@ class Writer:
                 )
             self._schema_changes.add(after, self._last_seq)
         self.taken = result.sequence
-        self._awaits_proof = result.status.awaits_proof
+        self.awaits_proof = result.status.awaits_proof
         if _ends_transaction(result):
+            self._prepared.follow(result, self._version, before_batch, self._kept_seq)
             self._keep(result, now)
 
     def add_rows(self, parts: Iterable[tuple[TableResult, Rows]], now: float) -> int:
@@ -165,6 +185,21 @@ class Writer:
             self._last_seq += self._staging.add(table, rows, self._last_seq)
         self._keep_added(now)
         return self._last_seq - before
+
+    def undo(self, undone: UndoneRows, now: float) -> None:
+        """Add the rows that undo `to_undo`."""
+        for table, rows in undone.parts():
+            self._last_seq += self._staging.add(table, rows, self._last_seq)
+        if undone.mark is not None:
+            self._schema_changes.add((undone.mark,), self._last_seq)
+        self._count("xa_rollbacks_not_undone", int(undone.rows_are_gone))
+        self._prepared.undone(undone.transaction.xid)
+        self._keep_added(now)
+
+    def hurry(self, now: float) -> None:
+        """A commit of all complete transactions is due now."""
+        if self._has_content:
+            self._make_due(now)
 
     def begin_snapshot(self, name: TableName, now: float) -> None:
         """From here on, rows of the table from before do not count any more."""
@@ -186,7 +221,7 @@ class Writer:
 
     def due_in(self, now: float) -> float | None:
         """Seconds until a commit is due; None while none may be made, or another one is being made."""
-        if self._due is None or self._committer.busy or self._awaits_proof:
+        if self._due is None or self._committer.busy or self.awaits_proof:
             return None
         if self._staging.has_open_rows:
             # Rows before the open transaction wait for it, but not long: separating them costs a copy.
@@ -208,7 +243,7 @@ class Writer:
         """
         self._collect(self._committer.wait())
         self._drop_open()
-        if self._due is not None and not self._awaits_proof:
+        if self._due is not None and not self.awaits_proof:
             self._commit()
             self._collect(self._committer.wait())
         self._committer.settle()
@@ -228,7 +263,9 @@ class Writer:
         self._schema_changes.keep()
         self._kept_seq = self._last_seq
         self.safe.content_came(now)
-        self._make_due(now + self._commit_interval)
+        if self._resume.is_placed:
+            # Otherwise there is no position to commit before the first transaction of this server has ended.
+            self._make_due(now + self._commit_interval)
 
     def _keep(self, result: Result, now: float) -> None:
         """A transaction has ended: the open results are kept, and may be committed."""
@@ -308,6 +345,7 @@ class Writer:
             self._snapshots.seal(),
             self._shard,
             self._epoch,
+            prepared=self._prepared.listed,
         )
         self._version += 1
         self._staging = later

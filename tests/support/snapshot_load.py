@@ -31,6 +31,7 @@ Row = tuple[Hashable, ...]
 PAUSE_SECONDS = 0.002
 """Between the transactions of a client, so that engine, server and test can keep up on few cores."""
 _MOST_PREPARED_SECONDS = 0.1
+_ENDS = ("COMMIT", "COMMIT", "ROLLBACK")
 _DDL = (
     "ALTER TABLE keyed ADD COLUMN more INT DEFAULT 7",
     "ALTER TABLE keyed DROP COLUMN more",
@@ -43,7 +44,7 @@ _GONE = ("delete", "update_preimage")
 class Load:
     """Changes the tables `keyed` (id, v, text) and `keyless` (v, text) until the context is left.
 
-    `xa`: every other transaction is prepared, and committed a little later.
+    `xa`: every other transaction is prepared, and a little later committed or, sometimes, rolled back.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Load:
             cursor.execute(f"XA ROLLBACK {name}")
         else:
             self._stop.wait(random_.random() * _MOST_PREPARED_SECONDS)
-            cursor.execute(f"XA COMMIT {name}")
+            cursor.execute(f"XA {random_.choice(_ENDS)} {name}")
             self.transactions += 1
 
     def _statement(self, random_: random.Random) -> str:
@@ -157,6 +158,8 @@ class Boundary:
     rows: Counter[Row]
     snapshot: TableSnapshot | None
     """The state of the table's snapshot."""
+    undoes: bool
+    """Rows of a transaction that was rolled back before `position` are undone in the next commit only."""
 
 
 def boundaries(out: Path, database: str, table: str, columns: Sequence[str]) -> Iterator[Boundary]:
@@ -173,7 +176,8 @@ def boundaries(out: Path, database: str, table: str, columns: Sequence[str]) -> 
             if (each.database, each.table) == (database, table):
                 snapshot = each
         position = BinlogPosition(commit.position.file, commit.position.position)
-        yield Boundary(position, state.rows(), snapshot)
+        undoes = any(transaction.rolled_back for transaction in commit.prepared)
+        yield Boundary(position, state.rows(), snapshot, undoes)
 
 
 class Truth:
@@ -351,6 +355,8 @@ class LoadedSnapshot:
         rows: Counter[Row] = Counter()
         for commit in boundaries(self.out, self._database, table, columns):
             rows, wanted = commit.rows, truth.at(commit.position)
+            if commit.undoes:
+                continue
             where = f"{table} at {commit.position}, {commit.snapshot}"
             if commit.snapshot is not None and commit.snapshot.state == "done":
                 after += 1

@@ -4,7 +4,7 @@ Servers write a transaction that ends with ROLLBACK, or contains ROLLBACK TO a s
 that a rollback does not undo, such as dropping a temporary table (MySQL before 8.0, MariaDB). Its rows are
 those of transactional tables and were undone; changes of other tables are in separate transactions. Servers
 before 5.5 write both in one transaction, where they cannot be distinguished, so all rows are kept.
-Rows that are rolled back after XA PREPARE are in an earlier transaction, and stay.
+Rows that are rolled back after XA PREPARE are in an earlier transaction, and stay: the sink undoes them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from engine.binlog.statements import (
     ROLLBACK_TO,
     SAVEPOINT,
     XA_ROLLBACK,
-    statement_kind,
     statement_start,
 )
 from engine.dataclass import dataclass
 from engine.decode.arrow.codec import Counters
 from engine.decode.rows.event_groups import EventGroups
-from engine.kernels.kernel import Bytes, Int64s, kernel
+from engine.decode.rows.query_kinds import query_kinds
+from engine.kernels.kernel import Int64s
 
 _NAME = re.compile(rb"(?:ROLLBACK\s+TO|SAVEPOINT)\s+(?:SAVEPOINT\s+)?(.+)", re.IGNORECASE | re.DOTALL)
 _QUOTES = ("`", '"')
@@ -44,13 +44,6 @@ class _Statement:
     kind: int
     name: str
     """The savepoint's name, equal for those that the server does not distinguish; empty without one."""
-
-
-@kernel
-def _kinds(data: Bytes, starts: Int64s, ends: Int64s, post_header: int, kinds: Int64s) -> None:
-    for i in range(len(starts)):
-        text = statement_start(data, starts[i], ends[i], post_header)
-        kinds[i] = statement_kind(data, text, ends[i])
 
 
 def drop_rolled_back_rows(
@@ -85,15 +78,11 @@ def drop_rolled_back_rows(
 
 def _statements(events: EventTable, groups: EventGroups, description: FormatDescription) -> list[_Statement]:
     """Rollbacks and savepoints, in binlog order; empty if there is no rollback."""
-    if not len(groups.feed_events):
+    if not len(groups.feed_events) or not rollback_undoes_rows(description):
         return []
-    queries = events.types[groups.feed_events] == types.QUERY_EVENT
-    if not queries.any() or not rollback_undoes_rows(description):
-        return []
+    queries, kinds = query_kinds(events, groups, description)
     indexes, transactions = groups.feed_events[queries], groups.feed_transactions[queries]
-    kinds = np.empty(len(indexes), np.int64)
     post_header = description.post_header_length(types.QUERY_EVENT)
-    _kinds(events.data, events.starts[indexes], events.ends[indexes], post_header, kinds)
     if not _among(kinds, ROLLBACK, ROLLBACK_TO, XA_ROLLBACK).any():
         return []
     found = []

@@ -3,10 +3,10 @@
 Theory. The stream is in one of three states: outside of transactions, inside of one, or after an event that
 announces a statement (its GTID, or context events such as INTVAR). Each event is a `Step` for the machine.
 `TRANSITIONS` gives for each pair of state and step the next state, whether the event ends a transaction, and
-whether it may change the definition of a table. BEGIN, XA START and CREATE TABLE … SELECT lead inside; there
-only XID, COMMIT, ROLLBACK or the like end the transaction. Any other statement outside of a transaction is a
-whole transaction, since the server commits it implicitly. A flag of MariaDB's GTID event says whether it is
-a BEGIN as well. The receive kernel uses the table as an array, `TRANSITION_CODES`.
+whether it may change the definition of a table, or its rows. BEGIN, XA START and CREATE TABLE … SELECT lead
+inside; there only XID, COMMIT, ROLLBACK or the like end the transaction. Any other statement outside of a
+transaction is a whole transaction, since the server commits it implicitly. A flag of MariaDB's GTID event
+says whether it is a BEGIN as well. The receive kernel uses the table as an array, `TRANSITION_CODES`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class Step(IntEnum):
     CREATE_BEGIN = 7
     """MySQL 8's CREATE TABLE … SELECT, whose rows follow in the same transaction."""
     FINISH = 8
-    """XID, COMMIT, ROLLBACK, XA PREPARE, XA COMMIT, XA ROLLBACK, or a whole compressed transaction."""
+    """XID, COMMIT, ROLLBACK, XA PREPARE, XA COMMIT, or a whole compressed transaction."""
+    XA_ROLLBACK = 9
+    """XA ROLLBACK, which may undo the rows of an earlier transaction that ended with XA PREPARE."""
 
 
 class Transition(NamedTuple):
@@ -70,7 +72,7 @@ class Transition(NamedTuple):
     ends: bool = False
     """The event is the last one of its transaction."""
     defines: bool = False
-    """The event may change the definition of a table."""
+    """The event may change the definition of a table, or rows that came before."""
     identifies: bool = False
     """The event is the GTID of the transaction that follows."""
 
@@ -87,6 +89,7 @@ TRANSITIONS: dict[tuple[Transaction, Step], Transition] = {
     (OUTSIDE, Step.DEFINITION): Transition(OUTSIDE, ends=True, defines=True),
     (OUTSIDE, Step.CREATE_BEGIN): Transition(INSIDE, defines=True),
     (OUTSIDE, Step.FINISH): Transition(OUTSIDE, ends=True),
+    (OUTSIDE, Step.XA_ROLLBACK): Transition(OUTSIDE, ends=True, defines=True),
     #
     (PENDING, Step.CONTENT): Transition(PENDING),
     (PENDING, Step.MANAGEMENT): Transition(PENDING),
@@ -97,6 +100,7 @@ TRANSITIONS: dict[tuple[Transaction, Step], Transition] = {
     (PENDING, Step.DEFINITION): Transition(OUTSIDE, ends=True, defines=True),
     (PENDING, Step.CREATE_BEGIN): Transition(INSIDE, defines=True),
     (PENDING, Step.FINISH): Transition(OUTSIDE, ends=True),
+    (PENDING, Step.XA_ROLLBACK): Transition(OUTSIDE, ends=True, defines=True),
     #
     (INSIDE, Step.CONTENT): Transition(INSIDE),
     (INSIDE, Step.MANAGEMENT): Transition(INSIDE),
@@ -107,6 +111,7 @@ TRANSITIONS: dict[tuple[Transaction, Step], Transition] = {
     (INSIDE, Step.DEFINITION): Transition(INSIDE, defines=True),
     (INSIDE, Step.CREATE_BEGIN): Transition(INSIDE, defines=True),
     (INSIDE, Step.FINISH): Transition(OUTSIDE, ends=True),
+    (INSIDE, Step.XA_ROLLBACK): Transition(OUTSIDE, ends=True, defines=True),
 }
 
 NEXT_STATE, ENDS, DEFINES, IDENTIFIES = 3, 4, 8, 16
@@ -124,7 +129,7 @@ _STEPS_OF_STATEMENTS: dict[int, Step] = {
     statements.COMMIT: Step.FINISH,
     statements.ROLLBACK: Step.FINISH,
     statements.XA_COMMIT: Step.FINISH,
-    statements.XA_ROLLBACK: Step.FINISH,
+    statements.XA_ROLLBACK: Step.XA_ROLLBACK,
     statements.DEFINITION: Step.DEFINITION,
     statements.ATOMIC_CREATE: Step.CREATE_BEGIN,
 }

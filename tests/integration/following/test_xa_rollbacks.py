@@ -1,0 +1,250 @@
+"""XA transactions that are rolled back after XA PREPARE, on real servers: their rows are undone."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.output.commit import Commit
+from engine.output.commit_log import CommitLog
+from engine.output.reader import Changes
+from engine.output.schema_history import rewritten_tables
+from tests.servers import Server
+from tests.support.engine_run import drain, end_of_binlog, follow, run_command, wait_until
+from tests.support.snapshot_load import Load, boundaries
+from tests.support.snapshot_runs import wait_for_snapshots
+
+pytestmark = pytest.mark.server
+
+DATABASE = "undone"
+OF_DATABASE = {"tables": f"{DATABASE}.*"}
+SERVERS = ("mysql-9.7", "mariadb-10.11", "mariadb-11.8")
+"""Those that log XA PREPARE."""
+KINDS = (
+    "id INT PRIMARY KEY, t TINYINT UNSIGNED, d DECIMAL(20, 4), f DOUBLE, b BIT(9), y YEAR, w DATE, "
+    "m DATETIME(6), s TIMESTAMP(3) NULL, o TIME(2), c CHAR(5), v VARCHAR(300) CHARACTER SET latin1, x BLOB, "
+    "e ENUM('a', 'b'), z SET('p', 'q'), j JSON"
+)
+ROW = (
+    "200, -12.5, 0.1, b'101', 2026, '2026-11-26', '2026-11-26 01:02:03.000004', '2026-11-26 01:02:03.123', "
+    "'-01:02:03.45', 'é', REPEAT('ö', 300), x'00ff', 'b', 'p,q', '{\"k\": [1, 2.5]}'"
+)
+LARGE = 100_000
+
+
+@pytest.fixture(params=SERVERS)
+def database(request: pytest.FixtureRequest, shared_server: Callable[[str], Server]) -> Iterator[Server]:
+    """A server with an empty database, and no prepared transaction."""
+    server = shared_server(request.param)
+    server.execute(f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE}")
+    yield server
+    for format_id, size, _, data in server.query("XA RECOVER"):
+        server.execute(f"XA ROLLBACK '{data[:size]}','{data[size:]}',{format_id}")
+
+
+def prepare(server: Server, name: str, *changes: str) -> None:
+    with server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
+        for statement in (f"XA START {name}", *changes, f"XA END {name}", f"XA PREPARE {name}"):
+            cursor.execute(statement)
+
+
+def start_of(server: Server) -> str:
+    return "{}:{}".format(*end_of_binlog(server))
+
+
+def replayed(out: Path, table: str, columns: tuple[str, ...]) -> Counter[Any]:
+    *_, last = boundaries(out, DATABASE, table, columns)
+    return last.rows
+
+
+def assert_as_on_server(server: Server, out: Path, table: str, columns: tuple[str, ...]) -> None:
+    selected = server.query(f"SELECT {', '.join(columns)} FROM {DATABASE}.{table}")
+    assert replayed(out, table, columns) == Counter(selected)
+
+
+def assert_dense(out: Path) -> None:
+    numbers = [*Changes(out).events()["_seq"].to_pylist()]
+    for database, table in Changes(out).tables():
+        numbers += Changes(out).read(database, table)["_seq"].to_pylist()
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+    assert run_command("verify", str(out)).status == 0
+
+
+def undone(commit: Commit) -> bool:
+    return not commit.prepared
+
+
+def test_values_of_all_kinds_come_back(database: Server, tmp_path: Path) -> None:
+    """The rows that undo have the values of those that they undo, in reverse order, and say by what."""
+    start = start_of(database)
+    database.execute(
+        f"CREATE TABLE {DATABASE}.t ({KINDS})",
+        f"INSERT INTO {DATABASE}.t VALUES (1, {ROW}), (2, {ROW}), (3, NULL{', NULL' * 14})",
+    )
+    changes = (
+        f"INSERT INTO t VALUES (4, {ROW})",
+        "UPDATE t SET t = 1, v = NULL, j = '[]' WHERE id = 1",
+        "UPDATE t SET id = 7 WHERE id = 3",
+        "DELETE FROM t WHERE id = 2",
+    )
+    prepare(database, "'one','branch',7", *changes)
+    database.execute("XA ROLLBACK 'one','branch',7", f"INSERT INTO {DATABASE}.t (id) VALUES (9)")
+    drain(database, tmp_path, start=start, **OF_DATABASE)
+    rows = Changes(tmp_path).read(DATABASE, "t").to_pylist()
+    kinds = [row["_change_type"] for row in rows]
+    update = ["update_preimage", "update_postimage"]
+    assert kinds == [
+        *["insert"] * 4,
+        *(*update, *update, "delete"),
+        *("insert", *update, *update, "delete"),
+        "insert",
+    ]
+    own = [{name: value for name, value in row.items() if name[0] != "_"} for row in rows]
+    assert own[9:15] == own[3:9][::-1]
+    (rollback,) = [
+        entry
+        for entry in Changes(tmp_path).events().to_pylist()
+        if entry["statement"] == "XA ROLLBACK X'6f6e65',X'6272616e6368',7"
+    ]
+    for name in ("_file", "_pos", "_gtid", "_commit_timestamp"):
+        assert {row[name] for row in rows[9:15]} == {rollback[name]}
+    assert rows[8]["_seq"] < rollback["_seq"] < rows[9]["_seq"]
+    assert CommitLog(tmp_path).summary_at(CommitLog(tmp_path).latest_version()).counters["xa_rollbacks"] == 1
+    assert_dense(tmp_path)
+
+
+def test_names_that_are_used_again(database: Server, tmp_path: Path) -> None:
+    """Also where a transaction was prepared before the output began: it has no rows to undo."""
+    database.execute(
+        f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY)", f"INSERT INTO {DATABASE}.t VALUES (1)"
+    )
+    prepare(database, "'old'", "INSERT INTO t VALUES (100)")
+    start = start_of(database)
+    for number in range(10, 16):
+        prepare(database, "'new'", f"INSERT INTO t VALUES ({number})")
+        database.execute(f"XA {('COMMIT', 'ROLLBACK')[number % 2]} 'new'")
+    database.execute("XA ROLLBACK 'old'")
+    drain(database, tmp_path, start=start, **OF_DATABASE)
+    assert replayed(tmp_path, "t", ("id",)) == Counter({(10,): 1, (12,): 1, (14,): 1})
+    assert_dense(tmp_path)
+
+
+def test_the_run_ends_between(database: Server, tmp_path: Path) -> None:
+    """What is prepared is known to the next run, and the definitions of tables to a run from the middle."""
+    start = start_of(database)
+    database.execute(
+        f"CREATE TABLE {DATABASE}.t (v INT, text VARCHAR(20))",
+        f"INSERT INTO {DATABASE}.t VALUES (1, 'a'), (1, 'a'), (2, 'b')",
+    )
+    drain(database, tmp_path, start=start, **OF_DATABASE)
+    prepare(database, "'a'", "DELETE FROM t WHERE v = 1 LIMIT 1", "INSERT INTO t VALUES (5, 'new')")
+    prepare(database, "'b'", "INSERT INTO t VALUES (6, 'kept')")
+    drain(database, tmp_path, **OF_DATABASE)
+    last = CommitLog(tmp_path).latest()
+    assert last is not None
+    assert [transaction.xid for transaction in last.prepared] == ["X'61',X'',1", "X'62',X'',1"]
+    database.execute("XA ROLLBACK 'a'", "XA COMMIT 'b'")
+    drain(database, tmp_path, **OF_DATABASE)
+    assert_as_on_server(database, tmp_path, "t", ("v", "text"))
+    assert_dense(tmp_path)
+
+
+def test_one_that_is_larger_than_a_batch(database: Server, tmp_path: Path) -> None:
+    database.execute(f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, text VARCHAR(200))")
+    values = [(number, "x" * (number % 200)) for number in range(LARGE)]
+    insert = f"INSERT INTO {DATABASE}.t VALUES (%s, %s)"
+    database.execute_many(insert, values[: LARGE // 2])
+    start = start_of(database)
+    with database.connect(database=DATABASE) as connection, connection.cursor() as cursor:
+        cursor.execute("XA START 'large'")
+        cursor.execute("UPDATE t SET text = CONCAT(text, '!')")
+        cursor.executemany(insert, values[LARGE // 2 :])
+        cursor.execute("XA END 'large'")
+        cursor.execute("XA PREPARE 'large'")
+        cursor.execute("XA ROLLBACK 'large'")
+    database.execute(f"UPDATE {DATABASE}.t SET text = 'last' WHERE id = 1")
+    drain(database, tmp_path, start=start, **OF_DATABASE)
+    changed = replayed(tmp_path, "t", ("id", "text"))
+    selected = Counter(database.query(f"SELECT id, text FROM {DATABASE}.t"))
+    assert changed == selected
+    assert_dense(tmp_path)
+
+
+def test_rows_before_their_tables_were_emptied_stay_undone(database: Server, tmp_path: Path) -> None:
+    """A snapshot that began meanwhile has the rows as they are without the transaction."""
+    start = start_of(database)
+    for table, key in (("keyed", "PRIMARY KEY"), ("keyless", "")):
+        database.execute(
+            f"CREATE TABLE {DATABASE}.{table} (id INT {key}, v INT)",
+            f"INSERT INTO {DATABASE}.{table} VALUES (1, 10), (2, 20)",
+        )
+    changes = [f"{change} WHERE id = 1" for change in ("DELETE FROM keyed", "DELETE FROM keyless")]
+    prepare(database, "'a'", *changes)
+    with follow(database, tmp_path, start=start, **OF_DATABASE) as engine:
+        engine.catch_up(database)
+        assert run_command("snapshot", str(tmp_path), "--tables", f"{DATABASE}.*").status == 0
+        said = "the snapshot waits for the end of the XA transaction"
+        wait_until(lambda: said in engine.stderr, "warning", check=engine.must_run)
+        database.execute("XA ROLLBACK 'a'")
+        wait_for_snapshots(engine, tmp_path)
+        assert engine.stop().status == 0
+    for table in ("keyed", "keyless"):
+        assert_as_on_server(database, tmp_path, table, ("id", "v"))
+
+
+def test_a_row_image_that_is_not_complete(database: Server, tmp_path: Path) -> None:
+    """Values that no image has cannot come back: such tables are changed by statement, until a snapshot."""
+    start = start_of(database)
+    database.execute(
+        *(f"CREATE TABLE {DATABASE}.{name} (id INT PRIMARY KEY, v INT DEFAULT 7)" for name in ("t", "u")),
+        *(f"INSERT INTO {DATABASE}.{name} VALUES (1, 10), (2, 20)" for name in ("t", "u")),
+    )
+    with follow(database, tmp_path, "--snapshot-when-changed", start=start, **OF_DATABASE) as engine:
+        engine.catch_up(database)
+        changes = (
+            "INSERT INTO t (id) VALUES (3)",
+            "INSERT INTO u (id) VALUES (3)",
+            "DELETE FROM t WHERE id = 1",
+        )
+        prepare(database, "'a'", "SET SESSION binlog_row_image = MINIMAL", *changes)
+        database.execute("XA ROLLBACK 'a'")
+        engine.wait_for_commit(lambda commit: commit.last_seq > 0 and undone(commit))
+        wait_for_snapshots(engine, tmp_path)
+        assert engine.stop().status == 0
+    marks = [
+        (change.commit, change.change.rewritten)
+        for change in CommitLog(tmp_path).schema_changes(0, CommitLog(tmp_path).latest_version())
+        if change.change.rewritten
+    ]
+    assert [[str(name) for name in names] for _, names in marks] == [[f"{DATABASE}.t"]]
+    assert rewritten_tables(tmp_path, marks[0][0])
+    for table in ("t", "u"):
+        assert_as_on_server(database, tmp_path, table, ("id", "v"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_processes_are_killed(database: Server, tmp_path: Path, seed: int) -> None:
+    start = start_of(database)
+    database.execute(
+        f"CREATE TABLE {DATABASE}.keyed (id INT PRIMARY KEY, v INT, text VARCHAR(100))",
+        f"CREATE TABLE {DATABASE}.keyless (v INT, text VARCHAR(100), KEY (v))",
+    )
+    choose = random.Random(seed)
+    with Load(database, DATABASE, 300, seed=seed, xa=True) as load:
+        for _ in range(4):
+            with follow(database, tmp_path, start=start, commit_interval=0.05, **OF_DATABASE) as engine:
+                engine.wait_for_commits(choose.randrange(1, 12))
+                engine.kill(choose.choice(("sink", "network", "supervisor")))
+                engine.wait_until_gone()
+        load.stop()
+        drain(database, tmp_path, **OF_DATABASE)
+    assert load.transactions > 20
+    assert_as_on_server(database, tmp_path, "keyed", ("id", "v", "text"))
+    assert_as_on_server(database, tmp_path, "keyless", ("v", "text"))
+    assert_dense(tmp_path)
