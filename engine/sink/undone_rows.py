@@ -14,15 +14,17 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
+from engine.kernels.kernel import Int64s
 from engine.output.change_schema import (
     DELETE,
     INSERT,
     UPDATE_POSTIMAGE,
     UPDATE_PREIMAGE,
+    own_name,
     transit_schema,
     with_all_change_types,
 )
-from engine.output.commit import Commit, DataFile, joined
+from engine.output.commit import DataFile, joined
 from engine.output.commit_log import CommitLog
 from engine.output.data_files import DataFiles, FileRows
 from engine.output.prepared import PreparedTransaction, XaRollback
@@ -43,94 +45,110 @@ _OPPOSITE_CODES = np.array([_OPPOSITES[code] for code in sorted(_OPPOSITES)], np
 class UndoneRows:
     """What undoes `transaction`, whose rows are in one of the commits of `log` up to `last_commit`.
 
-    Methods raise `ReaderError`, `CommitLogError` and `OutputError`.
+    Raises `ReaderError`, `CommitLogError` and `OutputError`, as `parts` does.
     """
 
     def __init__(self, log: CommitLog, last_commit: int, transaction: PreparedTransaction) -> None:
         assert transaction.rolled_back is not None
-        self._log = log
-        self._last_commit = last_commit
+        self._data_files = DataFiles(log.out)
         self._rollback: XaRollback = transaction.rolled_back
-        self._incomplete: dict[TableName, None] = {}
         self.transaction = transaction
         self.rows_are_gone = transaction.commit < log.oldest_version()
         """`vacuum` has removed them."""
+        entries = () if self.rows_are_gone else log.read(transaction.commit).files
+        files = joined(entry for entry in entries if self._has_rows(entry))
+        emptied = _emptied_since(log, last_commit, transaction)
+        counting = [file for file in files if file.table and not emptied.intersection(_names(file))]
+        incomplete = {_names(file)[0] for file in counting if self._lacks_values(file, log, last_commit)}
+        self._incomplete = tuple(sorted(incomplete, key=str))
+        undone = [file for file in counting if _names(file)[0] not in incomplete]
+        self._files = sorted(undone, key=lambda file: file.last_seq, reverse=True)
+        """That with the transaction's last row first."""
+        left_out = [self._numbers(file) for file in files if file not in undone]
+        self._left_out = np.sort(np.concatenate([np.empty(0, np.int64), *left_out]))
+        """The `_seq` of its entries for which nothing is added."""
+        self._schemas = log.summary_at(last_commit).schemas
 
     def parts(self) -> Iterator[tuple[TableResult, pa.RecordBatch]]:
-        """Record batches in transit, each with `_seq` from 1 on, the transaction's last rows first."""
-        if self.rows_are_gone:
-            return
-        commit = self._log.read(self.transaction.commit)
-        schemas = self._log.summary_at(self._last_commit).schemas
-        emptied = self._emptied_since()
-        data_files = DataFiles(self._log.out)
-        for file in self._files(commit):
-            name = TableName(file.database, file.table)
-            if name in emptied or TableName(file.database, "") in emptied:
-                continue
-            schema = schemas[file.database, file.table, file.schema_version].arrow
+        """Record batches in transit, with `_seq` from 1 on over all of them."""
+        time = self._rollback.commit_timestamp
+        for file in self._files:
+            schema = self._schemas[file.database, file.table, file.schema_version].arrow
             # The batches of a local file are in the page cache, not in this process's memory.
-            for rows in reversed(list(data_files.batches(self._own_rows(file)))):
-                if name not in self._incomplete and _has_all_values(rows):
-                    yield self._undone(file, schema, rows)
-                else:
-                    self._incomplete[name] = None
+            for rows in reversed(list(self._batches(file))):
+                table = TableResult(file.database, file.table, schema, rows.num_rows, time, time, 0)
+                yield table, _opposite(rows, self._ordinals(rows), self._rollback)
 
     @property
     def mark(self) -> SchemaChange | None:
-        """After all `parts`: marks tables whose rows lack values that undoing needs; None without any.
+        """Marks tables whose rows lack values that undoing needs, and are left out; None without any.
 
         Such rows are those of deletes and updates with `binlog_row_image` MINIMAL or NOBLOB.
         """
         if not self._incomplete:
             return None
         statement = f"XA ROLLBACK {self.transaction.xid}"
-        return SchemaChange(
-            "statement", self._rollback.position, statement, rewritten=tuple(self._incomplete)
-        )
+        return SchemaChange("statement", self._rollback.position, statement, rewritten=self._incomplete)
 
-    def _files(self, commit: Commit) -> list[DataFile]:
-        """The files with rows of the transaction, that with its last row first."""
-        first_seq, last_seq = self.transaction.first_seq, self.transaction.last_seq
-        entries = (
-            file
-            for file in commit.files
-            if file.table and file.first_seq <= last_seq and file.last_seq >= first_seq
-        )
-        return sorted(joined(entries), key=lambda file: file.last_seq, reverse=True)
+    def _has_rows(self, file: DataFile) -> bool:
+        return file.first_seq <= self.transaction.last_seq and file.last_seq >= self.transaction.first_seq
 
-    def _own_rows(self, file: DataFile) -> FileRows:
+    def _batches(self, file: DataFile) -> Iterator[pa.RecordBatch]:
+        """The transaction's rows in the file."""
         first = max(file.first_seq, self.transaction.first_seq)
         last = min(file.last_seq, self.transaction.last_seq)
-        return FileRows(file.path, file.database, file.table, first, last)
+        return self._data_files.batches(FileRows(file.path, file.database, file.table, first, last))
 
-    def _emptied_since(self) -> set[TableName]:
-        """Tables whose rows from before do not count any more, such as those of a snapshot that began."""
-        return {
-            name
-            for entry in self._log.schema_changes(self.transaction.commit, self._last_commit)
-            if entry.seq >= self.transaction.last_seq
-            for name in entry.change.emptied
-        }
+    def _lacks_values(self, file: DataFile, log: CommitLog, last_commit: int) -> bool:
+        lacking = {name for rows in self._batches(file) for name in _lacking(rows)}
+        return bool(lacking) and not lacking <= _generated(log, last_commit, _names(file)[0])
 
-    def _undone(
-        self, file: DataFile, schema: bytes, rows: pa.RecordBatch
-    ) -> tuple[TableResult, pa.RecordBatch]:
-        time = self._rollback.commit_timestamp
-        table = TableResult(file.database, file.table, schema, rows.num_rows, time, time, 0)
-        return table, _opposite(rows, self._rollback)
+    def _numbers(self, file: DataFile) -> Int64s:
+        numbers = [rows.column("_seq").to_numpy() for rows in self._batches(file)]
+        return np.concatenate([np.empty(0, np.int64), *numbers])
+
+    def _ordinals(self, rows: pa.RecordBatch) -> Int64s:
+        """The rows' places in the reverse order, backwards."""
+        numbers = rows.column("_seq").to_numpy()[::-1]
+        left_out_after = len(self._left_out) - np.searchsorted(self._left_out, numbers)
+        return self.transaction.last_seq + 1 - numbers - left_out_after
 
 
-def _has_all_values(rows: pa.RecordBatch) -> bool:
-    """Whether each deleted or updated row is whole."""
+def _names(file: DataFile) -> tuple[TableName, TableName]:
+    """The table, and what stands for all tables of its database."""
+    return TableName(file.database, file.table), TableName(file.database, "")
+
+
+def _emptied_since(log: CommitLog, last_commit: int, transaction: PreparedTransaction) -> set[TableName]:
+    """Tables, or databases, whose rows from before do not count, such as those of a snapshot that began."""
+    return {
+        name
+        for entry in log.schema_changes(max(transaction.commit, log.oldest_version()), last_commit)
+        if entry.seq >= transaction.last_seq
+        for name in entry.change.emptied
+    }
+
+
+def _lacking(rows: pa.RecordBatch) -> set[str]:
+    """The columns that images of deleted and updated rows lack."""
     absent = run_end_decoded(rows.column("_absent_columns"))
     if absent.null_count == len(absent):
-        return True
-    inserts = _codes(rows) == INSERT
-    return bool((inserts | absent.is_null().to_numpy(zero_copy_only=False)).all())
+        return set()
+    return set(absent.filter(pa.array(_codes(rows) != INSERT)).flatten().to_pylist())
 
 
-def _opposite(rows: pa.RecordBatch, rollback: XaRollback) -> pa.RecordBatch:
+def _generated(log: CommitLog, commit: int, name: TableName) -> set[str]:
+    """The generated columns of a table, which follow from the others."""
+    definitions = (
+        table.columns or ()
+        for entry in log.schema_state_at(commit).changes()
+        for table in entry.change.tables
+        if table.name == name
+    )
+    return {own_name(column.name) for columns in definitions for column in columns if column.generated}
+
+
+def _opposite(rows: pa.RecordBatch, ordinals: Int64s, rollback: XaRollback) -> pa.RecordBatch:
     """The rows of a data file in reverse order, with opposite effect, as a record batch in transit."""
     count = rows.num_rows
     backwards = pa.array(np.arange(count - 1, -1, -1))
@@ -146,7 +164,7 @@ def _opposite(rows: pa.RecordBatch, rollback: XaRollback) -> pa.RecordBatch:
         if field.name == "_change_type":
             columns.append(pa.array(_OPPOSITE_CODES[_codes(rows)[::-1]]))
         elif field.name == "_seq":
-            columns.append(pa.array(np.arange(1, count + 1)))
+            columns.append(pa.array(ordinals))
         elif field.name in constants:
             columns.append(repeated(constants[field.name], field.type, count))
         elif field.name == "_absent_columns":

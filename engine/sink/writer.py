@@ -188,8 +188,9 @@ class Writer:
 
     def undo(self, undone: UndoneRows, now: float) -> None:
         """Add the rows that undo `to_undo`."""
+        before = self._last_seq
         for table, rows in undone.parts():
-            self._last_seq += self._staging.add(table, rows, self._last_seq)
+            self._last_seq += self._staging.add(table, rows, before)
         if undone.mark is not None:
             self._schema_changes.add((undone.mark,), self._last_seq)
         self._count("xa_rollbacks_not_undone", int(undone.rows_are_gone))
