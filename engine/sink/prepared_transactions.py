@@ -1,12 +1,17 @@
-"""The prepared XA transactions at the last transaction end that the writer has taken."""
+"""The XA transactions that are prepared at the last transaction end that the writer has taken."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+
 from engine.output.prepared import PreparedTransaction, XaRollback
-from engine.pipeline.messages import Result
+from engine.pipeline.messages import Result, TableResult
+from engine.sink.remembered_rows import RememberedRows
+from engine.sink.staging import Rows
+from engine.sink.undone_rows import Places, undone_rows
 
 
 class PreparedTransactions:
@@ -14,6 +19,7 @@ class PreparedTransactions:
 
     def __init__(self, listed: Iterable[PreparedTransaction]) -> None:
         self._prepared = {transaction.xid: transaction for transaction in listed}
+        self._rows = RememberedRows()
 
     @property
     def listed(self) -> tuple[PreparedTransaction, ...]:
@@ -24,6 +30,10 @@ class PreparedTransactions:
     def rolled_back(self) -> PreparedTransaction | None:
         """One whose rows are to be undone; None if there is none."""
         return next((each for each in self._prepared.values() if each.rolled_back is not None), None)
+
+    def look_at(self, result: Result, frames: Sequence[Rows], last_seq: int, *, is_open: bool) -> None:
+        """As `RememberedRows.look_at`."""
+        self._rows.look_at(result, frames, last_seq, is_open=is_open)
 
     def follow(self, result: Result, commit: int, before: int, before_transaction: int) -> None:
         """A result that ends a transaction was taken, for a commit of that number.
@@ -45,6 +55,19 @@ class PreparedTransactions:
             rollback = XaRollback(changes[-1].position, facts.gtid, facts.commit_timestamp)
             transaction = self._prepared[changes[-1].rolled_back]
             self._prepared[transaction.xid] = replace(transaction, rolled_back=rollback)
+
+    def undone_at_once(self) -> Iterator[tuple[TableResult, pa.RecordBatch]]:
+        """What undoes `rolled_back`, if its rows are remembered: then it is not there any longer."""
+        transaction = self.rolled_back
+        rows = None if transaction is None else self._rows.take(transaction.xid)
+        if transaction is None or transaction.rolled_back is None or rows is None:
+            return iter(())
+        self.undone(transaction.xid)
+        return undone_rows(transaction.rolled_back, rows, Places(part.rows for part in rows))
+
+    def rows_were_emptied(self) -> None:
+        """Rows of a table from before do not count any more."""
+        self._rows.clear()
 
     def undone(self, xid: str) -> None:
         """The rows of a transaction that was rolled back are undone."""

@@ -29,10 +29,10 @@ from engine.pipeline.reports import Ended, Failed, SinkProgress, SinkReady
 from engine.pipeline.shared_slots import Slots
 from engine.pipeline.snapshot_messages import Answer, PartTaken, SnapshotAnswer, SnapshotOrder
 from engine.schema.changes import SchemaChange
+from engine.sink.committed_rows import CommittedRows
 from engine.sink.locked_output import LAST_SECONDS, locked_output
 from engine.sink.reorder import Reorder
 from engine.sink.snapshot_rows import SnapshotRows
-from engine.sink.undone_rows import UndoneRows
 from engine.sink.wake_up import WakeUp
 
 PROCESS = "sink"
@@ -202,12 +202,12 @@ class _Sink:
             if not self._writer.is_committed:
                 self._writer.hurry(time.monotonic())
                 return False
-            undone = UndoneRows(self._log, self._writer.safe.commit, transaction)
-            self._writer.undo(undone, time.monotonic())
-            if undone.mark is not None:
-                self._snapshot.note(undone.mark)
-                if self._config.snapshot_when_changed:
-                    self._request_snapshots((undone.mark,))
+            rows = CommittedRows(self._log, self._writer.safe.commit, transaction)
+            self._writer.undo(rows, time.monotonic())
+            for mark in rows.marks:
+                self._snapshot.note(mark)
+            if self._config.snapshot_when_changed:
+                self._request_snapshots(rows.marks)
             self._snapshot.settle(time.monotonic())
             self._report_progress()
         return True

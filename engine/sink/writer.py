@@ -24,6 +24,7 @@ from engine.pipeline.messages import SKIPPED, Result, StatementFacts, TableResul
 from engine.pipeline.reports import Totals
 from engine.pipeline.snapshot_messages import Place
 from engine.schema.changes import SchemaChange, TableName
+from engine.sink.committed_rows import CommittedRows
 from engine.sink.committer import Committer
 from engine.sink.prepared_transactions import PreparedTransactions
 from engine.sink.publication import Publication, publication_of
@@ -33,8 +34,9 @@ from engine.sink.schema_book import SchemaBook
 from engine.sink.schema_changes import SchemaChanges, divided
 from engine.sink.snapshot_notes import SnapshotNotes
 from engine.sink.staging import Rows, Staging
-from engine.sink.undone_rows import UndoneRows
 
+NOT_UNDONE = "xa_rollbacks_not_undone"
+"""The counter of transactions that were rolled back when `vacuum` had removed their rows."""
 POSITION_INTERVAL = 10.0
 """Seconds after which the position is committed if the stream advances but contains no rows."""
 
@@ -158,6 +160,7 @@ class Writer:
         # Without the tables, whose schemas would take as much memory as a large transaction has batches.
         self._open.append(replace(result, tables=[], spans=[]))
         before_batch = self._last_seq
+        self._prepared.look_at(result, frames, before_batch, is_open=len(self._open) > 1)
         before, after = divided(result)
         self._schema_changes.add(before, self._last_seq)
         for table, rows in zip(result.tables, frames, strict=True):
@@ -173,6 +176,7 @@ class Writer:
         self.awaits_proof = result.status.awaits_proof
         if _ends_transaction(result):
             self._prepared.follow(result, self._version, before_batch, self._kept_seq)
+            self._add(self._prepared.undone_at_once())
             self._keep(result, now)
 
     def add_rows(self, parts: Iterable[tuple[TableResult, Rows]], now: float) -> int:
@@ -186,15 +190,12 @@ class Writer:
         self._keep_added(now)
         return self._last_seq - before
 
-    def undo(self, undone: UndoneRows, now: float) -> None:
-        """Add the rows that undo `to_undo`."""
-        before = self._last_seq
-        for table, rows in undone.parts():
-            self._last_seq += self._staging.add(table, rows, before)
-        if undone.mark is not None:
-            self._schema_changes.add((undone.mark,), self._last_seq)
-        self._count("xa_rollbacks_not_undone", int(undone.rows_are_gone))
-        self._prepared.undone(undone.transaction.xid)
+    def undo(self, rows: CommittedRows, now: float) -> None:
+        """Add what undoes the rows of `to_undo`."""
+        self._add(rows.undone())
+        self._schema_changes.add(rows.marks, self._last_seq)
+        self._count(NOT_UNDONE, rows.are_gone)
+        self._prepared.undone(rows.transaction.xid)
         self._keep_added(now)
 
     def hurry(self, now: float) -> None:
@@ -204,6 +205,7 @@ class Writer:
 
     def begin_snapshot(self, name: TableName, now: float) -> None:
         """From here on, rows of the table from before do not count any more."""
+        self._prepared.rows_were_emptied()
         position = self.reached
         facts = StatementFacts(gtid=None, commit_timestamp=time.time_ns() // 1000)
         self._last_seq = self._staging.empty((name,), position, facts, self._last_seq)
@@ -257,6 +259,12 @@ class Writer:
     def _has_content(self) -> bool:
         """Whether complete transactions wait for a commit with more than a position."""
         return bool(self._staging.kept_rows or self._schema_changes or self._snapshots)
+
+    def _add(self, parts: Iterable[tuple[TableResult, Rows]]) -> None:
+        """Add rows with `_seq` from 1 on over all parts."""
+        before = self._last_seq
+        for table, rows in parts:
+            self._last_seq += self._staging.add(table, rows, before)
 
     def _keep_added(self, now: float) -> None:
         """What was added between two transactions is kept."""
@@ -323,7 +331,8 @@ class Writer:
         self._last_seq = self._kept_seq
 
     def _count(self, name: str, amount: int) -> None:
-        self._counters[name] = self._counters.get(name, 0) + amount
+        if amount:
+            self._counters[name] = self._counters.get(name, 0) + amount
 
     def _commit(self) -> None:
         later = self._staging_of(self._version + 1)

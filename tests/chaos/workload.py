@@ -21,6 +21,8 @@ DATABASE = "chaos"
 BEGUN, LEDGER = "begun", "ledger"
 KEYS = 200
 ROLLED_BACK = 0.1
+PREPARED = 0.1
+"""Of all transactions, so many are XA transactions, of which `ROLLED_BACK` are rolled back once prepared."""
 LARGE = 0.02
 DDL = 0.01
 SMALL_TABLES = 12
@@ -28,6 +30,8 @@ PAUSE_SECONDS = 0.003
 _RECONNECT_SECONDS = 0.1
 _IGNORED = (1205, 1213)
 """A lock that was waited for too long, a deadlock."""
+_WITHOUT_XA = ("mysql-5.6",)
+"""Servers whose binlogs do not have XA PREPARE, and lack transactions that were prepared before a crash."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,7 @@ class Client(threading.Thread):
             cursor = connection.cursor()
             if self._number % 2 and cursor.execute("SHOW VARIABLES LIKE 'binlog_transaction_compression'"):
                 cursor.execute("SET SESSION binlog_transaction_compression = ON")
+            self._end_prepared(cursor)
             # Whether the last transaction was committed is not known if the server went away meanwhile.
             cursor.execute(f"SELECT COALESCE(MAX(number), 0) FROM {LEDGER} WHERE client = {self._number}")
             ((self.transactions,),) = cursor.fetchall()
@@ -121,25 +126,52 @@ class Client(threading.Thread):
                         self._alter(cursor)
                     self._transaction(connection, cursor)
 
+    def _end_prepared(self, cursor: Any) -> None:
+        """End the client's transactions that were prepared when the server went away."""
+        cursor.execute("XA RECOVER")
+        for _, size, _, data in cursor.fetchall():
+            if data[size:] == f"{self._number}":
+                how = self._random.choice(("COMMIT", "ROLLBACK"))
+                cursor.execute(f"XA {how} '{data[:size]}','{data[size:]}'")
+
     def _transaction(self, connection: Any, cursor: Any) -> None:
         number = self.transactions + 1
+        prepares = self._server.flavor not in _WITHOUT_XA and self._random.random() < PREPARED
+        xid = f"'{number}','{self._number}'" if prepares else None
         try:
+            if xid:
+                cursor.execute(f"XA START {xid}")
             cursor.execute(f"INSERT INTO {BEGUN} VALUES ({self._number}, {number})")
             for _ in range(self._random.choice((1, 1, 2, 5))):
                 cursor.execute(self._change())
             if self._random.random() < LARGE:
                 self._insert_many(cursor)
             cursor.execute(f"INSERT INTO {LEDGER} VALUES ({self._number}, {number})")
+            if xid:
+                cursor.execute(f"XA END {xid}")
+                cursor.execute(f"XA PREPARE {xid}")
             if self._random.random() < ROLLED_BACK:
-                connection.rollback()
+                self._roll_back(connection, cursor, xid)
                 return
-            connection.commit()
+            if xid:
+                cursor.execute(f"XA COMMIT {xid}")
+            else:
+                connection.commit()
         except pymysql.err.OperationalError as error:
             if error.args[0] not in _IGNORED:
                 raise
-            connection.rollback()
+            if xid:
+                with contextlib.suppress(pymysql.err.OperationalError):
+                    cursor.execute(f"XA END {xid}")
+            self._roll_back(connection, cursor, xid)
             return
         self.transactions = number
+
+    def _roll_back(self, connection: Any, cursor: Any, xid: str | None) -> None:
+        if xid:
+            cursor.execute(f"XA ROLLBACK {xid}")
+        else:
+            connection.rollback()
 
     def _insert_many(self, cursor: Any) -> None:
         count = self._random.randrange(1, self._most_rows)

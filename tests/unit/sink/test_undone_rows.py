@@ -1,12 +1,20 @@
-"""Prepared transactions in the sink: what is known of them, and the rows that undo those rolled back."""
+"""Prepared transactions in the sink: what is known of them, and the rows that undo those rolled back.
+
+Each test runs twice: their rows are remembered, or read from the output.
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.binlog.position import BinlogPosition
 from engine.output.commit_log import CommitLog
@@ -14,7 +22,9 @@ from engine.output.prepared import PreparedTransaction
 from engine.output.reader import Changes
 from engine.pipeline.messages import PreparedEntries, Result, StatementFacts, XaFacts
 from engine.schema.changes import SchemaChange, TableName
-from engine.sink.undone_rows import UndoneRows
+from engine.sink import remembered_rows
+from engine.sink.committed_rows import CommittedRows
+from engine.sink.undone_rows import Places
 from engine.sink.writer import Writer
 from tests.support.results import Rows, orders, result
 from tests.support.writer_output import latest_commit, open_writer
@@ -41,19 +51,29 @@ def roll_back(sequence: int, *tables: Rows, xid: str = ONE) -> Taken:
     return result(sequence, [*tables, feed], schema_changes=(change,), statement=facts)
 
 
-def undo(writer: Writer, out: Path, now: float = 0.0) -> UndoneRows:
-    """As the sink does: commit, undo, commit."""
-    assert not writer.is_committed
-    writer.hurry(now)
-    assert writer.due_in(now) == 0.0
+@pytest.fixture
+def remembers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows are read from the output."""
+    monkeypatch.setattr(remembered_rows, "MOST_BYTES", 0)
+
+
+@pytest.fixture(params=["remembered", "read"], autouse=True)
+def rows_are(request: pytest.FixtureRequest) -> None:
+    if request.param == "read":
+        request.getfixturevalue("remembers_nothing")
+
+
+def undo(writer: Writer, out: Path) -> None:
+    """As the sink does where rows are not remembered: commit, undo, commit."""
+    if writer.to_undo is not None:
+        assert not writer.is_committed and not writer.between_transactions
+        writer.hurry(0.0)
+        assert writer.due_in(0.0) == 0.0
+        writer.finish()
+        assert writer.is_committed and writer.to_undo is not None
+        writer.undo(CommittedRows(CommitLog(out), writer.safe.commit, writer.to_undo), 0.0)
+    assert writer.to_undo is None and writer.between_transactions
     writer.finish()
-    assert writer.is_committed
-    assert writer.to_undo is not None
-    undone = UndoneRows(CommitLog(out), writer.safe.commit, writer.to_undo)
-    writer.undo(undone, now)
-    assert writer.to_undo is None
-    writer.finish()
-    return undone
 
 
 def rows_of(out: Path) -> list[tuple[int, str, str, int]]:
@@ -77,7 +97,7 @@ def test_rows_of_all_tables_come_back_in_reverse_order(tmp_path: Path) -> None:
     feed = Rows("", "", [0], [4])
     writer.take(*prepare(0, *rows, feed, first=2), now=0.0)
     writer.take(*roll_back(1, orders([40])), now=0.0)
-    undone = undo(writer, tmp_path)
+    undo(writer, tmp_path)
     writer.take(*result(2, [orders([50])]), now=1.0)
     writer.finish()
     assert rows_of(tmp_path) == [
@@ -88,10 +108,23 @@ def test_rows_of_all_tables_come_back_in_reverse_order(tmp_path: Path) -> None:
         *[(13, "orders", "delete", 21), (14, "orders", "delete", 20)],
         (15, "orders", "insert", 50),
     ]
-    assert undone.mark is None
+    assert not latest_commit(tmp_path).prepared
     (row,) = Changes(tmp_path).read("shop", "orders").to_pylist()[-2:-1]
     assert (row["_gtid"], row["_pos"]) == (GTID, 777)
     assert row["_commit_timestamp"].timestamp() == 1_800_000_000
+
+
+@given(st.sets(st.integers(1, 60), min_size=1), st.randoms(use_true_random=False))
+def test_places_are_those_from_the_last_row_on(numbers: set[int], choose: random.Random) -> None:
+    """However the rows are divided among tables, and whatever is missing between them."""
+    tables: list[list[int]] = [[], [], []]
+    for number in sorted(numbers):
+        choose.choice(tables).append(number)
+    batches = [pa.RecordBatch.from_pydict({"_seq": pa.array(table, pa.int64())}) for table in tables]
+    places = Places(batches)
+    wanted = {number: place for place, number in enumerate(sorted(numbers, reverse=True), 1)}
+    for table in tables:
+        assert places.of(np.array(table, np.int64)).tolist() == [wanted[number] for number in table]
 
 
 def test_one_of_several_batches(tmp_path: Path) -> None:
@@ -141,6 +174,7 @@ def test_a_transaction_without_entries_is_none(tmp_path: Path) -> None:
     assert writer.between_transactions
 
 
+@pytest.mark.usefixtures("remembers_nothing")
 @pytest.mark.parametrize("placed", [True, False])
 def test_the_run_ends_before_the_rows_are_undone(tmp_path: Path, placed: bool) -> None:
     """The next one undoes them first, but commits nothing before it is at a position of its own server."""
@@ -153,7 +187,7 @@ def test_the_run_ends_before_the_rows_are_undone(tmp_path: Path, placed: bool) -
     other = {} if placed else {"server_uuid": "11111111-71ca-11e1-9e33-c80aa9429562"}
     writer = open_writer(tmp_path, **other)
     assert writer.to_undo is not None and writer.is_committed
-    writer.undo(UndoneRows(CommitLog(tmp_path), 0, writer.to_undo), now=0.0)
+    writer.undo(CommittedRows(CommitLog(tmp_path), 0, writer.to_undo), now=0.0)
     assert (writer.due_in(0.0) is not None) == placed
     writer.take(*result(2, [orders([2])]), now=0.0)
     writer.finish()
@@ -173,6 +207,7 @@ def test_rows_from_before_a_snapshot_began_stay_as_they_are(tmp_path: Path) -> N
     assert latest_commit(tmp_path).last_seq == 5
 
 
+@pytest.mark.usefixtures("remembers_nothing")
 def test_rows_that_were_removed_are_counted(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*prepare(0, orders([1])), now=0.0)
@@ -181,9 +216,9 @@ def test_rows_that_were_removed_are_counted(tmp_path: Path) -> None:
     writer.finish()
     assert writer.to_undo is not None
     rollback = writer.to_undo.rolled_back
-    undone = UndoneRows(CommitLog(tmp_path), 1, PreparedTransaction(ONE, -1, 1, 1, rollback))
-    assert undone.rows_are_gone
-    writer.undo(undone, now=0.0)
+    rows = CommittedRows(CommitLog(tmp_path), 1, PreparedTransaction(ONE, -1, 1, 1, rollback))
+    assert rows.are_gone
+    writer.undo(rows, now=0.0)
     writer.take(*result(2, [orders([2])]), now=0.0)
     writer.finish()
     assert latest_commit(tmp_path).counters["xa_rollbacks_not_undone"] == 1
