@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import pyarrow as pa
 
@@ -19,11 +19,19 @@ from engine.sink.undone_rows import Places, TableRows, lacking_columns, undone_r
 class CommittedRows:
     """Those of `transaction`, which are in one of the commits of `log` up to `last_commit`.
 
-    Raises `ReaderError`, `CommitLogError` and `OutputError`, as `undone` does.
+    `meanwhile` is called again and again while they are read. Raises `ReaderError`, `CommitLogError` and
+    `OutputError`, as `undone` does.
     """
 
-    def __init__(self, log: CommitLog, last_commit: int, transaction: PreparedTransaction) -> None:
+    def __init__(
+        self,
+        log: CommitLog,
+        last_commit: int,
+        transaction: PreparedTransaction,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
         self._data_files = DataFiles(log.out)
+        self._meanwhile = meanwhile
         self.transaction = transaction
         self.are_gone = transaction.commit < log.oldest_version()
         """`vacuum` has removed them."""
@@ -50,6 +58,7 @@ class CommittedRows:
             schema = self._schemas[file.database, file.table, file.schema_version].arrow
             # The batches of a local file are in the page cache, not in this process's memory.
             for rows in reversed(list(self._batches(file))):
+                self._meanwhile()
                 yield TableRows(file.database, file.table, schema, rows)
 
     def _has_rows(self, file: DataFile) -> bool:
@@ -59,7 +68,9 @@ class CommittedRows:
         """The transaction's entries in the file."""
         first = max(file.first_seq, self.transaction.first_seq)
         last = min(file.last_seq, self.transaction.last_seq)
-        return self._data_files.batches(FileRows(file.path, file.database, file.table, first, last))
+        for rows in self._data_files.batches(FileRows(file.path, file.database, file.table, first, last)):
+            self._meanwhile()
+            yield rows
 
     def _lacks_values(self, file: DataFile, log: CommitLog, last_commit: int) -> bool:
         lacking = {name for rows in self._batches(file) for name in lacking_columns(rows)}

@@ -202,7 +202,8 @@ class _Sink:
             if not self._writer.is_committed:
                 self._writer.hurry(time.monotonic())
                 return False
-            rows = CommittedRows(self._log, self._writer.safe.commit, transaction)
+            commit = self._writer.safe.commit
+            rows = CommittedRows(self._log, commit, transaction, meanwhile=self._report_progress)
             self._writer.undo(rows, time.monotonic())
             for mark in rows.marks:
                 self._snapshot.note(mark)
@@ -256,7 +257,7 @@ class _Sink:
 
     def _finish(self, *, done: bool) -> None:
         self._writer.finish()
-        if self._writer.to_undo is not None and self._undo_all():
+        if self._writer.to_undo is not None and not self._writer.awaits_proof and self._undo_all():
             self._writer.finish()
         self._acknowledge()
         self._child.report(self._progress(done=done))

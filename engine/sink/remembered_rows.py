@@ -74,8 +74,9 @@ class RememberedRows:
             if size > MOST_BYTES or self._bytes + size > MOST_BYTES_IN_ALL or lacking_columns(part):
                 return
             rows.insert(0, TableRows(table.database, table.table, table.schema, _copied(part, last_seq)))
-        self._transactions[entries.xid] = _Remembered(rows, size)
-        self._bytes += size
+        if rows:
+            self._transactions[entries.xid] = _Remembered(rows, size)
+            self._bytes += size
 
 
 def _parts(

@@ -170,6 +170,25 @@ def test_the_run_ends_between(database: Server, tmp_path: Path) -> None:
     assert_dense(tmp_path)
 
 
+def test_binlog_files(database: Server, tmp_path: Path) -> None:
+    """`decode` does the same without a server."""
+    database.flush_binlog()
+    start = start_of(database)
+    database.execute(f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, v INT)")
+    prepare(database, "'a'", "INSERT INTO t VALUES (1, 1), (2, 2)", "DELETE FROM t WHERE id = 1")
+    end(database, "ROLLBACK", "'a'")
+    database.execute(f"INSERT INTO {DATABASE}.t VALUES (3, 3)")
+    file = database.data_directory / start.partition(":")[0]
+    database.flush_binlog()
+    drain(database, tmp_path / "run", start=start, **OF_DATABASE)
+    tables = f"--tables={DATABASE}.*"
+    assert run_command("decode", str(file), "--out", str(tmp_path / "decode"), tables).status == 0
+    read = [Changes(tmp_path / name).read(DATABASE, "t").drop(["_seq"]) for name in ("run", "decode")]
+    assert read[0] == read[1]
+    assert read[0].num_rows == 7
+    assert_as_on_server(database, tmp_path / "decode", "t", ("id", "v"))
+
+
 def test_one_that_is_larger_than_a_batch(database: Server, tmp_path: Path) -> None:
     database.execute(f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, text VARCHAR(200))")
     values = [(number, "x" * (number % 200)) for number in range(LARGE)]

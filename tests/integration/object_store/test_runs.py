@@ -73,6 +73,24 @@ def test_a_run_into_a_bucket_is_read_by_every_reader(
     assert [consumer.name for consumer in consumers(log.out)] == ["copy"]
 
 
+def test_rows_of_a_prepared_transaction_are_undone(mysql97: Server, output: ObjectOutput) -> None:
+    """They are read from the bucket, by a run that has claimed the output since."""
+    start = start_of(mysql97)
+    create_table(mysql97, "objects")
+    mysql97.execute("INSERT INTO objects.accounts VALUES (1, 10, 'a'), (2, 20, NULL)")
+    changes = (
+        "DELETE FROM objects.accounts WHERE id = 1",
+        "UPDATE objects.accounts SET balance = 0, owner = 'x'",
+    )
+    mysql97.execute("XA START 'a'", *changes, "XA END 'a'", "XA PREPARE 'a'")
+    output.drain(mysql97, start=start)
+    mysql97.execute("XA ROLLBACK 'a'", "INSERT INTO objects.accounts VALUES (3, 30, 'c')")
+    output.drain(mysql97)
+    output.assert_sound()
+    assert replayed(output.url, "objects") == selected(mysql97, "objects")
+    assert verify(output.url).problems == []
+
+
 def test_statements_are_made_of_an_output_in_a_bucket(
     output: ObjectOutput, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
