@@ -19,17 +19,14 @@ class PreparedTransactions:
 
     def __init__(self, listed: Iterable[PreparedTransaction]) -> None:
         self._prepared = {transaction.xid: transaction for transaction in listed}
+        self.rolled_back = next((each for each in self._prepared.values() if each.rolled_back), None)
+        """The one whose rows are to be undone; None if there is none."""
         self._rows = RememberedRows()
 
     @property
     def listed(self) -> tuple[PreparedTransaction, ...]:
         """What a commit lists."""
         return tuple(self._prepared.values())
-
-    @property
-    def rolled_back(self) -> PreparedTransaction | None:
-        """One whose rows are to be undone; None if there is none."""
-        return next((each for each in self._prepared.values() if each.rolled_back is not None), None)
 
     def look_at(self, result: Result, frames: Sequence[Rows], last_seq: int, *, is_open: bool) -> None:
         """As `RememberedRows.look_at`."""
@@ -54,7 +51,7 @@ class PreparedTransactions:
         if facts is not None and changes[-1].rolled_back in self._prepared:
             rollback = XaRollback(changes[-1].position, facts.gtid, facts.commit_timestamp)
             transaction = self._prepared[changes[-1].rolled_back]
-            self._prepared[transaction.xid] = replace(transaction, rolled_back=rollback)
+            self.rolled_back = self._prepared[transaction.xid] = replace(transaction, rolled_back=rollback)
 
     def undone_at_once(self) -> Iterator[tuple[TableResult, pa.RecordBatch]]:
         """What undoes `rolled_back`, if its rows are remembered: then it is not there any longer."""
@@ -72,3 +69,4 @@ class PreparedTransactions:
     def undone(self, xid: str) -> None:
         """The rows of a transaction that was rolled back are undone."""
         del self._prepared[xid]
+        self.rolled_back = None

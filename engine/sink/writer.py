@@ -20,12 +20,13 @@ from engine.output.folder import OutputState
 from engine.output.prepared import PreparedTransaction
 from engine.output.snapshot_progress import SnapshotChange
 from engine.pipeline.durations import Durations
-from engine.pipeline.messages import SKIPPED, Result, StatementFacts, TableResult
+from engine.pipeline.messages import Result, StatementFacts, TableResult
 from engine.pipeline.reports import Totals
 from engine.pipeline.snapshot_messages import Place
 from engine.schema.changes import SchemaChange, TableName
 from engine.sink.committed_rows import CommittedRows
 from engine.sink.committer import Committer
+from engine.sink.counts import ABORTED, NOT_UNDONE, Counts
 from engine.sink.prepared_transactions import PreparedTransactions
 from engine.sink.publication import Publication, publication_of
 from engine.sink.resume_point import ResumePoint
@@ -35,8 +36,6 @@ from engine.sink.schema_changes import SchemaChanges, divided
 from engine.sink.snapshot_notes import SnapshotNotes
 from engine.sink.staging import Rows, Staging
 
-NOT_UNDONE = "xa_rollbacks_not_undone"
-"""The counter of transactions that were rolled back when `vacuum` had removed their rows."""
 POSITION_INTERVAL = 10.0
 """Seconds after which the position is committed if the stream advances but contains no rows."""
 
@@ -80,7 +79,7 @@ class Writer:
         )
         self._kept_seq = state.last_seq
         self._kept_batch = -1
-        self._counters: dict[str, int] = {}
+        self._counts = Counts()
         self._schema_changes = SchemaChanges()
         self._snapshots = SnapshotNotes()
         self._prepared = PreparedTransactions(state.prepared)
@@ -96,7 +95,11 @@ class Writer:
         self.safe = SafeOnDisk(state.commit, settled)
         self.taken = -1
         """Sequence number of the last batch taken."""
-        self.totals = Totals()
+
+    @property
+    def totals(self) -> Totals:
+        """Of the run so far."""
+        return self._counts.totals
 
     @property
     def position(self) -> SourcePosition | None:
@@ -194,7 +197,8 @@ class Writer:
         """Add what undoes the rows of `to_undo`."""
         self._add(rows.undone())
         self._schema_changes.add(rows.marks, self._last_seq)
-        self._count(NOT_UNDONE, rows.are_gone)
+        if rows.are_gone:
+            self._counts.count(NOT_UNDONE)
         self._prepared.undone(rows.transaction.xid)
         self._keep_added(now)
 
@@ -284,14 +288,7 @@ class Writer:
         self._kept_batch = result.sequence
         before = self._resume.reached
         self._resume.advance(self._open)
-        for taken in self._open:
-            for name, amount in taken.counters.items():
-                self._count(name, amount)
-            self.totals = replace(
-                self.totals,
-                transactions=self.totals.transactions + taken.transactions,
-                skipped_corrupt_events=self.totals.skipped_corrupt_events + taken.counters.get(SKIPPED, 0),
-            )
+        self._counts.kept(self._open)
         self._open.clear()
         if result.status.caught_up_us:
             self.safe.caught_up(result.sequence, result.status.caught_up_us)
@@ -319,20 +316,15 @@ class Writer:
                 "this is a bug, please report it"
             )
         if self._open:
-            self._count("aborted_transactions", 1)
+            self._counts.count(ABORTED)
         self._drop_open()
 
     def _drop_open(self) -> None:
         if self._staging.has_open_rows:
-            dropped = self.totals.dropped_rows + self._staging.drop()
-            self.totals = replace(self.totals, dropped_rows=dropped)
+            self._counts.dropped(self._staging.drop())
         self._schema_changes.drop()
         self._open.clear()
         self._last_seq = self._kept_seq
-
-    def _count(self, name: str, amount: int) -> None:
-        if amount:
-            self._counters[name] = self._counters.get(name, 0) + amount
 
     def _commit(self) -> None:
         later = self._staging_of(self._version + 1)
@@ -350,7 +342,7 @@ class Writer:
             position,
             self._kept_seq,
             self._resume.timestamp,
-            self._counters,
+            self._counts.seal(),
             self._schema_changes.seal(),
             self._snapshots.seal(),
             self._shard,
@@ -359,7 +351,6 @@ class Writer:
         )
         self._version += 1
         self._staging = later
-        self._counters = {}
         self._due = None
         self.safe.commit_begun(self._kept_batch)
         self._committer.start(commit)
@@ -376,12 +367,7 @@ class Writer:
         self.safe.commit_finished(commit, now)
         if not self._has_content:
             self._nothing_waits()
-        self.totals = replace(
-            self.totals,
-            commits=self.totals.commits + 1,
-            rows=self.totals.rows + sum(file.rows for file in commit.files),
-            bytes=self.totals.bytes + sum(file.bytes for file in commit.files),
-        )
+        self._counts.committed(commit)
         return True
 
 
