@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from engine.archive.files import ArchiveError, ArchiveFile
 from engine.archive.headers import FileHeader, read_header
+from engine.archive.rolled_back import chosen_rows
 from engine.binlog.files import file_order
 from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from engine.binlog.position import BinlogPosition
@@ -156,12 +157,7 @@ class RowBounds:
             chosen &= self._end(rows)
         if self._needs_gtid:
             chosen &= _column(rows, "_gtid").is_valid().to_numpy(zero_copy_only=False)
-        if chosen.all():
-            return rows
-        plain = [run_end_decoded(column) for column in rows.columns]
-        fields = [field.with_type(column.type) for field, column in zip(rows.schema, plain, strict=True)]
-        schema = pa.schema(fields, rows.schema.metadata)
-        return pa.RecordBatch.from_arrays(plain, schema=schema).filter(pa.array(chosen))
+        return chosen_rows(rows, chosen)
 
 
 def _before(bound: Bound, flavor: str) -> Callable[[pa.RecordBatch], NDArray[np.bool_]]:

@@ -11,6 +11,7 @@ from engine.archive.definitions import starting_definitions
 from engine.archive.files import check_gaps, find_files
 from engine.archive.headers import read_header
 from engine.archive.reading import FilePart, Reading
+from engine.archive.rolled_back import without_rolled_back
 from engine.archive.survey import Survey, survey
 from engine.config.decode_options import DecodeOptions
 from engine.config.output_place import OutputPlace
@@ -57,6 +58,9 @@ def rows_inside(part: FilePart, reading: Reading, bounds: Bounds) -> Iterator[Ta
     """The rows of the part that are inside `bounds`. Raises as `change_rows` does."""
     row_bounds = RowBounds(bounds, reading.flavor)
     for found in change_rows(part, reading):
-        rows = row_bounds.inside(found.rows)
+        _, table = found.table
+        # Entries of the events feed stay.
+        rows = without_rolled_back(found.rows, part.rolled_back) if table else found.rows
+        rows = row_bounds.inside(rows)
         if rows.num_rows:
             yield replace(found, rows=rows)

@@ -69,6 +69,8 @@ class FilePart:
     """Position after its last event; None for the end of the file."""
     entries_before: int = 0
     """Entries of the file before the part (`entry_numbers`)."""
+    rolled_back: tuple[tuple[int, int], ...] = ()
+    """Where rows of the file are left out (`rolled_back.Span`)."""
 
 
 class CorruptFileError(BinlogError):

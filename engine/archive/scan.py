@@ -21,10 +21,11 @@ from engine.archive.reading import (
     unpacked_model,
     with_skip,
 )
+from engine.archive.rolled_back import XaStep, XaSteps
 from engine.binlog.event_table import EventTableError
 from engine.config.decode_options import DecodeOptions
 from engine.dataclass import dataclass
-from engine.decode.batch_entries import batch_entries
+from engine.decode.batch_entries import XaPositions, batch_entries, batch_tables
 from engine.decode.batch_walk import BatchWalk, corruption_at
 from engine.decode.tables.table_decoder import TableDecoder
 from engine.net.batching.outgoing_batch import OutgoingBatch
@@ -47,6 +48,7 @@ class FileScan:
     """As it is after the file."""
     is_counted: bool
     """The entries were counted, which takes the tables with rows before the file into account."""
+    xa_steps: tuple[XaStep, ...]
 
 
 def scan_file(
@@ -66,12 +68,14 @@ def scan_file(
     most_bytes = part_bytes if part_bytes is not None and _is_divided(whole.file, part_bytes) else None
     parts: list[FilePart] = []
     decoders: list[TableDecoder] = []
+    steps: list[XaStep] = []
     next_part: FilePart | None = whole
     while next_part is not None:
         part, tables, next_part = _scan_part(next_part, reading, most_bytes, check)
         parts.append(part)
         decoders += tables.kept
-    return FileScan(tuple(parts), tuple(decoders), tables.model, most_bytes is not None)
+        steps += tables.xa.steps
+    return FileScan(tuple(parts), tuple(decoders), tables.model, most_bytes is not None, tuple(steps))
 
 
 def _is_divided(file: ArchiveFile, part_bytes: int) -> bool:
@@ -121,6 +125,7 @@ class _TablesOfPart:
         self.model = unpacked_model(part.schema)
         """Follows the part's statements."""
         self.numbers = EntryNumbers(part)
+        self.xa = XaSteps()
         self._file = part.file.name
         self._counts = counts
         self._walk = BatchWalk(options)
@@ -152,12 +157,8 @@ class _TablesOfPart:
         if status.aborts_transaction:
             self._open.clear()
             self.numbers.drop()
-        if self._counts:
-            found = self._counted(batch)
-        elif batch.header.context_events and batch.header.dropped is None:
-            found = self._found(batch)
-        else:
-            found = ()
+        found, xa = self._counted(batch) if self._counts else self._found(batch)
+        self.xa.take(batch.header, xa)
         for decoder in found:
             self._open.setdefault(id(decoder), decoder)
         if status.ends_transaction:
@@ -165,7 +166,7 @@ class _TablesOfPart:
             self._open.clear()
             self.numbers.keep()
 
-    def _counted(self, batch: OutgoingBatch) -> Sequence[TableDecoder]:
+    def _counted(self, batch: OutgoingBatch) -> tuple[Sequence[TableDecoder], XaPositions]:
         try:
             entries = batch_entries(self._walk, batch.header, batch.index, batch.data)
         except EventTableError as broken:
@@ -173,16 +174,12 @@ class _TablesOfPart:
         self.numbers.add(entries.number, [(each.database, each.table) for each in entries.tables])
         for _ in self.numbers.emptied(batch.header.status, entries.statement):
             pass
-        return entries.tables
+        return entries.tables, entries.xa
 
-    def _found(self, batch: OutgoingBatch) -> Sequence[TableDecoder]:
-        opened = self._walk.open(batch.header, batch.index, batch.data)
+    def _found(self, batch: OutgoingBatch) -> tuple[Sequence[TableDecoder], XaPositions]:
         try:
-            if opened.error is not None:
-                raise opened.error
-            assert opened.description is not None
-            description = opened.description.without_checksums()
-            return self._walk.tables(opened.events, description, batch.header)
+            found = batch_tables(self._walk, batch.header, batch.index, batch.data)
+            return found.tables, found.xa
         except EventTableError as broken:
             raise _damage(broken, batch) from broken
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from engine.archive.files import ArchiveFile, is_local
 from engine.archive.reading import FilePart, Reading, TableKey, packed_model
+from engine.archive.rolled_back import RolledBack
 from engine.archive.scan import FileScan, scan_file
 from engine.dataclass import dataclass
 from engine.schema.model import SchemaModel
@@ -51,14 +52,17 @@ def survey(
     """
     found: dict[TableKey, dict[bytes, pa.Schema]] = {}
     parts: list[FilePart] = []
+    rolled_back = RolledBack()
     with _Scans(files, model, reading, part_bytes) as scans:
         for _ in files:
             scan = scans.take(model, tuple(found))
             parts += scan.parts
+            rolled_back.follow(scan.parts[0].file.name, scan.xa_steps)
             for decoder in scan.tables:
                 of_table = found.setdefault((decoder.database, decoder.table), {})
                 of_table.setdefault(decoder.schema_bytes, decoder.schema)
             model = scan.model
+    parts = [replace(part, rolled_back=rolled_back.spans(part.file.name)) for part in parts]
     return Survey(tuple(parts), {table: tuple(schemas.values()) for table, schemas in found.items()})
 
 

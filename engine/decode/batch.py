@@ -32,7 +32,7 @@ from engine.decode.batch_walk import BatchWalk, corruption_at, event_at
 from engine.decode.feed.dropped import dropped_entry
 from engine.decode.feed.events_feed import closing_statement, event_times, feed_batch, feed_message
 from engine.decode.feed.statement_tables import StatementChanges
-from engine.decode.rows.prepared import xa_facts
+from engine.decode.rows.prepared import xa_events, xa_facts
 from engine.decode.tables.assemble import PlacedTable, TableMessage, build_messages
 from engine.decode.tables.gtid_texts import gtid_texts
 from engine.decode.tables.metadata_columns import Sources
@@ -150,7 +150,7 @@ class BatchDecoder:
             gtid_set=_known_gtid_set(events, description),
             counters=counters.values,
             statement=statement,
-            xa=xa_facts(events, groups, before, description),
+            xa=xa_facts(xa_events(events, groups, description), before),
         )
 
     def _dropped(

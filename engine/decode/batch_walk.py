@@ -51,6 +51,16 @@ class OpenBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupedBatch:
+    """The tables of a batch whose rows were not walked."""
+
+    events: EventTable
+    """Expanded; what `groups` refers to."""
+    groups: EventGroups
+    decoders: list[TableDecoder]
+
+
+@dataclass(frozen=True, slots=True)
 class WalkedBatch:
     """The rows and the entries of the events feed of a batch."""
 
@@ -88,15 +98,15 @@ class BatchWalk:
         tagged.fill_commit_times(events, groups)
         return groups, tagged
 
-    def tables(self, events: EventTable, description: FormatDescription, batch: Batch) -> list[TableDecoder]:
-        """The decoders of the wanted tables with rows, also rolled back ones. Raises `EventTableError`.
+    def tables(self, events: EventTable, description: FormatDescription, batch: Batch) -> GroupedBatch:
+        """The wanted tables with rows, also rolled back ones. Raises `EventTableError`.
 
         `description`: without checksums, which `events` do not have any more.
         """
         events = expand_compressed(events, description)
         groups, _ = self.group(events, description)
         decoders = self._decoders(events, groups, description, batch)
-        return [decoder for decoder in decoders if decoder is not None]
+        return GroupedBatch(events, groups, [decoder for decoder in decoders if decoder is not None])
 
     def walk(
         self, events: EventTable, description: FormatDescription, batch: Batch, counters: Counters

@@ -15,6 +15,7 @@ from engine.binlog.events.transactions import XaPrepare
 from engine.binlog.format_description import FormatDescription
 from engine.binlog.statements import XA_COMMIT
 from engine.binlog.xids import ended_xid, xid_text
+from engine.dataclass import dataclass
 from engine.decode.rows.event_groups import EventGroups
 from engine.decode.rows.query_kinds import query_kinds
 from engine.errors import EventError
@@ -24,19 +25,38 @@ from engine.pipeline.messages import PreparedEntries, XaFacts
 _TYPES = (types.XA_PREPARE_LOG_EVENT, types.QUERY_EVENT)
 
 
-def xa_facts(
-    events: EventTable, groups: EventGroups, before: Int64s, description: FormatDescription
-) -> XaFacts | None:
-    """What the batch says of XA transactions; None if nothing. Raises `EventTableError`.
+@dataclass(frozen=True, slots=True)
+class PreparedEvents:
+    """The events of a transaction that XA PREPARE ends, as indexes into the event table."""
 
-    `before`: per event the number of entries of the batch before it.
-    """
+    xid: str
+    first: int | None
+    """None: it may have begun in an earlier batch."""
+    last: int
+    """XA PREPARE itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class XaEvents:
+    """The XA transactions of a batch."""
+
+    prepared: list[PreparedEvents]
+    """Those that are prepared at its end, and were not at its start."""
+    committed: list[str]
+    """XIDs of XA COMMIT statements; the transaction may have been prepared in the same batch."""
+
+
+NO_XA = XaEvents([], [])
+
+
+def xa_events(events: EventTable, groups: EventGroups, description: FormatDescription) -> XaEvents:
+    """The XA transactions of the batch. Raises `EventTableError`."""
     if events.codes.isdisjoint(_TYPES):
-        return None
+        return NO_XA
     are_queries, kinds = query_kinds(events, groups, description)
     wanted = events.types[groups.feed_events] == types.XA_PREPARE_LOG_EVENT
     wanted[are_queries] = kinds == XA_COMMIT
-    prepared: dict[str, PreparedEntries] = {}
+    prepared: dict[str, PreparedEvents] = {}
     committed: list[str] = []
     for index in map(int, groups.feed_events[wanted]):
         try:
@@ -45,15 +65,27 @@ def xa_facts(
             raise events.error(index, str(error), error.corrupt) from error
         if isinstance(body, XaPrepare) and not body.one_phase:
             xid = xid_text(body.gtrid, body.bqual, body.format_id)
-            prepared[xid] = _entries(xid, events, index, before)
+            prepared[xid] = PreparedEvents(xid, _first(events, index), index)
         elif isinstance(body, Query) and (ended := ended_xid(body.statement)) is not None:
             prepared.pop(ended, None)
             committed.append(ended)
-    return XaFacts(list(prepared.values()), committed) if prepared or committed else None
+    return XaEvents(list(prepared.values()), committed)
 
 
-def _entries(xid: str, events: EventTable, prepare: int, before: Int64s) -> PreparedEntries:
-    """Those from the last transaction end before XA PREPARE on."""
+def xa_facts(found: XaEvents, before: Int64s) -> XaFacts | None:
+    """The same by entries; `before`: per event the number of entries of the batch before it."""
+    if not (found.prepared or found.committed):
+        return None
+    entries = [
+        PreparedEntries(
+            each.xid, 0 if each.first is None else int(before[each.first]) + 1, int(before[each.last])
+        )
+        for each in found.prepared
+    ]
+    return XaFacts(entries, found.committed)
+
+
+def _first(events: EventTable, prepare: int) -> int | None:
+    """The event after the last transaction end before XA PREPARE."""
     ends = np.flatnonzero(events.transaction_ends[events.context : prepare])
-    first = int(before[events.context + int(ends[-1]) + 1]) + 1 if len(ends) else 0
-    return PreparedEntries(xid, first, int(before[prepare]))
+    return events.context + int(ends[-1]) + 1 if len(ends) else None
