@@ -31,9 +31,6 @@ def test_a_large_number_may_be_negative() -> None:
     assert ended_xid("XA COMMIT X'78',X'',4294967295") == xid_text(b"x", b"", -1)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    ["XA START X'78',X'',1", "XA COMMIT 'x'", "XA ROLLBACK X'7',X'',1", "ROLLBACK", "XA COMMIT", ""],
-)
+@pytest.mark.parametrize("statement", OTHERS)
 def test_other_statements_end_none(statement: str) -> None:
     assert ended_xid(statement) is None
