@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from engine.archive.files import ArchiveError, ArchiveFile
 from engine.archive.headers import FileHeader, read_header
-from engine.archive.rolled_back import chosen_rows
 from engine.binlog.files import file_order
 from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from engine.binlog.position import BinlogPosition
 from engine.dataclass import dataclass
 from engine.output.commit_times import parse_time_us
-from engine.output.run_ends import run_end_decoded
+from engine.output.run_ends import chosen_rows, run_end_decoded
 
 _GTID, _POSITION = "gtid:", re.compile(r"(.*[^:]):(\d+)")
 _LIKE_A_TIME = re.compile(r"\d{4}-\d\d-\d\d")

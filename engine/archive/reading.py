@@ -13,6 +13,7 @@ from dataclasses import field
 import zstandard
 
 from engine.archive.files import READ_ERRORS, ArchiveFile, OpenedFile, open_file, unreadable
+from engine.archive.rolled_back import Span
 from engine.binlog.files import MAGIC_LENGTH, read_event
 from engine.binlog.table_definition import TableDefinition
 from engine.config.decode_options import DecodeOptions
@@ -69,8 +70,8 @@ class FilePart:
     """Position after its last event; None for the end of the file."""
     entries_before: int = 0
     """Entries of the file before the part (`entry_numbers`)."""
-    rolled_back: tuple[tuple[int, int], ...] = ()
-    """Where rows of the file are left out (`rolled_back.Span`)."""
+    rolled_back: tuple[Span, ...] = ()
+    """Where rows of the file are left out."""
 
 
 class CorruptFileError(BinlogError):

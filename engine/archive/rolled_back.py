@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from engine.dataclass import dataclass
-from engine.decode.batch_entries import XaPositions
-from engine.output.run_ends import run_end_decoded
+from engine.decode.rows.prepared import XaEvents
+from engine.output.run_ends import chosen_rows, run_end_decoded
 from engine.pipeline.messages import Batch
 
 Span = tuple[int, int]
@@ -38,14 +38,14 @@ class XaSteps:
         self._begin: int | None = None
         """Where the open transaction began, if there is one."""
 
-    def take(self, batch: Batch, found: XaPositions) -> None:
+    def take(self, batch: Batch, found: XaEvents) -> None:
         """The next batch, with what was found in it."""
         if self._begin is None or batch.status.aborts_transaction:
             self._begin = batch.position
         self.steps += [XaStep(xid, None) for xid in found.committed]
         for each in found.prepared:
-            first = self._begin if each.first is None else each.first
-            self.steps.append(XaStep(each.xid, (first, each.last)))
+            begin = self._begin if each.begin is None else each.begin
+            self.steps.append(XaStep(each.xid, (begin, each.end)))
         for change in batch.status.schema_changes:
             if change.rolled_back is not None:
                 self.steps.append(XaStep(change.rolled_back, None, rolled_back=True))
@@ -83,13 +83,3 @@ def without_rolled_back(rows: pa.RecordBatch, spans: Sequence[Span]) -> pa.Recor
     for first, last in spans:
         chosen &= (positions < first) | (positions > last)
     return chosen_rows(rows, chosen)
-
-
-def chosen_rows(rows: pa.RecordBatch, chosen: np.ndarray) -> pa.RecordBatch:
-    """Some of the rows; `rows` itself if all are chosen."""
-    if chosen.all():
-        return rows
-    plain = [run_end_decoded(column) for column in rows.columns]
-    fields = [field.with_type(column.type) for field, column in zip(rows.schema, plain, strict=True)]
-    schema = pa.schema(fields, rows.schema.metadata)
-    return pa.RecordBatch.from_arrays(plain, schema=schema).filter(pa.array(chosen))

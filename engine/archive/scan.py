@@ -25,8 +25,9 @@ from engine.archive.rolled_back import XaStep, XaSteps
 from engine.binlog.event_table import EventTableError
 from engine.config.decode_options import DecodeOptions
 from engine.dataclass import dataclass
-from engine.decode.batch_entries import XaPositions, batch_entries, batch_tables
+from engine.decode.batch_entries import batch_entries, batch_tables
 from engine.decode.batch_walk import BatchWalk, corruption_at
+from engine.decode.rows.prepared import XaEvents
 from engine.decode.tables.table_decoder import TableDecoder
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.schema.model import SchemaModel
@@ -166,7 +167,7 @@ class _TablesOfPart:
             self._open.clear()
             self.numbers.keep()
 
-    def _counted(self, batch: OutgoingBatch) -> tuple[Sequence[TableDecoder], XaPositions]:
+    def _counted(self, batch: OutgoingBatch) -> tuple[Sequence[TableDecoder], XaEvents]:
         try:
             entries = batch_entries(self._walk, batch.header, batch.index, batch.data)
         except EventTableError as broken:
@@ -176,7 +177,7 @@ class _TablesOfPart:
             pass
         return entries.tables, entries.xa
 
-    def _found(self, batch: OutgoingBatch) -> tuple[Sequence[TableDecoder], XaPositions]:
+    def _found(self, batch: OutgoingBatch) -> tuple[Sequence[TableDecoder], XaEvents]:
         try:
             found = batch_tables(self._walk, batch.header, batch.index, batch.data)
             return found.tables, found.xa

@@ -10,40 +10,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.binlog.event_table import EventTable
-from engine.binlog.format_description import FormatDescription
 from engine.dataclass import dataclass
 from engine.decode.arrow.codec import Counters
 from engine.decode.batch_walk import BatchWalk
 from engine.decode.feed.events_feed import closing_statement, feed_batch
 from engine.decode.feed.statement_tables import StatementChanges
-from engine.decode.rows.event_groups import EventGroups
-from engine.decode.rows.prepared import xa_events
+from engine.decode.rows.prepared import NO_XA, XaEvents, xa_events
 from engine.decode.tables.table_decoder import TableDecoder
 from engine.kernels.kernel import Bytes
 from engine.pipeline.messages import Batch, StatementFacts
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedPositions:
-    """Where a transaction is in its file that XA PREPARE ends."""
-
-    xid: str
-    first: int | None
-    """Position of its first event; None: it may have begun in an earlier batch."""
-    last: int
-    """Position of XA PREPARE, or of the compressed transaction that contains it."""
-
-
-@dataclass(frozen=True, slots=True)
-class XaPositions:
-    """As `XaEvents`."""
-
-    prepared: Sequence[PreparedPositions]
-    committed: Sequence[str]
-
-
-NO_POSITIONS = XaPositions((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +27,7 @@ class BatchTables:
 
     tables: Sequence[TableDecoder]
     """Those with rows."""
-    xa: XaPositions
+    xa: XaEvents
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +40,7 @@ class BatchEntries:
     """Rows and entries of the feed: `Result.ordinals`."""
     statement: StatementFacts | None
     """As in `Result`."""
-    xa: XaPositions = NO_POSITIONS
+    xa: XaEvents = NO_XA
 
 
 def batch_tables(walk: BatchWalk, batch: Batch, index: NDArray[np.uint32], data: Bytes) -> BatchTables:
@@ -74,14 +49,14 @@ def batch_tables(walk: BatchWalk, batch: Batch, index: NDArray[np.uint32], data:
     Raises `EventTableError` for a broken event.
     """
     if batch.dropped is not None or not batch.context_events:
-        return BatchTables((), NO_POSITIONS)
+        return BatchTables((), NO_XA)
     opened = walk.open(batch, index, data)
     if opened.error is not None:
         raise opened.error
     assert opened.description is not None
     description = opened.description.without_checksums()
     found = walk.tables(opened.events, description, batch)
-    return BatchTables(found.decoders, _positions(found.events, found.groups, description))
+    return BatchTables(found.decoders, xa_events(found.events, found.groups, description))
 
 
 def batch_entries(walk: BatchWalk, batch: Batch, index: NDArray[np.uint32], data: Bytes) -> BatchEntries:
@@ -101,18 +76,5 @@ def batch_entries(walk: BatchWalk, batch: Batch, index: NDArray[np.uint32], data
         events, groups = found.events, found.groups
         entries = feed_batch(events, groups, found.before, description, found.tagged.split, changes)
         statement = closing_statement(entries, events, groups, changes)
-    xa = _positions(found.events, found.groups, description)
+    xa = xa_events(found.events, found.groups, description)
     return BatchEntries(found.rows.with_rows(), int(found.before[-1]), statement, xa)
-
-
-def _positions(events: EventTable, groups: EventGroups, description: FormatDescription) -> XaPositions:
-    found = xa_events(events, groups, description)
-    prepared = [
-        PreparedPositions(
-            each.xid,
-            None if each.first is None else int(events.positions[each.first]),
-            int(events.positions[each.last]),
-        )
-        for each in found.prepared
-    ]
-    return XaPositions(prepared, found.committed)

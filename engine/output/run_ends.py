@@ -29,3 +29,13 @@ def _lists(column: pa.RunEndEncodedArray) -> pa.Array:
     ends = column.run_ends.to_numpy()[first : first + count] - column.offset
     lengths = np.diff(np.minimum(ends, len(column)), prepend=0)
     return values.take(pa.array(np.repeat(np.arange(count), lengths)))
+
+
+def chosen_rows(rows: pa.RecordBatch, chosen: np.ndarray) -> pa.RecordBatch:
+    """Some of the rows, not run-end encoded, since Arrow cannot filter that; all of them as they are."""
+    if chosen.all():
+        return rows
+    plain = [run_end_decoded(column) for column in rows.columns]
+    fields = [field.with_type(column.type) for field, column in zip(rows.schema, plain, strict=True)]
+    schema = pa.schema(fields, rows.schema.metadata)
+    return pa.RecordBatch.from_arrays(plain, schema=schema).filter(pa.array(chosen))

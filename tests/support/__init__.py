@@ -1,8 +1,8 @@
 """What tests share. Each module's docstring says what it has; by theme:
 
 - bytes: `binlog_builder` (events and files), `made_events` and `event_bodies` (bodies), `every_event`,
-  `historic_events`, `event_dump`, `partial_updates`, `transaction_pictures`, `binary_json`,
-  `binary_rows` (results of prepared statements), `json_differences`, `compressed_columns`,
+  `made_transactions`, `historic_events`, `event_dump`, `partial_updates`, `transaction_pictures`,
+  `binary_json`, `binary_rows` (results of prepared statements), `json_differences`, `compressed_columns`,
   `charset_characters`, `numbered_archive`; `plain_search` (a slow twin of a kernel)
 - the engine's steps in this process: `batches`, `decoded_parts`, `column_cells`, `skipped_events`, `results`,
   `output`, `logged_table`, `writer_output`

@@ -27,13 +27,16 @@ _TYPES = (types.XA_PREPARE_LOG_EVENT, types.QUERY_EVENT)
 
 @dataclass(frozen=True, slots=True)
 class PreparedEvents:
-    """The events of a transaction that XA PREPARE ends, as indexes into the event table."""
+    """A transaction that XA PREPARE ends."""
 
     xid: str
     first: int | None
-    """None: it may have begun in an earlier batch."""
+    """Its first event (index into the event table); None: it may have begun in an earlier batch."""
     last: int
     """XA PREPARE itself."""
+    begin: int | None
+    """The positions of these in the file; of one in a compressed transaction, that of the transaction."""
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def xa_events(events: EventTable, groups: EventGroups, description: FormatDescri
             raise events.error(index, str(error), error.corrupt) from error
         if isinstance(body, XaPrepare) and not body.one_phase:
             xid = xid_text(body.gtrid, body.bqual, body.format_id)
-            prepared[xid] = PreparedEvents(xid, _first(events, index), index)
+            prepared[xid] = _prepared(xid, events, index)
         elif isinstance(body, Query) and (ended := ended_xid(body.statement)) is not None:
             prepared.pop(ended, None)
             committed.append(ended)
@@ -85,7 +88,11 @@ def xa_facts(found: XaEvents, before: Int64s) -> XaFacts | None:
     return XaFacts(entries, found.committed)
 
 
-def _first(events: EventTable, prepare: int) -> int | None:
-    """The event after the last transaction end before XA PREPARE."""
+def _prepared(xid: str, events: EventTable, prepare: int) -> PreparedEvents:
+    """The events after the last transaction end before XA PREPARE."""
+    end = int(events.positions[prepare])
     ends = np.flatnonzero(events.transaction_ends[events.context : prepare])
-    return events.context + int(ends[-1]) + 1 if len(ends) else None
+    if not len(ends):
+        return PreparedEvents(xid, None, prepare, None, end)
+    first = events.context + int(ends[-1]) + 1
+    return PreparedEvents(xid, first, prepare, int(events.positions[first]), end)

@@ -8,40 +8,12 @@ from pathlib import Path
 import pytest
 
 from engine.archive.plan import Plan, Request, plan, rows_inside
-from engine.binlog import event_types as types
 from engine.config.decode_options import DecodeOptions
 from engine.config.table_filter import TableFilter
 from engine.output.reader import decode_batch, merged_schema
 from tests.support.binlog_builder import MAGIC, Part, binlog
-from tests.support.made_events import (
-    SIGNED_INT,
-    gtid,
-    image,
-    integer,
-    payload,
-    query,
-    rows,
-    table_map,
-    xa_prepare,
-    xid,
-)
-
-XID = "X'78',X'',1"
-
-
-def insert(*values: int) -> list[Part]:
-    """A rows event for each value."""
-    events = [rows(types.WRITE_ROWS_EVENT, 7, 1, [image([integer(value)])]) for value in values]
-    return [part for event in events for part in (table_map(7, [SIGNED_INT], table="t"), event)]
-
-
-def plain(number: int, *values: int) -> list[Part]:
-    return [gtid(number), query("BEGIN"), *insert(*values), xid()]
-
-
-def prepared(number: int, *values: int) -> list[Part]:
-    begin, end = query(f"XA START {XID}"), query(f"XA END {XID}")
-    return [gtid(number), begin, *insert(*values), end, xa_prepare()]
+from tests.support.made_events import gtid, payload, query
+from tests.support.made_transactions import XID, plain, prepared
 
 
 def compressed(number: int, *values: int) -> list[Part]:

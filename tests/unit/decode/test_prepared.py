@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from engine.binlog import event_types as types
 from engine.binlog.position import BinlogPosition
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.schema_follower import Definitions, SchemaFollower
@@ -12,36 +11,8 @@ from engine.pipeline.messages import PreparedEntries, Result, XaFacts
 from engine.schema.model import SchemaModel
 from tests.support.batches import decode_all, feed, packets_of
 from tests.support.binlog_builder import Part, binlog
-from tests.support.made_events import (
-    SIGNED_INT,
-    gtid,
-    image,
-    integer,
-    query,
-    rows,
-    table_map,
-    xa_prepare,
-    xid,
-)
-
-XID = "X'78',X'',1"
-
-
-def insert(*values: int) -> list[Part]:
-    return [
-        table_map(7, [SIGNED_INT], table="t"),
-        *(rows(types.WRITE_ROWS_EVENT_V1, 7, 1, [image([integer(value)])]) for value in values),
-    ]
-
-
-def prepared(number: int, *values: int) -> list[Part]:
-    """A transaction that ends with XA PREPARE: its statements are entries of the feed, too."""
-    begin, end = query(f"XA START {XID}"), query(f"XA END {XID}")
-    return [gtid(number), begin, *insert(*values), end, xa_prepare()]
-
-
-def plain(number: int, value: int) -> list[Part]:
-    return [gtid(number), query("BEGIN"), *insert(value), xid()]
+from tests.support.made_events import gtid, query
+from tests.support.made_transactions import XID, plain, prepared
 
 
 def results(parts: list[Part], batch_bytes: int = 1 << 16) -> list[Result]:
