@@ -63,6 +63,18 @@ class SnapshotStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class PreparedStatus:
+    """An XA transaction that has rows in the output and has not ended at the last commit."""
+
+    xid: str
+    """As XA COMMIT and XA ROLLBACK name it."""
+    commit: int
+    """The number of the commit that has its rows."""
+    first_seq: int
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The state of an output as of its last commit."""
 
@@ -93,6 +105,8 @@ class Status:
     """The latest of each table that was ever read."""
     shard: str = ""
     """The part of the server's tables that the output has, such as `2/4`; empty for all of them."""
+    prepared: tuple[PreparedStatus, ...] = ()
+    """In the order in which they were prepared."""
 
     def json(self) -> str:
         """One JSON object; the keys are the field names."""
@@ -121,10 +135,14 @@ class Status:
                 *([("oldest commit", str(self.oldest_commit))] if self.oldest_commit else []),
             ]
         lines += _snapshot_lines(self.snapshots)
+        if self.prepared:
+            count, first = len(self.prepared), self.prepared[0]
+            shown = f"{count:,} XA transactions; the first, of commit {first.commit}: {first.xid}"
+            lines.append(("prepared", shown))
         lines += [(name.replace("_", " "), f"{count:,}") for name, count in sorted(self.counters.items())]
         width = max(len(name) for name, _ in lines)
-        shown = [f"{name:<{width}}  {value}" for name, value in lines]
-        return "\n".join([*shown, *_table_lines(self.tables)])
+        padded = [f"{name:<{width}}  {value}" for name, value in lines]
+        return "\n".join([*padded, *_table_lines(self.tables)])
 
 
 def print_status(out: OutputPlace | str, as_json: bool = False) -> int:
@@ -180,6 +198,9 @@ def status(out: OutputPlace | str) -> Status:
         snapshots=tuple(
             SnapshotStatus(each.database, each.table, each.state, each.rows, each.expected_rows, each.reason)
             for each in summary.snapshots.tables
+        ),
+        prepared=tuple(
+            PreparedStatus(each.xid, each.commit, each.first_seq, each.last_seq) for each in commit.prepared
         ),
         tables=tuple(sorted(tables, key=lambda table: (-table.bytes, table.database, table.table))),
     )

@@ -75,6 +75,8 @@ class OutputFigures:
     """Tables whose definition is not certain."""
     rewritten_tables: int = 0
     """Tables that are *changed by statement*."""
+    prepared_transactions: int = 0
+    """XA transactions of which the output has the rows, and whose end it does not have yet."""
     snapshot: SnapshotFigures = SnapshotFigures()
     disk_free_bytes: int | None = None
     disk_bytes: int | None = None

@@ -238,6 +238,12 @@ METRICS = (
         _one(lambda f: f.output.rewritten_tables),
     ),
     MetricRow(
+        "prepared_transactions",
+        "gauge",
+        "XA transactions that have rows in the output and have not ended",
+        _one(lambda f: f.output.prepared_transactions),
+    ),
+    MetricRow(
         "snapshot_tables",
         "gauge",
         "Tables by the state of their latest snapshot",

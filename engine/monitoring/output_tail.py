@@ -85,6 +85,7 @@ def _totals(figures: OutputFigures, commit: Commit, summary: Summary) -> OutputF
         ),
         counters=dict(summary.counters),
         snapshot=_snapshot(summary.snapshots),
+        prepared_transactions=len(commit.prepared),
     )
 
 

@@ -17,6 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.binlog.position import BinlogPosition
+from engine.commands.status import PreparedStatus, status
+from engine.monitoring.output_tail import OutputTail
 from engine.output.commit_log import CommitLog
 from engine.output.prepared import PreparedTransaction
 from engine.output.reader import Changes
@@ -148,11 +150,19 @@ def test_what_is_prepared_is_in_every_commit_until_it_ends(tmp_path: Path) -> No
     writer.take(*prepare(1, orders([2]), xid=TWO), now=0.0)
     writer.finish()
     assert [each.xid for each in latest_commit(tmp_path).prepared] == [ONE, TWO]
+    seen, tail = status(tmp_path), OutputTail(tmp_path)
+    assert seen.prepared == (PreparedStatus(ONE, 0, 1, 1), PreparedStatus(TWO, 1, 2, 2))
+    assert f"prepared    2 XA transactions; the first, of commit 0: {ONE}" in seen.text().splitlines()
+    tail.read()
+    assert tail.figures.prepared_transactions == 2
     writer.take(*result(2, [orders([3])], xa=XaFacts([], [ONE, TWO])), now=0.0)
     writer.take(*roll_back(3), now=0.0)
     assert writer.to_undo is None
     writer.finish()
     assert latest_commit(tmp_path).prepared == ()
+    assert status(tmp_path).prepared == () and "XA transactions" not in status(tmp_path).text()
+    tail.read()
+    assert tail.figures.prepared_transactions == 0
 
 
 def test_a_name_that_is_used_again(tmp_path: Path) -> None:
