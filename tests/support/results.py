@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.binlog.position import BinlogPosition
-from engine.output.change_schema import EVENT_FEED_SCHEMA, METADATA_FIELDS, transit_schema
+from engine.output.change_schema import EVENT_FEED_SCHEMA, INSERT, METADATA_FIELDS, transit_schema
 from engine.pipeline.messages import Result, StreamStatus, TableResult
 
 STATUS_FIELDS = {field.name for field in fields_of(StreamStatus)} - {"gtid_set"}
@@ -29,6 +29,8 @@ class Rows:
     ids: Sequence[int]
     ordinals: Sequence[int]
     columns: pa.Schema = COLUMNS
+    kinds: Sequence[int] = ()
+    """Codes of `_change_type`; all inserts by default."""
 
 
 def change_schema(database: str, table: str, columns: pa.Schema = COLUMNS) -> pa.Schema:
@@ -49,7 +51,7 @@ def _change_batch(rows: Rows, sequence: int) -> pa.RecordBatch:
         "id": pa.array(rows.ids, pa.int64()),
         "name": pa.array([f"row {value}" for value in rows.ids]),
         "price": pa.array([value / 4 for value in rows.ids], pa.float64()),
-        "_change_type": pa.array([0] * count, pa.int8()),
+        "_change_type": pa.array(rows.kinds or [INSERT] * count, pa.int8()),
         "_seq": pa.array(rows.ordinals, pa.int64()),
     }
     shared = {

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from engine.binlog.position import BinlogPosition
 from engine.commands.status import PreparedStatus, status
 from engine.monitoring.output_tail import OutputTail
+from engine.output.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from engine.output.commit_log import CommitLog
 from engine.output.prepared import PreparedTransaction
 from engine.output.reader import Changes
@@ -114,6 +115,20 @@ def test_rows_of_all_tables_come_back_in_reverse_order(tmp_path: Path) -> None:
     (row,) = Changes(tmp_path).read("shop", "orders").to_pylist()[-2:-1]
     assert (row["_gtid"], row["_pos"]) == (GTID, 777)
     assert row["_commit_timestamp"].timestamp() == 1_800_000_000
+
+
+def test_every_kind_of_change_comes_back(tmp_path: Path) -> None:
+    writer = open_writer(tmp_path)
+    kinds = (INSERT, UPDATE_PREIMAGE, UPDATE_POSTIMAGE, DELETE)
+    writer.take(*prepare(0, Rows("shop", "orders", [1, 2, 3, 4], [1, 2, 3, 4], kinds=kinds)), now=0.0)
+    writer.take(*roll_back(1), now=0.0)
+    undo(writer, tmp_path)
+    assert [row[2:] for row in rows_of(tmp_path)[4:]] == [
+        ("insert", 4),
+        ("update_preimage", 3),
+        ("update_postimage", 2),
+        ("delete", 1),
+    ]
 
 
 @given(st.sets(st.integers(1, 60), min_size=1), st.randoms(use_true_random=False))
