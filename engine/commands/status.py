@@ -24,6 +24,7 @@ from engine.output.files import opening
 from engine.output.folder import open_output
 from engine.output.lock import lock_holder
 from engine.output.log_files import LOG_FOLDER
+from engine.output.prepared import PreparedTransaction
 from engine.output.storage import storage_of
 
 EVENTS_FEED = "(events)"
@@ -63,18 +64,6 @@ class SnapshotStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedStatus:
-    """An XA transaction that has rows in the output and has not ended at the last commit."""
-
-    xid: str
-    """As XA COMMIT and XA ROLLBACK name it."""
-    commit: int
-    """The number of the commit that has its rows."""
-    first_seq: int
-    last_seq: int
-
-
-@dataclass(frozen=True, slots=True)
 class Status:
     """The state of an output as of its last commit."""
 
@@ -105,7 +94,7 @@ class Status:
     """The latest of each table that was ever read."""
     shard: str = ""
     """The part of the server's tables that the output has, such as `2/4`; empty for all of them."""
-    prepared: tuple[PreparedStatus, ...] = ()
+    prepared: tuple[PreparedTransaction, ...] = ()
     """In the order in which they were prepared."""
 
     def json(self) -> str:
@@ -136,13 +125,13 @@ class Status:
             ]
         lines += _snapshot_lines(self.snapshots)
         if self.prepared:
-            count, first = len(self.prepared), self.prepared[0]
-            shown = f"{count:,} XA transactions; the first, of commit {first.commit}: {first.xid}"
-            lines.append(("prepared", shown))
+            first = self.prepared[0]
+            shown = f"{len(self.prepared):,}, the first of commit {first.commit}: {first.xid}"
+            lines.append(("XA prepared", shown))
         lines += [(name.replace("_", " "), f"{count:,}") for name, count in sorted(self.counters.items())]
         width = max(len(name) for name, _ in lines)
-        padded = [f"{name:<{width}}  {value}" for name, value in lines]
-        return "\n".join([*padded, *_table_lines(self.tables)])
+        aligned = [f"{name:<{width}}  {value}" for name, value in lines]
+        return "\n".join([*aligned, *_table_lines(self.tables)])
 
 
 def print_status(out: OutputPlace | str, as_json: bool = False) -> int:
@@ -199,9 +188,7 @@ def status(out: OutputPlace | str) -> Status:
             SnapshotStatus(each.database, each.table, each.state, each.rows, each.expected_rows, each.reason)
             for each in summary.snapshots.tables
         ),
-        prepared=tuple(
-            PreparedStatus(each.xid, each.commit, each.first_seq, each.last_seq) for each in commit.prepared
-        ),
+        prepared=commit.prepared,
         tables=tuple(sorted(tables, key=lambda table: (-table.bytes, table.database, table.table))),
     )
 

@@ -5,6 +5,7 @@ Each test runs twice: their rows are remembered, or read from the output.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.binlog.position import BinlogPosition
-from engine.commands.status import PreparedStatus, status
+from engine.commands.status import status
 from engine.monitoring.output_tail import OutputTail
 from engine.output.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from engine.output.commit_log import CommitLog
@@ -166,8 +167,9 @@ def test_what_is_prepared_is_in_every_commit_until_it_ends(tmp_path: Path) -> No
     writer.finish()
     assert [each.xid for each in latest_commit(tmp_path).prepared] == [ONE, TWO]
     seen, tail = status(tmp_path), OutputTail(tmp_path)
-    assert seen.prepared == (PreparedStatus(ONE, 0, 1, 1), PreparedStatus(TWO, 1, 2, 2))
-    assert f"prepared    2 XA transactions; the first, of commit 0: {ONE}" in seen.text().splitlines()
+    assert seen.prepared == (PreparedTransaction(ONE, 0, 1, 1), PreparedTransaction(TWO, 1, 2, 2))
+    assert f"XA prepared  2, the first of commit 0: {ONE}" in seen.text().splitlines()
+    assert json.loads(seen.json())["prepared"][1]["xid"] == TWO
     tail.read()
     assert tail.figures.prepared_transactions == 2
     writer.take(*result(2, [orders([3])], xa=XaFacts([], [ONE, TWO])), now=0.0)
@@ -175,7 +177,7 @@ def test_what_is_prepared_is_in_every_commit_until_it_ends(tmp_path: Path) -> No
     assert writer.to_undo is None
     writer.finish()
     assert latest_commit(tmp_path).prepared == ()
-    assert status(tmp_path).prepared == () and "XA transactions" not in status(tmp_path).text()
+    assert status(tmp_path).prepared == () and "XA prepared" not in status(tmp_path).text()
     tail.read()
     assert tail.figures.prepared_transactions == 0
 
