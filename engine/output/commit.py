@@ -14,7 +14,7 @@ from engine.binlog.position import SourcePosition
 from engine.dataclass import dataclass
 from engine.output.data_file_names import is_path_of
 from engine.output.log_json import Malformed, from_line, to_line
-from engine.output.prepared import PreparedTransaction
+from engine.output.prepared import PreparedTransaction, UndoneTransaction
 from engine.output.schema_state import CommittedChange, LoggedChange, SchemaState
 from engine.output.snapshot_progress import NO_CHANGE, NO_SNAPSHOTS, SnapshotChange, SnapshotState
 
@@ -129,10 +129,12 @@ class Commit:
     """In a claim: the writer's host, process and an id of its own."""
     prepared: tuple[PreparedTransaction, ...] = ()
     """All XA transactions that are prepared after it."""
+    undone: tuple[UndoneTransaction, ...] = ()
+    """Those that were rolled back and are undone since the commit before."""
 
     def to_json(self) -> bytes:
         """The commit as one line, without the line break."""
-        sparse = "schema_changes", "snapshots", "shard", "epoch", "writer", "prepared"
+        sparse = "schema_changes", "snapshots", "shard", "epoch", "writer", "prepared", "undone"
         return to_line(self, sparse_fields=sparse)
 
     @classmethod

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from engine.output.prepared import PreparedTransaction, XaRollback
+from engine.output.prepared import PreparedTransaction, UndoneTransaction, XaRollback
 from engine.pipeline.messages import Result, TableResult
 from engine.sink.remembered_rows import RememberedRows
 from engine.sink.staging import Rows
@@ -22,6 +22,7 @@ class PreparedTransactions:
         self.rolled_back = next((each for each in self._prepared.values() if each.rolled_back), None)
         """The one whose rows are to be undone; None if there is none."""
         self._rows = RememberedRows()
+        self._undone: list[UndoneTransaction] = []
 
     @property
     def listed(self) -> tuple[PreparedTransaction, ...]:
@@ -53,20 +54,28 @@ class PreparedTransactions:
             transaction = self._prepared[changes[-1].rolled_back]
             self.rolled_back = self._prepared[transaction.xid] = replace(transaction, rolled_back=rollback)
 
-    def undone_at_once(self) -> Iterator[tuple[TableResult, pa.RecordBatch]]:
-        """What undoes `rolled_back`, if its rows are remembered: then it is not there any longer."""
+    def remembered(self) -> Iterator[tuple[TableResult, pa.RecordBatch]] | None:
+        """What undoes `rolled_back`, if its rows are remembered."""
         transaction = self.rolled_back
         rows = None if transaction is None else self._rows.take(transaction.xid)
         if transaction is None or transaction.rolled_back is None or rows is None:
-            return iter(())
-        self.undone(transaction.xid)
+            return None
         return undone_rows(transaction.rolled_back, rows, Places(part.rows for part in rows))
 
     def rows_were_emptied(self) -> None:
         """Rows of a table from before do not count any more."""
         self._rows.clear()
 
-    def undone(self, xid: str) -> None:
-        """The rows of a transaction that was rolled back are undone."""
-        del self._prepared[xid]
+    def undone(self, first_seq: int, last_seq: int) -> None:
+        """The entries from `first_seq` to `last_seq` undo those of `rolled_back`."""
+        assert self.rolled_back is not None
+        transaction = self._prepared.pop(self.rolled_back.xid)
         self.rolled_back = None
+        self._undone.append(
+            UndoneTransaction(transaction.first_seq, transaction.last_seq, first_seq, last_seq)
+        )
+
+    def seal(self) -> tuple[UndoneTransaction, ...]:
+        """Those that are undone since the last call."""
+        undone, self._undone = tuple(self._undone), []
+        return undone

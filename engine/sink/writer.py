@@ -179,7 +179,9 @@ class Writer:
         self.awaits_proof = result.status.awaits_proof
         if _ends_transaction(result):
             self._prepared.follow(result, self._version, before_batch, self._kept_seq)
-            self._add(self._prepared.undone_at_once())
+            remembered = self._prepared.remembered()
+            if remembered is not None:
+                self._add_undoing(remembered)
             self._keep(result, now)
 
     def add_rows(self, parts: Iterable[tuple[TableResult, Rows]], now: float) -> int:
@@ -195,11 +197,10 @@ class Writer:
 
     def undo(self, rows: CommittedRows, now: float) -> None:
         """Add what undoes the rows of `to_undo`."""
-        self._add(rows.undone())
+        self._add_undoing(rows.undone())
         self._schema_changes.add(rows.marks, self._last_seq)
         if rows.are_gone:
             self._counts.count(NOT_UNDONE)
-        self._prepared.undone(rows.transaction.xid)
         self._keep_added(now)
 
     def hurry(self, now: float) -> None:
@@ -264,11 +265,12 @@ class Writer:
         """Whether complete transactions wait for a commit with more than a position."""
         return bool(self._staging.kept_rows or self._schema_changes or self._snapshots)
 
-    def _add(self, parts: Iterable[tuple[TableResult, Rows]]) -> None:
-        """Add rows with `_seq` from 1 on over all parts."""
+    def _add_undoing(self, parts: Iterable[tuple[TableResult, Rows]]) -> None:
+        """Add what undoes `to_undo`: rows with `_seq` from 1 on over all parts."""
         before = self._last_seq
         for table, rows in parts:
             self._last_seq += self._staging.add(table, rows, before)
+        self._prepared.undone(before + 1, self._last_seq)
 
     def _keep_added(self, now: float) -> None:
         """What was added between two transactions is kept."""
@@ -348,6 +350,7 @@ class Writer:
             self._shard,
             self._epoch,
             prepared=self._prepared.listed,
+            undone=self._prepared.seal(),
         )
         self._version += 1
         self._staging = later

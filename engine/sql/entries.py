@@ -1,5 +1,6 @@
 """Reads the entries of an output in the order of `_seq`, or backwards, with few rows in memory.
 
+Transactions that were rolled back after XA PREPARE are left out, with the rows that undo them.
 The data files of a commit are merged: each is opened when the order comes to its first entry, and some rows
 at a time become Python values. Arrow files can be read from their end, so that the way back needs no copy.
 """
@@ -22,6 +23,7 @@ from engine.output.commit_log import CommitLog
 from engine.output.data_files import DataFiles, FileRows
 from engine.output.reader import decode_batch, merged_schema
 from engine.schema.changes import TableName
+from engine.sql.rolled_back import RolledBackEntries
 from engine.sql.selection import Place, Selection
 from engine.sql.tables import Definitions, Elsewhere, SqlTable, nowhere
 
@@ -76,6 +78,7 @@ class Entries:
         self._selection = selection
         self._first, self._last = log.oldest_version(), log.latest_version()
         self._schemas = log.schemas_at(self._last)
+        self._rolled_back = RolledBackEntries(log, self._first, self._last)
         self._flavor = log.read(self._last).position.flavor
         self._definitions = Definitions(log, self._first, self._last, elsewhere)
         self._tables: dict[tuple[str, str, int, int], SqlTable] = {}
@@ -136,9 +139,9 @@ class Entries:
             if where != last:
                 last, place = where, _place(*where)
                 is_wanted = self._selection.wants(place)
-            if not is_wanted:
-                continue
             seq = cells["_seq"][number]
+            if not is_wanted or self._rolled_back.contain(seq):
+                continue
             if not file.table:
                 yield FeedEntry(seq, place, *(cells[name][number] or "" for name in _FEED))
                 continue

@@ -48,8 +48,6 @@ class Role(Enum):
     DATABASE_DEFINITION = auto()
     ROWS = auto()
     """A statement that changed rows without row events."""
-    ROLLED_BACK = auto()
-    """XA ROLLBACK: rows were logged when their transaction was prepared."""
     DROPPED = auto()
     """Changes that `--on-corrupt skip` dropped."""
 
@@ -69,9 +67,7 @@ def role_of(entry: FeedEntry, selection: Selection, flavor: Flavor) -> Role:
     if not takes_effect(status):
         return Role.OTHER
     session = session_of_entry(entry, flavor)
-    word, is_rollback = _first_word(entry.statement, session)
-    if is_rollback:
-        return Role.ROLLED_BACK
+    word = _first_word(entry.statement, session)
     if word in _OF_TRANSACTIONS:
         return Role.BOUNDARY
     if word in _OF_ROWS:
@@ -85,13 +81,12 @@ def session_of_entry(entry: FeedEntry, flavor: Flavor) -> StatementSession:
     return StatementSession(flavor, _NEWEST, entry.database, status.get("sql_mode", 0))
 
 
-def _first_word(statement: str, session: StatementSession) -> tuple[str, bool]:
-    """The first word in upper case, and whether the statement is XA ROLLBACK."""
+def _first_word(statement: str, session: StatementSession) -> str:
+    """The first word in upper case."""
     try:
-        reader = TokenReader(tokenize(statement, session, most=2), session)
+        return TokenReader(tokenize(statement, session, most=1), session).upper
     except TokenError:
-        return "", False
-    return reader.upper, reader.ahead("XA", "ROLLBACK")
+        return ""
 
 
 def _role_of_definition(

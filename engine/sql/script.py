@@ -153,7 +153,6 @@ class _Script:
 _DEFINITIONS = (Role.TABLE_DEFINITION, Role.DATABASE_DEFINITION)
 _REFUSED = {
     Role.ROWS: "rows were changed by a statement without row events",
-    Role.ROLLED_BACK: "a prepared transaction was rolled back after its rows were logged",
     Role.DROPPED: "changes were dropped because an event was corrupt",
 }
 

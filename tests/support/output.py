@@ -16,6 +16,7 @@ from engine.output.commit import Commit, DataFile, SchemaVersion
 from engine.output.commit_log import CommitLog
 from engine.output.data_file_names import PART_ALIGNMENT, Part, pack_path
 from engine.output.files import table_folder
+from engine.output.prepared import PreparedTransaction, UndoneTransaction
 from engine.output.schema_state import LoggedChange
 from engine.output.snapshot_progress import NO_CHANGE
 from engine.schema.changes import SchemaChange
@@ -62,6 +63,10 @@ class Output:
         self.log = CommitLog(path)
         self.seq = 0
         self.snapshots = NO_CHANGE
+        self.prepared: tuple[PreparedTransaction, ...] = ()
+        """What the next commits list as prepared."""
+        self.undone: tuple[UndoneTransaction, ...] = ()
+        """What the next commit lists as undone."""
         """What is new of snapshots with the next commit."""
         self._schema_changes: list[LoggedChange] = []
         self._versions: dict[tuple[str, str], list[pa.Schema]] = {("", ""): [EVENT_FEED_SCHEMA]}
@@ -130,11 +135,14 @@ class Output:
                 counters=dict(counters or {}),
                 schema_changes=tuple(self._schema_changes),
                 snapshots=self.snapshots,
+                prepared=self.prepared,
+                undone=self.undone,
             )
         )
         self._unlogged = []
         self._schema_changes = []
         self.snapshots = NO_CHANGE
+        self.undone = ()
         return number
 
     def _batch(self, schema: pa.Schema, rows: Sequence[Change], number: int) -> pa.RecordBatch:

@@ -264,6 +264,44 @@ def test_other_tables_and_partial_images_redone(played: Played) -> None:
     assert played.server.query(f"SELECT v FROM {OTHER}.keyed WHERE id = 7") == [("v",)]
 
 
+@pytest.mark.parametrize("flavor", ["mysql-9.7", "mariadb-11.8"])
+def test_rolled_back_xa_transactions_are_left_out(
+    shared_server: Callable[[str], Server], flavor: str
+) -> None:
+    server, database = shared_server(flavor), "sql_prepared"
+    server.execute(f"CREATE DATABASE {database}", f"CREATE TABLE {database}.t (id INT PRIMARY KEY, v INT)")
+    start = place(server)
+    server.execute(f"INSERT INTO {database}.t VALUES (1, 1), (2, 2)")
+
+    def prepare(name: str, *statements: str) -> None:
+        server.execute(f"XA START '{name}'", *statements, f"XA END '{name}'", f"XA PREPARE '{name}'")
+
+    prepare("gone", f"UPDATE {database}.t SET v = 10 WHERE id = 1", f"INSERT INTO {database}.t VALUES (3, 3)")
+    between = place(server)
+    server.execute("XA ROLLBACK 'gone'")
+    prepare(
+        "kept", f"UPDATE {database}.t SET v = 20 WHERE id = 2", f"INSERT INTO {database}.t VALUES (3, 30)"
+    )
+    server.execute("XA COMMIT 'kept'")
+    after = contents(server, database)
+    login = (f"--host={server.host}", f"--port={server.port}", "--user=root", f"--tables={database}.*")
+
+    def execute(*choice: str) -> None:
+        made = run_command("sql", *login, *choice)
+        assert made.status == 0, made.stderr
+        execute_script(server, made.stdout)
+
+    end = place(server)
+    execute("--undo", f"--since={between}", f"--until={end}")
+    assert contents(server, database) == {"t": [(1, 1), (2, 2)]}
+    execute("--undo", f"--since={start}", f"--until={between}")
+    assert contents(server, database) == {"t": []}
+    execute(f"--since={start}", f"--until={between}")
+    execute(f"--since={between}", f"--until={end}")
+    assert contents(server, database) == after == {"t": [(1, 1), (2, 20), (3, 30)]}
+    server.execute(f"DROP DATABASE {database}")
+
+
 def test_a_server_and_its_files_give_the_same_script(mysql97: Server) -> None:
     database = "sql_sources"
     mysql97.execute(f"CREATE DATABASE {database}")

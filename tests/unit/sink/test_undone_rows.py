@@ -22,7 +22,7 @@ from engine.commands.status import status
 from engine.monitoring.output_tail import OutputTail
 from engine.output.change_schema import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 from engine.output.commit_log import CommitLog
-from engine.output.prepared import PreparedTransaction
+from engine.output.prepared import PreparedTransaction, UndoneTransaction
 from engine.output.reader import Changes
 from engine.pipeline.messages import PreparedEntries, Result, StatementFacts, XaFacts
 from engine.schema.changes import SchemaChange, TableName
@@ -113,6 +113,9 @@ def test_rows_of_all_tables_come_back_in_reverse_order(tmp_path: Path) -> None:
         (15, "orders", "insert", 50),
     ]
     assert not latest_commit(tmp_path).prepared
+    log = CommitLog(tmp_path)
+    commits = map(log.read, range(log.latest_version() + 1))
+    assert [commit.undone for commit in commits if commit.undone] == [(UndoneTransaction(2, 7, 10, 14),)]
     (row,) = Changes(tmp_path).read("shop", "orders").to_pylist()[-2:-1]
     assert (row["_gtid"], row["_pos"]) == (GTID, 777)
     assert row["_commit_timestamp"].timestamp() == 1_800_000_000

@@ -16,6 +16,7 @@ from engine.binlog.table_definition import ColumnDefinition, TableDefinition
 from engine.commands.sql import write_script
 from engine.config.settings import SqlSettings
 from engine.errors import EngineError
+from engine.output.prepared import PreparedTransaction, UndoneTransaction, XaRollback
 from engine.schema.changes import SchemaChange, TableChange, TableName
 from engine.sql.tables import Elsewhere, nowhere
 from tests.support.output import EVENTS, Change, Output, delete, insert, update
@@ -85,6 +86,35 @@ def test_many_rows_and_batches_stay_in_order(output: Output) -> None:
     assert undone == list(range(5000))[::-1]
 
 
+def test_transactions_that_were_rolled_back_after_they_were_prepared(output: Output) -> None:
+    """They are left out, with what undoes them: also where only the one or the other is chosen."""
+    rollback = XaRollback(BinlogPosition("binlog.000001", 1200), None, 0)
+    output.commit({T: [insert(id=1), insert(id=2)], "shop.u": [insert(id=3)]}, batch_rows=1)
+    output.prepared = (
+        PreparedTransaction("X'31',X'',1", 0, 2, 3, rollback),
+        PreparedTransaction("2", 1, 5, 5),
+    )
+    output.commit({EVENTS: [entry("QUERY_EVENT", "XA ROLLBACK X'31',X'',1")], T: [insert(id=5)]})
+    kept = ["BEGIN;", "INSERT INTO `shop`.`t` (`id`, `d`, `v`) VALUES (1, NULL, NULL);", "COMMIT;"]
+    prepared = ["BEGIN;", "INSERT INTO `shop`.`t` (`id`, `d`, `v`) VALUES (5, NULL, NULL);", "COMMIT;"]
+    assert lines(output) == [*kept, *prepared]
+    output.prepared, output.undone = (
+        output.prepared[1:],
+        (UndoneTransaction(2, 3, 6, 7), UndoneTransaction(9, 9, 10, 9)),
+    )
+    output.commit({"shop.u": [delete(id=3)], T: [delete(id=2), insert(id=8), insert(id=9), insert(id=10)]})
+    own = [
+        "BEGIN;",
+        *(f"INSERT INTO `shop`.`t` (`id`, `d`, `v`) VALUES ({id}, NULL, NULL);" for id in (8, 10)),
+        "COMMIT;",
+    ]
+    assert lines(output) == [*kept, *prepared, *own]
+    assert lines(output, until="binlog.000001:400") == kept
+    assert lines(output, since="binlog.000001:600") == own
+    assert "DELETE FROM `shop`.`t` WHERE `id` = 1;" in lines(output, undo=True)
+    assert not [line for line in lines(output, undo=True) if "`u`" in line or "2" in line]
+
+
 def test_images_without_unchanged_columns(output: Output) -> None:
     """With NOBLOB a column that did not change is in neither image."""
     before, after = (
@@ -132,7 +162,6 @@ def test_texts_that_the_output_lacks(output: Output) -> None:
     "feed,reason",
     [
         (entry("QUERY_EVENT", "/* x */ insert into t values (1)"), "without row events"),
-        (entry("QUERY_EVENT", "XA ROLLBACK X'31',X'',1"), "rolled back"),
         (entry("CORRUPT_EVENT", dropped="transaction"), "dropped"),
         (entry("EXECUTE_LOAD_QUERY_EVENT", "LOAD DATA …"), "without row events"),
         (entry("QUERY_EVENT", "CREATE TABLE t AS SELECT * FROM other.x"), "without row events"),
