@@ -6,9 +6,9 @@
   `charset_characters`, `numbered_archive`; `plain_search` (a slow twin of a kernel)
 - the engine's steps in this process: `batches`, `decoded_parts`, `column_cells`, `skipped_events`, `results`,
   `output`, `logged_table`, `writer_output`
-- the engine as a command: `engine_run`, `fleet_run`, `short_segments`, `stream` (a query of it), `committed`,
-  `object_output` and `copy_stream` (outputs in an object store),
-  `proxy` and `bit_flips` (faults on the way), `lying_server` (a server from bytes),
+- the engine as a command: `engine_run`, `preloaded` and `launcher` (runs without the imports), `fleet_run`,
+  `short_segments`, `stream` (a query of it), `committed`, `object_output` and `copy_stream` (outputs in an
+  object store), `proxy` and `bit_flips` (faults on the way), `lying_server` (a server from bytes),
   `power_cut`, `restricted`, `spark_session`, `lakehouse`
 - real servers: `secured`, `certificates`, `replication`, `definitions` (of their tables); workloads on them:
   `load`, `mixed_workload`, `mixed_columns`, `column_cases`, `selected_rows`, `generated_values`,

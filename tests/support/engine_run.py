@@ -25,6 +25,7 @@ from engine.config.output_place import OutputPlace
 from engine.output.commit import Commit
 from engine.output.commit_log import CommitLog
 from tests.servers import Server
+from tests.support.preloaded import PreloadedProcess, can_be_preloaded
 
 COMMAND = str(Path(sys.executable).with_name("binlog-engine"))
 PATIENCE_SECONDS = 60.0
@@ -101,7 +102,9 @@ def drain(server: Server, out: Path, *arguments: str, **settings: Any) -> Ended:
 class EngineRun:
     """One run of the command; `out` is its output folder. Leaving the context kills what is left of it.
 
-    `command` starts it in another way than by its name, `folder` in another folder than the current one.
+    `command` starts it in another way than by its name, `folder` in another folder than the current one. It
+    begins with its modules loaded (`tests/support/preloaded.py`) where that is possible; without
+    `is_preloaded` it starts as users start it.
     """
 
     def __init__(
@@ -113,19 +116,26 @@ class EngineRun:
         *,
         command: Sequence[str] = (COMMAND,),
         folder: Path | None = None,
+        is_preloaded: bool = True,
     ) -> None:
         self.log = CommitLog(out)
         self._stdout = tempfile.TemporaryFile()  # noqa: SIM115
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
-        self._process = subprocess.Popen(
-            [*command, *arguments],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=self._stdout,
-            stderr=self._stderr,
-            env={**os.environ, "MYSQL_PWD": password, **(environment or {})},
-            start_new_session=True,
-        )
+        environment = {**os.environ, "MYSQL_PWD": password, **(environment or {})}
+        self._process: subprocess.Popen[bytes] | PreloadedProcess
+        if is_preloaded and can_be_preloaded(command, environment):
+            outputs = (self._stdout.fileno(), self._stderr.fileno())
+            self._process = PreloadedProcess(command[-1], arguments, folder, environment, outputs)
+        else:
+            self._process = subprocess.Popen(
+                [*command, *arguments],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=self._stdout,
+                stderr=self._stderr,
+                env=environment,
+                start_new_session=True,
+            )
 
     def __enter__(self) -> Self:
         return self

@@ -32,12 +32,13 @@ def temporary() -> Iterator[Path]:
 
 
 def begin(server: Server, out: Path, temporary: Path, *, cold: bool) -> EngineRun:
-    """Start a run; a `cold` one has all kernels to compile."""
+    """Start a run as users do; a `cold` one has all kernels to compile."""
     environment = {"TMPDIR": str(temporary)}
     if cold:
         environment |= {"XDG_CACHE_HOME": str(out.with_name("cache")), "NUMBA_CACHE_DIR": ""}
     # What other tests have left in the binlog is none of this one's business.
-    return EngineRun(command_line(server, out, start="latest"), out, environment=environment)
+    arguments = command_line(server, out, start="latest")
+    return EngineRun(arguments, out, environment=environment, is_preloaded=False)
 
 
 def catches_stop_signals(pid: int) -> bool:
@@ -129,7 +130,7 @@ def test_a_command_that_stops_early_exits_with_the_signal(tmp_path: Path) -> Non
     fifo = tmp_path / "binlog.000001"
     os.mkfifo(fifo)
     for number in (signal.SIGINT, signal.SIGTERM):
-        with EngineRun(["events", str(fifo)], tmp_path) as engine:
+        with EngineRun(["events", str(fifo)], tmp_path, is_preloaded=False) as engine:
             wait_until(partial(catches_stop_signals, engine.pid), "first step")
             os.kill(engine.pid, number)
             ended = engine.wait()

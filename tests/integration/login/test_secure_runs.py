@@ -120,7 +120,7 @@ def test_a_run_by_option_file_follows_and_shows_no_password(secured: Secured, tm
     out = tmp_path / "out"
     command = ["run", "--out", str(out), f"--defaults-file={option_file(secured, tmp_path)}"]
     options = ["--commit-interval=0.1", "--compression=zlib", "--workers=2", "--start=latest", "-v"]
-    with EngineRun([*command, *options], out) as engine:
+    with EngineRun([*command, *options], out, is_preloaded=False) as engine:
         engine.process("network")
         secured.server.query("REPLACE INTO shop.orders VALUES (1000, 'before', NULL)")
         for number in range(20):

@@ -1,0 +1,158 @@
+"""A process that has the engine's modules and kernels loaded, and forks the command for each request.
+
+`tests/support/preloaded.py` starts it as a script and sends the requests. Where a command would start Python
+for multiprocessing's resource tracker and fork server, it forks as well. So a run leaves out the imports, and
+what Python does before them, and nothing else.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+import tempfile
+import time
+import types
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from multiprocessing import util
+from pathlib import Path
+from typing import Any, NoReturn
+
+OUTPUTS = 2
+"""Standard output and standard error come with a request, as descriptors."""
+
+_LONGEST_REQUEST = 1 << 18
+_FIRST_OTHER_DESCRIPTOR = 3
+
+
+@dataclass(frozen=True)
+class Request:
+    """A command to be forked."""
+
+    script: str
+    arguments: list[str]
+    folder: str
+    environment: dict[str, str]
+
+    def pack(self) -> bytes:
+        """As one message."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def parse(cls, message: bytes) -> Request:
+        """What `pack` returned."""
+        return cls(**json.loads(message))
+
+
+def _import_everything() -> None:
+    import engine.cli
+    import engine.commands.decode
+    import engine.commands.dispatch
+    import engine.commands.run
+    import engine.decode.process
+    import engine.net.process
+    import engine.sink.process  # noqa: F401
+    from engine.commands.compile_kernels import compile_kernels
+
+    compile_kernels()
+    gc.freeze()
+
+
+def _next_command(control: socket.socket) -> Request | None:
+    """Fork for every request: returns it in the command's process, and None in this one after the last.
+
+    A second child waits for the command, and sends its process id and, at its end, the exit code.
+    """
+    # Those children leave nothing to be waited for.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, _LONGEST_REQUEST, 1 + OUTPUTS)
+        if not message:
+            return None
+        reports, *outputs = descriptors
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            control.close()
+            pid = os.fork()
+            if pid == 0:
+                _take_place(request := Request.parse(message), outputs)
+                return request
+            _report_end(pid, reports, outputs)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _report_end(pid: int, reports: int, outputs: Sequence[int]) -> NoReturn:
+    for descriptor in outputs:
+        os.close(descriptor)
+    os.write(reports, str(pid).encode())
+    _, status = os.waitpid(pid, 0)
+    os.write(reports, str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _take_place(request: Request, outputs: Sequence[int]) -> None:
+    """Give this process what a command has when it begins: session, folder, environment, streams, name."""
+    os.setsid()
+    os.chdir(request.folder)
+    os.environ.clear()
+    os.environ.update(request.environment)
+    time.tzset()
+    tempfile.tempdir = None
+    for number, descriptor in enumerate(outputs, start=1):
+        os.dup2(descriptor, number)
+    _close_all_but(())
+    _show_name(request.script)
+    sys.argv = [request.script, *request.arguments]
+    util.spawnv_passfds = _fork_python
+
+
+def _fork_python(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:
+    """In place of `multiprocessing.util.spawnv_passfds`: the last argument is a program for a new Python."""
+    return os.fork() or _run_program(args[-1], passfds)
+
+
+def _run_program(program: str, kept: Sequence[int]) -> NoReturn:
+    """Run a program as a new Python process would, with the descriptors `kept`, and end this process."""
+    try:
+        _close_all_but(kept)
+        _show_name(sys.executable)
+        # multiprocessing's children run the command's script again unless it is the main module here.
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(program, {"__name__": "__main__"})
+    except SystemExit as end:
+        os._exit(int(end.code or 0))
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        os._exit(1)
+    os._exit(0)
+
+
+def _show_name(program: str) -> None:
+    """Have this process be shown as if it had been started from that file."""
+    Path("/proc/self/comm").write_text(Path(program).name)
+
+
+def _close_all_but(kept: Sequence[int]) -> None:
+    """Close all descriptors but the standard streams and those."""
+    start = _FIRST_OTHER_DESCRIPTOR
+    for descriptor in (*sorted(kept), os.sysconf("SC_OPEN_MAX")):
+        os.closerange(start, descriptor)
+        start = descriptor + 1
+
+
+def _main() -> None:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    _import_everything()
+    command = _next_command(control)
+    if command is not None:
+        runpy.run_path(command.script, run_name="__main__")
+
+
+if __name__ == "__main__":
+    _main()
