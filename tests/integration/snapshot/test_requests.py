@@ -150,13 +150,13 @@ def test_small_tables_are_read_together(database: Server, tmp_path: Path) -> Non
 def test_estimates_are_those_of_now(database: Server, tmp_path: Path) -> None:
     """MySQL keeps for a day what it has once answered."""
     asked = f"SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}'"
-    assert max(rows for (rows,) in database.query(asked)) <= 1000
+    assert max(rows for (rows,) in database.query(asked)) < 1500
     database.execute(f"INSERT INTO {DATABASE}.a SELECT id + 1000, v FROM {DATABASE}.a")
-    assert max(rows for (rows,) in database.query(asked)) <= 1000
+    assert max(rows for (rows,) in database.query(asked)) < 1500
     begin(database, tmp_path)
     request(tmp_path, f"{DATABASE}.a")
     drain(database, tmp_path, **STREAM)
-    assert (table_snapshots(tmp_path)["a"].expected_rows or 0) > 1000
+    assert (table_snapshots(tmp_path)["a"].expected_rows or 0) > 1500
 
 
 def test_a_large_table_without_statistics(database: Server, tmp_path: Path) -> None:
