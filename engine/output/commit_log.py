@@ -28,6 +28,7 @@ from engine.output.log_files import (
     segment_name,
     segment_of,
 )
+from engine.output.prepared import UndoneTransaction
 from engine.output.schema_state import CommittedChange, SchemaState
 from engine.output.storage import OutputPlace, storage_of
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SCHEMA_CHANGES = b',"schema_changes":[{'
+_UNDONE = b',"undone":[{'
 """In each line with some, and in no string: there, a quotation mark follows a backslash."""
 
 
@@ -123,6 +125,12 @@ class CommitLog:
         for line in self._files.lines(first, last):
             if _SCHEMA_CHANGES in line.json:
                 yield from line.commit().committed_changes()
+
+    def undone(self, first: int, last: int) -> Iterator[UndoneTransaction]:
+        """The transactions that the commits `first` to `last` list as undone. Raises like `range`."""
+        for line in self._files.lines(first, last):
+            if _UNDONE in line.json:
+                yield from line.commit().undone
 
     def summary_at(self, version: int) -> Summary:
         """The summary of all commits up to and including `version`. Raises `CommitLogError`."""

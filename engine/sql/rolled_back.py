@@ -27,10 +27,9 @@ class RolledBackEntries:
 
 def _ranges(log: CommitLog, first: int, last: int) -> Iterator[tuple[int, int]]:
     """The first and last `_seq` of entries that follow each other; no ranges overlap."""
-    for version in range(first, last + 1):
-        for each in log.read(version).undone:
-            yield each.first_seq, each.last_seq
-            yield each.first_undoing_seq, each.last_undoing_seq
+    for each in log.undone(first, last):
+        yield each.first_seq, each.last_seq
+        yield each.first_undoing_seq, each.last_undoing_seq
     for transaction in log.read(last).prepared:
         if transaction.rolled_back is not None:
             yield transaction.first_seq, transaction.last_seq
