@@ -179,13 +179,26 @@ def _is_there(path: Path) -> bool:
     return True
 
 
+def _last_before_claims(log: CommitLog, commit: int) -> int:
+    """The last commit up to `commit` that is not a claim, for there may be several at the end.
+
+    They list no files: those with their numbers are of a writer that was killed before it could commit them.
+    """
+    while commit >= log.oldest_version() and log.read(commit).writer:
+        commit -= 1
+    return commit
+
+
 def clean_output(out: OutputPlace, last_commit: int) -> None:
     """Remove every data file of a commit after `last_commit`, and make the rest durable.
 
     `last_commit` comes from `recover_output`, since the files of a decided commit must stay. Only for the
-    holder of the lock, or after a claim, and only while it writes nothing. Raises `OutputError`.
+    holder of the lock, or after a claim, and only while it writes nothing. Raises `OutputError` and
+    `CommitLogError`.
     """
     storage = storage_of(out)
+    if not storage.has_lock:
+        last_commit = _last_before_claims(CommitLog(out), last_commit)
 
     def uncommitted(folder: str) -> list[str]:
         # Numbers have a fixed width, so these names come after all those of the commits.

@@ -80,8 +80,7 @@ def _prepared(out: OutputPlace, expected_commit: int) -> OutputState:
             "because another binlog-engine was still writing there: start again"
         )
     clean_spool(out)
-    # A claim lists no files: those with its number are of a writer that has not committed them.
-    clean_output(out, state.commit - 1 if state.epoch else state.commit)
+    clean_output(out, state.commit)
     with writing(out):
         CommitLog(out).consolidate()
     return state

@@ -207,6 +207,19 @@ def test_data_files_after_the_last_commit_are_removed(output: ObjectOutput) -> N
     assert output.data_objects() == set(names[:2])
 
 
+def test_data_files_of_a_writer_that_was_killed_are_removed(output: ObjectOutput) -> None:
+    """Also if the next one was killed as soon as it had claimed the output."""
+    log, _ = claim(output)
+    log.append(commit(1, 1))
+    names = [f"shop.orders/{number:020d}-e1-0.arrow" for number in (1, 2, 3)]
+    for name in names:
+        storage_of(output.url).create(name, b"")
+    for _ in range(3):
+        _, state = claim(output)
+    clean_output(log.out, state.commit)
+    assert state.commit == 4 and output.data_objects() == set(names[:1])
+
+
 def test_an_interrupted_vacuum_is_completed(output: ObjectOutput) -> None:
     log, _ = claim(output)
     fill(log, 1, 25, 1)
