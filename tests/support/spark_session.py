@@ -19,6 +19,7 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.log.level": "OFF",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
