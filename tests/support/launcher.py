@@ -7,6 +7,7 @@ what Python does before them, and nothing else.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -15,9 +16,10 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from multiprocessing import util
 from pathlib import Path
@@ -57,9 +59,11 @@ def _import_everything() -> None:
     import engine.decode.process
     import engine.net.process
     import engine.sink.process  # noqa: F401
-    from engine.commands.compile_kernels import compile_kernels
+    from engine.commands import compile_kernels
 
-    compile_kernels()
+    compile_kernels.compile_kernels()
+    # A fork server that is forked from this process finds them done.
+    compile_kernels.compile_kernels = lambda: 0.0
     gc.freeze()
 
 
@@ -119,18 +123,32 @@ def _fork_python(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> in
 
 def _run_program(program: str, kept: Sequence[int]) -> NoReturn:
     """Run a program as a new Python process would, with the descriptors `kept`, and end this process."""
+    _close_all_but(kept)
+    _show_name(sys.executable)
+    # multiprocessing's children run the command's script again unless it is the main module here.
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    os._exit(_status_of(lambda: exec(program, {"__name__": "__main__"})))
+
+
+def _status_of(program: Callable[[], object]) -> int:
+    """The exit code of a Python process that has run the program."""
     try:
-        _close_all_but(kept)
-        _show_name(sys.executable)
-        # multiprocessing's children run the command's script again unless it is the main module here.
-        sys.modules["__main__"] = types.ModuleType("__main__")
-        exec(program, {"__name__": "__main__"})
+        program()
     except SystemExit as end:
-        os._exit(int(end.code or 0))
+        return int(end.code or 0)
     except BaseException:
         sys.excepthook(*sys.exc_info())
-        os._exit(1)
-    os._exit(0)
+        return 1
+    return 0
+
+
+def _end(status: int) -> NoReturn:
+    """End as Python does, but free no objects, which would copy the pages that the launcher shares."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _show_name(program: str) -> None:
@@ -151,7 +169,7 @@ def _main() -> None:
     _import_everything()
     command = _next_command(control)
     if command is not None:
-        runpy.run_path(command.script, run_name="__main__")
+        _end(_status_of(lambda: runpy.run_path(command.script, run_name="__main__")))
 
 
 if __name__ == "__main__":

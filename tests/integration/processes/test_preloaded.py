@@ -86,10 +86,10 @@ def test_ends_are_the_same(tmp_path: Path) -> None:
         assert ends[0] == ends[1]
 
 
-def test_a_killed_command_has_the_signal_as_its_exit_code(tmp_path: Path) -> None:
-    fifo = tmp_path / "binlog.000001"
-    os.mkfifo(fifo)
-    with EngineRun(["events", str(fifo)], tmp_path) as engine:
+@pytest.mark.server
+def test_a_killed_command_has_the_signal_as_its_exit_code(mysql97: Server, tmp_path: Path) -> None:
+    with EngineRun(command_line(mysql97, tmp_path / "out", start="latest"), tmp_path / "out") as engine:
+        engine.process("sink")
         with pytest.raises(TimeoutError):
             engine.wait(0.1)
         engine.kill("supervisor")
