@@ -16,6 +16,7 @@ from typing import Any, Self
 import pymysql
 
 from tests.servers import Server
+from tests.support.xa_recover import prepared_transactions
 
 DATABASE = "chaos"
 BEGUN, LEDGER = "begun", "ledger"
@@ -128,11 +129,10 @@ class Client(threading.Thread):
 
     def _end_prepared(self, cursor: Any) -> None:
         """End the client's transactions that were prepared when the server went away."""
-        cursor.execute("XA RECOVER")
-        for _, size, _, data in cursor.fetchall():
-            if data[size:] == f"{self._number}":
+        for prepared in prepared_transactions(cursor):
+            if prepared.bqual == f"{self._number}":
                 how = self._random.choice(("COMMIT", "ROLLBACK"))
-                cursor.execute(f"XA {how} '{data[:size]}','{data[size:]}'")
+                cursor.execute(f"XA {how} {prepared.xid}")
 
     def _transaction(self, connection: Any, cursor: Any) -> None:
         number = self.transactions + 1

@@ -22,6 +22,7 @@ from tests.servers import Server
 from tests.support.engine_run import drain, end_of_binlog, follow, run_command, wait_until
 from tests.support.snapshot_load import Load, boundaries
 from tests.support.snapshot_runs import wait_for_snapshots
+from tests.support.xa_recover import prepared_transactions
 
 pytestmark = pytest.mark.server
 
@@ -47,8 +48,10 @@ def database(request: pytest.FixtureRequest, shared_server: Callable[[str], Serv
     server = shared_server(request.param)
     server.execute(f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE}")
     yield server
-    for format_id, size, _, data in server.query("XA RECOVER"):
-        end(server, "ROLLBACK", f"'{data[:size]}','{data[size:]}',{format_id}")
+    with server.connect() as connection, connection.cursor() as cursor:
+        left = prepared_transactions(cursor)
+    for transaction in left:
+        end(server, "ROLLBACK", transaction.xid)
 
 
 def prepare(server: Server, name: str, *changes: str) -> None:
