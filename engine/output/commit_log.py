@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _SCHEMA_CHANGES = b',"schema_changes":[{'
 _UNDONE = b',"undone":[{'
-"""In each line with some, and in no string: there, a quotation mark follows a backslash."""
+"""Both are in each line with some, and in no string: there, a quotation mark follows a backslash."""
 
 
 class OtherWriterError(OutputError):

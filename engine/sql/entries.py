@@ -1,8 +1,8 @@
 """Reads the entries of an output in the order of `_seq`, or backwards, with few rows in memory.
 
-Transactions that were rolled back after XA PREPARE are left out, with the rows that undo them.
 The data files of a commit are merged: each is opened when the order comes to its first entry, and some rows
 at a time become Python values. Arrow files can be read from their end, so that the way back needs no copy.
+Transactions that were rolled back after XA PREPARE are left out, with the rows that undo them.
 """
 
 from __future__ import annotations

@@ -63,11 +63,11 @@ class Output:
         self.log = CommitLog(path)
         self.seq = 0
         self.snapshots = NO_CHANGE
+        """What is new of snapshots with the next commit."""
         self.prepared: tuple[PreparedTransaction, ...] = ()
         """What the next commits list as prepared."""
         self.undone: tuple[UndoneTransaction, ...] = ()
         """What the next commit lists as undone."""
-        """What is new of snapshots with the next commit."""
         self._schema_changes: list[LoggedChange] = []
         self._versions: dict[tuple[str, str], list[pa.Schema]] = {("", ""): [EVENT_FEED_SCHEMA]}
         self._unlogged: list[SchemaVersion] = [_schema_version("", "", 1, EVENT_FEED_SCHEMA)]
