@@ -117,22 +117,28 @@ class Client(threading.Thread):
             cursor = connection.cursor()
             if self._number % 2 and cursor.execute("SHOW VARIABLES LIKE 'binlog_transaction_compression'"):
                 cursor.execute("SET SESSION binlog_transaction_compression = ON")
-            self._end_prepared(cursor)
+            self._end_prepared()
             # Whether the last transaction was committed is not known if the server went away meanwhile.
             cursor.execute(f"SELECT COALESCE(MAX(number), 0) FROM {LEDGER} WHERE client = {self._number}")
             ((self.transactions,),) = cursor.fetchall()
+            # XA START is refused inside the transaction that the SELECT has begun.
+            connection.rollback()
             while not self._ends.wait(PAUSE_SECONDS):
                 with self.works:
                     if self._random.random() < DDL:
                         self._alter(cursor)
                     self._transaction(connection, cursor)
 
-    def _end_prepared(self, cursor: Any) -> None:
-        """End the client's transactions that were prepared when the server went away."""
-        for prepared in prepared_transactions(cursor):
-            if prepared.bqual == f"{self._number}":
-                how = self._random.choice(("COMMIT", "ROLLBACK"))
-                cursor.execute(f"XA {how} {prepared.xid}")
+    def _end_prepared(self) -> None:
+        """End the client's transactions that were prepared when the server went away.
+
+        MariaDB refuses that in a session without autocommit that has read something.
+        """
+        with self._server.connect(autocommit=True) as connection, connection.cursor() as cursor:
+            for prepared in prepared_transactions(cursor):
+                if prepared.bqual == f"{self._number}":
+                    how = self._random.choice(("COMMIT", "ROLLBACK"))
+                    cursor.execute(f"XA {how} {prepared.xid}")
 
     def _transaction(self, connection: Any, cursor: Any) -> None:
         number = self.transactions + 1
