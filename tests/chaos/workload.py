@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import random
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -33,6 +33,9 @@ _IGNORED = (1205, 1213)
 """A lock that was waited for too long, a deadlock."""
 _WITHOUT_XA = ("mysql-5.6",)
 """Servers whose binlogs do not have XA PREPARE, and lack transactions that were prepared before a crash."""
+_BINLOG_FIRST = ("mariadb-11.8",)
+"""Servers that write XA PREPARE, XA COMMIT and XA ROLLBACK into the binlog before the storage engine follows:
+a crash in between leaves the two different, and the binlog does not say so."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,8 @@ class Client(threading.Thread):
         self._ends = threading.Event()
         self.works = threading.Lock()
         """Held from the begin of a transaction to its end."""
+        self.ends_xa = threading.Lock()
+        """Held during an XA PREPARE, XA COMMIT or XA ROLLBACK, on a server of `_BINLOG_FIRST`."""
         self.transactions = 0
         """Those that are committed."""
         self.error: BaseException | None = None
@@ -138,7 +143,12 @@ class Client(threading.Thread):
             for prepared in prepared_transactions(cursor):
                 if prepared.bqual == f"{self._number}":
                     how = self._random.choice(("COMMIT", "ROLLBACK"))
-                    cursor.execute(f"XA {how} {prepared.xid}")
+                    self._end_xa(cursor, f"XA {how} {prepared.xid}")
+
+    def _end_xa(self, cursor: Any, statement: str) -> None:
+        """Execute an XA PREPARE, XA COMMIT or XA ROLLBACK."""
+        with self.ends_xa if self._server.flavor in _BINLOG_FIRST else contextlib.nullcontext():
+            cursor.execute(statement)
 
     def _transaction(self, connection: Any, cursor: Any) -> None:
         number = self.transactions + 1
@@ -155,12 +165,12 @@ class Client(threading.Thread):
             cursor.execute(f"INSERT INTO {LEDGER} VALUES ({self._number}, {number})")
             if xid:
                 cursor.execute(f"XA END {xid}")
-                cursor.execute(f"XA PREPARE {xid}")
+                self._end_xa(cursor, f"XA PREPARE {xid}")
             if self._random.random() < ROLLED_BACK:
                 self._roll_back(connection, cursor, xid)
                 return
             if xid:
-                cursor.execute(f"XA COMMIT {xid}")
+                self._end_xa(cursor, f"XA COMMIT {xid}")
             else:
                 connection.commit()
         except pymysql.err.OperationalError as error:
@@ -175,7 +185,7 @@ class Client(threading.Thread):
 
     def _roll_back(self, connection: Any, cursor: Any, xid: str | None) -> None:
         if xid:
-            cursor.execute(f"XA ROLLBACK {xid}")
+            self._end_xa(cursor, f"XA ROLLBACK {xid}")
         else:
             connection.rollback()
 
@@ -226,7 +236,20 @@ class Client(threading.Thread):
 @contextlib.contextmanager
 def at_rest(clients: Sequence[Client]) -> Iterator[None]:
     """Meanwhile no client is inside a transaction, and none begins one."""
+    with _held(client.works for client in clients):
+        yield
+
+
+@contextlib.contextmanager
+def no_end_of_xa(clients: Sequence[Client]) -> Iterator[None]:
+    """Meanwhile a crash of the server leaves its binlog and its tables equal."""
+    with _held(client.ends_xa for client in clients):
+        yield
+
+
+@contextlib.contextmanager
+def _held(locks: Iterable[threading.Lock]) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
-        for client in clients:
-            stack.enter_context(client.works)
+        for lock in locks:
+            stack.enter_context(lock)
         yield
