@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -23,6 +23,7 @@ from engine.config.table_filter import TableFilter
 from engine.doctor.connection import account, check_connection, failed_connection, quote_as_usual
 from engine.doctor.finding import Finding
 from engine.doctor.output import check_output
+from engine.doctor.prepared import ListedTransaction, check_listed, read_listed
 from engine.doctor.privileges import check_privileges, read_grants
 from engine.doctor.retention import check_headroom, check_retention
 from engine.doctor.settings import check_settings, read_variables
@@ -34,6 +35,7 @@ from engine.net.client.connection import Connection
 from engine.net.client.server_events import file_begun
 from engine.net.client.server_queries import binary_logs, has_prepared
 from engine.net.client.source_facts import SourceFacts, read_facts
+from engine.net.client.xa_recover import prepared_xids
 from engine.output.folder import open_output
 
 _LABELS = {"ok": "ok", "advice": "advice", "required": "MUST CHANGE"}
@@ -43,11 +45,11 @@ def check_command(settings: CheckSettings) -> int:
     """Print the findings; returns 1 if something must change. Raises `EngineError`."""
     login = read_login(settings.connection, os.environ, interactive=sys.stdin.isatty())
     wanted = TableFilter(settings.tables, settings.exclude_tables)
-    position = None if settings.out is None else _position(settings.out)
+    position, listed = (None, ()) if settings.out is None else _last_commit(settings.out)
     findings: dict[str, list[Finding]] = {}
     for address in addresses_of(settings.connection, login):
         findings[str(address.unix_socket or f"{address.host}:{address.port}")] = list(
-            examine_server(address, wanted, position)
+            examine_server(address, wanted, position, listed)
         )
     if settings.out is not None:
         findings["output"] = list(check_output(settings.out))
@@ -58,9 +60,15 @@ def check_command(settings: CheckSettings) -> int:
 
 
 def examine_server(
-    address: ServerAddress, wanted: TableFilter, position: SourcePosition | None
+    address: ServerAddress,
+    wanted: TableFilter,
+    position: SourcePosition | None,
+    listed: Sequence[ListedTransaction] = (),
 ) -> Iterator[Finding]:
-    """The findings about one server; `position`: where an output ends, if it has commits."""
+    """The findings about one server; `position`: where an output ends, if it has commits.
+
+    `listed`: the XA transactions that are prepared there.
+    """
     try:
         connection = connect(address)
     except EngineError as error:
@@ -77,6 +85,8 @@ def examine_server(
         yield from check_tables(tables, facts, variables)
         if facts.log_bin:
             yield from _asked("binlogs", partial(_binlogs, address, connection, facts, variables, position))
+        if listed:
+            yield from _asked("XA RECOVER", lambda: check_listed(listed, prepared_xids(connection)))
 
 
 def _binlogs(
@@ -100,12 +110,13 @@ def _asked(what: str, questions: Callable[[], Iterable[Finding]]) -> Iterator[Fi
         yield Finding(what, "not known", "advice", "known", str(error), "grant what the reason names")
 
 
-def _position(out: OutputPlace) -> SourcePosition | None:
+def _last_commit(out: OutputPlace) -> tuple[SourcePosition | None, tuple[ListedTransaction, ...]]:
+    """Where an output ends, and the XA transactions that are prepared there."""
     try:
-        return open_output(out).position
+        return open_output(out).position, read_listed(out)
     except EngineError:
         # `check_output` reports it.
-        return None
+        return None, ()
 
 
 def _json(findings: dict[str, list[Finding]]) -> str:

@@ -13,17 +13,11 @@ from engine.net.client.connection import Connection
 from engine.net.client.explained import explained
 from engine.net.client.refusals import Refusal
 from engine.net.client.server_queries import has_prepared
+from engine.net.client.xa_recover import HIDDEN, prepared_xids
 from engine.net.protocol.resultset import Row
 from engine.snapshot.sessions import Readers
 from engine.snapshot.waiting import TableBusy
 
-_LISTS = (
-    ("mysql", (5, 7), "XA RECOVER CONVERT XID"),
-    ("mariadb", (10, 5), "XA RECOVER FORMAT='SQL'"),
-)
-"""Flavor, the version since which XA PREPARE is in the binlog, and what lists the prepared transactions."""
-_HIDDEN = 1401
-"""The error code of XA RECOVER for a user without the privilege XA_RECOVER_ADMIN (MySQL 8.0 and later)."""
 _MENTIONED_AFTER_SECONDS = 1
 _GIVEN_UP_AFTER_SECONDS = 10
 _PAUSE_SECONDS = 0.02
@@ -53,7 +47,7 @@ class PreparedTransactions:
             readers.check()
             waited = time.monotonic() - begun
             if waited > _MENTIONED_AFTER_SECONDS:
-                self.waited_for = min(xid[-1] or "" for xid in left)
+                self.waited_for = min(left)
                 if as_one or waited > _GIVEN_UP_AFTER_SECONDS:
                     raise TableBusy(f"the XA transaction {self.waited_for} is prepared and does not end")
             time.sleep(_PAUSE_SECONDS)
@@ -69,31 +63,20 @@ class PreparedTransactions:
         before, listed, after = _counts(connection), self._listed(connection), _counts(connection)
         return None if listed or before != after else after
 
-    def _listed(self, connection: Connection) -> set[Row]:
-        statement = _statement(connection)
-        if statement is None or not self._may_list:
-            return set()
+    def _listed(self, connection: Connection) -> frozenset[str]:
+        if not self._may_list:
+            return frozenset()
         try:
-            with explained(connection):
-                return set(connection.query(statement))
+            return prepared_xids(connection)
         except Refusal as refusal:
-            if refusal.code != _HIDDEN:
+            if refusal.code != HIDDEN:
                 raise
         self._may_list = False
         self.are_hidden = has_prepared(connection)
-        return set()
+        return frozenset()
 
 
 def _counts(connection: Connection) -> Counts:
     names = "('Com_xa_prepare', 'Com_xa_commit', 'Com_xa_rollback')"
     with explained(connection):
         return tuple(connection.query(f"SHOW GLOBAL STATUS WHERE Variable_name IN {names}"))
-
-
-def _statement(connection: Connection) -> str | None:
-    """What lists them; None where binlogs do not have them."""
-    greeting = connection.greeting
-    for flavor, version, statement in _LISTS:
-        if greeting.flavor == flavor and greeting.version >= version:
-            return statement
-    return None

@@ -16,7 +16,7 @@ from typing import Any, Self
 import pymysql
 
 from tests.servers import Server
-from tests.support.xa_recover import prepared_transactions
+from tests.support.xa_transactions import prepared_transactions
 
 DATABASE = "chaos"
 BEGUN, LEDGER = "begun", "ledger"

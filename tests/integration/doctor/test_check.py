@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,12 +20,17 @@ from engine.config.table_filter import TableFilter
 from engine.config.tls import NO_TLS
 from engine.doctor.finding import Finding
 from tests.servers import Server
-from tests.support.engine_run import end_of_binlog, run_command
+from tests.support.engine_run import drain, end_of_binlog, follow, run_command
+from tests.support.snapshot_load import boundaries
+from tests.support.snapshot_runs import request, wait_for_snapshots
+from tests.support.xa_transactions import end_prepared, prepare, roll_back_prepared
 
 pytestmark = pytest.mark.server
 
 DATABASE = "doctor"
 NAME, PASSWORD = "patient", "kept to itself"
+LOST_XID = "X'3078ff27',X'c3b6',7"
+"""An XID whose bytes are neither text nor what they may look like."""
 
 WRONG_SETTINGS = {
     "binlog_format": ("'STATEMENT'", "required", ""),
@@ -270,6 +276,52 @@ def test_the_place_of_an_output(mysql97: Server) -> None:
     assert headroom(file, position - 100, uuid).actual == f"{file}:{position - 100}, 100 B before the end"
     assert headroom("binlog.000000", 4, uuid).level == "required"
     assert "of another server" in headroom(file, position, "other").actual
+
+
+@pytest.fixture(params=["mysql-9.7", "mariadb-10.11", "mariadb-11.8"])
+def prepared(request: pytest.FixtureRequest, shared_server: Callable[[str], Server]) -> Iterator[Server]:
+    """A server that logs XA PREPARE, with a table, and two prepared transactions that change it."""
+    server = shared_server(request.param)
+    server.execute(
+        f"DROP DATABASE IF EXISTS {DATABASE}",
+        f"CREATE DATABASE {DATABASE}",
+        f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY)",
+        f"INSERT INTO {DATABASE}.t VALUES (1)",
+    )
+    for number, xid in enumerate(("'kept'", LOST_XID), 2):
+        prepare(server, DATABASE, xid, f"INSERT INTO t VALUES ({number})")
+    yield server
+    roll_back_prepared(server)
+
+
+def test_a_prepared_transaction_that_the_server_has_lost(prepared: Server, tmp_path: Path) -> None:
+    """As MariaDB may in a crash: its binlog has XA PREPARE and no XA ROLLBACK. A snapshot mends the table."""
+    stream = {"tables": f"{DATABASE}.*"}
+    where = ("check", "--host", prepared.host, "--port", str(prepared.port), "--user=root", "--json")
+
+    def finding() -> dict[str, object]:
+        ended = run_command(*where, "--out", str(tmp_path))
+        (findings, _) = json.loads(ended.stdout).values()
+        (found,) = (each for each in findings if each["what"].startswith("XA transactions"))
+        assert isinstance(found, dict)
+        return found
+
+    drain(prepared, tmp_path, **stream)
+    assert finding()["actual"] == "2, which the server has prepared"
+    prepared.execute("SET sql_log_bin = 0")
+    end_prepared(prepared, "ROLLBACK", LOST_XID)
+    prepared.execute("SET sql_log_bin = 1")
+    found = finding()
+    assert (found["level"], found["names"]) == ("advice", [f"{DATABASE}.t"])
+    assert found["actual"] == f"{LOST_XID}: not prepared on the server"
+
+    end_prepared(prepared, "COMMIT", "'kept'")
+    with follow(prepared, tmp_path, **stream) as engine:
+        assert request(tmp_path, f"{DATABASE}.t").status == 0
+        wait_for_snapshots(engine, tmp_path)
+        assert engine.stop().status == 0
+    *_, last = boundaries(tmp_path, DATABASE, "t", ("id",))
+    assert last.rows == Counter(prepared.query(f"SELECT id FROM {DATABASE}.t")) == Counter([(1,), (2,)])
 
 
 def test_a_connection_without_tls_and_a_wrong_clock(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pymysql
 import pytest
 
 from engine.archive.plan import Request, plan, rows_inside
@@ -19,10 +17,11 @@ from engine.output.commit_log import CommitLog
 from engine.output.reader import Changes
 from engine.output.schema_history import rewritten_tables
 from tests.servers import Server
+from tests.support import xa_transactions
 from tests.support.engine_run import drain, end_of_binlog, follow, run_command, wait_until
 from tests.support.snapshot_load import Load, boundaries
 from tests.support.snapshot_runs import wait_for_snapshots
-from tests.support.xa_recover import prepared_transactions
+from tests.support.xa_transactions import end_prepared, roll_back_prepared
 
 pytestmark = pytest.mark.server
 
@@ -48,28 +47,11 @@ def database(request: pytest.FixtureRequest, shared_server: Callable[[str], Serv
     server = shared_server(request.param)
     server.execute(f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE}")
     yield server
-    with server.connect() as connection, connection.cursor() as cursor:
-        left = prepared_transactions(cursor)
-    for transaction in left:
-        end(server, "ROLLBACK", transaction.xid)
+    roll_back_prepared(server)
 
 
 def prepare(server: Server, name: str, *changes: str) -> None:
-    with server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
-        for statement in (f"XA START {name}", *changes, f"XA END {name}", f"XA PREPARE {name}"):
-            cursor.execute(statement)
-
-
-def end(server: Server, how: str, name: str) -> None:
-    """End a prepared transaction, once the server knows that the session that prepared it is gone."""
-
-    def ended() -> bool:
-        with contextlib.suppress(pymysql.err.OperationalError):
-            server.execute(f"XA {how} {name}")
-            return True
-        return False
-
-    wait_until(ended, "end of the transaction")
+    xa_transactions.prepare(server, DATABASE, name, *changes)
 
 
 def start_of(server: Server) -> str:
@@ -108,7 +90,7 @@ def test_values_of_all_kinds_come_back(database: Server, tmp_path: Path) -> None
         "DELETE FROM t WHERE id = 2",
     )
     prepare(database, "'one','branch',7", *changes)
-    end(database, "ROLLBACK", "'one','branch',7")
+    end_prepared(database, "ROLLBACK", "'one','branch',7")
     database.execute(f"INSERT INTO {DATABASE}.t (id) VALUES (9)")
     drain(database, tmp_path, start=start, **OF_DATABASE)
     rows = Changes(tmp_path).read(DATABASE, "t").to_pylist()
@@ -143,8 +125,8 @@ def test_names_that_are_used_again(database: Server, tmp_path: Path) -> None:
     start = start_of(database)
     for number in range(10, 16):
         prepare(database, "'new'", f"INSERT INTO t VALUES ({number})")
-        end(database, ("COMMIT", "ROLLBACK")[number % 2], "'new'")
-    end(database, "ROLLBACK", "'old'")
+        end_prepared(database, ("COMMIT", "ROLLBACK")[number % 2], "'new'")
+    end_prepared(database, "ROLLBACK", "'old'")
     drain(database, tmp_path, start=start, **OF_DATABASE)
     assert replayed(tmp_path, "t", ("id",)) == Counter({(10,): 1, (12,): 1, (14,): 1})
     assert_dense(tmp_path)
@@ -164,8 +146,8 @@ def test_the_run_ends_between(database: Server, tmp_path: Path) -> None:
     last = CommitLog(tmp_path).latest()
     assert last is not None
     assert [transaction.xid for transaction in last.prepared] == ["X'61',X'',1", "X'62',X'',1"]
-    end(database, "ROLLBACK", "'a'")
-    end(database, "COMMIT", "'b'")
+    end_prepared(database, "ROLLBACK", "'a'")
+    end_prepared(database, "COMMIT", "'b'")
     drain(database, tmp_path, **OF_DATABASE)
     assert_as_on_server(database, tmp_path, "t", ("v", "text"))
     assert_dense(tmp_path)
@@ -177,7 +159,7 @@ def test_binlog_files(database: Server, tmp_path: Path) -> None:
     start = start_of(database)
     database.execute(f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, v INT)")
     prepare(database, "'a'", "INSERT INTO t VALUES (1, 1), (2, 2)", "DELETE FROM t WHERE id = 1")
-    end(database, "ROLLBACK", "'a'")
+    end_prepared(database, "ROLLBACK", "'a'")
     database.execute(f"INSERT INTO {DATABASE}.t VALUES (3, 3)")
     file = database.data_directory / start.partition(":")[0]
     database.flush_binlog()
@@ -236,7 +218,7 @@ def test_a_snapshot_is_requested_between(database: Server, tmp_path: Path) -> No
         assert run_command("snapshot", str(tmp_path), "--tables", f"{DATABASE}.*").status == 0
         said = "the snapshot waits for the end of the XA transaction"
         wait_until(lambda: said in engine.stderr, "warning", check=engine.must_run)
-        end(database, "ROLLBACK", "'a'")
+        end_prepared(database, "ROLLBACK", "'a'")
         wait_for_snapshots(engine, tmp_path)
         assert engine.stop().status == 0
     for table in ("keyed", "keyless"):
@@ -258,7 +240,7 @@ def test_a_row_image_that_is_not_complete(database: Server, tmp_path: Path) -> N
             "DELETE FROM t WHERE id = 1",
         )
         prepare(database, "'a'", "SET SESSION binlog_row_image = MINIMAL", *changes)
-        end(database, "ROLLBACK", "'a'")
+        end_prepared(database, "ROLLBACK", "'a'")
         wait_for_snapshots(engine, tmp_path)
         assert engine.stop().status == 0
     marks = [
@@ -280,7 +262,7 @@ def test_generated_columns_may_be_absent(database: Server, tmp_path: Path) -> No
         f"INSERT INTO {DATABASE}.t (id, v) VALUES (1, 10), (2, 20)",
     )
     prepare(database, "'a'", "DELETE FROM t WHERE id = 1", "UPDATE t SET v = 21 WHERE id = 2")
-    end(database, "ROLLBACK", "'a'")
+    end_prepared(database, "ROLLBACK", "'a'")
     drain(database, tmp_path, start=start, **OF_DATABASE)
     assert not rewritten_tables(tmp_path, CommitLog(tmp_path).latest_version())
     assert_as_on_server(database, tmp_path, "t", ("id", "v"))

@@ -1,0 +1,34 @@
+"""The XA transactions that a server has prepared, as its statement XA RECOVER lists them."""
+
+from __future__ import annotations
+
+from engine.binlog.xids import xid_text
+from engine.net.client.connection import Connection
+from engine.net.client.explained import explained
+from engine.net.protocol.resultset import Row
+
+_STATEMENTS = (
+    ("mysql", (5, 7), "XA RECOVER CONVERT XID"),
+    ("mariadb", (10, 5), "XA RECOVER"),
+)
+"""Flavor, the version since which XA PREPARE is in the binlog, and what lists the prepared transactions."""
+HIDDEN = 1401
+"""The error code for a user without the privilege XA_RECOVER_ADMIN (MySQL 8.0 and later)."""
+
+
+def prepared_xids(connection: Connection) -> frozenset[str]:
+    """The XIDs, as in `engine.binlog.xids`; none where binlogs do not have XA PREPARE. Raises `Refusal`."""
+    greeting = connection.greeting
+    for flavor, version, statement in _STATEMENTS:
+        if greeting.flavor == flavor and greeting.version >= version:
+            with explained(connection):
+                rows = connection.query(statement)
+            return frozenset(_xid(row, is_hexadecimal=flavor == "mysql") for row in rows)
+    return frozenset()
+
+
+def _xid(row: Row, *, is_hexadecimal: bool) -> str:
+    """Of a row with the format, the lengths of the XID's two parts, and both as one value."""
+    format_id, gtrid_length, _, value = (cell or "" for cell in row)
+    parts = bytes.fromhex(value[2:]) if is_hexadecimal else value.encode("utf-8", "surrogateescape")
+    return xid_text(parts[: int(gtrid_length)], parts[int(gtrid_length) :], int(format_id))
