@@ -22,6 +22,8 @@ class Place:
     position: BinlogPosition
     gtid_set: str | None
     """The transactions before it; None if not known."""
+    prepared: tuple[str, ...] = ()
+    """The XA transactions that are prepared there, and have rows before it (`engine.binlog.xids`)."""
 
 
 class Watch(Variant, frozen=True, tag="watch"):
@@ -50,6 +52,12 @@ class Hold(Variant, frozen=True, tag="hold"):
 
 class Release(Variant, frozen=True, tag="release"):
     """Go on after `Hold`."""
+
+    number: int
+
+
+class Locate(Variant, frozen=True, tag="locate"):
+    """Say where the stream is; answer: `Located`."""
 
     number: int
 
@@ -103,7 +111,7 @@ class Record(Variant, frozen=True, tag="record"):
     number: int
 
 
-Order = Watch | Begin | Hold | Release | Cut | Open | Close | Abandon | Record
+Order = Watch | Begin | Hold | Release | Locate | Cut | Open | Close | Abandon | Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +133,13 @@ class Watched(Variant, frozen=True, tag="watched"):
 
 class Held(Variant, frozen=True, tag="held"):
     """The stream waits."""
+
+    number: int
+    place: Place
+
+
+class Located(Variant, frozen=True, tag="located"):
+    """The stream has come to `place`."""
 
     number: int
     place: Place
@@ -178,7 +193,7 @@ class Lag(Variant, frozen=True, tag="lag"):
     until the stream had come to what was the end of the binlog then."""
 
 
-Answer = Watched | Held | Opened | PartTaken | Taken | Refused | Saved | Lag
+Answer = Watched | Held | Located | Opened | PartTaken | Taken | Refused | Saved | Lag
 
 
 @dataclass(frozen=True, slots=True)

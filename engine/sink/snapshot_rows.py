@@ -29,6 +29,8 @@ from engine.pipeline.snapshot_messages import (
     Held,
     Hold,
     Lag,
+    Locate,
+    Located,
     Open,
     Opened,
     Order,
@@ -179,6 +181,8 @@ class SnapshotRows:
             case Hold(number=number):
                 self._held = number
                 self._answer(Held(number, self._writer.place))
+            case Locate(number=number):
+                self._answer(Located(number, self._writer.place))
             case Begin(table=table) if self._is_over(table.name, table.request):
                 pass
             case Begin(table=table, place=place):

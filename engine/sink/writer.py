@@ -141,8 +141,9 @@ class Writer:
 
     @property
     def place(self) -> Place:
-        """The same with the GTIDs before it."""
-        return Place(self.reached, self._resume.gtid_set)
+        """The same with the GTIDs before it, and what is prepared there."""
+        prepared = tuple(transaction.xid for transaction in self._prepared.listed)
+        return Place(self.reached, self._resume.gtid_set, prepared)
 
     @property
     def commit_seconds(self) -> Durations:

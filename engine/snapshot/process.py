@@ -61,10 +61,10 @@ class _Snapshots:
         slots = Slots(config.slots)
         pool = SlotPool(slots, range(config.first_slot, slots.count))
         endpoints = config.batches_endpoint, config.answers_endpoint, config.orders_endpoint
-        self._prepared = PreparedTransactions()
         self._back_off = BackOff(LagLimits.of(config.options.max_lag, config.commit_interval))
         self._replicas = ReplicaWatch(config.options.watched, self._back_off)
         self._link = SinkLink(child, endpoints, pool, self._chunk_ended, self._back_off.stream_lag)
+        self._prepared = PreparedTransactions(self._link.place)
         self._schedule = Schedule(config.options.connections, self._link.cut)
         self._under_way: dict[int, UnderWay] = {}
         self._lock = threading.Lock()

@@ -46,9 +46,13 @@ class ReplicaPositions:
             with self._views.open(readers, place, tables, has_views=has_views, as_one=as_one) as high:
                 yield high
             return
-        wanted = MariadbGtidSet.parse(place.gtid_set or "")
-        wait_until(lambda: self._has_applied(readers.rows, wanted), readers)
-        self._prepared.wait(readers)
+
+        def until(place: Place) -> None:
+            wanted = MariadbGtidSet.parse(place.gtid_set or "")
+            wait_until(lambda: self._has_applied(readers.rows, wanted), readers)
+
+        until(place)
+        self._prepared.wait(readers, place, until=until)
         yield lambda: end_of_binlog(readers.source)
 
     def _has_applied(self, connection: Connection, gtid_set: MariadbGtidSet) -> bool:

@@ -28,6 +28,8 @@ from engine.pipeline.snapshot_messages import (
     Held,
     Hold,
     Lag,
+    Locate,
+    Located,
     Open,
     Opened,
     Order,
@@ -138,6 +140,12 @@ class SinkLink:
         self._free_until = now + (now - self._held_since)
         self._holding.release()
 
+    def place(self) -> Place:
+        """Where the stream is at the end of a transaction."""
+        number = self.number()
+        reply: Located = self._ask(number, Locate(number))
+        return reply.place
+
     def cut(self, table: TableSnapshot, chunk: KeyRange) -> None:
         """Chunks are cut in the order of their keys, which the state of the snapshot follows."""
         self._send(Cut(table.name, table.request, chunk))
@@ -224,7 +232,9 @@ class SinkLink:
                 self._outcome(answer)
             case Lag(seconds=seconds):
                 self._lag(seconds)
-            case Opened(chunk=number) | Watched(number=number) | Held(number=number) | Saved(number=number):
+            case Opened(chunk=number):
+                self._reply(number, answer)
+            case Watched(number=number) | Held(number=number) | Located(number=number) | Saved(number=number):
                 self._reply(number, answer)
 
     def _reply(self, number: int, answer: Answer) -> None:

@@ -79,7 +79,7 @@ class Watermarks:
                 yield high
             return
         wait_until(lambda: self._has_executed(readers.rows, place.gtid_set or ""), readers)
-        self._prepared.wait(readers)
+        self._prepared.wait(readers, place)
         yield lambda: end_of_binlog(readers.source)
 
     def _has_executed(self, connection: Connection, gtid_set: str) -> bool:
@@ -107,7 +107,7 @@ class ConsistentSnapshots:
             with TableLocks().open(readers, place, tables, has_views=False, as_one=as_one) as high:
                 yield high
             return
-        self._prepared.wait(readers, as_one=as_one)
+        self._prepared.wait(readers, place, as_one=as_one)
         before = self._prepared.count_if_none(readers.rows) if as_one else None
         attempts = count()
         view = wait_until(lambda: self._view_after(readers.rows, place, next(attempts)), readers)

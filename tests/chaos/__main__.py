@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
-from tests.chaos.failing_calls import MISSING_COMPILER, can_compile
 from tests.chaos.faults import FAILING_CALLS, FAULTS, OWN_DISK
 from tests.chaos.own_disk import own_disk
 from tests.chaos.planted import PLANTED, command
 from tests.chaos.trial import SAFE, Happening, Trial
 from tests.chaos.violation import Violation
 from tests.servers import get_server
+from tests.support.preload import MISSING_COMPILER, can_compile
 
 SERVERS = ("mysql-9.7", "mysql-5.6", "mariadb-11.8")
 

@@ -8,13 +8,8 @@ done.
 
 from __future__ import annotations
 
-import atexit
-import functools
 import mmap
-import shutil
 import struct
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -22,11 +17,12 @@ from enum import IntEnum, IntFlag
 from pathlib import Path
 from typing import Self
 
+from tests.support.preload import compiled
+
 _SOURCE = Path(__file__).with_name("failing_calls.c")
 _FIELD = struct.Struct("=q")
 _CALLS, _HARM, _PASSED, _LEFT, _CLOCK_NS = range(5)
 """The fields of the control file, in their order."""
-MISSING_COMPILER = "there is no C compiler: install one (Debian: apt-get install gcc libc6-dev)"
 
 
 class Calls(IntFlag):
@@ -47,11 +43,6 @@ class Harm(IntEnum):
     """They fail with EIO. What an fsync was to make durable is lost then, and the next fsync succeeds."""
     SHORT = 2
     """About half is written."""
-
-
-def can_compile() -> bool:
-    """Whether this machine can load such calls into a process."""
-    return sys.platform == "linux" and shutil.which("cc") is not None
 
 
 class FailingCalls:
@@ -75,7 +66,7 @@ class FailingCalls:
     def environment(self) -> Mapping[str, str]:
         """What a process has to be started with."""
         return {
-            "LD_PRELOAD": str(_compiled()),
+            "LD_PRELOAD": str(compiled(_SOURCE)),
             "FAILING_CALLS_CONTROL": self._control.name,
             "FAILING_CALLS_FOLDER": str(self._below),
         }
@@ -110,12 +101,3 @@ class FailingCalls:
 
     def _set(self, field: int, value: int) -> None:
         _FIELD.pack_into(self._memory, field * _FIELD.size, value)
-
-
-@functools.cache
-def _compiled() -> Path:
-    folder = Path(tempfile.mkdtemp())
-    atexit.register(shutil.rmtree, folder)
-    library = folder / "failing_calls.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-Wall", "-o", library, _SOURCE], check=True)
-    return library

@@ -12,7 +12,7 @@ import pytest
 
 from engine.commands.status import status
 from engine.output.caught_up import read_caught_up
-from tests.chaos.failing_calls import MISSING_COMPILER, FailingCalls, can_compile
+from tests.chaos.failing_calls import FailingCalls
 from tests.chaos.faults import FAULTS
 from tests.chaos.own_disk import own_disk
 from tests.chaos.planted import command
@@ -21,6 +21,7 @@ from tests.chaos.violation import Violation
 from tests.chaos.workload import Client
 from tests.servers import Server
 from tests.support.engine_run import EngineRun, command_line, wait_until
+from tests.support.preload import MISSING_COMPILER, can_compile
 from tests.support.seeds import chosen_seed
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]

@@ -1,4 +1,8 @@
-"""The XA transactions that a server has prepared, as its statement XA RECOVER lists them."""
+"""The XA transactions that a server has prepared, as its statement XA RECOVER lists them.
+
+MySQL lists a transaction before its XA PREPARE is in the binlog. MariaDB writes the binlog first, and lists
+the transaction once the storage engine has prepared it, which takes as long as its log needs to be on disk.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,11 @@ def prepared_xids(connection: Connection) -> frozenset[str]:
                 rows = connection.query(statement)
             return frozenset(_xid(row, is_hexadecimal=flavor == "mysql") for row in rows)
     return frozenset()
+
+
+def lists_late(connection: Connection) -> bool:
+    """Whether a transaction may be in the binlog before the server lists it."""
+    return connection.greeting.flavor == "mariadb"
 
 
 def _xid(row: Row, *, is_hexadecimal: bool) -> str:

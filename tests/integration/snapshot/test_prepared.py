@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from engine.output.snapshot_requests import has_requests
 from tests.servers import Server
 from tests.support.engine_run import EngineRun, command_line, drain, follow, run_command, wait_until
+from tests.support.held_redo_log import HeldRedoLog
+from tests.support.preload import MISSING_COMPILER, can_compile
+from tests.support.snapshot_load import boundaries
 from tests.support.snapshot_runs import read_rows, request, wait_for_snapshots
+from tests.support.xa_transactions import end_prepared, prepare
 
 pytestmark = pytest.mark.server
 
@@ -77,6 +83,56 @@ def test_the_output_has_its_rows(database: Server, tmp_path: Path) -> None:
         wait_for_snapshots(engine, tmp_path)
         assert engine.stop().status == 0
     assert_read(database, tmp_path, AFTER)
+
+
+@pytest.fixture
+def held_log(tmp_path: Path) -> HeldRedoLog:
+    (tmp_path / "log").mkdir()
+    return HeldRedoLog(tmp_path / "log")
+
+
+@pytest.fixture
+def slow_server(
+    held_log: HeldRedoLog, own_server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> Server:
+    """A MariaDB server whose redo log can be held back, with two tables."""
+    with monkeypatch.context() as environment:
+        for name, value in held_log.environment.items():
+            environment.setenv(name, value)
+        server = own_server("mariadb-11.8", {"innodb_flush_log_at_trx_commit": "1"})
+    server.execute(f"CREATE DATABASE {DATABASE}")
+    for table, key in zip(TABLES, (" PRIMARY KEY", ""), strict=True):
+        server.execute(
+            f"CREATE TABLE {DATABASE}.{table} (id INT{key}, v INT)",
+            f"INSERT INTO {DATABASE}.{table} VALUES (1, 10), (2, 20)",
+        )
+    return server
+
+
+@pytest.mark.skipif(not can_compile(), reason=MISSING_COMPILER)
+def test_one_that_the_server_does_not_list_yet(
+    slow_server: Server, held_log: HeldRedoLog, tmp_path: Path
+) -> None:
+    """MariaDB has XA PREPARE in the binlog first, and views do not have the rows until XA COMMIT."""
+    out = tmp_path / "out"
+    drain(slow_server, out, **STREAM)
+    updates = [f"UPDATE {table} SET v = 11 WHERE id = 1" for table in TABLES]
+    preparing = Thread(target=prepare, args=(slow_server, DATABASE, "'one'", *updates))
+    with follow(slow_server, out, **STREAM) as engine:
+        with held_log.held():
+            preparing.start()
+            engine.wait_for_commit(lambda commit: bool(commit.prepared), "commit of the prepared rows")
+            assert not slow_server.query("XA RECOVER")
+            assert request(out, f"{DATABASE}.*").status == 0
+            wait_until(lambda: not has_requests(out), "begin of the snapshot", check=engine.must_run)
+        preparing.join()
+        wait_for_warning(engine)
+        end_prepared(slow_server, "COMMIT", "'one'")
+        wait_for_snapshots(engine, out)
+        assert engine.stop().status == 0
+    for table in TABLES:
+        *_, last = boundaries(out, DATABASE, table, COLUMNS)
+        assert last.rows == Counter(slow_server.query(f"SELECT id, v FROM {DATABASE}.{table}"))
 
 
 def test_a_user_to_whom_the_server_does_not_list_them_is_warned(mysql97: Server, tmp_path: Path) -> None:

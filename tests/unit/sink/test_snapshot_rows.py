@@ -32,9 +32,12 @@ from engine.pipeline.snapshot_messages import (
     Held,
     Hold,
     Lag,
+    Locate,
+    Located,
     Open,
     Opened,
     Order,
+    Place,
     Record,
     Refused,
     Release,
@@ -133,6 +136,15 @@ def test_orders_wait_for_the_end_of_a_transaction(sink: Sink) -> None:
     (opened,) = sink.order(Open(1, ORDERS, "first", EVERYTHING, ("id",), 0))
     assert isinstance(opened, Opened)
     assert opened.place.position == BinlogPosition("binlog.000001", 204)
+
+
+def test_the_place_is_that_of_the_last_transaction_end(sink: Sink) -> None:
+    sink.stream(1)
+    sink.stream(2, ends=False)
+    assert sink.order(Locate(7)) == []
+    sink.stream(3)
+    (located,) = sink.answers
+    assert located == Located(7, Place(BinlogPosition("binlog.000001", 304), None))
 
 
 def test_rows_wait_for_the_place_and_lack_the_changed_keys(sink: Sink) -> None:
