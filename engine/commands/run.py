@@ -296,12 +296,23 @@ def _run_once(
         # A table of which only a snapshot is in the output has its definition from here alone.
         definitions_since=end,
         skips=skips.events,
+        may_lose_prepared=_may_lose_prepared(facts, state),
+        has_prepared=bool(state.prepared),
     )
     plan = plan_run(settings.pipeline, origin, state, facts.server_uuid or "", facts.flavor)
     plan = replace(plan, snapshot=snapshot)
     if decoder_pool is not None:
         plan = replace(plan, decoders=decoder_pool.count)
     return Supervisor(plan, observer, end_request, decoder_pool).run()
+
+
+def _may_lose_prepared(facts: source_facts.SourceFacts, state: OutputState) -> bool:
+    """Whether a crash of the server may lose XA transactions that are prepared in the stream.
+
+    Only of a server that is known to be the same: another one may not have come to their XA PREPARE yet.
+    """
+    is_same = state.position is None or state.position.server_uuid == facts.server_uuid
+    return facts.flavor == "mariadb" and facts.server_uuid is not None and is_same
 
 
 def _warn_of_patterns(settings: PipelineSettings, connection: Connection, observer: Observer) -> None:

@@ -30,6 +30,7 @@ from engine.net.client.statements_ahead import StatementsAhead
 from engine.net.first_bytes import receive_first_together
 from engine.net.history_watch import HistoryWatch
 from engine.net.semi_sync import Acknowledger, marker_length, read_beginning
+from engine.net.server_starts import ServerStarts
 from engine.net.start_schema import open_schema
 from engine.net.stream_wait import StreamWait
 from engine.pipeline.child import Child
@@ -78,6 +79,7 @@ def follow_server(
         dump = DumpStream(connection, context, lambda: BinlogPosition(batcher.file, batcher.position))
         opened.enter_context(contextlib.closing(dump))
         watch = HistoryWatch(origin, facts, side, open_connection)
+        starts = ServerStarts(origin, facts, open_connection, child.repeat_progress)
         if origin.semi_sync:
             dump.pending = read_beginning(dump.stream, dump.pending)
         ahead = StatementsAhead(open_connection, facts, BesideDump(child))
@@ -106,6 +108,8 @@ def follow_server(
             opens_compressed=True,
             skips=origin.skips,
             left_unfinished=watch.left_unfinished,
+            survivors=starts.survivors,
+            has_prepared=origin.has_prepared,
             pool=sender.pool,
             describe_ahead=schema.describe_ahead,
             schema=schema,
@@ -126,7 +130,7 @@ def follow_server(
 
 def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> None:
     """Register as a replica and start the dump."""
-    if facts.lacks_names:
+    if facts.lacks_names or origin.may_lose_prepared:
         dump_requests.set_write_timeout(connection, _READ_AHEAD_SECONDS)
     heartbeat_seconds = origin.heartbeat_seconds
     if origin.prompt_heartbeats:

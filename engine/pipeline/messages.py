@@ -75,6 +75,9 @@ class StreamStatus:
     before the failure, then stops with it."""
     schema_changes: tuple[SchemaChange, ...] = ()
     """In order; a statement that changes rows is the last event of its batch."""
+    surviving_xids: tuple[str, ...] | None = None
+    """The server was started here: of the XA transactions that are prepared in the stream, those that it has
+    still (`engine.binlog.xids`). None anywhere else, and where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

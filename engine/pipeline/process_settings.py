@@ -48,6 +48,10 @@ class ServerSource:
     which is at this position or after it."""
     skips: tuple[Corruption, ...] = ()
     """Corrupt events to skip."""
+    may_lose_prepared: bool = False
+    """The server may have lost prepared XA transactions of the stream in a crash, and can say which."""
+    has_prepared: bool = False
+    """XA transactions are prepared where the stream starts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,9 @@ ABORTED = "aborted_transactions"
 NOT_UNDONE = "xa_rollbacks_not_undone"
 """The counter of transactions that were rolled back when `vacuum` had removed their rows."""
 
+LOST = "xa_transactions_lost"
+"""The counter of prepared transactions that a crash of the server has lost."""
+
 
 class Counts:
     """Begins at zero."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -19,8 +19,8 @@ class PreparedTransactions:
 
     def __init__(self, listed: Iterable[PreparedTransaction]) -> None:
         self._prepared = {transaction.xid: transaction for transaction in listed}
-        self.rolled_back = next((each for each in self._prepared.values() if each.rolled_back), None)
-        """The one whose rows are to be undone; None if there is none."""
+        self.rolled_back = self._next_rolled_back()
+        """The next one whose rows are to be undone; None if there is none."""
         self._rows = RememberedRows()
         self._undone: list[UndoneTransaction] = []
 
@@ -51,8 +51,17 @@ class PreparedTransactions:
         # One that was prepared before the output began is not known, and its rows are not there.
         if facts is not None and changes[-1].rolled_back in self._prepared:
             rollback = XaRollback(changes[-1].position, facts.gtid, facts.commit_timestamp)
-            transaction = self._prepared[changes[-1].rolled_back]
-            self.rolled_back = self._prepared[transaction.xid] = replace(transaction, rolled_back=rollback)
+            self._roll_back(changes[-1].rolled_back, rollback)
+
+    def survive(self, xids: Collection[str], loss: XaRollback) -> int:
+        """The server was started, and has these left; returns how many of the others are lost.
+
+        They are rolled back as by `loss`.
+        """
+        lost = [xid for xid, each in self._prepared.items() if xid not in xids and each.rolled_back is None]
+        for xid in lost:
+            self._roll_back(xid, loss)
+        return len(lost)
 
     def remembered(self) -> Iterator[tuple[TableResult, pa.RecordBatch]] | None:
         """What undoes `rolled_back`, if its rows are remembered."""
@@ -70,10 +79,18 @@ class PreparedTransactions:
         """The entries from `first_seq` to `last_seq` undo those of `rolled_back`."""
         assert self.rolled_back is not None
         transaction = self._prepared.pop(self.rolled_back.xid)
-        self.rolled_back = None
+        self._rows.take(transaction.xid)
+        self.rolled_back = self._next_rolled_back()
         self._undone.append(
             UndoneTransaction(transaction.first_seq, transaction.last_seq, first_seq, last_seq)
         )
+
+    def _roll_back(self, xid: str, rollback: XaRollback) -> None:
+        self._prepared[xid] = replace(self._prepared[xid], rolled_back=rollback)
+        self.rolled_back = self._next_rolled_back()
+
+    def _next_rolled_back(self) -> PreparedTransaction | None:
+        return next((each for each in self._prepared.values() if each.rolled_back is not None), None)
 
     def seal(self) -> tuple[UndoneTransaction, ...]:
         """Those that are undone since the last call."""

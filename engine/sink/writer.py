@@ -8,7 +8,7 @@ if it is aborted. The writer uses no sockets, and is given the time by its calle
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from engine.binlog.position import BinlogPosition, SourcePosition
@@ -17,7 +17,7 @@ from engine.output.commit import Commit
 from engine.output.commit_log import CommitLog
 from engine.output.commit_times import commit_time_us
 from engine.output.folder import OutputState
-from engine.output.prepared import PreparedTransaction
+from engine.output.prepared import PreparedTransaction, XaRollback
 from engine.output.snapshot_progress import SnapshotChange
 from engine.pipeline.durations import Durations
 from engine.pipeline.messages import Result, StatementFacts, TableResult
@@ -26,7 +26,7 @@ from engine.pipeline.snapshot_messages import Place
 from engine.schema.changes import SchemaChange, TableName
 from engine.sink.committed_rows import CommittedRows
 from engine.sink.committer import Committer
-from engine.sink.counts import ABORTED, NOT_UNDONE, Counts
+from engine.sink.counts import ABORTED, LOST, NOT_UNDONE, Counts
 from engine.sink.prepared_transactions import PreparedTransactions
 from engine.sink.publication import Publication, publication_of
 from engine.sink.resume_point import ResumePoint
@@ -180,8 +180,9 @@ class Writer:
         self.awaits_proof = result.status.awaits_proof
         if _ends_transaction(result):
             self._prepared.follow(result, self._version, before_batch, self._kept_seq)
-            remembered = self._prepared.remembered()
-            if remembered is not None:
+            if result.status.surviving_xids is not None:
+                self._survive(result.status.resume, result.status.surviving_xids)
+            while (remembered := self._prepared.remembered()) is not None:
                 self._add_undoing(remembered)
             self._keep(result, now)
 
@@ -265,6 +266,13 @@ class Writer:
     def _has_content(self) -> bool:
         """Whether complete transactions wait for a commit with more than a position."""
         return bool(self._staging.kept_rows or self._schema_changes or self._snapshots)
+
+    def _survive(self, position: BinlogPosition, xids: Collection[str]) -> None:
+        """The server was started at this position, and has lost all prepared transactions but these."""
+        loss = XaRollback(position, None, self._resume.timestamp * 1_000_000)
+        lost = self._prepared.survive(xids, loss)
+        if lost:
+            self._counts.count(LOST, lost)
 
     def _add_undoing(self, parts: Iterable[tuple[TableResult, Rows]]) -> None:
         """Add what undoes `to_undo`: rows with `_seq` from 1 on over all parts."""

@@ -19,7 +19,7 @@ from engine.output.caught_up import read_caught_up
 from tests.chaos.failing_calls import Calls, FailingCalls, Harm
 from tests.chaos.own_disk import full
 from tests.chaos.violation import Violation
-from tests.chaos.workload import Client, at_rest, no_end_of_xa
+from tests.chaos.workload import Client, at_rest
 from tests.servers import Server
 from tests.support.engine_run import EngineRun, command_line, wait_until
 from tests.support.proxy import NONE, Faults, Proxy
@@ -122,8 +122,7 @@ def _server_restarts(scene: Scene) -> None:
 
 
 def _server_crashes(scene: Scene) -> None:
-    with no_end_of_xa(scene.clients):
-        scene.server.kill()
+    scene.server.kill()
     scene.pause()
     scene.server.start()
 

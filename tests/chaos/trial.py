@@ -24,6 +24,7 @@ from tests.chaos.workload import DATABASE, TABLES, Client, create_tables
 from tests.servers import Server
 from tests.support.engine_run import COMMAND, EngineRun, command_line, end_of_binlog, wait_until
 from tests.support.proxy import NONE, Proxy
+from tests.support.xa_transactions import roll_back_prepared
 
 SAFE: dict[str, str | None] = {"innodb_flush_log_at_trx_commit": "1", "sync_binlog": "1"}
 """What a server needs to have after a crash what its binlog has."""
@@ -123,6 +124,8 @@ class Trial:
                         break
                     time.sleep(self._random.random() * _MOST_QUIET_SECONDS)
                     self.report.happenings.append(self._suffer(name))
+            # What was prepared is in the output; a client that has stopped does not end it.
+            roll_back_prepared(server)
             self._flow()
             self.report.transactions = self._transactions()
             self._engine.stop()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import random
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -33,9 +33,6 @@ _IGNORED = (1205, 1213)
 """A lock that was waited for too long, a deadlock."""
 _WITHOUT_XA = ("mysql-5.6",)
 """Servers whose binlogs do not have XA PREPARE, and lack transactions that were prepared before a crash."""
-_BINLOG_FIRST = ("mariadb-11.8",)
-"""Servers that write XA PREPARE, XA COMMIT and XA ROLLBACK into the binlog before the storage engine follows:
-a crash in between leaves the two different, and the binlog does not say so."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +90,10 @@ class Client(threading.Thread):
         self._ends = threading.Event()
         self.works = threading.Lock()
         """Held from the begin of a transaction to its end."""
-        self.ends_xa = threading.Lock()
-        """Held during an XA PREPARE, XA COMMIT or XA ROLLBACK, on a server of `_BINLOG_FIRST`."""
         self.transactions = 0
         """Those that are committed."""
+        self._decided: str | None = None
+        """How the last transaction is to end, once that is decided: COMMIT or ROLLBACK."""
         self.error: BaseException | None = None
 
     def __enter__(self) -> Self:
@@ -135,25 +132,22 @@ class Client(threading.Thread):
                     self._transaction(connection, cursor)
 
     def _end_prepared(self) -> None:
-        """End the client's transactions that were prepared when the server went away.
+        """End the client's transaction that was prepared when the server went away, as it was decided.
 
-        MariaDB refuses that in a session without autocommit that has read something.
+        It may have ended in the binlog already. MariaDB refuses to end it in a session without autocommit
+        that has read something.
         """
         with self._server.connect(autocommit=True) as connection, connection.cursor() as cursor:
             for prepared in prepared_transactions(cursor):
                 if prepared.bqual == f"{self._number}":
-                    how = self._random.choice(("COMMIT", "ROLLBACK"))
-                    self._end_xa(cursor, f"XA {how} {prepared.xid}")
-
-    def _end_xa(self, cursor: Any, statement: str) -> None:
-        """Execute an XA PREPARE, XA COMMIT or XA ROLLBACK."""
-        with self.ends_xa if self._server.flavor in _BINLOG_FIRST else contextlib.nullcontext():
-            cursor.execute(statement)
+                    how = self._decided or self._random.choice(("COMMIT", "ROLLBACK"))
+                    cursor.execute(f"XA {how} {prepared.xid}")
 
     def _transaction(self, connection: Any, cursor: Any) -> None:
         number = self.transactions + 1
         prepares = self._server.flavor not in _WITHOUT_XA and self._random.random() < PREPARED
         xid = f"'{number}','{self._number}'" if prepares else None
+        self._decided = None
         try:
             if xid:
                 cursor.execute(f"XA START {xid}")
@@ -165,12 +159,13 @@ class Client(threading.Thread):
             cursor.execute(f"INSERT INTO {LEDGER} VALUES ({self._number}, {number})")
             if xid:
                 cursor.execute(f"XA END {xid}")
-                self._end_xa(cursor, f"XA PREPARE {xid}")
-            if self._random.random() < ROLLED_BACK:
+                cursor.execute(f"XA PREPARE {xid}")
+            self._decided = "ROLLBACK" if self._random.random() < ROLLED_BACK else "COMMIT"
+            if self._decided == "ROLLBACK":
                 self._roll_back(connection, cursor, xid)
                 return
             if xid:
-                self._end_xa(cursor, f"XA COMMIT {xid}")
+                cursor.execute(f"XA COMMIT {xid}")
             else:
                 connection.commit()
         except pymysql.err.OperationalError as error:
@@ -185,7 +180,7 @@ class Client(threading.Thread):
 
     def _roll_back(self, connection: Any, cursor: Any, xid: str | None) -> None:
         if xid:
-            self._end_xa(cursor, f"XA ROLLBACK {xid}")
+            cursor.execute(f"XA ROLLBACK {xid}")
         else:
             connection.rollback()
 
@@ -236,20 +231,7 @@ class Client(threading.Thread):
 @contextlib.contextmanager
 def at_rest(clients: Sequence[Client]) -> Iterator[None]:
     """Meanwhile no client is inside a transaction, and none begins one."""
-    with _held(client.works for client in clients):
-        yield
-
-
-@contextlib.contextmanager
-def no_end_of_xa(clients: Sequence[Client]) -> Iterator[None]:
-    """Meanwhile a crash of the server leaves its binlog and its tables equal."""
-    with _held(client.ends_xa for client in clients):
-        yield
-
-
-@contextlib.contextmanager
-def _held(locks: Iterable[threading.Lock]) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
-        for lock in locks:
-            stack.enter_context(lock)
+        for client in clients:
+            stack.enter_context(client.works)
         yield

@@ -10,9 +10,9 @@
   `short_segments`, `stream` (a query of it), `committed`, `object_output` and `copy_stream` (outputs in an
   object store), `proxy` and `bit_flips` (faults on the way), `lying_server` (a server from bytes),
   `power_cut`, `preload` (of functions in C), `restricted`, `spark_session`, `lakehouse`
-- real servers: `secured`, `certificates`, `held_redo_log`, `replication`, `definitions` (of their tables), `xa_transactions`;
-  workloads on them: `load`, `mixed_workload`, `mixed_columns`, `column_cases`, `selected_rows`,
-  `generated_values`, `event_workload`, `rare_workload`, `written_events`, `sql_scripts`
+- real servers: `secured`, `certificates`, `held_redo_log`, `replication`, `definitions` (of their tables),
+  `xa_transactions`; workloads on them: `load`, `mixed_workload`, `mixed_columns`, `column_cases`,
+  `selected_rows`, `generated_values`, `event_workload`, `rare_workload`, `written_events`, `sql_scripts`
 - oracles: `mysqlbinlog`, `binlog_listing`, `printed_values`, `shown_rows`, `same_rows`, `kept_rows`,
   `kept_types`
 - monitoring: `figures`; time: `clock`

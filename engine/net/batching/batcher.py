@@ -42,6 +42,10 @@ BATCH_BYTES = 2 << 20
 _EVERYTHING = DecodeOptions()
 _STATEMENTS = (types.QUERY_EVENT, types.QUERY_COMPRESSED_EVENT)
 
+Survivors = Callable[[str, int, bool], tuple[str, ...] | None]
+"""Called where a file begins, if XA transactions are prepared: its name, the position after its format
+description, and whether this says that the server was started. Returns `StreamStatus.surviving_xids`. May
+raise."""
 LeftUnfinished = Callable[[str, int], None]
 """Called for each file that the stream leaves before its end: its name, and the server's time, in seconds, at
 which it was begun. May raise."""
@@ -63,7 +67,8 @@ class Batcher:
     replication), or None for the bytes of files. `checksum_algorithm`: of events before the first format
     description. `decode`: what decoders do with the batches; events that they would ignore are dropped.
     `opens_compressed`: the tables of compressed transactions must be described, too. `skips`: corrupt events
-    to skip. `left_unfinished`: checks files without an end, which a crashed server leaves. `pool` lends the
+    to skip. `left_unfinished`: checks files without an end, which a crashed server leaves. `survivors` knows
+    which prepared XA transactions it still has; `has_prepared`: there are some at the start. `pool` lends the
     buffers. `describe_ahead` describes tables whose table maps were received but not reached, many with one
     question. `schema` executes statements.
     `meanwhile` is called again and again while a large transaction is expanded; it may raise.
@@ -83,16 +88,19 @@ class Batcher:
         opens_compressed: bool = False,
         skips: Sequence[Corruption] = (),
         left_unfinished: LeftUnfinished = lambda file, created: None,
+        survivors: Survivors = lambda file, position, started: None,
+        has_prepared: bool = False,
         pool: SlotPool | None = None,
         describe_ahead: DescribeTables | None = None,
         schema: SchemaFollower | None = None,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         self._left_unfinished = left_unfinished
+        self._survivors = survivors
         self._schema = schema
         self._marker = -1 if marker is None else marker
         self._ended = False
-        self._state = StreamState(position, opens_payloads=opens_compressed)
+        self._state = StreamState(position, opens_payloads=opens_compressed, has_prepared=has_prepared)
         self._buffer = ReceiveBuffer(pool or SlotPool(Slots()), batch_bytes, self._state)
         self._format = StreamFormat(checksum_algorithm)
         self._filter = EventFilter(decode)
@@ -337,6 +345,10 @@ class Batcher:
         self._state.leave_transaction()
         self._format.replace(event, description)
         self._cutter.restart()
+        if self._state.has_prepared:
+            surviving = self._survivors(self.file, self.position, description.created != 0)
+            if surviving is not None:
+                yield self._cutter.server_started(surviving)
 
     def _enter_file(self, name: str, position: int) -> None:
         self._cutter.enter_file(name, position)

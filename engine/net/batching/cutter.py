@@ -194,6 +194,13 @@ class Cutter:
         status = replace(header.status, awaits_proof=False, caught_up_us=moment_us)
         return self._without_buffer(replace(header, status=status))
 
+    def server_started(self, surviving_xids: tuple[str, ...]) -> OutgoingBatch:
+        """A batch that says which prepared XA transactions the server still has."""
+        self._begin_batch()
+        header = self._header(0, self._state.position, ends=True)
+        status = replace(header.status, surviving_xids=surviving_xids)
+        return self._without_buffer(replace(header, status=status))
+
     def last(self, error: EngineError | None) -> OutgoingBatch:
         """The last batch, with the error that ends the stream if there is one; aborts what is open."""
         self._abort()

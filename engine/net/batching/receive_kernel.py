@@ -57,6 +57,7 @@ from engine.net.batching.stream_state import (
     EVENT_START,
     EXPANDED,
     GTID_ROW,
+    HAS_PREPARED,
     IDLE_CURSOR,
     INDEXED_POSITION,
     OPENED_FROM,
@@ -232,6 +233,8 @@ def index_events(
         if transition & ENDS and state[POSITION_AFTER] < 0:
             return ENDS_EARLY
         take_transition(state, transition)
+        if kind == types.XA_PREPARE_LOG_EVENT:
+            state[HAS_PREPARED] = 1
         state[POSITION] = position + length_in_file(data, start, size)
         # Decoders get damaged events, and report them.
         if left_out and _is_sound(data, start, end, checksum_size):

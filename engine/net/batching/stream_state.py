@@ -66,6 +66,8 @@ class Field(IntEnum):
     """Bytes that a decoder needs for the transaction at PAYLOAD_CURSOR."""
     OPENED_FROM = 22
     """Size from which on compressed transactions are opened."""
+    HAS_PREPARED = 23
+    """1 after the first XA PREPARE."""
 
 
 (
@@ -92,6 +94,7 @@ class Field(IntEnum):
     POSITION_AFTER,
     PAYLOAD_NEEDS,
     OPENED_FROM,
+    HAS_PREPARED,
 ) = map(int, Field)
 """The same as plain integers, since numba indexes arrays by nothing else."""
 
@@ -114,9 +117,10 @@ class StreamState:
     """The state of one stream, which starts at `position` in its file.
 
     `opens_payloads`: whether the table maps of compressed transactions must be known, and what they need.
+    `has_prepared`: whether XA transactions are prepared there.
     """
 
-    def __init__(self, position: int, *, opens_payloads: bool) -> None:
+    def __init__(self, position: int, *, opens_payloads: bool, has_prepared: bool = False) -> None:
         self._state: Int64s = np.zeros(len(Field), np.int64)
         self._state[POSITION] = self._state[INDEXED_POSITION] = position
         self._state[GTID_ROW] = self._state[IDLE_CURSOR] = -1
@@ -124,6 +128,7 @@ class StreamState:
         self._state[PAYLOAD_CURSOR] = -1
         self._state[OPENED_FROM] = _ALL if opens_payloads else _NONE
         self._state[STOP_POSITION] = NO_STOP
+        self._state[HAS_PREPARED] = has_prepared
         self._state[STATEMENT_CURSOR] = self._state[JOINED_CURSOR] = -1
 
     @property
@@ -201,6 +206,11 @@ class StreamState:
         """Whether the stream is inside a transaction that has not ended; its GTID alone begins one."""
         transaction = int(self._state[TRANSACTION])
         return transaction == INSIDE or (transaction == PENDING and self.gtid_row is not None)
+
+    @property
+    def has_prepared(self) -> bool:
+        """Whether XA transactions of the stream may be prepared."""
+        return bool(self._state[HAS_PREPARED])
 
     @property
     def has_begun(self) -> bool:

@@ -73,10 +73,15 @@ def read_server_events(
 
 def file_begun(connect: Callable[[], Connection], facts: SourceFacts, file: str) -> int:
     """Server clock, in seconds, when a file was begun: the time of its format description."""
+    return t.EventHeader.parse(format_event(connect, facts, file)).timestamp
+
+
+def format_event(connect: Callable[[], Connection], facts: SourceFacts, file: str) -> bytes:
+    """The format description event with which a file begins. Raises `EngineError`."""
     events = read_server_events(connect(), facts, file, FIRST_POSITION, any_server_id())
     with contextlib.closing(events):
         for _, _, event in events:
-            return int.from_bytes(event[:4], "little")
+            return event
     raise EngineError(f"the server sends no event of {file}: see its error log")
 
 

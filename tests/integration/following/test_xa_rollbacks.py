@@ -16,6 +16,7 @@ from engine.config.table_filter import TableFilter
 from engine.output.commit_log import CommitLog
 from engine.output.reader import Changes
 from engine.output.schema_history import rewritten_tables
+from engine.sink.remembered_rows import MOST_BYTES
 from tests.servers import Server
 from tests.support import xa_transactions
 from tests.support.engine_run import drain, end_of_binlog, follow, run_command, wait_until
@@ -151,6 +152,62 @@ def test_the_run_ends_between(database: Server, tmp_path: Path) -> None:
     drain(database, tmp_path, **OF_DATABASE)
     assert_as_on_server(database, tmp_path, "t", ("v", "text"))
     assert_dense(tmp_path)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("flavor", ["mariadb-10.11", "mariadb-11.8"])
+def test_what_the_server_has_lost_in_a_crash(
+    own_server: Callable[..., Server], flavor: str, is_late: bool, tmp_path: Path
+) -> None:
+    """MariaDB may lose what was prepared, and its binlog does not say so: the rows are undone at its start.
+
+    The engine has come there before the crash, or it comes long after it.
+    """
+    server = own_server(flavor, {"innodb_flush_log_at_trx_commit": "1"})
+    server.execute(f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE}")
+    start = start_of(server)
+    server.execute(
+        f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, v LONGTEXT)",
+        f"INSERT INTO {DATABASE}.t VALUES {', '.join(f'({number}, {number})' for number in range(1, 21))}",
+    )
+    drain(server, tmp_path, start=start, **OF_DATABASE)
+    names = ("lost", "lost too", "used again", "kept", "committed", "rolled back", "both")
+    for number, name in enumerate(names, 1):
+        text = f"REPEAT('{name}', {MOST_BYTES if name == 'lost too' else 1})"
+        changes = (
+            f"UPDATE t SET v = {text} WHERE id = {number}",
+            f"INSERT INTO t VALUES ({100 + number}, 'x')",
+        )
+        prepare(server, f"'{name}'", *changes)
+    if not is_late:
+        drain(server, tmp_path, **OF_DATABASE)
+    server.kill()
+    server.start()
+    # What the server has lost it has rolled back without a word.
+    server.execute("SET sql_log_bin = 0")
+    for name in ("lost", "lost too", "used again"):
+        end_prepared(server, "ROLLBACK", f"'{name}'")
+    server.execute("SET sql_log_bin = 1", f"UPDATE {DATABASE}.t SET v = CONCAT(v, '!') WHERE id IN (1, 2)")
+    end_prepared(server, "COMMIT", "'committed'")
+    end_prepared(server, "ROLLBACK", "'rolled back'")
+    prepare(server, "'used again'", "UPDATE t SET v = 'again' WHERE id IN (3, 20)")
+    end_prepared(server, "COMMIT", "'both'")
+    prepare(server, "'both'", "DELETE FROM t WHERE id = 19")
+    drain(server, tmp_path, **OF_DATABASE)
+    last = CommitLog(tmp_path).latest()
+    assert last is not None
+    assert [bytes.fromhex(each.xid[2:].partition("'")[0]) for each in last.prepared] == [
+        b"kept",
+        b"used again",
+        b"both",
+    ]
+    for name, how in (("kept", "COMMIT"), ("used again", "COMMIT"), ("both", "ROLLBACK")):
+        end_prepared(server, how, f"'{name}'")
+    drain(server, tmp_path, **OF_DATABASE)
+    assert_as_on_server(server, tmp_path, "t", ("id", "v"))
+    assert_dense(tmp_path)
+    counters = CommitLog(tmp_path).summary_at(CommitLog(tmp_path).latest_version()).counters
+    assert (counters["xa_transactions_lost"], counters["xa_rollbacks"]) == (3, 2)
 
 
 def test_binlog_files(database: Server, tmp_path: Path) -> None:
