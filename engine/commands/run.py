@@ -36,6 +36,8 @@ from engine.net.client.start_position import (
     start_position,
 )
 from engine.net.client.table_columns import SERVER_DATABASES, user_tables
+from engine.net.client.xa_in_binlog import wait_until_listed
+from engine.net.client.xa_recover import lists_late
 from engine.output.folder import OutputState, claim_output, open_output, settled_output
 from engine.output.schema_history import rewritten_tables
 from engine.output.snapshot_progress import SnapshotRequest
@@ -275,6 +277,9 @@ def _run_once(
             refuse_partial_transaction(start, facts, partial(connect, address))
             _warn_of_patterns(settings.pipeline, connection, observer)
         if state.is_new and stream.start == SNAPSHOT:
+            if lists_late(connection) and server_queries.has_prepared(connection):
+                # Their rows come before the start, and readers wait for what the server lists.
+                wait_until_listed(partial(connect, address), facts, start.file)
             _request_all_rows(settings)
     snapshot = _snapshot_options(settings, address, state)
     reads_soon = snapshot.is_unfinished or has_requests(settings.pipeline.out)

@@ -12,7 +12,7 @@ from engine.binlog.format_description import FormatDescription
 from engine.net.client.connection import Connection
 from engine.net.client.server_events import format_event
 from engine.net.client.source_facts import SourceFacts
-from engine.net.client.surviving_transactions import surviving_xids
+from engine.net.client.xa_in_binlog import surviving_xids
 from engine.pipeline.process_settings import ServerSource
 
 

@@ -92,8 +92,8 @@ class Client(threading.Thread):
         """Held from the begin of a transaction to its end."""
         self.transactions = 0
         """Those that are committed."""
-        self._decided: str | None = None
-        """How the last transaction is to end, once that is decided: COMMIT or ROLLBACK."""
+        self._decided: dict[str, str] = {}
+        """By number: COMMIT or ROLLBACK, as soon as it is decided how an XA transaction is to end."""
         self.error: BaseException | None = None
 
     def __enter__(self) -> Self:
@@ -132,22 +132,21 @@ class Client(threading.Thread):
                     self._transaction(connection, cursor)
 
     def _end_prepared(self) -> None:
-        """End the client's transaction that was prepared when the server went away, as it was decided.
+        """End the client's transactions that are prepared after the server went away, as it was decided.
 
-        It may have ended in the binlog already. MariaDB refuses to end it in a session without autocommit
-        that has read something.
+        They may have ended before: MariaDB does not wait until that is on disk, but its binlog has it. It
+        refuses to end them in a session without autocommit that has read something.
         """
         with self._server.connect(autocommit=True) as connection, connection.cursor() as cursor:
             for prepared in prepared_transactions(cursor):
                 if prepared.bqual == f"{self._number}":
-                    how = self._decided or self._random.choice(("COMMIT", "ROLLBACK"))
+                    how = self._decided.get(prepared.gtrid) or self._random.choice(("COMMIT", "ROLLBACK"))
                     cursor.execute(f"XA {how} {prepared.xid}")
 
     def _transaction(self, connection: Any, cursor: Any) -> None:
         number = self.transactions + 1
         prepares = self._server.flavor not in _WITHOUT_XA and self._random.random() < PREPARED
         xid = f"'{number}','{self._number}'" if prepares else None
-        self._decided = None
         try:
             if xid:
                 cursor.execute(f"XA START {xid}")
@@ -160,8 +159,10 @@ class Client(threading.Thread):
             if xid:
                 cursor.execute(f"XA END {xid}")
                 cursor.execute(f"XA PREPARE {xid}")
-            self._decided = "ROLLBACK" if self._random.random() < ROLLED_BACK else "COMMIT"
-            if self._decided == "ROLLBACK":
+            rolls_back = self._random.random() < ROLLED_BACK
+            if xid:
+                self._decided[f"{number}"] = "ROLLBACK" if rolls_back else "COMMIT"
+            if rolls_back:
                 self._roll_back(connection, cursor, xid)
                 return
             if xid:

@@ -1,5 +1,5 @@
-/* Loaded into a server before the C library: what writes InnoDB's redo log, or has it on disk, waits as long as
-   a file is there (held_redo_log.py). */
+/* Loaded into a server before the C library: what has InnoDB's redo log on disk waits as long as a file is there
+   (held_redo_log.py). It may be written meanwhile, since no statement could change anything otherwise. */
 
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -32,13 +32,4 @@ int fsync(int descriptor) {
 int fdatasync(int descriptor) {
     wait_for(descriptor);
     return syscall(SYS_fdatasync, descriptor);
-}
-
-ssize_t pwrite64(int descriptor, const void *bytes, size_t size, off64_t offset) {
-    wait_for(descriptor);
-    return syscall(SYS_pwrite64, descriptor, bytes, size, offset);
-}
-
-ssize_t pwrite(int descriptor, const void *bytes, size_t size, off_t offset) {
-    return pwrite64(descriptor, bytes, size, offset);
 }

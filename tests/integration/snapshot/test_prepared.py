@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from engine.config.secret import Secret
+from engine.config.server_address import Login, ServerAddress
+from engine.config.tls import NO_TLS
+from engine.net.client.connect import connect
+from engine.net.client.source_facts import read_facts
+from engine.net.client.xa_in_binlog import wait_until_listed
 from engine.output.snapshot_requests import has_requests
 from tests.servers import Server
-from tests.support.engine_run import EngineRun, command_line, drain, follow, run_command, wait_until
+from tests.support.engine_run import (
+    EngineRun,
+    command_line,
+    drain,
+    end_of_binlog,
+    follow,
+    run_command,
+    wait_until,
+)
 from tests.support.held_redo_log import HeldRedoLog
 from tests.support.preload import MISSING_COMPILER, can_compile
 from tests.support.snapshot_load import boundaries
@@ -100,7 +115,7 @@ def slow_server(
         for name, value in held_log.environment.items():
             environment.setenv(name, value)
         server = own_server("mariadb-11.8", {"innodb_flush_log_at_trx_commit": "1"})
-    server.execute(f"CREATE DATABASE {DATABASE}")
+    server.execute(f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE}")
     for table, key in zip(TABLES, (" PRIMARY KEY", ""), strict=True):
         server.execute(
             f"CREATE TABLE {DATABASE}.{table} (id INT{key}, v INT)",
@@ -133,6 +148,31 @@ def test_one_that_the_server_does_not_list_yet(
     for table in TABLES:
         *_, last = boundaries(out, DATABASE, table, COLUMNS)
         assert last.rows == Counter(slow_server.query(f"SELECT id, v FROM {DATABASE}.{table}"))
+
+
+@pytest.mark.skipif(not can_compile(), reason=MISSING_COMPILER)
+def test_a_start_waits_until_the_server_lists_them(slow_server: Server, held_log: HeldRedoLog) -> None:
+    """Rows that were in the binlog before the start come with the snapshot alone."""
+    login = Login("root", (Secret(""),), NO_TLS, "none", None)
+    server = partial(connect, ServerAddress(slow_server.host, slow_server.port, login, None))
+    with server() as connection:
+        facts = read_facts(connection)
+    file, before = end_of_binlog(slow_server)
+    wait_until_listed(server, facts, file)
+    waiting = Thread(target=wait_until_listed, args=(server, facts, file))
+    preparing = Thread(target=prepare, args=(slow_server, DATABASE, "'two'", "DELETE FROM keyed"))
+    with held_log.held():
+        preparing.start()
+        wait_until(lambda: end_of_binlog(slow_server) > (file, before), "XA PREPARE in the binlog")
+        waiting.start()
+        waiting.join(0.5)
+        assert waiting.is_alive()
+        assert not slow_server.query("XA RECOVER")
+    waiting.join()
+    assert slow_server.query("XA RECOVER")
+    preparing.join()
+    end_prepared(slow_server, "ROLLBACK", "'two'")
+    wait_until_listed(server, facts, file)
 
 
 def test_a_user_to_whom_the_server_does_not_list_them_is_warned(mysql97: Server, tmp_path: Path) -> None:

@@ -1,13 +1,13 @@
-"""Which of its prepared XA transactions a server still has after it was started.
+"""XA transactions that MariaDB's binlog has as prepared, and that the server does not list.
 
-MariaDB writes XA PREPARE into the binlog first. If it crashes before the storage engine has prepared the
-transaction, its recovery rolls it back, and the binlog does not say so. What XA RECOVER lists is left. So is
-what the binlog ends later, since only a prepared transaction can be ended. If the binlog prepares an XID once
-more instead, the earlier transaction is gone.
+MariaDB writes XA PREPARE into the binlog before the storage engine prepares the transaction, and lists the
+transaction after that. If it crashes in between, its recovery rolls the transaction back, and the binlog does
+not say so.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -21,11 +21,14 @@ from engine.binlog.xids import xid_text
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.client.connection import Connection
 from engine.net.client.dump_batches import dump_batches
+from engine.net.client.dump_requests import FIRST_POSITION
 from engine.net.client.source_facts import SourceFacts
 from engine.net.client.xa_recover import prepared_xids
 
 _TYPE_BITS = 0xFF
 _PREPARED, _ENDED = "prepared_xa", "completed_xa"
+_LONGEST_SECONDS = 10.0
+_PAUSE_SECONDS = 0.05
 
 
 def surviving_xids(
@@ -37,11 +40,12 @@ def surviving_xids(
 ) -> frozenset[str]:
     """Of all XIDs that were prepared before an event of `file`, where the server was started: those left.
 
-    Other XIDs may be among them. `connect` returns connections to the server; `meanwhile` is called again and
-    again while its binlog is read from there to its end. Raises `EngineError`.
+    What the server lists is left. So is what the binlog ends later, since only a prepared transaction can be
+    ended. If the binlog prepares an XID once more instead, the earlier transaction is gone. Other XIDs may be
+    in the result. `connect` returns connections to the server; `meanwhile` is called now and then while its
+    binlog is read from there to its end. Raises `EngineError`.
     """
-    with connect() as connection:
-        listed = prepared_xids(connection)
+    listed = _listed(connect)
     first_steps: dict[str, str] = {}
     for batch in dump_batches(connect(), facts, file, position):
         meanwhile()
@@ -49,6 +53,31 @@ def surviving_xids(
             first_steps.setdefault(xid, step)
     ended = {xid for xid, step in first_steps.items() if step == _ENDED}
     return frozenset(ended | (listed - first_steps.keys()))
+
+
+def wait_until_listed(connect: Callable[[], Connection], facts: SourceFacts, file: str) -> None:
+    """Wait until the server lists all that are prepared in `file`, or in a later one.
+
+    Not longer than a storage engine takes to prepare a transaction. Raises `EngineError`.
+    """
+    deadline = time.monotonic() + _LONGEST_SECONDS
+    while _prepared_from(connect, facts, file) - _listed(connect) and time.monotonic() < deadline:
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _prepared_from(connect: Callable[[], Connection], facts: SourceFacts, file: str) -> set[str]:
+    """What the binlog prepares from the begin of a file on, and does not end."""
+    last_steps = {
+        xid: step
+        for batch in dump_batches(connect(), facts, file, FIRST_POSITION)
+        for xid, step in _steps(batch)
+    }
+    return {xid for xid, step in last_steps.items() if step == _PREPARED}
+
+
+def _listed(connect: Callable[[], Connection]) -> frozenset[str]:
+    with connect() as connection:
+        return prepared_xids(connection)
 
 
 def _steps(batch: OutgoingBatch) -> Iterator[tuple[str, str]]:
