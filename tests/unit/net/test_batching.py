@@ -22,12 +22,22 @@ from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import Batcher, ServerErrorPacket
 from tests.support import made_events as made
 from tests.support.batches import Decoded, decode_all, events_of, feed, packets_of
-from tests.support.binlog_builder import MARIADB, Part, binlog, format_description, make_event, make_events
+from tests.support.binlog_builder import (
+    MARIADB,
+    Part,
+    binlog,
+    format_description,
+    make_event,
+    make_events,
+    with_checksum,
+)
 
 SAMPLES = sample_binlogs()
 EVENTS = [events_of(path) for path in SAMPLES]
 STREAM = packets_of(EVENTS[0])
 FIRST_POSITION = 4
+CREATED_AT = types.HEADER_LENGTH + 2 + 50
+"""Offset in a format description event."""
 
 
 def batcher(**options: Any) -> Batcher:
@@ -186,6 +196,40 @@ def test_a_transaction_that_the_server_never_finished_is_aborted() -> None:
     assert len(aborting) == 1
     before = batches[aborting[0].sequence - 1].header
     assert not before.status.ends_transaction
+
+
+@pytest.mark.parametrize("has_prepared", [False, True])
+def test_a_start_of_the_server_is_told_if_something_may_be_prepared(has_prepared: bool) -> None:
+    """Before anything of the file that begins with it, and not where the file was only rotated."""
+    rotated, started = (
+        with_checksum(events[0][:CREATED_AT] + created.to_bytes(4, "little") + events[0][CREATED_AT + 4 : -4])
+        for events, created in zip(EVENTS, (0, 1_800_000_000), strict=True)
+    )
+    prepared = [] if has_prepared else make_events([made.xa_prepare()], 4 + len(rotated), True)
+    asked: list[tuple[str, int, bool]] = []
+
+    def survivors(file: str, position: int, has_started: bool) -> tuple[str, ...] | None:
+        asked.append((file, position, has_started))
+        return ("X'78',X'',1",) if has_started else None
+
+    stream = packets_of([rotated, *prepared, EVENTS[0][-1], started, *EVENTS[1][1:]])
+    batches = list(feed(batcher(survivors=survivors, has_prepared=has_prepared), stream, []))
+    position = 4 + len(EVENTS[1][0])
+    files = [SAMPLES[0].name] * has_prepared + [SAMPLES[1].name]
+    assert asked == [(file, position, file == SAMPLES[1].name) for file in files]
+    (told,) = (batch for batch in batches if batch.header.status.surviving_xids is not None)
+    assert told.header.status.surviving_xids == ("X'78',X'',1",)
+    assert told.header.status.resume == BinlogPosition(SAMPLES[1].name, position)
+    assert told.header.status.ends_transaction and not len(told.index)
+    later = batches[told.header.sequence + 1].header
+    assert (later.file, later.position) == (SAMPLES[1].name, position)
+    assert not asked_without(stream, has_prepared)
+
+
+def asked_without(stream: bytes, has_prepared: bool) -> bool:
+    """Whether any batch says so where the server is not asked."""
+    batches = feed(batcher(has_prepared=has_prepared), stream, [])
+    return any(batch.header.status.surviving_xids is not None for batch in batches)
 
 
 def test_table_maps_are_asked_about_once_until_a_definition_changes() -> None:

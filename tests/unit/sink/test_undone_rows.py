@@ -196,6 +196,34 @@ def test_a_name_that_is_used_again(tmp_path: Path) -> None:
     assert rows_of(tmp_path)[-1] == (5, "orders", "delete", 3)
 
 
+def test_a_start_of_the_server_undoes_what_it_has_lost(tmp_path: Path) -> None:
+    """There, and in no other place: another transaction may change the rows afterwards."""
+    writer = open_writer(tmp_path)
+    for sequence, xid in enumerate((ONE, TWO, "X'33',X'',1")):
+        writer.take(*prepare(sequence, orders([sequence + 1]), xid=xid), now=0.0)
+    writer.take(*result(3, surviving_xids=("X'39',X'',1", TWO)), now=0.0)
+    while writer.to_undo is not None:
+        writer.finish()
+        writer.undo(CommittedRows(CommitLog(tmp_path), writer.safe.commit, writer.to_undo), 0.0)
+    writer.take(*result(4, [orders([3])]), now=0.0)
+    writer.take(*result(5, surviving_xids=(TWO,)), now=0.0)
+    assert writer.between_transactions
+    writer.finish()
+    assert [(seq, kind, key) for seq, _, kind, key in rows_of(tmp_path)] == [
+        *((1, "insert", 1), (2, "insert", 2), (3, "insert", 3)),
+        *((4, "delete", 1), (5, "delete", 3), (6, "insert", 3)),
+    ]
+    undone = Changes(tmp_path).read("shop", "orders").to_pylist()[3]
+    assert (undone["_file"], undone["_pos"], undone["_gtid"]) == ("binlog.000001", 404, None)
+    assert [each.xid for each in latest_commit(tmp_path).prepared] == [TWO]
+    log = CommitLog(tmp_path)
+    assert [*log.undone(0, log.latest_version())] == [
+        UndoneTransaction(1, 1, 4, 4),
+        UndoneTransaction(3, 3, 5, 5),
+    ]
+    assert log.summary_at(log.latest_version()).counters["xa_transactions_lost"] == 2
+
+
 def test_a_transaction_without_entries_is_none(tmp_path: Path) -> None:
     writer = open_writer(tmp_path)
     writer.take(*result(0, [orders([1])], xa=XaFacts([PreparedEntries(ONE, 2, 1)], [])), now=0.0)
