@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from engine.binlog.format_description import FormatDescription
 from engine.net.client.connection import Connection
+from engine.net.client.refusals import Refusal
 from engine.net.client.server_events import format_event
 from engine.net.client.source_facts import SourceFacts
 from engine.net.client.xa_in_binlog import surviving_xids
@@ -44,5 +45,11 @@ class ServerStarts:
             started = FormatDescription.parse(format_event(self._connect, self._facts, file)).created != 0
         if not started:
             return None
-        found = surviving_xids(self._connect, self._facts, file, position, self._meanwhile)
+        try:
+            found = surviving_xids(self._connect, self._facts, file, position, self._meanwhile)
+        except Refusal as refusal:
+            if refusal.retryable:
+                raise
+            # What serves a server's binlogs need not know its transactions.
+            return None
         return tuple(sorted(found))
