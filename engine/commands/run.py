@@ -36,7 +36,6 @@ from engine.net.client.start_position import (
     start_position,
 )
 from engine.net.client.table_columns import SERVER_DATABASES, user_tables
-from engine.net.client.xa_in_binlog import wait_until_listed
 from engine.net.client.xa_recover import lists_late
 from engine.output.folder import OutputState, claim_output, open_output, settled_output
 from engine.output.schema_history import rewritten_tables
@@ -278,8 +277,7 @@ def _run_once(
             _warn_of_patterns(settings.pipeline, connection, observer)
         if state.is_new and stream.start == SNAPSHOT:
             if lists_late(connection) and server_queries.has_prepared(connection):
-                # Their rows come before the start, and readers wait for what the server lists.
-                wait_until_listed(partial(connect, address), facts, start.file)
+                _wait_until_listed(address, facts, start.file)
             _request_all_rows(settings)
     snapshot = _snapshot_options(settings, address, state)
     reads_soon = snapshot.is_unfinished or has_requests(settings.pipeline.out)
@@ -309,6 +307,17 @@ def _run_once(
     if decoder_pool is not None:
         plan = replace(plan, decoders=decoder_pool.count)
     return Supervisor(plan, observer, end_request, decoder_pool).run()
+
+
+def _wait_until_listed(address: ServerAddress, facts: source_facts.SourceFacts, file: str) -> None:
+    """Have the server list all prepared XA transactions whose rows come before the start of the stream.
+
+    Readers wait for the end of what it lists.
+    """
+    # Here, because it needs kernels, which the supervisor does not load for other runs.
+    from engine.net.client.xa_in_binlog import wait_until_listed
+
+    wait_until_listed(partial(connect, address), facts, file)
 
 
 def _may_lose_prepared(facts: source_facts.SourceFacts, state: OutputState) -> bool:
