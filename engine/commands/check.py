@@ -14,7 +14,7 @@ from dataclasses import asdict
 from functools import partial
 
 from engine.binlog.position import SourcePosition
-from engine.commands.run import addresses_of
+from engine.commands.addresses import addresses_of
 from engine.config.credentials import read_login
 from engine.config.output_place import OutputPlace
 from engine.config.server_address import ServerAddress

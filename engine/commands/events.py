@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from engine.binlog.event_types import EVENT_NAMES, TABLE_MAP_EVENT
 from engine.binlog.files import read_events
 from engine.binlog.table_definition import ColumnDefinition
-from engine.commands.run import addresses_of
+from engine.commands.addresses import addresses_of
 from engine.config.credentials import read_login
 from engine.config.settings import FileEventsSettings, ServerEventsSettings
 from engine.decode.inspect.event_stream import PlacedEvent, decode_all

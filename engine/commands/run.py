@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from engine.commands.addresses import address_of, addresses_of
 from engine.commands.corrupt_events import CorruptEventRereads, CorruptEventSkips
 from engine.commands.maintenance import Maintenance
 from engine.commands.pipeline_run import plan_run, show_run
@@ -22,8 +23,8 @@ from engine.commands.retries import Retries
 from engine.commands.run_log import RunLog
 from engine.config.credentials import read_login
 from engine.config.rates import RateLimit
-from engine.config.server_address import Login, ServerAddress, named_server
-from engine.config.setting_groups import ConnectionSettings, FollowSettings, PipelineSettings
+from engine.config.server_address import Login, ServerAddress
+from engine.config.setting_groups import FollowSettings, PipelineSettings
 from engine.config.settings import RunSettings
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
@@ -216,25 +217,6 @@ def _request_changed(settings: FollowSettings, state: OutputState) -> None:
         request_snapshot(out, tuple(map(pattern_of, changed)))
 
 
-def addresses_of(settings: ConnectionSettings, login: Login) -> list[ServerAddress]:
-    """The servers in `--host`, each optionally with its port (`db1,db2:3307,[::1]:3306`).
-
-    Raises `EngineError`.
-    """
-    return [
-        _address(name, f"--host {settings.host}", settings, login, settings.unix_socket)
-        for name in settings.host.split(",")
-    ]
-
-
-def _address(
-    name: str, given: str, settings: ConnectionSettings, login: Login, unix_socket: str | None
-) -> ServerAddress:
-    """The server of `HOST` or `HOST:PORT` in what the user has `given`. Raises `EngineError`."""
-    host, port = named_server(name, given)
-    return ServerAddress(host, port or settings.port, login, unix_socket)
-
-
 def _run_once(
     settings: FollowSettings,
     address: ServerAddress,
@@ -352,7 +334,7 @@ def _snapshot_options(
     rate = RateLimit.parse(given.snapshot_rate)
     replica = None
     if given.snapshot_host is not None:
-        replica = _address(given.snapshot_host, "--snapshot-host", settings.connection, address.login, None)
+        replica = address_of(given.snapshot_host, "--snapshot-host", settings.connection, address.login, None)
     return SnapshotOptions(
         is_unfinished=bool(state.snapshots.requests),
         connections=given.snapshot_workers,
@@ -362,7 +344,7 @@ def _snapshot_options(
         bytes_per_second=rate.bytes,
         read_from=replica,
         watched=tuple(
-            _address(name, "--snapshot-watch", settings.connection, address.login, None)
+            address_of(name, "--snapshot-watch", settings.connection, address.login, None)
             for name in given.snapshot_watch
         ),
         max_lag=given.snapshot_max_lag,

@@ -17,8 +17,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
+from engine.commands.addresses import addresses_of
 from engine.commands.decode import decode_files
-from engine.commands.run import addresses_of, follow_server
+from engine.commands.run import follow_server
 from engine.commands.run_progress import Display
 from engine.config.credentials import read_login
 from engine.config.server_address import Login
