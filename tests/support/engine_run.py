@@ -185,8 +185,11 @@ class EngineRun:
         )
 
     def kill(self, role: str) -> None:
-        """Kill (SIGKILL) one of its processes."""
-        os.kill(self.process(role), signal.SIGKILL)
+        """Kill (SIGKILL) one of its processes; the supervisor may have ended already."""
+        if role == "supervisor":
+            self._process.send_signal(signal.SIGKILL)
+        else:
+            os.kill(self.process(role), signal.SIGKILL)
 
     def wait_for_commit(self, fits: Callable[[Commit], bool], what: str = "such commit") -> Commit:
         """The last commit, once one `fits` as the last."""

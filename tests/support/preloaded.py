@@ -8,6 +8,7 @@ and forks the commands. Tests of what happens until the imports are done start t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -83,7 +84,9 @@ class PreloadedProcess:
     def send_signal(self, number: int) -> None:
         """Send a signal, if it runs."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            # It may end between the two.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def _has_report(self, seconds: float | None) -> bool:
         return bool(select.select([self._reports], [], [], seconds)[0])

@@ -132,9 +132,10 @@ class Disturbed:
         with EngineRun([*arguments], self._out, command=short_segments.COMMAND) as command:
             if seconds is not None:
                 time.sleep(seconds)
-                command.kill("supervisor")
-                self.done[f"{arguments[0]} killed"] += 1
-                return
+                if command.running:
+                    command.kill("supervisor")
+                    self.done[f"{arguments[0]} killed"] += 1
+                    return
             ended = command.wait(600)
             assert ended.status == 0, ended.stderr
             self.done[f"{arguments[0]} done"] += 1
