@@ -98,7 +98,7 @@ def check_privileges(
     select_level: Level = "required" if facts.lacks_names else "advice"
     why = "column names that the binlog lacks come from the server, and snapshots read the rows"
     yield _on_tables(grants, user, "SELECT", tables, tables.names, select_level, why)
-    locked = tables.locked_by_snapshots(facts)
+    locked = tables.locked_by_snapshots(facts, prepares=prepares)
     why = "a snapshot locks these tables for an instant (docs/snapshots.md)"
     yield _on_tables(grants, user, "LOCK TABLES", tables, locked, "advice", why)
     if prepares and facts.flavor == "mysql" and facts.version_tuple >= _XA_RECOVER_ADMIN_SINCE:

@@ -61,12 +61,20 @@ class TableFacts:
         """All tables."""
         return tuple(self.engines)
 
-    def locked_by_snapshots(self, facts: SourceFacts) -> tuple[TableName, ...]:
-        """The tables that a snapshot locks for an instant (docs/snapshots.md)."""
+    def locked_by_snapshots(self, facts: SourceFacts, *, prepares: bool) -> tuple[TableName, ...]:
+        """The tables that a snapshot locks for an instant (docs/snapshots.md).
+
+        `prepares`: the server has prepared XA transactions since its start.
+        """
         if facts.flavor == "mysql" and facts.gtid_mode == "ON":
             return tuple(name for name in self.engines if name not in self.keyed)
         if self.gives_places:
-            return tuple(name for name, engine in self.engines.items() if engine not in ENGINES_WITH_VIEWS)
+            exact = facts.flavor == "mariadb" and prepares
+            return tuple(
+                name
+                for name, engine in self.engines.items()
+                if engine not in ENGINES_WITH_VIEWS or (exact and name not in self.keyed)
+            )
         return self.names
 
 

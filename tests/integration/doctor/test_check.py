@@ -184,6 +184,20 @@ def test_prepared_transactions_must_be_listed_where_there_are_any(
     assert findings(server, NAME, PASSWORD)["privilege XA_RECOVER_ADMIN"].actual == "granted"
 
 
+def test_mariadb_locks_a_table_without_a_key_beside_xa_transactions(
+    own_server: Callable[..., Server],
+) -> None:
+    server = own_server("mariadb-11.8", {})
+    server.create_replication_user(NAME, PASSWORD, privileges="SELECT")
+    server.execute(f"CREATE DATABASE {DATABASE}", f"CREATE TABLE {DATABASE}.keyless (id INT)")
+    assert findings(server, NAME, PASSWORD)["privilege LOCK TABLES"].actual == "not needed"
+    prepare(server, DATABASE, "'x'", "INSERT INTO keyless VALUES (1)")
+    finding = findings(server, NAME, PASSWORD)["privilege LOCK TABLES"]
+    assert finding.actual == f"missing on {DATABASE}"
+    executed(server, finding.remedy)
+    assert findings(server, NAME, PASSWORD)["privilege LOCK TABLES"].actual == "granted"
+
+
 def test_a_role_counts(mysql97: Server) -> None:
     mysql97.create_replication_user(NAME, PASSWORD, privileges="USAGE")
     mysql97.execute(

@@ -72,6 +72,11 @@ def test_tables_that_the_user_does_not_see_are_missed(database: Server, tmp_path
     assert not table_snapshots(tmp_path)
 
 
+def has_prepared(server: Server) -> bool:
+    """Whether any test has prepared an XA transaction there."""
+    return server.query("SHOW GLOBAL STATUS LIKE 'Com_xa_prepare'")[0][1] != "0"
+
+
 def test_tables_that_need_a_lock_are_set_aside_without_the_privilege(
     database: Server, tmp_path: Path
 ) -> None:
@@ -79,6 +84,8 @@ def test_tables_that_need_a_lock_are_set_aside_without_the_privilege(
     assert ended.status == 0, ended.stderr
     states = table_snapshots(tmp_path)
     locked = LOCKED[database.flavor]
+    if database.flavor.startswith("mariadb") and has_prepared(database):
+        locked = locked | {"keyless"}
     assert {name for name, each in states.items() if each.state == "failed"} == locked
     for table in locked:
         assert states[table].reason == (
