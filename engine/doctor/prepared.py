@@ -48,10 +48,8 @@ def read_listed(out: OutputPlace) -> tuple[ListedTransaction, ...]:
 
 
 def check_listed(listed: Sequence[ListedTransaction], prepared: frozenset[str]) -> Iterator[Finding]:
-    """Findings about those that are not among what the server has `prepared`."""
+    """Findings about those, one at least, that are not among what the server has `prepared`."""
     lost = [transaction for transaction in listed if transaction.xid not in prepared]
-    if not listed:
-        return
     if not lost:
         yield Finding(_WHAT, f"{len(listed)}, which the server has prepared")
         return

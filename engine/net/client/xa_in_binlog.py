@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from engine.binlog import event_types as types
-from engine.binlog.event_types import SIZE_AT
+from engine.binlog.event_table import open_events
 from engine.binlog.events.decoding import decode_event
 from engine.binlog.events.mariadb import MariadbGtid
 from engine.binlog.format_description import FormatDescription
@@ -25,7 +25,6 @@ from engine.net.client.dump_requests import FIRST_POSITION
 from engine.net.client.source_facts import SourceFacts
 from engine.net.client.xa_recover import prepared_xids
 
-_TYPE_BITS = 0xFF
 _PREPARED, _ENDED = "prepared_xa", "completed_xa"
 _LONGEST_SECONDS = 10.0
 _PAUSE_SECONDS = 0.05
@@ -81,20 +80,23 @@ def _listed(connect: Callable[[], Connection]) -> frozenset[str]:
 
 
 def _steps(batch: OutgoingBatch) -> Iterator[tuple[str, str]]:
-    """The XID of each XA transaction in a batch that is prepared or ended, and which of the two."""
-    context = batch.header.context_events
-    kinds = batch.index[context:, 1] & _TYPE_BITS
-    description = None
-    for row in np.flatnonzero(kinds == types.GTID_EVENT) + context:
-        event = _event(batch, int(row))
-        description = description or FormatDescription.parse(_event(batch, 0))
-        body = decode_event(event, description).body
+    """The XID of each XA transaction in a batch that is prepared or ended, and which of the two.
+
+    Raises `EventTableError` for damage.
+    """
+    header = batch.header
+    events, error = open_events(
+        header.file, batch.data, batch.index, header.context_events, header.position, checksum_size=0
+    )
+    if error is not None:
+        raise error
+    gtids = np.flatnonzero(events.types == types.GTID_EVENT)
+    if not len(gtids):
+        return
+    # Every batch begins with its format description.
+    description = FormatDescription.parse(events.event(0).tobytes())
+    for row in gtids[gtids >= header.context_events]:
+        body = decode_event(events.event(row).tobytes(), description).body
         if isinstance(body, MariadbGtid) and body.xa_gtrid is not None:
             step = _PREPARED if _PREPARED in body.flags else _ENDED
             yield xid_text(body.xa_gtrid, body.xa_bqual or b"", body.xa_format_id or 0), step
-
-
-def _event(batch: OutgoingBatch, row: int) -> bytes:
-    start = int(batch.index[row, 0])
-    size = int.from_bytes(batch.data[start + SIZE_AT : start + SIZE_AT + 4].tobytes(), "little")
-    return batch.data[start : start + size].tobytes()
