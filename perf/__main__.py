@@ -13,7 +13,7 @@ from pathlib import Path
 from perf import decode, profiling, publish
 from perf.case import Settings
 from perf.cases import CASES
-from perf.machine import machine_facts
+from perf.machine import machine_facts, machine_name
 from perf.records import Record
 from perf.report import text_figures, text_report
 from perf.runner import run_case
@@ -43,11 +43,12 @@ def _measure(options: argparse.Namespace) -> int:
     scale = options.scale or (_QUICK_SCALE if options.quick else 1.0)
     repeat = options.repeat or (1 if options.quick else 3)
     full = scale == 1 and options.peers is None
-    kept: Path = options.results or (publish.RESULTS if full else _FOLDER / "work")
-    machine = machine_facts()
-    chosen = {"scale": scale, "workers": options.workers, "repeat": repeat}
     work = _FOLDER / "work"
     work.mkdir(exist_ok=True)
+    machine = machine_facts(work)
+    results_folder: Path = options.results or (publish.RESULTS if full else work)
+    kept = results_folder / machine_name(machine)
+    chosen = {"scale": scale, "workers": options.workers, "repeat": repeat}
     begun = time.monotonic()
     results = []
     with tempfile.TemporaryDirectory(dir=work) as folder:
@@ -62,7 +63,7 @@ def _measure(options: argparse.Namespace) -> int:
             results.append(result)
     print(text_figures(results))
     if options.publish or (full and len(results) == len(CASES)):
-        publish.publish(kept)
+        publish.publish(results_folder)
         _profile(options.workers)
     _tell(f"{len(results)} cases in {(time.monotonic() - begun) / 60:.1f} minutes; {kept}")
     return 0 if all(result.engine.runs for result in results) else 1
@@ -104,7 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--quick", action="store_true", help=f"--repeat 1 and --scale {_QUICK_SCALE}, unless these are given"
     )
-    parser.add_argument("--results", type=Path, help="folder for the JSON [perf/results at scale 1]")
+    parser.add_argument(
+        "--results", type=Path, help="has a folder of JSON for each machine [perf/results at scale 1]"
+    )
     parser.add_argument(
         "--publish",
         action="store_true",

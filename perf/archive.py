@@ -111,8 +111,10 @@ def main(arguments: Sequence[str]) -> int:
         begun, rows = time.process_time(), 0
         for part in found.survey.parts:
             for each in rows_inside(part, found.reading, found.bounds):
-                if each.table[1]:
-                    rows += decode_batch(each.rows, schema).num_rows
+                database, table = each.table
+                if table:
+                    origin = {"_database": database, "_table": table}
+                    rows += decode_batch(each.rows, schema, origin).num_rows
         seconds.append(time.process_time() - begun)
     print(json.dumps({"rows": rows, "seconds": median(seconds[_WARM_UP_PASSES:]), "first_pass": first_pass}))
     return 0

@@ -1,4 +1,4 @@
-"""Writes and reads results as JSON files, one per case.
+"""Writes and reads results as JSON files, one per case, in a folder for each kind of machine.
 
 Tables and plots are generated from the files, so a single case can be measured again and replaces its old
 result, and the tables always agree with the files.
@@ -45,6 +45,13 @@ class Record:
             "peers": {peer.name: _peer_object(result, peer) for peer in result.peers},
         }
         return json.dumps(content, indent=1, ensure_ascii=False)
+
+
+def read_machines(folder: Path, cases: Iterable[str]) -> dict[str, list[Record]]:
+    """The records of each machine that has a folder in `folder`, by its name."""
+    names = list(cases)
+    machines = {path.name: read_records(path, names) for path in sorted(folder.iterdir()) if path.is_dir()}
+    return {name: records for name, records in machines.items() if records}
 
 
 def read_records(folder: Path, cases: Iterable[str]) -> list[Record]:

@@ -1,7 +1,8 @@
 """Formats measurements as tables: text for a terminal, Markdown for the repository.
 
 Every table contains medians, rates, and the engine's rate as a multiple of each peer's, including the peers
-that are faster than the engine; skipped peers are listed with the reason. Empty columns are omitted.
+that are faster than the engine; skipped peers are listed with the reason. Empty columns are omitted. Tables
+of figures have a column for each kind of machine.
 """
 
 from __future__ import annotations
@@ -9,16 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 
 from perf.case import CaseResult, PeerResult
 from perf.figures import FIGURES, Figure
+from perf.machine import machine_title
 from perf.records import Record
 
 Table = Sequence[Sequence[str]]
 """Lines of cells, headings first. Cells of the first column, and of columns without a heading, are text."""
+Machines = Sequence[Sequence[Record]]
+"""The records of each kind of machine."""
 
 MISSED = "**missed**"
 NOT_MEASURED = "not measured"
+_MULTIPLES = "“× peer” and “engine is” are the engine's rate as a multiple of the peer's."
 _PROCESS_HEADINGS = ("", "user s", "system s", "peak RSS MB", "PSS MB")
 
 
@@ -90,20 +96,26 @@ def text_figures(results: Sequence[CaseResult]) -> str:
     return "\n".join(aligned([[cell.strip("*") for cell in line] for line in figures_table(results)]))
 
 
-def markdown_headlines(records: Sequence[Record]) -> str:
-    """For the README: the most telling figures, those included that are missed."""
-    by_name = {record.result.name: record.result for record in records}
-    lines: list[Sequence[str]] = [("", "against", "measured")]
+def markdown_headlines(machines: Machines) -> str:
+    """For the README: the most telling figures of each machine, those included that are missed."""
+    lines: list[Sequence[str]] = [("", "against", *map(_title, machines))]
     for figure in FIGURES:
-        reached = figure.reach(by_name) if figure.headline else None
-        if reached is not None:
-            lines.append((figure.what, figure.against, _quantity(figure, reached)))
-    return "\n".join([_conditions(records), "", *markdown(lines)])
+        reached = [figure.reach(_by_name(records)) for records in machines] if figure.headline else []
+        if any(value is not None for value in reached):
+            lines.append((figure.what, figure.against, *(_reached(figure, value) for value in reached)))
+    conditions = [f"- {_conditions(records)}" for records in machines]
+    return "\n".join([*markdown(lines), "", f"{_MULTIPLES} The machines:", "", *conditions])
 
 
-def markdown_figures(records: Sequence[Record]) -> str:
-    """All figures, as asked and as reached."""
-    return "\n".join(markdown(figures_table([record.result for record in records])))
+def markdown_figures(machines: Machines) -> str:
+    """All figures, as asked and as each machine reached them."""
+    lines: list[Sequence[str]] = [("", "against", "asked", *map(_title, machines))]
+    tables = [figures_table([record.result for record in records])[1:] for records in machines]
+    for cells in zip(*tables, strict=True):
+        what, against, asked = cells[0][:3]
+        verdicts = (", ".join(filter(None, (value, verdict))) for *_, value, verdict in cells)
+        lines.append((what, against, asked, *verdicts))
+    return "\n".join(markdown(lines))
 
 
 def markdown_summary(records: Sequence[Record]) -> str:
@@ -131,7 +143,8 @@ def markdown_details(records: Sequence[Record]) -> str:
 def markdown_page(records: Sequence[Record], plots: Sequence[str]) -> str:
     """Everything on one page: the summary, the plots (Markdown images), the details."""
     shown = "\n".join(plots)
-    head = f"# Measured\n\n{_conditions(records)}\n\n{markdown_summary(records)}\n\n{shown}"
+    conditions = f"{_conditions(records)} {_MULTIPLES}"
+    head = f"# Measured: {_title(records)}\n\n{conditions}\n\n{markdown_summary(records)}\n\n{shown}"
     return f"{head}\n{markdown_details(records)}\n"
 
 
@@ -192,17 +205,34 @@ def _remark(peer: PeerResult) -> str:
 
 
 def _conditions(records: Sequence[Record]) -> str:
-    if not records:
-        return "Nothing was measured yet."
-    machine = records[0].machine
+    machine = records[-1].machine
     repeats = sorted({int(record.settings["repeat"]) for record in records})
     *others, most = map(str, repeats)
     runs = f"{', '.join(others)} or {most}" if others else most
     return (
-        f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gb']} GB, Python "
-        f"{machine['python']}; medians of {runs} interleaved runs. “× peer” and “engine is” "
-        "are the engine's rate as a multiple of the peer's."
+        f"{machine['cores']} cores of {_title(records)}, {machine['memory_gb']} GB, {_disk(records)}, Python "
+        f"{machine['python']}; medians of {runs} interleaved runs."
     )
+
+
+def _disk(records: Sequence[Record]) -> str:
+    """The disk's figures, medians of the cases that have them."""
+    with_disk = [record.machine for record in records if "file_system" in record.machine]
+    if not with_disk:
+        return "its disk not measured"
+    rate, flush = (
+        median(float(machine[fact]) for machine in with_disk)
+        for fact in ("disk_mb_per_second", "disk_flush_ms")
+    )
+    return f"{with_disk[-1]['file_system']} that writes {rate:,.0f} MB/s and flushes in {flush:.2f} ms"
+
+
+def _title(records: Sequence[Record]) -> str:
+    return machine_title(records[-1].machine)
+
+
+def _by_name(records: Sequence[Record]) -> Mapping[str, CaseResult]:
+    return {record.result.name: record.result for record in records}
 
 
 def _groups(results: Sequence[CaseResult]) -> Mapping[str, list[CaseResult]]:
@@ -219,6 +249,10 @@ def _heading(result: CaseResult) -> str:
 
 def _sign(figure: Figure) -> str:
     return "≥" if figure.at_least else "≤"
+
+
+def _reached(figure: Figure, value: float | None) -> str:
+    return NOT_MEASURED if value is None else _quantity(figure, value)
 
 
 def _quantity(figure: Figure, amount: float) -> str:

@@ -14,20 +14,24 @@ from typing import NoReturn
 
 import pytest
 
+from perf.archive import archive_case
 from perf.binlog import Binlog, ServedBinlog, binlog_of, served
 from perf.case import Case, CaseResult, PeerResult, Settings
 from perf.cases import CASES, end_to_end
+from perf.disk import file_system
 from perf.figures import Figure, least_ratio, ratio, seconds
 from perf.latency import condition
-from perf.machine import machine_facts
+from perf.machine import machine_facts, machine_name, machine_title
 from perf.measurement import Measurement, PeerError, Usage, run_command
 from perf.memory import PROPORTIONAL, RESIDENT, MemoryWatch, processes_of
 from perf.peer import Peer
 from perf.plots import draw_plots
-from perf.records import Record, read_records
+from perf.records import Record, read_machines, read_records
 from perf.report import (
     figures_table,
     markdown_details,
+    markdown_figures,
+    markdown_headlines,
     markdown_summary,
     text_report,
     write_between_markers,
@@ -37,6 +41,10 @@ from perf.sampling import by_process
 from perf.scaling import size_case
 from perf.workloads import BULK, DECODED, TRANSACTIONS
 from tests.servers import Server, UnavailableError
+
+RAW = {"peer": "mysqlbinlog --raw"}
+FACTS = {"cores": 2, "processor": "Intel(R) Xeon(R) Processor", "memory_gb": 25, "python": "3.11.7"}
+DISK = {"file_system": "ext4", "disk_mb_per_second": 1800, "disk_flush_ms": 0.12}
 
 
 class Timed(Peer[object]):
@@ -97,8 +105,8 @@ def test_medians_and_ratios(result: CaseResult) -> None:
     assert result.rows == 10_000
 
 
-def test_reports_contain_everything(result: CaseResult) -> None:
-    machine = machine_facts()
+def test_reports_contain_everything(result: CaseResult, tmp_path: Path) -> None:
+    machine = machine_facts(tmp_path)
     text = text_report(result)
     for expected in ("5,000", "× 2.00", "remark of peer", "skipped: there is no such program here"):
         assert expected in text
@@ -113,9 +121,11 @@ def test_reports_contain_everything(result: CaseResult) -> None:
 
 
 def test_records_come_back_as_they_were_written(result: CaseResult, tmp_path: Path) -> None:
-    record = Record(result, machine_facts(), {"scale": 0.01, "repeat": 3})
-    record.write(tmp_path)
-    assert read_records(tmp_path, ["missing", "bulk"]) == [record]
+    record = Record(result, machine_facts(tmp_path), {"scale": 0.01, "repeat": 3})
+    record.write(tmp_path / "intel-xeon")
+    assert read_records(tmp_path / "intel-xeon", ["missing", "bulk"]) == [record]
+    (tmp_path / "no-results").mkdir()
+    assert read_machines(tmp_path, ["missing", "bulk"]) == {"intel-xeon": [record]}
 
 
 def test_a_case_that_fails_says_why(binlog: Binlog) -> None:
@@ -148,10 +158,49 @@ def test_figures_are_read_off_the_results(result: CaseResult) -> None:
     assert set(CASES) >= {"bulk", "transactions", *(f"decode-{workload.name}" for workload in DECODED)}
 
 
-def test_machine_facts_name_no_machine() -> None:
+def test_each_machine_has_a_column(result: CaseResult) -> None:
+    raw = replace(result, peers=[replace(peer, name=RAW.get(peer.name, peer.name)) for peer in result.peers])
+    amd = Record(raw, FACTS | {"processor": "AMD EPYC"}, {"repeat": 3})
+    intel = Record(replace(raw, name="many"), FACTS | DISK, {"repeat": 5})
+    figures = markdown_figures([[amd], [intel]])
+    assert "|  | against | asked | AMD EPYC | Intel Xeon |" in figures
+    assert "| end to end, bulk | mysqlbinlog --raw | ≥ × 1 | × 2, reached | not measured |" in figures
+    reached = "| mysqlbinlog --raw | ≥ × 1.5 | not measured | × 2, reached |"
+    assert f"| end to end, 300 tables, some used more than others {reached}" in figures
+    headlines = markdown_headlines([[amd], [intel]])
+    assert "| end to end, bulk | mysqlbinlog --raw | × 2 | not measured |" in headlines
+    assert "decode, bulk inserts" not in headlines
+    assert "- 2 cores of AMD EPYC, 25 GB, its disk not measured, Python 3.11.7; medians of 3" in headlines
+    assert "Intel Xeon, 25 GB, ext4 that writes 1,800 MB/s and flushes in 0.12 ms, Python" in headlines
+
+
+def test_machine_facts_name_no_machine(tmp_path: Path) -> None:
     import platform
 
-    assert platform.node() not in json.dumps(machine_facts())
+    facts = machine_facts(tmp_path)
+    assert platform.node() not in json.dumps(facts)
+    assert facts["file_system"] == file_system(tmp_path)
+    assert float(facts["disk_mb_per_second"]) > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_system_of_a_folder() -> None:
+    assert file_system(Path("/proc/self")) == "proc"
+    named = subprocess.run(["df", "--output=fstype", "/tmp"], capture_output=True, text=True, check=True)
+    assert file_system(Path("/tmp")) == named.stdout.split()[1]
+
+
+@pytest.mark.parametrize(
+    ("processor", "title", "name"),
+    [
+        ("AMD EPYC", "AMD EPYC", "amd-epyc"),
+        ("Intel(R) Xeon(R) Processor", "Intel Xeon", "intel-xeon"),
+        ("Intel(R) Xeon(R) CPU E5-2670 v3 @ 2.30GHz", "Intel Xeon E5-2670 v3", "intel-xeon-e5-2670-v3"),
+    ],
+)
+def test_kinds_of_machine(processor: str, title: str, name: str) -> None:
+    assert machine_title({"processor": processor}) == title
+    assert machine_name({"processor": processor}) == name
 
 
 def test_report_goes_between_markers(tmp_path: Path) -> None:
@@ -245,6 +294,13 @@ def test_a_tiny_case_on_a_real_server(mysql97: Server, tmp_path: Path) -> None:
     assert result.engine.seconds > 0
     assert result.engine.start_up_seconds is not None and result.engine.start_up_seconds > 0
     assert result.rows == 400
+
+
+@pytest.mark.server
+def test_an_archive_is_read_by_a_task_and_by_the_command(mysql97: Server, tmp_path: Path) -> None:
+    result = run_case(archive_case(Settings(scale=0.002, workers=1, work=tmp_path)), 1, lambda line: None)
+    assert [peer.skipped for peer in result.peers] == [None, None]
+    assert all(peer.seconds > 0 for peer in result.peers)
 
 
 @pytest.mark.server
