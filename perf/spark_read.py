@@ -150,7 +150,7 @@ def readable(settings: Settings, binlog: Binlog) -> Iterator[Readable]:
         changes, parquet = Path(folder) / "changes", Path(folder) / "parquet"
         with served(binlog) as subject:
             run_command(engine_command(subject, changes, settings.workers, Path(folder) / "report.json"))
-        spark = start_spark(Path(folder) / "warehouse")
+        spark = start_spark(Path(folder) / "warehouse", compiles=True)
         try:
             readable = Readable(spark, changes, parquet, binlog.change_rows, Path(folder))
             binlog_source(readable, spark.read).write.parquet(str(parquet))

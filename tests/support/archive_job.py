@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from engine.spark import register
 from tests import PROJECT
 from tests.support.lakehouse import pyspark_folder
-from tests.support.spark_session import DISCOVERY, SETTINGS
+from tests.support.spark_session import DISCOVERY, QUICK_START, SETTINGS
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 """Two executors with a core and 1 GB each."""
@@ -64,7 +64,7 @@ def run_archive_job(
 def _session(master: str) -> SparkSession:
     is_connected = master == CONNECT
     builder = SparkSession.builder.master("local[2]" if is_connected else master)
-    for name, value in SETTINGS.items():
+    for name, value in (SETTINGS | QUICK_START).items():
         builder = builder.config(name, value)
     if is_connected:
         builder = builder.config("spark.api.mode", "connect")

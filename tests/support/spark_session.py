@@ -19,7 +19,6 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.log.level": "OFF",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
@@ -27,10 +26,17 @@ SETTINGS = {
 }
 
 
-def start_spark(warehouse: Path) -> SparkSession:
-    """A session whose Python workers are of this interpreter and find the source as if it were installed."""
+QUICK_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""Java compiles as little as possible: the tests have few rows."""
+
+
+def start_spark(warehouse: Path, *, compiles: bool = False) -> SparkSession:
+    """A session whose Python workers are of this interpreter and find the source as if it were installed.
+
+    With `compiles`, Java compiles as it usually does, which pays from some thousand rows on.
+    """
     builder = SparkSession.builder.master("local[2]").config("spark.sql.warehouse.dir", str(warehouse))
-    for name, value in SETTINGS.items():
+    for name, value in (SETTINGS if compiles else SETTINGS | QUICK_START).items():
         builder = builder.config(name, value)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PYSPARK_PYTHON", sys.executable)
