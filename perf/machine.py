@@ -19,13 +19,18 @@ def machine_facts(work: Path) -> dict[str, str | float]:
     """Cores, processor, memory, the disk of the folder `work`, kernel and versions."""
     return {
         "cores": len(os.sched_getaffinity(0)),
-        "processor": _field("/proc/cpuinfo", "model name"),
+        **processor_facts(),
         "memory_gb": round(int(_field("/proc/meminfo", "MemTotal").split()[0] or 0) / 1e6),
         **disk_facts(work),
         "kernel": platform.release().split("-")[0],
         "python": platform.python_version(),
         **{package: _version(package) for package in _PACKAGES},
     }
+
+
+def processor_facts() -> dict[str, str]:
+    """The processor alone."""
+    return {"processor": _field("/proc/cpuinfo", "model name")}
 
 
 def machine_title(facts: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from perf.binlog import Binlog, binlog_of, served
 from perf.decode import decode_passes
+from perf.machine import machine_title, processor_facts
 from perf.measurement import PeerError
 from perf.peers.engine import ENVIRONMENT, REPOSITORY, engine_command
 from perf.peers.snapshot_engine import snapshot_command
@@ -27,7 +28,7 @@ from perf.stored_rows import served_rows, stored_rows
 from perf.workloads import WORKLOADS
 
 PAGE = REPOSITORY / "docs" / "performance.md"
-PROFILED = ("bulk", "transactions", "snapshot-bulk")
+PROFILED = ("bulk", "transactions", "many", "snapshot-bulk")
 SNAPSHOT_WORKLOADS = {f"snapshot-{workload.name}": workload for workload in (ROWS_BULK, ROWS_WIDE, ROWS_MANY)}
 _MOST_CALLS = 5
 
@@ -79,7 +80,8 @@ def profile_run(name: str, workers: int = 0, scale: float = 1.0) -> dict[str, Pr
 
 def write_profile(name: str, processes: Mapping[str, ProcessSamples]) -> None:
     """Write the tables into docs/performance.md."""
-    text = "\n".join([*markdown(_kinds(processes)), "", *markdown(_calls(processes))])
+    machine = f"Measured on the {machine_title(processor_facts())}:"
+    text = "\n".join([machine, "", *markdown(_kinds(processes)), "", *markdown(_calls(processes))])
     write_between_markers(PAGE, text, f"profile-{name}")
 
 
