@@ -32,6 +32,7 @@ from perf.snapshot_lag import lag_case
 from perf.snapshots import SNAPSHOTS
 from perf.spark_columns import SPARK_COLUMNS, spark_columns_case
 from perf.spark_read import SPARK_CASES, spark_case
+from perf.spark_settings import SPARK_SETTINGS, spark_settings_case
 from perf.start_up import start_up_case
 from perf.workload import Workload
 from perf.workloads import BULK, DECODED, JSON, LONG_STRINGS, ONE_TRANSACTION, SHORT, TRANSACTIONS
@@ -112,6 +113,7 @@ CASES: dict[str, Callable[[Settings], Case[Any]]] = {
     **{size_name(size): partial(size_case, size) for size in GIGABYTES},
     **{name: partial(spark_case, name) for name in SPARK_CASES},
     SPARK_COLUMNS: spark_columns_case,
+    SPARK_SETTINGS: spark_settings_case,
     **SNAPSHOTS,
     "snapshot-lag": lag_case,
     **{name: partial(mirror_case, name) for name in (LARGE, MIRROR_MANY)},

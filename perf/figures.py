@@ -15,6 +15,7 @@ from perf.memory import PROPORTIONAL
 from perf.scaling import size_name
 from perf.snapshot_lag import LAG_INTERVALS, lag_condition
 from perf.spark_read import BATCH, PARQUET, STREAM
+from perf.spark_settings import ADVISED, SPARK_SETTINGS, STREAM_MULTIPLE
 from perf.start_up import WARM
 from perf.workloads import DECODED
 
@@ -172,6 +173,13 @@ FIGURES = (
     ),
     Figure("Spark, batch read", PARQUET, 0.8, ratio(BATCH, PARQUET)),
     Figure("Spark, streaming read", PARQUET, 1 / 1.3, ratio(STREAM, PARQUET)),
+    Figure(
+        "Spark, a streaming read's time with the settings of docs/spark.md",
+        PARQUET,
+        1.3,
+        value(SPARK_SETTINGS, ADVISED, STREAM_MULTIPLE),
+        at_least=False,
+    ),
     Figure(
         "an archive's rows for a second of processor time",
         DECODE_COMMAND,

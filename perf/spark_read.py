@@ -54,10 +54,10 @@ class Readable:
 
 def spark_case(name: str, settings: Settings) -> Case[Readable]:
     """A batch or a streaming read (AvailableNow) of all change rows of a bulk load."""
-    read = read_batch if name == BATCH else _read_stream
+    read = read_batch if name == BATCH else read_stream
     kind = "a batch read" if name == BATCH else "a streaming read (AvailableNow)"
     scale = _START_SCALE if name == STREAM_START else settings.scale
-    peers = [SparkRead(ENGINE, read, binlog_source), SparkRead(PARQUET, read, _parquet_source)]
+    peers = [SparkRead(ENGINE, read, binlog_source), SparkRead(PARQUET, read, parquet_source)]
     if name == BATCH:
         peers.append(SparkRead(LIMIT, read, _repeating_source))
     return Case(
@@ -106,7 +106,8 @@ def binlog_source(subject: Readable, reader: Any, columns: Sequence[str] = ()) -
     return reading.load(str(subject.changes))
 
 
-def _parquet_source(subject: Readable, reader: Any) -> Any:
+def parquet_source(subject: Readable, reader: Any) -> Any:
+    """Spark's own source of the same rows."""
     # A batch read infers the schema, as the binlog source does; a stream requires it.
     if type(reader).__name__ == "DataStreamReader":
         reader = reader.schema(subject.spark.read.parquet(str(subject.parquet)).schema)
@@ -123,7 +124,8 @@ def read_batch(subject: Readable, source: Callable[[Readable, Any], Any]) -> Non
     source(subject, subject.spark.read).write.format("noop").mode("overwrite").save()
 
 
-def _read_stream(subject: Readable, source: Callable[[Readable, Any], Any]) -> None:
+def read_stream(subject: Readable, source: Callable[[Readable, Any], Any]) -> None:
+    """Read all that `source` has as a stream that ends there. Raises `PeerError` if rows are missing."""
     with tempfile.TemporaryDirectory(dir=subject.folder) as checkpoint:
         query = (
             source(subject, subject.spark.readStream)
@@ -150,7 +152,7 @@ def readable(settings: Settings, binlog: Binlog) -> Iterator[Readable]:
         changes, parquet = Path(folder) / "changes", Path(folder) / "parquet"
         with served(binlog) as subject:
             run_command(engine_command(subject, changes, settings.workers, Path(folder) / "report.json"))
-        spark = start_spark(Path(folder) / "warehouse", compiles=True)
+        spark = start_spark(Path(folder) / "warehouse", {})
         try:
             readable = Readable(spark, changes, parquet, binlog.change_rows, Path(folder))
             binlog_source(readable, spark.read).write.parquet(str(parquet))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -30,13 +31,13 @@ QUICK_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+Us
 """Java compiles as little as possible: the tests have few rows."""
 
 
-def start_spark(warehouse: Path, *, compiles: bool = False) -> SparkSession:
+def start_spark(warehouse: Path, settings: Mapping[str, str] = QUICK_START) -> SparkSession:
     """A session whose Python workers are of this interpreter and find the source as if it were installed.
 
-    With `compiles`, Java compiles as it usually does, which pays from some thousand rows on.
+    `settings`: besides the usual ones.
     """
     builder = SparkSession.builder.master("local[2]").config("spark.sql.warehouse.dir", str(warehouse))
-    for name, value in (SETTINGS if compiles else SETTINGS | QUICK_START).items():
+    for name, value in (SETTINGS | dict(settings)).items():
         builder = builder.config(name, value)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PYSPARK_PYTHON", sys.executable)
