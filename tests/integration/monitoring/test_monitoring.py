@@ -118,9 +118,10 @@ class Watched:
 
     def wait_until_well(self) -> dict[str, float]:
         """Wait until it is ready, and knows that it has everything that is in the server's binlog now."""
-        file, position = end_of_binlog(self._server)
 
         def is_well() -> bool:
+            # Asked each time: MariaDB writes a checkpoint into a new file a moment after it has begun it.
+            file, position = end_of_binlog(self._server)
             status = json.loads(self.get("/status.json")[1])
             figures = status["figures"]
             return (
