@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import mmap
 import os
-import statistics
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
+from statistics import median
+
+from engine.doctor.output import file_system
+from engine.sink.direct_writer import DirectWriter
 
 _PIECE_BYTES = 2 << 20
 _PIECES = 100
@@ -22,50 +26,31 @@ _FLUSHES = 30
 def disk_facts(folder: Path) -> dict[str, str | float]:
     """The file system of a folder, MB written in a second, and milliseconds of a flush (medians)."""
     with tempfile.NamedTemporaryFile(dir=folder) as file:
-        rates = [_megabytes_per_second(Path(file.name)) for _ in range(_RATES)]
+        rates = [_megabytes_per_second(Path(file.name), file.fileno()) for _ in range(_RATES)]
         flushes = [_flush_seconds(file.fileno()) for _ in range(_FLUSHES)]
     return {
         "file_system": file_system(folder),
-        "disk_mb_per_second": round(statistics.median(rates)),
-        "disk_flush_ms": round(1000 * statistics.median(flushes), 2),
+        "disk_mb_per_second": round(median(rates)),
+        "disk_flush_ms": round(1000 * median(flushes), 2),
     }
 
 
-def file_system(folder: Path) -> str:
-    """The type of the file system that contains a folder, as `/proc/mounts` calls it."""
-    place = folder.resolve()
-    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
-    within = [(len(fields[1]), fields[2]) for fields in mounts if place.is_relative_to(fields[1])]
-    # Of two file systems that are mounted in one place the later one is seen.
-    return sorted(within, key=lambda mount: mount[0])[-1][1] if within else "unknown"
-
-
-def _megabytes_per_second(path: Path) -> float:
-    # An anonymous map begins on a page, as O_DIRECT asks of the memory.
-    piece = mmap.mmap(-1, _PIECE_BYTES)
-    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | _direct(path))
-    try:
-        begun = time.perf_counter()
-        for _ in range(_PIECES):
-            os.write(descriptor, piece)
-        os.fsync(descriptor)
-        return _PIECES * _PIECE_BYTES / 1e6 / (time.perf_counter() - begun)
-    finally:
-        os.close(descriptor)
-        piece.close()
-
-
-def _direct(path: Path) -> int:
-    """O_DIRECT, or 0 where the file system has no direct input and output."""
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_DIRECT))
-    except OSError:
-        return 0
-    return os.O_DIRECT
+def _megabytes_per_second(path: Path, descriptor: int) -> float:
+    os.ftruncate(descriptor, 0)
+    # An anonymous map begins on a page, as direct I/O asks of the memory.
+    piece = memoryview(mmap.mmap(-1, _PIECE_BYTES))
+    begun = time.perf_counter()
+    with closing(DirectWriter(path)) as direct:
+        for offset in range(0, _PIECES * _PIECE_BYTES, _PIECE_BYTES):
+            done = direct.write(piece, offset)
+            if done < _PIECE_BYTES:
+                os.pwrite(descriptor, piece[done:], offset + done)
+    os.fsync(descriptor)
+    return _PIECES * _PIECE_BYTES / 1e6 / (time.perf_counter() - begun)
 
 
 def _flush_seconds(descriptor: int) -> float:
-    os.write(descriptor, bytes(4096))
+    os.pwrite(descriptor, bytes(4096), 0)
     begun = time.perf_counter()
     os.fsync(descriptor)
     return time.perf_counter() - begun

@@ -152,6 +152,7 @@ def readable(settings: Settings, binlog: Binlog) -> Iterator[Readable]:
         changes, parquet = Path(folder) / "changes", Path(folder) / "parquet"
         with served(binlog) as subject:
             run_command(engine_command(subject, changes, settings.workers, Path(folder) / "report.json"))
+        # Without the settings for tests, so that Java compiles as it usually does.
         spark = start_spark(Path(folder) / "warehouse", {})
         try:
             readable = Readable(spark, changes, parquet, binlog.change_rows, Path(folder))
