@@ -169,9 +169,7 @@ def verify_checksum(data: bytes, fmt: FormatDescription) -> None:
 
 def has_checksum_field(server_version: str) -> bool:
     """Whether servers of this version write checksum algorithm and checksum in the format description."""
-    numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", server_version)
-    version = tuple(int(part) for part in numbers.groups()) if numbers else (0, 0, 0)
-    return version >= _FIRST_WITH_CHECKSUM[_flavor(server_version)]
+    return _numbers(server_version) >= _FIRST_WITH_CHECKSUM[_flavor(server_version)]
 
 
 def _flavor(server_version: str) -> str:
@@ -189,18 +187,41 @@ def _without_checksums(description: FormatDescription) -> FormatDescription:
 
 _FIRST_WITH_TWO_CACHES = (5, 5)
 _FIRST_WITH_GTIDS = {"mysql": (5, 7), "mariadb": (10, 0)}
+_FIRST_WITH_SIGNS_OF_YEARS = (8, 0, 21)
+_FIRST_WITH_POINTS_IN_JSON = (8, 0)
+_UNKNOWN = (0, 0, 0)
 
 
 def rollback_undoes_rows(description: FormatDescription) -> bool:
     """Whether ROLLBACK undoes all rows in its transaction, on servers of this version."""
-    return _version(description) >= _FIRST_WITH_TWO_CACHES
+    return _numbers(description.server_version) >= _FIRST_WITH_TWO_CACHES
 
 
 def announces_transactions(description: FormatDescription) -> bool:
     """Whether servers of this version write a GTID event, if an anonymous one, before every transaction."""
-    return _version(description) >= _FIRST_WITH_GTIDS[description.flavor]
+    return _numbers(description.server_version) >= _FIRST_WITH_GTIDS[description.flavor]
 
 
-def _version(description: FormatDescription) -> tuple[int, int]:
-    numbers = re.match(r"(\d+)\.(\d+)", description.server_version)
-    return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+def years_have_signs(description: FormatDescription) -> bool:
+    """Whether the signedness in table maps includes YEAR columns: in MariaDB, and in MySQL since 2020.
+
+    The function that includes them (`has_signedess_information_type`) is in a source file of that year,
+    which 8.0.20 lacks, so 8.0.21 is taken as the first.
+    """
+    version = _numbers(description.server_version)
+    return description.flavor == "mariadb" or version == _UNKNOWN or version >= _FIRST_WITH_SIGNS_OF_YEARS
+
+
+def json_doubles_have_points(description: FormatDescription) -> bool:
+    """Whether the server prints each DOUBLE in a JSON document with a decimal point or an exponent (1.0).
+
+    MySQL 5.7 prints one that is whole like an integer (1).
+    """
+    version = _numbers(description.server_version)
+    return version == _UNKNOWN or version >= _FIRST_WITH_POINTS_IN_JSON
+
+
+@lru_cache(maxsize=64)
+def _numbers(server_version: str) -> tuple[int, ...]:
+    numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", server_version)
+    return tuple(map(int, numbers.groups())) if numbers else _UNKNOWN

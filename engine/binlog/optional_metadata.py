@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable
 from engine.binlog.collations import collation_name
 from engine.binlog.event_reader import EventReader, text
 from engine.binlog.field_types import FieldType
+from engine.binlog.format_description import FormatDescription, years_have_signs
 from engine.dataclass import dataclass
 from engine.errors import EventError
 
 NUMERIC_TYPES = frozenset(
     {FieldType.TINY, FieldType.SHORT, FieldType.INT24, FieldType.LONG, FieldType.LONGLONG}
-    | {FieldType.DECIMAL, FieldType.NEWDECIMAL, FieldType.FLOAT, FieldType.DOUBLE, FieldType.YEAR}
+    | {FieldType.DECIMAL, FieldType.NEWDECIMAL, FieldType.FLOAT, FieldType.DOUBLE}
 )
 CHARACTER_TYPES = frozenset(
     {FieldType.STRING, FieldType.VAR_STRING, FieldType.VARCHAR, FieldType.VARCHAR_COMPRESSED}
@@ -51,12 +52,12 @@ class OptionalMetadata:
     """(column, prefix length in characters; 0: the whole column), in key order."""
 
     @classmethod
-    def parse(cls, reader: EventReader, types: tuple[int, ...], flavor: str) -> OptionalMetadata:
-        """All fields up to the reader's end, for columns of these real types, from a server of this flavor.
+    def parse(cls, reader: EventReader, types: tuple[int, ...], fmt: FormatDescription) -> OptionalMetadata:
+        """All fields up to the reader's end, for columns of these real types, in a binlog of this format.
 
         Unknown fields are skipped. Raises `EventError` for fields that do not match the columns.
         """
-        found = _Found(types, MARIADB_CHARACTER_TYPES if flavor == "mariadb" else CHARACTER_TYPES)
+        found = _Found(types, fmt)
         while reader.remaining:
             field_type = reader.uint(1)
             field = reader.part(reader.length_encoded())
@@ -67,7 +68,9 @@ class OptionalMetadata:
                 reason = f"metadata field {field_type} is {field.remaining} bytes too long for the columns"
                 raise EventError(reason, field.offset)
         added = frozenset(
-            number for number in set(found.collations) if number and collation_name(number, flavor) is None
+            number
+            for number in set(found.collations)
+            if number and collation_name(number, fmt.flavor) is None
         )
         return cls(
             unsigned=tuple(found.unsigned),
@@ -85,10 +88,11 @@ class OptionalMetadata:
 class _Found:
     """The columns' values while the fields are read; each method reads one type of field."""
 
-    def __init__(self, types: tuple[int, ...], character_types: frozenset[FieldType]) -> None:
+    def __init__(self, types: tuple[int, ...], fmt: FormatDescription) -> None:
         count = len(types)
         self.types = types
-        self.character_types = character_types
+        self.signed_types = NUMERIC_TYPES | ({FieldType.YEAR} if years_have_signs(fmt) else frozenset())
+        self.character_types = MARIADB_CHARACTER_TYPES if fmt.flavor == "mariadb" else CHARACTER_TYPES
         self.unsigned: list[bool | None] = [None] * count
         self.collations: list[int | None] = [None] * count
         self.names: tuple[str, ...] | None = None
@@ -102,9 +106,9 @@ class _Found:
         return [column for column, code in enumerate(self.types) if code in types]
 
     def signedness(self, field: EventReader) -> None:
-        columns = self.of_types(NUMERIC_TYPES)
+        columns = self.of_types(self.signed_types)
         for column, unsigned in zip(columns, _bits(field, len(columns)), strict=True):
-            # The field has a bit for YEAR columns, but a YEAR cannot be declared signed or unsigned.
+            # Most servers write a bit for YEAR columns, but a YEAR cannot be declared signed or unsigned.
             if self.types[column] != FieldType.YEAR:
                 self.unsigned[column] = unsigned
 

@@ -85,7 +85,7 @@ class TableMap(EventBody):
             types, metadata = _read_metadata(reader.part(reader.length_encoded()), codes)
             null_bits = reader.take((count + 7) // 8)
             nullable = tuple(bool(null_bits[i // 8] >> i % 8 & 1) for i in range(count))
-        optional = OptionalMetadata.parse(reader, types, fmt.flavor)
+        optional = OptionalMetadata.parse(reader, types, fmt)
         return cls(table_id, flags, database, table, types, metadata, nullable, optional)
 
     def to_json(self) -> dict[str, Any]:

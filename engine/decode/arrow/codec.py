@@ -8,12 +8,13 @@ handles rows but, of a cell, only its size.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
+from engine.binlog.format_description import FormatDescription, json_doubles_have_points
 from engine.dataclass import dataclass
 from engine.decode.arrow.arena import Arena, ArenaFull, ArrayParts
 from engine.decode.arrow.column_kernel import (
@@ -38,14 +39,20 @@ ABSENT_CELL = -2
 """In `cells`: the row image does not contain the column."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Options:
-    """How values are converted; the same for all tables of a run."""
+    """How values are converted; the same for all tables of a binlog file."""
 
     temporal_text: bool = False
     """Temporal values as MySQL's text instead of Arrow types, which preserves invalid dates."""
     json_text: bool = False
     """MySQL's JSON documents are text, as result sets contain them, and not in binary form."""
+    json_points: bool = True
+    """Whole DOUBLE values in JSON documents have a decimal point, as servers print them since MySQL 8.0."""
+
+    def on(self, description: FormatDescription) -> Options:
+        """The options for binlogs of this format."""
+        return replace(self, json_points=json_doubles_have_points(description))
 
 
 @dataclass(slots=True)

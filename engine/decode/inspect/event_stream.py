@@ -102,13 +102,14 @@ class EventStream:
         return PlacedEvent(file, position, end_position, event, table, rows, rows_error, in_payload)
 
     def _rows(self, type_code: int, body: RowsHeader, table_map: TableMap) -> list[dict[str, Any]]:
+        assert self._fmt is not None
         try:
-            return row_values(type_code, body, self._columns_of(table_map))
+            return row_values(type_code, body, self._columns_of(table_map), self._fmt)
         except EventError:
             if self._catalog is None:
                 raise
             # A value can show that the catalog does not match, such as an ENUM that now has fewer members.
-            return row_values(type_code, body, table_map.columns(None))
+            return row_values(type_code, body, table_map.columns(None), self._fmt)
 
     def _columns_of(self, table_map: TableMap) -> tuple[Column, ...]:
         columns = self._columns.get(table_map)

@@ -43,8 +43,12 @@ class RowsUndecodable(EngineError):
     """Rows that are intact, but that the engine cannot decode."""
 
 
-def row_values(type_code: int, body: RowsHeader, columns: Sequence[Column]) -> list[dict[str, Any]]:
+def row_values(
+    type_code: int, body: RowsHeader, columns: Sequence[Column], description: FormatDescription
+) -> list[dict[str, Any]]:
     """Each row image as `{"change_type": …, "values": {column: value}}`, without absent columns.
+
+    `description`: the format of the binlog that the event is from.
 
     If the event contains differences of a JSON document, the image also has `json_differences`. Raises
     `EventError` for rows that do not match the columns, `RowsUndecodable` for rows events of version 0 and
@@ -57,7 +61,7 @@ def row_values(type_code: int, body: RowsHeader, columns: Sequence[Column]) -> l
         plain = _plain_images(kind, body, columns)
         header = bytes(_TYPE_AT) + bytes([type_code]) + bytes(t.HEADER_LENGTH - _TYPE_AT - 1)
         event = plain_rows_event(header, body, plain.images)
-        batch = decode_rows(event, columns, FormatDescription.assumed(), _OPTIONS)
+        batch = decode_rows(event, columns, FormatDescription.assumed(), _OPTIONS.on(description))
     except EventError:
         raise
     except EngineError as error:

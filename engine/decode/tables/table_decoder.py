@@ -100,14 +100,15 @@ def make_decoder(
 
 
 class TableDecoders:
-    """The decoders of all table definitions seen, by the bytes that define them."""
+    """The decoders of all table definitions seen, by the bytes that define them and the server's version."""
 
     def __init__(self, options: Options, table_filter: TableFilter, names_needed: bool = False) -> None:
-        self._kinds = ColumnDecoders(options)
+        self._options = options
+        self._kinds: dict[Options, ColumnDecoders] = {}
         self._filter = table_filter
         self._names_needed = names_needed
         self._names: dict[bytes, str] = {}
-        self._decoders: dict[tuple[bytes, bytes | None], TableDecoder | None] = {}
+        self._decoders: dict[tuple[bytes, bytes | None, str], TableDecoder | None] = {}
 
     def find(
         self, event: bytes, description: FormatDescription, packed_columns: Mapping[str, bytes]
@@ -119,7 +120,7 @@ class TableDecoders:
         definition = event[HEADER_LENGTH + _TABLE_ID_BYTES :]
         name = self._names.get(definition)
         if name is not None:
-            key = (definition, packed_columns.get(name))
+            key = (definition, packed_columns.get(name), description.server_version)
             if key in self._decoders:
                 return self._decoders[key]
         if len(self._decoders) >= _MAX_DECODERS:
@@ -136,7 +137,12 @@ class TableDecoders:
                     "the binlog, and the engine did not query them, because compressed transactions before "
                     "it in the file had them: start the engine again"
                 )
-            decoder = make_decoder(table_map, None if entry is None else unpack(entry), self._kinds)
+            catalog = None if entry is None else unpack(entry)
+            decoder = make_decoder(table_map, catalog, self._kinds_on(description))
         self._names[definition] = name
-        self._decoders[definition, entry] = decoder
+        self._decoders[definition, entry, description.server_version] = decoder
         return decoder
+
+    def _kinds_on(self, description: FormatDescription) -> ColumnDecoders:
+        options = self._options.on(description)
+        return self._kinds.setdefault(options, ColumnDecoders(options))

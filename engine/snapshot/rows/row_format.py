@@ -58,6 +58,8 @@ _TEMPORAL = {
 """Stored type → operation, type in the result, bytes before the fraction."""
 _ADDRESS_BYTES = {"uuid": 16, "inet4": 4, "inet6": 16}
 _NUMBERED = (F.ENUM, F.SET)
+_BROKEN_JSON_BEFORE = (8, 0)
+"""MySQL before breaks lines within the strings that show bytes in a document, which JSON does not allow."""
 _NO_VALUE = "NULL"
 """What is selected of hidden hashes of MariaDB's long unique keys, which no statement can name."""
 
@@ -79,14 +81,16 @@ class Cell:
     mariadb: bool
 
     @classmethod
-    def of(cls, column: ColumnDefinition, *, mariadb: bool) -> Self:
-        """The cell of a column. Raises `EngineError` as `written_type` does."""
+    def of(cls, column: ColumnDefinition, *, mariadb: bool, version: tuple[int, ...]) -> Self:
+        """The cell of a column of a server of that version. Raises `EngineError` as `written_type` does."""
         code, metadata = written_type(column, mariadb=mariadb)
         name = quoted_name(column.name)
         if not column.visible and is_hash(column):
             return cls(column, _NO_VALUE, code, metadata, mariadb)
         if code in _NUMBERED:
             name = f"CAST({name} AS UNSIGNED)"
+        elif code == F.JSON and version < _BROKEN_JSON_BEFORE:
+            name = f"REPLACE({name}, '\\n', '\\\\n')"
         elif size := _ADDRESS_BYTES.get(column.data_type):
             name = f"CAST({name} AS BINARY({size}))"
         return cls(column, name, code, metadata, mariadb)
@@ -191,7 +195,7 @@ class RowFormat:
         """
         mariadb = flavor == "mariadb"
         try:
-            cells = tuple(Cell.of(column, mariadb=mariadb) for column in definition.columns)
+            cells = tuple(Cell.of(column, mariadb=mariadb, version=version) for column in definition.columns)
         except EngineError as error:
             where = f"{definition.database}.{definition.table}"
             raise EngineError(f"the rows of {where} cannot be read: {error}") from error

@@ -11,11 +11,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from engine.binlog import event_types as types
 from engine.binlog.double_text import double_text
 from engine.binlog.field_types import FieldType
-from engine.decode.arrow.codec import Counters
+from engine.binlog.format_description import FormatDescription
+from engine.config.table_filter import EVERY_TABLE
+from engine.decode.arrow.codec import Counters, Options
 from engine.decode.columns.json import text as reference
 from engine.decode.columns.json.text import json_text
+from engine.decode.inspect.event_stream import decode_all
+from engine.decode.tables.table_decoder import TableDecoders
 from engine.errors import EventError
 from tests.support.binary_json import (
     decimal_content,
@@ -26,7 +31,11 @@ from tests.support.binary_json import (
     text_of,
     variable_length,
 )
+from tests.support.binlog_builder import binlog, make_event
 from tests.support.column_cells import JUNK, column, decode
+from tests.support.decoded_parts import decode as decode_parts
+from tests.support.made_events import JSON as JSON_TYPE
+from tests.support.made_events import SIGNED_INT, gtid, image, integer, query, rows, table_map, varchar, xid
 
 JSON = column(FieldType.JSON, 4)
 
@@ -142,6 +151,30 @@ DOUBLES = [
 def test_doubles_as_the_server_prints_them() -> None:
     assert [double_text(value) for value, _ in DOUBLES] == [text for _, text in DOUBLES]
     assert decode(JSON, [encode(value) for value, _ in DOUBLES]).to_pylist() == [text for _, text in DOUBLES]
+
+
+def test_whole_doubles_have_no_point_before_mysql_8() -> None:
+    values = [*(value for value, _ in DOUBLES), [100.0, {"a": -7.0}], 100, "1.0"]
+    wants = [*(text.removesuffix(".0") for _, text in DOUBLES), '[100, {"a": -7}]', "100", '"1.0"']
+    cells = [encode(value) for value in values]
+    assert decode(JSON, cells, Options(json_points=False)).to_pylist() == wants
+    assert [json_text(cell, points=False) for cell in cells] == wants
+
+
+def test_documents_are_printed_as_their_server_does() -> None:
+    """Of files that contain the same events, and of decoders that have seen both."""
+    table = table_map(7, [SIGNED_INT, JSON_TYPE])
+    cells = [integer(1), varchar(encode([1.0, 2.5]), 4)]
+    parts = [gtid(1), query("BEGIN"), table, rows(types.WRITE_ROWS_EVENT, 7, 2, [image(cells)]), xid()]
+    tables = TableDecoders(Options(), EVERY_TABLE)
+    for version, want in (("5.7.44-log", "[1, 2.5]"), ("8.0.36", "[1.0, 2.5]"), ("5.7.44-log", "[1, 2.5]")):
+        events = binlog(parts, version)
+        assert [row["@2"] for row in decode_parts(parts, version).rows["orders"]] == [want]
+        (shown,) = (placed.rows for placed in decode_all(("f", 4, event) for event in events) if placed.rows)
+        assert [row["values"]["@2"] for row in shown] == [want]
+        decoder = tables.find(make_event(*table), FormatDescription.parse(events[0]).without_checksums(), {})
+        assert decoder is not None
+        assert decoder.columns[1].codec.form[1] == (version == "8.0.36")
 
 
 def test_doubles_of_all_sizes() -> None:

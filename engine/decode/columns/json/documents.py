@@ -43,8 +43,11 @@ _GROWTH, _SHORTEST_LIMIT = reference.GROWTH, reference.SHORTEST_LIMIT
 def _documents(
     data: Any, cells: Any, form: Any, constants: Any, memory: Any, at: int, parts: Any, notes: Any
 ) -> Any:
-    """Write the documents, which follow a length of `form[0]` bytes; `constants`: `powers_of_ten`."""
-    prefix = form[0]
+    """Write the documents, which follow a length of `form[0]` bytes; `constants`: `powers_of_ten`.
+
+    `form[1]`: whether whole doubles have a decimal point.
+    """
+    prefix, points = form[0], form[1]
     content = aligned(at + 4 * (cells.size + 1))
     room = _GROWTH * content_size(data, cells, prefix) + _SHORTEST_LIMIT * cells.size
     if not has_room(memory, at, content - at + room, notes):
@@ -64,7 +67,7 @@ def _documents(
             size = np.int64(little_endian(batch, cell, prefix))
             start = cell + prefix
             limit = to + _GROWTH * size + _SHORTEST_LIMIT
-            end = write_document(batch, start, start + size, frames, tens, text, to, limit)
+            end = write_document(batch, start, start + size, frames, tens, text, to, limit, points)
             if end < 0 or not (is_ascii(text, to, end) or is_utf8(text, to, end)):
                 return LEFT
             to = end
@@ -72,7 +75,7 @@ def _documents(
     return finish_variable(cells, nulls, memory, at, content, to, parts, notes)
 
 
-def _reference_text(data: Bytes, cell: int, prefix: int) -> bytes:
+def _reference_text(data: Bytes, cell: int, prefix: int, points: bool) -> bytes:
     """A document's text, by the reference implementation."""
     if cell < 0:
         return b""
@@ -80,7 +83,7 @@ def _reference_text(data: Bytes, cell: int, prefix: int) -> bytes:
     size = int.from_bytes(data[cell:start].tobytes(), "little")
     document = data[start : start + size].tobytes()
     try:
-        return reference.json_text(document).encode()
+        return reference.json_text(document, points=points).encode()
     except EventError as error:
         raise EventError(error.reason, start + error.offset) from error
 
@@ -95,7 +98,9 @@ def json_codec(column: Column, options: Options) -> Codec:
         return utf8_codec(-prefix)
 
     def with_reference(data: Bytes, cells: Int32s, arena: Arena, counters: Counters) -> ArrayParts:
-        return texts(arena, cells, [_reference_text(data, cell, prefix) for cell in cells.tolist()])
+        documents = [_reference_text(data, cell, prefix, points) for cell in cells.tolist()]
+        return texts(arena, cells, documents)
 
+    points = options.json_points
     powers = powers_of_ten().reshape(-1).view(np.uint8)
-    return Codec(pa.string(), -prefix, _documents, (prefix,), powers, in_python=with_reference)
+    return Codec(pa.string(), -prefix, _documents, (prefix, int(points)), powers, in_python=with_reference)

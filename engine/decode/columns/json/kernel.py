@@ -160,7 +160,9 @@ def _variable_length(batch: int, at: int, end: int) -> Any:
 
 
 @numba.njit
-def _scalar(batch: int, kind: int, at: int, end: int, powers: int, text: int, to: int, limit: int) -> Any:
+def _scalar(
+    batch: int, kind: int, at: int, end: int, powers: int, text: int, to: int, limit: int, points: int
+) -> Any:
     """Write the value of type `kind` at `at`; return the end offset, or `UNWRITTEN`."""
     if to + _WIDEST_SCALAR > limit:
         return UNWRITTEN
@@ -197,7 +199,10 @@ def _scalar(batch: int, kind: int, at: int, end: int, powers: int, text: int, to
     if kind == DOUBLE:
         if bits & np.uint64(0x7FF0000000000000) == np.uint64(0x7FF0000000000000):
             return UNWRITTEN
-        return write_double(powers, text, to, bits)
+        end = write_double(powers, text, to, bits)
+        if not points and load_byte(text, end - 1) == 48 and load_byte(text, end - 2) == 46:
+            end -= 2
+        return end
     if kind == UINT64:
         return write_number(text, to, bits)
     number = np.int64(bits)
@@ -210,12 +215,12 @@ def _scalar(batch: int, kind: int, at: int, end: int, powers: int, text: int, to
 
 @numba.njit
 def write_document(
-    batch: int, start: int, end: int, stack: int, powers: int, text: int, to: int, limit: int
+    batch: int, start: int, end: int, stack: int, powers: int, text: int, to: int, limit: int, points: int
 ) -> Any:
     """Write the document from `start` to `end` of the batch; return its text's end offset, or `UNWRITTEN`.
 
     `stack`, `powers` (of ten) and `text` are addresses; `to` and `limit`, the most that the text may reach,
-    are offsets from `text`.
+    are offsets from `text`. `points`: whether whole doubles have a decimal point.
     """
     if start == end:
         return _literal(text, to, 0)
@@ -240,7 +245,7 @@ def write_document(
             store_byte(text, to, 123 if kind <= LARGE_OBJECT else 91)
             to += 1
         else:
-            to = _scalar(batch, kind, at, end, powers, text, to, limit)
+            to = _scalar(batch, kind, at, end, powers, text, to, limit, points)
             if to < 0:
                 return UNWRITTEN
         # Close the containers that are complete.

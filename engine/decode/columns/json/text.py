@@ -50,11 +50,14 @@ BASE64_LINE = 57
 """Bytes per line of base64; the line breaks are part of the text."""
 
 
-def json_text(document: bytes) -> str:
-    """The text of a document. Raises `EventError`, with an offset in `document`, for a broken one."""
+def json_text(document: bytes, *, points: bool = True) -> str:
+    """The text of a document; `points`: whether whole doubles have a decimal point.
+
+    Raises `EventError`, with an offset in `document`, for a broken one.
+    """
     if not document:
         return "null"
-    writer = _Writer(Layout(document), GROWTH * len(document) + SHORTEST_LIMIT)
+    writer = _Writer(Layout(document), GROWTH * len(document) + SHORTEST_LIMIT, points)
     writer.value(document[0], 1, len(document), 0)
     return "".join(writer.parts)
 
@@ -63,6 +66,7 @@ def json_text(document: bytes) -> str:
 class _Writer:
     layout: Layout
     room: int
+    points: bool
     parts: list[str] = field(default_factory=list)
 
     def write(self, text: str) -> None:
@@ -85,7 +89,7 @@ class _Writer:
             (number,) = struct.unpack(form, self.layout.take(at, struct.calcsize(form), end))
             if isinstance(number, float) and not math.isfinite(number):
                 raise EventError(f"{number} is not a JSON number", at)
-            self.write(double_text(number) if isinstance(number, float) else str(number))
+            self.write(self._double(number) if isinstance(number, float) else str(number))
         elif kind == STRING:
             length, at = self.layout.variable_length(at, end)
             self.string(at, length, end)
@@ -95,6 +99,10 @@ class _Writer:
             self.opaque(field_type, self.layout.take(at, length, end), at)
         else:
             raise EventError(f"{kind} is not a JSON type", at)
+
+    def _double(self, number: float) -> str:
+        text = double_text(number)
+        return text if self.points else text.removesuffix(".0")
 
     def string(self, at: int, size: int, end: int) -> None:
         """Write the `size` bytes at `at`, which must end at or before `end`, as a JSON string."""
