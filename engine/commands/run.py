@@ -37,7 +37,7 @@ from engine.net.client.start_position import (
     start_position,
 )
 from engine.net.client.table_columns import SERVER_DATABASES, user_tables
-from engine.net.client.xa_recover import lists_late
+from engine.net.client.xa_recover import lists_late, logs_first
 from engine.output.folder import OutputState, claim_output, open_output, settled_output
 from engine.output.schema_history import rewritten_tables
 from engine.output.snapshot_progress import SnapshotRequest
@@ -308,7 +308,7 @@ def _may_lose_prepared(facts: source_facts.SourceFacts, state: OutputState) -> b
     Only of a server that is known to be the same: another one may not have come to their XA PREPARE yet.
     """
     is_same = state.position is None or state.position.server_uuid == facts.server_uuid
-    return facts.flavor == "mariadb" and facts.server_uuid is not None and is_same
+    return logs_first(facts.flavor, facts.version_tuple) and facts.server_uuid is not None and is_same
 
 
 def _warn_of_patterns(settings: PipelineSettings, connection: Connection, observer: Observer) -> None:

@@ -102,7 +102,7 @@ def check_privileges(
     why = "a snapshot locks these tables for an instant (docs/snapshots.md)"
     yield _on_tables(grants, user, "LOCK TABLES", tables, locked, "advice", why)
     if prepares and facts.flavor == "mysql" and facts.version_tuple >= _XA_RECOVER_ADMIN_SINCE:
-        why = "a snapshot waits for the end of the XA transactions that XA RECOVER lists (docs/snapshots.md)"
+        why = "the engine asks which XA transactions are prepared (docs/snapshots.md, docs/output.md)"
         yield _global(grants, user, ("XA_RECOVER_ADMIN",), "advice", why)
 
 

@@ -20,6 +20,7 @@ from engine.net.client.table_columns import (
     IN_USER_DATABASES,
     SERVER_DATABASES,
 )
+from engine.net.client.xa_recover import logs_first
 from engine.net.protocol.packets import ServerError
 from engine.output.sql_text import quoted_name
 from engine.schema.changes import TableName
@@ -69,7 +70,7 @@ class TableFacts:
         if facts.flavor == "mysql" and facts.gtid_mode == "ON":
             return tuple(name for name in self.engines if name not in self.keyed)
         if self.gives_places:
-            exact = facts.flavor == "mariadb" and prepares
+            exact = logs_first(facts.flavor, facts.version_tuple) and prepares
             return tuple(
                 name
                 for name, engine in self.engines.items()

@@ -1,8 +1,8 @@
-"""XA transactions that MariaDB's binlog has as prepared, and that the server does not list.
+"""XA transactions that a binlog has as prepared, and that the server does not list.
 
-MariaDB writes XA PREPARE into the binlog before the storage engine prepares the transaction, and lists the
-transaction after that. If it crashes in between, its recovery rolls the transaction back, and the binlog does
-not say so.
+MariaDB, and MySQL before 8.0.30, write XA PREPARE into the binlog before the storage engine prepares the
+transaction, and list the transaction after that. If the server crashes in between, its recovery rolls the
+transaction back, and the binlog does not say so.
 """
 
 from __future__ import annotations
@@ -13,19 +13,28 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from engine.binlog import event_types as types
+from engine.binlog.event_body import EventBody
 from engine.binlog.event_table import open_events
 from engine.binlog.events.decoding import decode_event
 from engine.binlog.events.mariadb import MariadbGtid
+from engine.binlog.events.statements import Query
+from engine.binlog.events.transactions import XaPrepare
 from engine.binlog.format_description import FormatDescription
-from engine.binlog.xids import xid_text
+from engine.binlog.xids import ended_xid, xid_text
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.client.connection import Connection
 from engine.net.client.dump_batches import dump_batches
 from engine.net.client.dump_requests import FIRST_POSITION
+from engine.net.client.refusals import Refusal
 from engine.net.client.source_facts import SourceFacts
-from engine.net.client.xa_recover import prepared_xids
+from engine.net.client.xa_recover import HIDDEN, prepared_xids
 
 _PREPARED, _ENDED = "prepared_xa", "completed_xa"
+"""MariaDB's names of the two steps, flags of GTID events."""
+_TYPES = (types.GTID_EVENT, types.XA_PREPARE_LOG_EVENT, types.QUERY_EVENT)
+"""The events that show steps: MariaDB's, and MySQL's two."""
+_TYPE_AT = 4
+_XA = b"XA "
 _LONGEST_SECONDS = 10.0
 _PAUSE_SECONDS = 0.05
 
@@ -57,11 +66,16 @@ def surviving_xids(
 def wait_until_listed(connect: Callable[[], Connection], facts: SourceFacts, file: str) -> None:
     """Wait until the server lists all that are prepared in `file`, or in a later one.
 
-    Not longer than a storage engine takes to prepare a transaction. Raises `EngineError`.
+    Not longer than a storage engine takes to prepare a transaction, and not where the server does not list
+    them for this user. Raises `EngineError`.
     """
     deadline = time.monotonic() + _LONGEST_SECONDS
-    while _prepared_from(connect, facts, file) - _listed(connect) and time.monotonic() < deadline:
-        time.sleep(_PAUSE_SECONDS)
+    try:
+        while _prepared_from(connect, facts, file) - _listed(connect) and time.monotonic() < deadline:
+            time.sleep(_PAUSE_SECONDS)
+    except Refusal as refusal:
+        if refusal.code != HIDDEN:
+            raise
 
 
 def _prepared_from(connect: Callable[[], Connection], facts: SourceFacts, file: str) -> set[str]:
@@ -90,13 +104,24 @@ def _steps(batch: OutgoingBatch) -> Iterator[tuple[str, str]]:
     )
     if error is not None:
         raise error
-    gtids = np.flatnonzero(events.types == types.GTID_EVENT)
-    if not len(gtids):
+    rows = np.flatnonzero(np.isin(events.types, _TYPES))
+    rows = rows[rows >= header.context_events]
+    if not len(rows):
         return
-    # Every batch begins with its format description.
+    # Every batch that has events begins with its format description.
     description = FormatDescription.parse(events.event(0).tobytes())
-    for row in gtids[gtids >= header.context_events]:
-        body = decode_event(events.event(row).tobytes(), description).body
-        if isinstance(body, MariadbGtid) and body.xa_gtrid is not None:
-            step = _PREPARED if _PREPARED in body.flags else _ENDED
-            yield xid_text(body.xa_gtrid, body.xa_bqual or b"", body.xa_format_id or 0), step
+    for row in rows:
+        event = events.event(row).tobytes()
+        if event[_TYPE_AT] != types.QUERY_EVENT or _XA in event:
+            yield from _step(decode_event(event, description).body)
+
+
+def _step(body: EventBody) -> Iterator[tuple[str, str]]:
+    """The same for one event."""
+    if isinstance(body, MariadbGtid) and body.xa_gtrid is not None:
+        step = _PREPARED if _PREPARED in body.flags else _ENDED
+        yield xid_text(body.xa_gtrid, body.xa_bqual or b"", body.xa_format_id or 0), step
+    elif isinstance(body, XaPrepare) and not body.one_phase:
+        yield xid_text(body.gtrid, body.bqual, body.format_id), _PREPARED
+    elif isinstance(body, Query) and (xid := ended_xid(body.statement)) is not None:
+        yield xid, _ENDED

@@ -1,7 +1,8 @@
 """The XA transactions that a server has prepared, as its statement XA RECOVER lists them.
 
-MySQL lists a transaction before its XA PREPARE is in the binlog. MariaDB writes the binlog first, and lists
-the transaction once the storage engine has prepared it, which takes as long as its log needs to be on disk.
+MySQL lists a transaction before its XA PREPARE is in the binlog. MariaDB, and MySQL before 8.0.30, write the
+binlog first, and list the transaction once the storage engine has prepared it, which takes as long as its log
+needs to be on disk. A crash in between loses it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from engine.net.client.connection import Connection
 from engine.net.client.explained import explained
 from engine.net.protocol.resultset import Row
 
+_LOGGED_SINCE, _LOGS_LAST_SINCE = (5, 7), (8, 0, 30)
+"""MySQL's versions since which XA PREPARE is in the binlog, and since which a crash does not lose it."""
 _STATEMENTS = (
-    ("mysql", (5, 7), "XA RECOVER CONVERT XID"),
+    ("mysql", _LOGGED_SINCE, "XA RECOVER CONVERT XID"),
     ("mariadb", (10, 5), "XA RECOVER"),
 )
 """Flavor, the version since which XA PREPARE is in the binlog, and what lists the prepared transactions."""
@@ -31,9 +34,14 @@ def prepared_xids(connection: Connection) -> frozenset[str]:
     return frozenset()
 
 
+def logs_first(flavor: str, version: tuple[int, ...]) -> bool:
+    """Whether servers write XA PREPARE into the binlog before the transaction is prepared and listed."""
+    return flavor == "mariadb" or _LOGGED_SINCE <= version < _LOGS_LAST_SINCE
+
+
 def lists_late(connection: Connection) -> bool:
     """Whether a transaction may be in the binlog before the server lists it."""
-    return connection.greeting.flavor == "mariadb"
+    return logs_first(connection.greeting.flavor, connection.greeting.version)
 
 
 def _xid(row: Row, *, is_hexadecimal: bool) -> str:
