@@ -206,6 +206,10 @@ _NO_COMMON_VERSION = (
     "{where} supports no TLS of version {version} or later ({reason}): update the server, or lower "
     "--tls-min-version"
 )
+_NOTHING_IN_COMMON = (
+    "{where} found no TLS that it and this machine have in common ({reason}): it may not support version "
+    "{version} or later, so update it, or lower --tls-min-version"
+)
 _BROKEN_OFF = (
     "{where} broke off TLS: it may not support version {version} or later, or may refuse our certificate: "
     "see its error log"
@@ -221,6 +225,7 @@ _CLIENT_REFUSED = (
 _FAILURES = (
     ("unsupported protocol", _NO_COMMON_VERSION),
     ("protocol version", _NO_COMMON_VERSION),
+    ("alert handshake failure", _NOTHING_IN_COMMON),
     ("wrong version number", _BROKEN_OFF),
     (_BAD_RECORD, _DAMAGED_OR_REFUSED),
     ("certificate required", _CLIENT_REFUSED),

@@ -133,6 +133,13 @@ _EXPLANATIONS = (
     ),
     _Explanation(
         1236,
+        "unknown error reading log event",
+        "{where} cannot read its binlog at {position} ({message}): no event starts there, or its binlogs "
+        "were reset or are damaged, so check with SHOW BINLOG EVENTS, or start again into an empty output "
+        "folder",
+    ),
+    _Explanation(
+        1236,
         "cannot replicate anonymous transaction",
         "{where} has transactions without GTIDs after {position}, which it does not send while gtid_mode is "
         "ON: set it to ON_PERMISSIVE until the engine has read them",

@@ -65,6 +65,13 @@ DUMP = Context("db1:3306", "repl", "binlog.000007", 1234, 4711, logged_in=True)
             "reset",
             False,
         ),
+        (
+            1236,
+            "unknown error reading log event on the master; the first event '' at 4",
+            DUMP,
+            "no event starts there, or its binlogs were reset",
+            False,
+        ),
         (1236, "Binary log is not open", DUMP, "writes no binlog", False),
         (
             1236,
