@@ -36,8 +36,8 @@ $(INSTALLED): pyproject.toml
 java: ## find Java 17 or later for Spark, or install one
 	@tests/setup/java.sh >/dev/null
 
-servers: venv ## download the real servers for the tests, and build an S3 server with Go, into the user's cache folder
-	$(PYTHON_IN_VENV) -m tests.servers
+servers: venv java ## download the real servers for the tests, and build an S3 server with Go, into the user's cache folder
+	@$(WITH_SPARK) $(PYTHON_IN_VENV) -m tests.servers
 
 lakehouse: venv java ## download PySpark and packages for the tests of Delta and Iceberg, once, into the cache
 	@$(WITH_SPARK) $(PYTHON_IN_VENV) -m tests.support.lakehouse
@@ -76,7 +76,7 @@ soak: setup ## a failing network, and old data that is compacted and removed, un
 	BINLOG_ENGINE_SOAK_SECONDS=$(or $(SECONDS_EACH),600) $(VENV)/bin/pytest -rP tests/integration/faults/test_network_faults.py \
 		tests/integration/faults/test_old_data_of_a_run.py
 
-chaos: setup ## FAULTS (180) random faults on each of three servers, checked at every commit; then planted faults, all noticed
+chaos: setup ## FAULTS (180) random faults on each of four servers, checked at every commit; then planted faults, all noticed
 	$(PYTHON_IN_VENV) -m tests.chaos --faults $(or $(FAULTS),180) $(if $(SEED),--seed $(SEED))
 	$(PYTHON_IN_VENV) -m tests.chaos --planted
 

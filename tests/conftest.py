@@ -9,13 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from hypothesis import settings
 
-from tests.servers import FLAVORS, ObjectServer, Server, UnavailableError, get_server, historic_binlogs
+from tests.servers import (
+    FLAVORS,
+    NO_ROW_METADATA,
+    ObjectServer,
+    Server,
+    UnavailableError,
+    get_server,
+    historic_binlogs,
+)
 from tests.support.seeds import RANDOM_TESTS
 
 if TYPE_CHECKING:
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
 
     from tests.support.secured import Secured
 
+GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
 SERVERS_ARE_REQUIRED = os.environ.get("BINLOG_ENGINE_REQUIRE_SERVERS") == "1"
 
 
@@ -92,6 +102,20 @@ def own_server() -> Iterator[Callable[..., Server]]:
 
 
 @pytest.fixture(scope="module")
+def gtid_server(
+    shared_server: Callable[[str], Server], own_server: Callable[..., Server]
+) -> Callable[[str], Server]:
+    """A server of a flavor whose transactions have GTIDs: the session's, or the module's own."""
+
+    @cache
+    def of_flavor(flavor: str) -> Server:
+        server = shared_server(flavor)
+        return server if server.has_gtids else own_server(flavor, GTIDS)
+
+    return of_flavor
+
+
+@pytest.fixture(scope="module")
 def secured_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Secured]]:
     """The module's secured server of a flavor, started on first use."""
     from tests.support.certificates import Authority
@@ -145,8 +169,8 @@ def metadata(request: pytest.FixtureRequest, server: Server) -> Iterator[str]:
     if request.param == "catalog":
         yield request.param
         return
-    if server.flavor == "mysql-5.6":
-        pytest.skip("MySQL 5.6 writes no optional metadata")
+    if server.flavor in NO_ROW_METADATA:
+        pytest.skip("this server writes no optional metadata")
     (before,) = server.query("SELECT @@GLOBAL.binlog_row_metadata")[0]
     server.execute("SET GLOBAL binlog_row_metadata = FULL")
     yield request.param

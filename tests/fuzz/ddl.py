@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from random import SystemRandom
 
-from tests.servers import FLAVORS, get_server
+from tests.servers import FLAVORS, NO_ROW_METADATA, get_server
 from tests.support.ddl_comparison import Comparer
 
 _FULL_METADATA = {"binlog_row_metadata": "FULL"}
@@ -27,7 +27,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     print(f"{options.server}, seed {options.seed}", flush=True)
-    settings = {} if options.server == "mysql-5.6" else _FULL_METADATA
+    settings = {} if options.server in NO_ROW_METADATA else _FULL_METADATA
     begun = time.monotonic()
     with get_server(options.server, settings) as server, Comparer(server, options.seed) as comparer:
         result = comparer.result

@@ -126,8 +126,8 @@ def test_the_server_goes_when_its_owner_is_killed(own_server: Server) -> None:
     _wait_until(lambda: not Path(folder).exists())
 
 
-def test_flavors_are_the_four_that_the_engine_promises() -> None:
-    assert FLAVORS == ("mysql-9.7", "mysql-5.6", "mariadb-10.11", "mariadb-11.8")
+def test_flavors_are_those_that_the_engine_promises() -> None:
+    assert FLAVORS == ("mysql-9.7", "mysql-8.0", "mysql-5.7", "mysql-5.6", "mariadb-10.11", "mariadb-11.8")
 
 
 def test_a_named_program_of_another_series_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from .cache import UnavailableError
 from .hdfs import HdfsServer
 from .historic import historic_binlogs
-from .installations import FLAVORS_BY_NAME, installation
+from .installations import FLAVORS_BY_NAME, NO_ROW_METADATA, installation
 from .object_store import ObjectServer
 from .server import Server
 from .template import template
 
 __all__ = [
     "FLAVORS",
+    "NO_ROW_METADATA",
     "HdfsServer",
     "ObjectServer",
     "Server",

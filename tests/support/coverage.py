@@ -114,7 +114,11 @@ HISTORIC_EVENTS: Mapping[str, Sequence[str]] = {
         *("PRE_GA_UPDATE_ROWS_EVENT", "PRE_GA_DELETE_ROWS_EVENT", "WRITE_ROWS_EVENT_V1"),
         *("UPDATE_ROWS_EVENT_V1", "DELETE_ROWS_EVENT_V1", "INCIDENT_EVENT"),
     ),
-    "MySQL 5.7, 8.0": (
+    "MySQL 5.7": (
+        *("FORMAT_DESCRIPTION_EVENT", "QUERY_EVENT", "STOP_EVENT", "INTVAR_EVENT", "XID_EVENT"),
+        *("ANONYMOUS_GTID_LOG_EVENT", "PREVIOUS_GTIDS_LOG_EVENT"),
+    ),
+    "MySQL 8.0": (
         *("FORMAT_DESCRIPTION_EVENT", "QUERY_EVENT", "STOP_EVENT", "ROTATE_EVENT", "INTVAR_EVENT"),
         *("XID_EVENT", "TABLE_MAP_EVENT", "WRITE_ROWS_EVENT", "ANONYMOUS_GTID_LOG_EVENT"),
         *("PREVIOUS_GTIDS_LOG_EVENT", "PARTIAL_UPDATE_ROWS_EVENT", "TRANSACTION_PAYLOAD_EVENT"),
@@ -129,10 +133,11 @@ HISTORIC_EVENTS: Mapping[str, Sequence[str]] = {
 """What the files of the test data have; `test_coverage` compares."""
 HISTORIC_FORMS: Mapping[str, Sequence[str]] = {
     "MySQL 5.1": ("INT", "BIGINT", "CHAR", "VARCHAR"),
-    "MySQL 5.7, 8.0": ("INT", "VARCHAR", "JSON of MySQL", "JSON differences"),
+    "MySQL 5.7": (),
+    "MySQL 8.0": ("INT", "VARCHAR", "JSON of MySQL", "JSON differences"),
     "MariaDB 10.0–10.6": ("TINYINT", "INT", "BIGINT", "CHAR"),
 }
-DUMPED = "MySQL 5.7, 8.0"
+DUMPED = "MySQL 8.0"
 DUMPED_EVENTS = (
     *("FORMAT_DESCRIPTION_EVENT", "PREVIOUS_GTIDS_LOG_EVENT", "GTID_LOG_EVENT", "QUERY_EVENT"),
     *("TABLE_MAP_EVENT", "WRITE_ROWS_EVENT", "XID_EVENT"),
@@ -164,12 +169,14 @@ NO_TOOL = {("INCIDENT_EVENT", "MySQL 5.1"): "I", ("START_ENCRYPTION_EVENT", "Mar
 
 NAMES = {
     "mysql-5.6": "MySQL 5.6",
+    "mysql-5.7": "MySQL 5.7",
+    "mysql-8.0": "MySQL 8.0",
     "mysql-9.7": "MySQL 9.7",
     "mariadb-10.11": "MariaDB 10.11",
     "mariadb-11.8": "MariaDB 11.8",
 }
 COLUMNS = (
-    *("MySQL 4", "MySQL 5.0", "MySQL 5.1", "MySQL 5.6", "MySQL 5.7, 8.0", "MySQL 9.7"),
+    *("MySQL 4", "MySQL 5.0", "MySQL 5.1", "MySQL 5.6", "MySQL 5.7", "MySQL 8.0", "MySQL 9.7"),
     *("MariaDB 5.5", "MariaDB 10.0–10.6", "MariaDB 10.11", "MariaDB 11.8", "bytes"),
 )
 ENCRYPTED = {flavor: ("START_ENCRYPTION_EVENT",) if "mariadb" in flavor else () for flavor in FLAVORS}
@@ -196,7 +203,8 @@ def _event_row(code: int, name: str) -> Row:
             "R": rare_workload.WRITTEN,
             "E": ENCRYPTED,
         }
-        keys = [key for key, names in written.items() if name in names[flavor]]
+        keys = [] if cells[NAMES[flavor]] == DASH else [cells[NAMES[flavor]]]
+        keys += [key for key, names in written.items() if name in names[flavor]]
         cells[NAMES[flavor]] = " ".join(keys) or DASH
     made = [key for key, names in MADE.items() if name in names]
     return cells | {"bytes": " ".join(["a"] * (code in BODIES) + made) or DASH}
@@ -221,9 +229,7 @@ class Form:
     def is_of(self, case: Case, flavor: str) -> bool:
         """Whether the differential test's column is of this form, and on that server."""
         return (
-            case.flavors in flavor
-            and self.flavor in flavor
-            and bool(re.fullmatch(self.declared, case.declared))
+            case.is_on(flavor) and self.flavor in flavor and bool(re.fullmatch(self.declared, case.declared))
         )
 
     def cells(self) -> Row:
@@ -231,7 +237,8 @@ class Form:
         cells = dict.fromkeys(COLUMNS, DASH)
         cells |= {column: "V" for column, forms in HISTORIC_FORMS.items() if self.name in forms}
         for flavor in FLAVORS:
-            keys = ["D"] * any(self.is_of(case, flavor) for case in CASES)
+            keys = [] if cells[NAMES[flavor]] == DASH else [cells[NAMES[flavor]]]
+            keys += ["D"] * any(self.is_of(case, flavor) for case in CASES)
             keys += [key for part, key in self.also.items() if part in flavor]
             cells[NAMES[flavor]] = " ".join(keys) or DASH
         cells["bytes"] = self.made or DASH
@@ -283,7 +290,7 @@ FORMS = (
     Form("SET of 1, 2, 3, 4 and 8 bytes", F.SET, "e2", r"SET\(.*"),
     Form("GEOMETRY and its kinds", F.GEOMETRY, "g", "GEOMETRY.*|POINT|LINESTRING|POLYGON|MULTI.*"),
     Form("JSON of MySQL", F.JSON, "j j2", "JSON", "mysql"),
-    Form("JSON differences", F.JSON, "j3", also={"mysql-9": "P"}),
+    Form("JSON differences", F.JSON, "j3", also={"mysql-9": "P", "mysql-8": "P"}),
     Form("JSON of MariaDB", F.BLOB, "s2", "JSON", "mariadb"),
     Form("VECTOR of MySQL", F.VECTOR, "v", r"VECTOR\(.*", "mysql"),
     Form("VECTOR of MariaDB", F.VARCHAR, "v", r"VECTOR\(.*", "mariadb"),
@@ -294,7 +301,10 @@ FORMS = (
     Form("VARCHAR and VARBINARY COMPRESSED", F.VARCHAR_COMPRESSED, "m4", r"VAR\w+\(\d+\) COMPRESSED"),
     Form("row images FULL, MINIMAL, NOBLOB", None, "w", also={"": "S"}),
     Form("row images FULL_NODUP", None, "w", also={"mariadb-11": "N"}),
-    Form("generated and invisible columns", None, "", also={"mysql-9": "G", "mariadb": "G"}),
+    Form(
+        *("generated and invisible columns", None, ""),
+        also=dict.fromkeys(("mysql-9", "mysql-8", "mysql-5.7", "mariadb"), "G"),
+    ),
     Form("as many columns as a table can have", None, "w2", also={"": "C"}),
     Form("rows of several MB", None, "", also={"": "B", "mysql-9": "L", "mariadb-11": "L"}),
 )

@@ -6,19 +6,16 @@ from pathlib import Path
 
 from tests.servers import Server
 
+_COMMON = {
+    "gtid_mode": "ON",
+    "enforce_gtid_consistency": "ON",
+    "binlog_rows_query_log_events": "ON",
+}
 OPTIONS = {
-    "mysql-9.7": {
-        "gtid_mode": "ON",
-        "enforce_gtid_consistency": "ON",
-        "binlog_row_metadata": "FULL",
-        "binlog_rows_query_log_events": "ON",
-    },
-    "mysql-5.6": {
-        "gtid_mode": "ON",
-        "enforce_gtid_consistency": "ON",
-        "log_slave_updates": "ON",
-        "binlog_rows_query_log_events": "ON",
-    },
+    "mysql-9.7": _COMMON | {"binlog_row_metadata": "FULL"},
+    "mysql-8.0": _COMMON | {"binlog_row_metadata": "FULL"},
+    "mysql-5.7": _COMMON,
+    "mysql-5.6": _COMMON | {"log_slave_updates": "ON"},
     "mariadb-10.11": {"binlog_row_metadata": "FULL", "binlog_annotate_row_events": "ON"},
     "mariadb-11.8": {"binlog_row_metadata": "FULL", "binlog_annotate_row_events": "ON"},
 }
@@ -36,6 +33,8 @@ ALL_TYPES = """
 """
 EXTRA_TYPES = {
     "mysql-9.7": "j JSON, v VECTOR(4), big BIGINT UNSIGNED, inv INT INVISIBLE DEFAULT 7",
+    "mysql-8.0": "j JSON, big BIGINT UNSIGNED",
+    "mysql-5.7": "j JSON, big BIGINT UNSIGNED",
     "mysql-5.6": "big BIGINT UNSIGNED",
     "mariadb-10.11": """j JSON, u UUID, i6 INET6, i4 INET4, cb TEXT COMPRESSED, cv VARCHAR(100) COMPRESSED,
         cvb VARBINARY(100) COMPRESSED, inv INT INVISIBLE DEFAULT 7, big BIGINT UNSIGNED""",
@@ -69,6 +68,8 @@ def run_workload(server: Server, load_file: Path) -> list[Path]:
     run("XA PREPARE 'gt','bq',7", "XA COMMIT 'gt','bq',7")
     if server.flavor == "mysql-9.7":
         _run_mysql_97(server)
+    if server.flavor in ("mysql-9.7", "mysql-8.0"):
+        _run_mysql_80(server)
     if server.installation.flavor.is_mariadb:
         _run_mariadb(server)
     run("SET NAMES latin1", "CREATE VIEW view1 AS SELECT 1 AS x", "SET NAMES utf8mb4")
@@ -109,6 +110,10 @@ def _run_mysql_97(server: Server) -> None:
     run("UPDATE pk SET a = a + 1", "COMMIT", "SET binlog_transaction_compression = OFF")
     run("SET gtid_next = 'AUTOMATIC:app_tag'", "INSERT INTO pk VALUES (20, 'tag', 20)")
     run("INSERT INTO pk VALUES (21, 'tag', 21)", "SET gtid_next = 'AUTOMATIC'")
+
+
+def _run_mysql_80(server: Server) -> None:
+    run = server.execute
     run("CREATE TABLE parts (id INT PRIMARY KEY, a INT) PARTITION BY HASH (id) PARTITIONS 4")
     run("INSERT INTO parts VALUES (1, 1), (2, 2)", "UPDATE parts SET id = 3 WHERE id = 1")
     run(

@@ -55,6 +55,11 @@ _COLLATIONS = {
         *("utf8mb4_0900_ai_ci", "utf8mb4_0900_as_cs", "utf8mb4_0900_bin", "utf8mb4_de_pb_0900_ai_ci"),
         *("utf8mb4_ja_0900_as_cs_ks", "utf8mb4_zh_0900_as_cs", "gb18030_chinese_ci"),
     ),
+    "mysql-8.0": (
+        *("utf8mb4_0900_ai_ci", "utf8mb4_0900_as_cs", "utf8mb4_de_pb_0900_ai_ci"),
+        *("utf8mb4_ja_0900_as_cs_ks", "gb18030_chinese_ci"),
+    ),
+    "mysql-5.7": ("utf8mb4_unicode_520_ci", "gb18030_chinese_ci"),
     "mysql-5.6": (),
     "mariadb-10.11": ("utf8mb4_nopad_bin", "utf8mb4_general_nopad_ci", "utf8mb4_uca1400_ai_ci"),
     "mariadb-11.8": ("utf8mb4_nopad_bin", "utf8mb4_general_nopad_ci", "utf8mb4_uca1400_german2_ai_ci"),
@@ -275,7 +280,7 @@ def _of_flavor(flavor: str) -> Iterator[KeyCase]:
         yield KeyCase(
             "generated column",
             "v INT, g INT AS (10 - v) STORED",
-            "g" if flavor == "mysql-9.7" else "v",
+            "v" if flavor.startswith("mariadb") else "g",
             [f"{n}, DEFAULT" for n in range(8)],
         )
     if not flavor.startswith("mariadb"):

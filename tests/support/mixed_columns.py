@@ -259,12 +259,17 @@ _MARIADB: Table = {
     ),
 }
 
+_JSON = Column("JSON", same_rows.TEXT, (*JSON_VALUES, *_MYSQL_JSON))
+_GB18030 = Column("VARCHAR(60) CHARACTER SET gb18030", same_rows.TEXT, _texts("汉字🎉", ""))
+
 OWN_TYPES: Mapping[str, Table] = {
     "mysql-9.7": {
-        "json": Column("JSON", same_rows.TEXT, (*JSON_VALUES, *_MYSQL_JSON)),
+        "json": _JSON,
         "vector": _vectors("STRING_TO_VECTOR"),
-        "gb18030": Column("VARCHAR(60) CHARACTER SET gb18030", same_rows.TEXT, _texts("汉字🎉", "")),
+        "gb18030": _GB18030,
     },
+    "mysql-8.0": {"json": _JSON, "gb18030": _GB18030},
+    "mysql-5.7": {"json": _JSON, "gb18030": _GB18030},
     "mysql-5.6": {},
     "mariadb-10.11": _MARIADB,
     "mariadb-11.8": {

@@ -15,6 +15,8 @@ from tests.servers import Server
 
 OPTIONS = {
     "mysql-9.7": {"gtid_mode": "ON_PERMISSIVE", "enforce_gtid_consistency": "ON"},
+    "mysql-8.0": {"gtid_mode": "ON_PERMISSIVE", "enforce_gtid_consistency": "ON"},
+    "mysql-5.7": {"gtid_mode": "ON_PERMISSIVE", "enforce_gtid_consistency": "ON"},
     "mysql-5.6": {"gtid_mode": "ON", "enforce_gtid_consistency": "ON", "log_slave_updates": "ON"},
     "mariadb-10.11": {},
     "mariadb-11.8": {},
@@ -56,6 +58,17 @@ OWN = {
         SET default_table_encryption = ON
         CREATE DATABASE encrypted
         SET sql_require_primary_key = ON
+        CREATE TABLE with_key (a INT PRIMARY KEY)
+        SET gtid_next = 'ANONYMOUS'
+        INSERT INTO with_key VALUES (1)
+    """,
+    "mysql-8.0": """
+        SET sql_require_primary_key = ON
+        CREATE TABLE with_key (a INT PRIMARY KEY)
+        SET gtid_next = 'ANONYMOUS'
+        INSERT INTO with_key VALUES (1)
+    """,
+    "mysql-5.7": """
         CREATE TABLE with_key (a INT PRIMARY KEY)
         SET gtid_next = 'ANONYMOUS'
         INSERT INTO with_key VALUES (1)
@@ -133,6 +146,8 @@ _EVERYWHERE = frozenset(
 )
 WRITTEN = {
     "mysql-9.7": _EVERYWHERE | {"ANONYMOUS_GTID_LOG_EVENT", "XA_PREPARE_LOG_EVENT", "HEARTBEAT_LOG_EVENT_V2"},
+    "mysql-8.0": _EVERYWHERE | {"ANONYMOUS_GTID_LOG_EVENT", "XA_PREPARE_LOG_EVENT"},
+    "mysql-5.7": _EVERYWHERE | {"ANONYMOUS_GTID_LOG_EVENT", "XA_PREPARE_LOG_EVENT"},
     "mysql-5.6": _EVERYWHERE | {"WRITE_ROWS_EVENT_V1", "UPDATE_ROWS_EVENT_V1", "DELETE_ROWS_EVENT_V1"},
     "mariadb-10.11": _EVERYWHERE,
     "mariadb-11.8": _EVERYWHERE,

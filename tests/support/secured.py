@@ -19,15 +19,26 @@ from tests.support.certificates import Authority, Certificate
 PASSWORD = "horse ü 'staple\\"
 METHODS = {
     "mysql-9.7": ("caching_sha2_password", "sha256_password"),
+    "mysql-8.0": ("caching_sha2_password", "sha256_password", "mysql_native_password"),
+    "mysql-5.7": ("mysql_native_password", "sha256_password"),
     "mysql-5.6": ("mysql_native_password", "sha256_password"),
     "mariadb-10.11": ("mysql_native_password", "ed25519"),
     "mariadb-11.8": ("mysql_native_password", "ed25519", "parsec"),
 }
 """Flavor → the authentication methods that it has."""
 
-NO_RSA = ("mysql-5.6", "sha256_password")
-"""Its TLS library cannot decrypt passwords, so this method works in TLS alone."""
-OPTIONS = {"mysql-9.7": {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}}
+NO_RSA = {("mysql-5.7", "sha256_password"), ("mysql-5.6", "sha256_password")}
+"""Their TLS library cannot decrypt passwords, so this method works in TLS alone."""
+_GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+OPTIONS = {"mysql-9.7": _GTIDS, "mysql-8.0": _GTIDS, "mysql-5.7": _GTIDS}
+NEWEST_TLS = {"mysql-8.0": "1.2", "mysql-5.7": "1.1", "mysql-5.6": "1.0"}
+"""The newest version of TLS that they know as they come, where it is not 1.3."""
+RELOADS_CERTIFICATE = {
+    "mysql-9.7": "ALTER INSTANCE RELOAD TLS",
+    "mariadb-10.11": "FLUSH SSL",
+    "mariadb-11.8": "FLUSH SSL",
+}
+"""Other flavors have to be restarted."""
 
 
 def user_of(method: str) -> str:
@@ -45,8 +56,13 @@ class Secured:
 
     @property
     def oldest_tls(self) -> str:
-        """What has to be allowed: MySQL 5.6 as it comes knows 1.0 only."""
-        return "1.0" if self.server.flavor == "mysql-5.6" else "1.2"
+        """The oldest version of TLS that has to be allowed."""
+        return min("1.2", self.newest_tls)
+
+    @property
+    def newest_tls(self) -> str:
+        """The version of TLS that a connection has where all are allowed."""
+        return NEWEST_TLS.get(self.server.flavor, "1.3")
 
     def tls(self, mode: TlsMode, **settings: Any) -> Tls:
         """Settings of a mode that this server can meet, unless `settings` say otherwise."""
@@ -94,11 +110,11 @@ class Secured:
             self.server.execute(f"{change} NONE")
 
     def _reload_certificate(self) -> None:
-        if self.server.flavor == "mysql-5.6":
+        statement = RELOADS_CERTIFICATE.get(self.server.flavor)
+        if statement is None:
             self.server.restart()
         else:
-            mariadb = self.server.flavor.startswith("mariadb")
-            self.server.execute("FLUSH SSL" if mariadb else "ALTER INSTANCE RELOAD TLS")
+            self.server.execute(statement)
 
 
 @contextlib.contextmanager
@@ -123,5 +139,4 @@ def _add_user(server: Server, method: str) -> None:
         server.execute("SET SESSION old_passwords = 0")
         server.execute("GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO sha256_password")
     else:
-        default = method == "mysql_native_password"
-        server.create_replication_user(user_of(method), PASSWORD, None if default else method)
+        server.create_replication_user(user_of(method), PASSWORD, method)

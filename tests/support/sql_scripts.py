@@ -9,7 +9,7 @@ from typing import Any
 from pymysql.constants import CLIENT
 
 from tests.servers import Server
-from tests.support.column_cases import CASES, Case
+from tests.support.column_cases import CASES, Case, comparable
 
 COLUMNS = 20
 """Of a table; more do not fit into a row."""
@@ -23,7 +23,7 @@ class TypedTables:
     def __init__(self, server: Server, database: str) -> None:
         self.server = server
         self.database = database
-        cases = [case for case in CASES if case.flavors in server.flavor]
+        cases = [case for case in CASES if case.is_on(server.flavor)]
         groups = [cases[first : first + COLUMNS] for first in range(0, len(cases), COLUMNS)]
         self._tables: dict[str, Sequence[Case]] = {
             f"{prefix}{number}": group
@@ -76,7 +76,8 @@ class TypedTables:
             for table, group in self._tables.items():
                 shown = ", ".join(case.select.format(f"c{n}") for n, case in enumerate(group))
                 cursor.execute(f"SELECT id, {shown} FROM {table}")
-                found[table] = sorted(cursor.fetchall(), key=repr)
+                rows = [(id_, *map(comparable, group, values)) for id_, *values in cursor.fetchall()]
+                found[table] = sorted(rows, key=repr)
         return found
 
 

@@ -124,7 +124,7 @@ def test_a_loaded_file_in_pieces(rare: Rare) -> None:
 def test_incident(rare: Rare) -> None:
     (incident,) = rare.bodies("INCIDENT_EVENT")
     assert (incident.incident, incident.name) == (1, "LOST_EVENTS")
-    assert "written to the bin" in incident.message or "writing to the bin" in incident.message
+    assert re.search(r"writ(ten|ing) (.* )?to the bin", incident.message)
 
 
 def test_settings_of_the_session(rare: Rare) -> None:
@@ -181,8 +181,8 @@ def test_a_statement_whose_rows_take_several_events(rare: Rare) -> None:
 
 
 def test_one_phase_of_xa(rare: Rare) -> None:
-    if rare.flavor != "mysql-9.7":
-        pytest.skip("others write a plain transaction")
+    if "XA_PREPARE_LOG_EVENT" not in WRITTEN[rare.flavor]:
+        pytest.skip("this server writes a plain transaction")
     (prepare,) = rare.bodies("XA_PREPARE_LOG_EVENT")
     assert (prepare.one_phase, prepare.gtrid) == (True, b"once")
     assert "XA COMMIT X'6f6e6365',X'',1 ONE PHASE" in rare.text
@@ -235,7 +235,7 @@ def test_gtid_flags_of_mariadb(rare: Rare) -> None:
 
 def test_heartbeats(rare: Rare) -> None:
     short, long = rare.heartbeats.values()
-    both = rare.flavor == "mysql-9.7"
+    both = "HEARTBEAT_LOG_EVENT_V2" in WRITTEN[rare.flavor]
     assert (short.header.type_code, long.header.type_code) == (
         HEARTBEAT_LOG_EVENT,
         HEARTBEAT_LOG_EVENT_V2 if both else HEARTBEAT_LOG_EVENT,

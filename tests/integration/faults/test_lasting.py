@@ -43,6 +43,8 @@ GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
 KINDS = {
     "mysql-9.7": ("mysql-9.7", GTIDS),
     "mysql-9.7 without GTIDs": ("mysql-9.7", {"gtid_mode": "OFF"}),
+    "mysql-8.0": ("mysql-8.0", GTIDS),
+    "mysql-5.7": ("mysql-5.7", {}),
     "mysql-5.6": ("mysql-5.6", {}),
     "mariadb-11.8": ("mariadb-11.8", {}),
 }
@@ -327,7 +329,7 @@ def test_two_engines_with_one_server_id(
         assert "trying again" not in first.stop().stderr
 
 
-@pytest.mark.parametrize("flavor", ["mysql-9.7", "mysql-5.6", "mariadb-11.8"])
+@pytest.mark.parametrize("flavor", ["mysql-9.7", "mysql-8.0", "mysql-5.6", "mariadb-11.8"])
 def test_the_server_shows_its_replica(
     flavor: str, shared_server: Callable[[str], Server], tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from engine.output.reader import Changes
 from engine.output.schema_history import schema_history
-from tests.servers import Server
+from tests.servers import NO_ROW_METADATA, Server
 from tests.support.engine_run import drain
 
 pytestmark = pytest.mark.server
@@ -55,11 +55,11 @@ def changes_of(out: Path, database: str, table: str) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("metadata", ["DEFAULT", "FULL"])
 @pytest.mark.parametrize("begins", ["before the tables", "after them"])
 def test_columns_are_still_known(server: Server, metadata: str, begins: str, tmp_path: Path) -> None:
-    if server.flavor == "mysql-5.6" and metadata == "FULL":
+    if server.flavor in NO_ROW_METADATA and metadata == "FULL":
         pytest.skip("it has no such setting")
     database = f"joins_{metadata.lower()}_{begins[0]}"
     server.execute(f"DROP DATABASE IF EXISTS {database}", f"CREATE DATABASE {database}")
-    if server.flavor != "mysql-5.6":
+    if server.flavor not in NO_ROW_METADATA:
         server.execute(f"SET GLOBAL binlog_row_metadata = {metadata}")
     try:
         server.flush_binlog()
@@ -70,7 +70,7 @@ def test_columns_are_still_known(server: Server, metadata: str, begins: str, tmp
             start = server.binlogs()[-1].name
         server.execute(f"USE {database}", *JOINED)
     finally:
-        if server.flavor != "mysql-5.6":
+        if server.flavor not in NO_ROW_METADATA:
             server.execute("SET GLOBAL binlog_row_metadata = DEFAULT")
     drain(server, tmp_path, start=f"{start}:4", tables=f"{database}.*")
     for table, expected in EXPECTED.items():

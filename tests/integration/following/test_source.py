@@ -21,7 +21,7 @@ from engine.net.client.side_connection import SideConnection
 from engine.net.client.table_columns import describe_table, describe_tables
 from engine.net.protocol import packets
 from engine.net.protocol.commands import Replica
-from tests.servers import Server, get_server
+from tests.servers import NO_ROW_METADATA, Server, get_server
 from tests.support.definitions import definition_of
 
 pytestmark = pytest.mark.server
@@ -65,12 +65,12 @@ def test_facts(server: Server, connection: Connection) -> None:
     assert (facts.binlog_checksum, facts.binlog_row_image) == ("CRC32", "FULL")
     uuid = "CONCAT(@@server_uid, '-', @@server_id)" if mariadb else "@@server_uuid"
     assert facts.server_uuid == server.query(f"SELECT {uuid}")[0][0]
-    assert (facts.binlog_row_metadata is None) == (server.flavor == "mysql-5.6")
+    assert (facts.binlog_row_metadata is None) == (server.flavor in NO_ROW_METADATA)
     assert source_facts.check(facts, "db1:3306") == ()
 
 
 def test_gtid_sets(server: Server, connection: Connection) -> None:
-    if server.flavor == "mysql-5.6":
+    if not server.has_gtids:
         assert source_facts.read_facts(connection).gtid_set == ""
         return
     before = source_facts.read_facts(connection).gtid_set

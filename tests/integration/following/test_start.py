@@ -33,7 +33,7 @@ from tests.support.writer_output import latest_commit
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
-KINDS = {"mysql-9.7": GTIDS, "mysql-5.6": {}, "mariadb-11.8": {}}
+KINDS = {"mysql-9.7": GTIDS, "mysql-8.0": GTIDS, "mysql-5.7": GTIDS, "mysql-5.6": {}, "mariadb-11.8": {}}
 LARGE_ROW = 3 << 20
 """Three of them make a transaction that is larger than a batch."""
 
@@ -63,7 +63,7 @@ def test_transactions_without_gtids_before_the_mode_was_on(
     assert Changes(tmp_path).read("anonymous", "rows")["id"].to_pylist() == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("flavor", ["mysql-9.7", "mariadb-11.8"])
+@pytest.mark.parametrize("flavor", ["mysql-9.7", "mysql-8.0", "mysql-5.7", "mariadb-11.8"])
 def test_a_server_that_has_lost_the_end_of_its_binlog(
     flavor: str, own_server: Callable[..., Server], tmp_path: Path
 ) -> None:
@@ -174,9 +174,9 @@ def _clock(server: Server) -> int:
 
 
 def _executed(server: Server) -> str | None:
-    if server.flavor == "mysql-5.6":
+    if not server.has_gtids:
         return None
-    variable = "gtid_executed" if server.flavor == "mysql-9.7" else "gtid_binlog_pos"
+    variable = "gtid_executed" if server.flavor.startswith("mysql") else "gtid_binlog_pos"
     return "".join(server.query(f"SELECT @@GLOBAL.{variable}")[0][0].split())
 
 

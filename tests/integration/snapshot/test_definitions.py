@@ -15,7 +15,7 @@ from tests.support.snapshot_runs import request, wait_for_snapshots
 pytestmark = pytest.mark.server
 
 DATABASE = "only_snapshots"
-SERVERS = {"mysql-9.7": "FULL", "mariadb-11.8": "FULL", "mysql-5.6": None}
+SERVERS = {"mysql-9.7": "FULL", "mariadb-11.8": "FULL", "mysql-5.7": None}
 """With `binlog_row_metadata`, where there is such a variable."""
 
 

@@ -22,6 +22,8 @@ LOCKS = ("LOCK TABLES", f"{DATABASE}.*")
 LOCKED = {
     # Has GTIDs unless they are switched off: only a table without a key needs a place that is exact.
     "mysql-9.7": {"keyless"},
+    "mysql-8.0": set(TABLES),
+    "mysql-5.7": set(TABLES),
     "mysql-5.6": set(TABLES),
     # Have consistent snapshots, but not of MyISAM.
     "mariadb-10.11": {"older"},

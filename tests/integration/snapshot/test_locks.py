@@ -23,7 +23,7 @@ pytestmark = pytest.mark.server
 PLACE = Place(BinlogPosition("binlog.000001", 4), None)
 
 
-@pytest.fixture(params=["mysql-9.7", "mysql-5.6"])
+@pytest.fixture(params=["mysql-9.7", "mysql-8.0", "mysql-5.7", "mysql-5.6"])
 def locking(request: pytest.FixtureRequest, shared_server: Callable[[str], Server]) -> Server:
     """Those of which snapshots lock tables with transactions."""
     server = shared_server(request.param)

@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 ROWS = 1000
 SERVERS: dict[str, dict[str, str | None]] = {
     "mysql-9.7": {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"},
+    "mysql-8.0": {},
     "mysql-5.6": {},
     "mariadb-11.8": {},
 }

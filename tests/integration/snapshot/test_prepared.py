@@ -43,10 +43,10 @@ AFTER = Counter({(1, 11): 1, (3, 30): 1, (4, 40): 1})
 STREAM = {"tables": f"{DATABASE}.*", "workers": 1}
 
 
-@pytest.fixture(params=["mysql-9.7", "mariadb-10.11", "mariadb-11.8"])
-def database(request: pytest.FixtureRequest, shared_server: Callable[[str], Server]) -> Iterator[Server]:
+@pytest.fixture(params=["mysql-9.7", "mysql-8.0", "mysql-5.7", "mariadb-10.11", "mariadb-11.8"])
+def database(request: pytest.FixtureRequest, gtid_server: Callable[[str], Server]) -> Iterator[Server]:
     """A server that logs XA PREPARE, with two tables, and a prepared transaction that changes both."""
-    server = shared_server(request.param)
+    server = gtid_server(request.param)
     server.execute(f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE}")
     server.execute(f"CREATE TABLE {DATABASE}.keyed (id INT PRIMARY KEY, v INT)")
     server.execute(f"CREATE TABLE {DATABASE}.keyless (id INT, v INT)")

@@ -22,6 +22,8 @@ ROUNDS = int(os.environ.get("BINLOG_ENGINE_SNAPSHOT_ROUNDS", "1"))
 SERVERS: dict[str, tuple[str, dict[str, str | None]]] = {
     "mysql-9.7 with GTIDs": ("mysql-9.7", {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}),
     "mysql-9.7": ("mysql-9.7", {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}),
+    "mysql-8.0 with GTIDs": ("mysql-8.0", {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}),
+    "mysql-5.7": ("mysql-5.7", {}),
     "mysql-5.6": ("mysql-5.6", {}),
     "mariadb-10.11": ("mariadb-10.11", {}),
     "mariadb-11.8": ("mariadb-11.8", {}),

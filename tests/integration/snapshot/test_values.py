@@ -46,7 +46,7 @@ def tables_of(server: Server) -> dict[str, Columns]:
         name: {column: (it.declared, it.values) for column, it in columns.items()}
         for name, columns in mixed_columns.tables(server).items()
     }
-    cases = [case for case in CASES if case.flavors in server.flavor]
+    cases = [case for case in CASES if case.is_on(server.flavor)]
     for first in range(0, len(cases), COLUMNS_PER_TABLE):
         some = enumerate(cases[first : first + COLUMNS_PER_TABLE])
         tables[f"cases{first}"] = {f"c{n}": (case.declared, case.values) for n, case in some}

@@ -16,7 +16,7 @@ import pytest
 from engine.binlog.collations import collation_name
 from engine.output.reader import Changes
 from tests.conftest import skip_or_fail
-from tests.servers import FLAVORS, Server, UnavailableError, get_server
+from tests.servers import FLAVORS, NO_ROW_METADATA, Server, UnavailableError, get_server
 from tests.servers.installations import installation
 from tests.support.engine_run import assert_one_sentence, drain, run_command
 
@@ -72,8 +72,11 @@ def charsets_with_additions(flavor: str, folder: Path) -> Path:
     return charsets
 
 
-CASES = [(flavor, metadata) for flavor in FLAVORS for metadata in ("MINIMAL", "FULL")]
-CASES.remove(("mysql-5.6", "FULL"))
+CASES = [
+    (flavor, metadata)
+    for flavor in FLAVORS
+    for metadata in (("MINIMAL",) if flavor in NO_ROW_METADATA else ("MINIMAL", "FULL"))
+]
 
 
 @pytest.fixture(scope="module", params=CASES, ids="-".join)
@@ -82,7 +85,7 @@ def extended(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     flavor, metadata = request.param
     charsets = charsets_with_additions(flavor, tmp_path_factory.mktemp(flavor))
     options: dict[str, str | None] = {"character_sets_dir": str(charsets)}
-    if flavor != "mysql-5.6":
+    if flavor not in NO_ROW_METADATA:
         options["binlog_row_metadata"] = metadata
     try:
         server = get_server(flavor, options)

@@ -20,7 +20,7 @@ from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSE
 from engine.binlog.column import Column
 from engine.net.client.connection import Connection
 from engine.output.reader import Changes
-from tests.servers import FLAVORS, Server, UnavailableError, get_server
+from tests.servers import FLAVORS, NO_ROW_METADATA, Server, UnavailableError, get_server
 from tests.support.column_cases import CASES, Case, comparable
 from tests.support.definitions import definition_of
 from tests.support.engine_run import drain
@@ -32,7 +32,6 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 DATABASE = "differential"
 GENERATED = 25
-OPTIONS: dict[str, dict[str, str]] = {"mysql-5.6": {}}
 FULL_METADATA = {"binlog_row_metadata": "FULL"}
 
 
@@ -111,10 +110,10 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     flavor: str = request.param
     folder = tmp_path_factory.mktemp(flavor)
     try:
-        server = get_server(flavor, OPTIONS.get(flavor, FULL_METADATA))
+        server = get_server(flavor, {} if flavor in NO_ROW_METADATA else FULL_METADATA)
     except UnavailableError as error:
         pytest.skip(str(error))
-    cases = {f"t{n}": case for n, case in enumerate(CASES) if case.flavors in flavor}
+    cases = {f"t{n}": case for n, case in enumerate(CASES) if case.is_on(flavor)}
     with server:
         cases |= charset_cases(server)
         played = Played(flavor, cases)
@@ -179,6 +178,8 @@ def test_texts_are_those_that_mysqlbinlog_prints(played: Played) -> None:
         assert sorted(row.values) == list(range(1, len(columns) + 1))
         for number, (text, printed_type) in row.values.items():
             column = columns[number - 1]
+            if played.flavor == "mysql-5.7" and printed_type.startswith("JSON"):
+                continue  # The tool is MySQL 9.7's, and prints documents as that server would.
             ours = as_printed(values[column.name], column, printed_type, played.is_mariadb)
             compared += ours is not None
             if ours is not None and ours != text:

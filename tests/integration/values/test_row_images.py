@@ -18,6 +18,8 @@ pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 IMAGES = {
     "mysql-9.7": ("FULL", "MINIMAL", "NOBLOB"),
+    "mysql-8.0": ("FULL", "MINIMAL", "NOBLOB"),
+    "mysql-5.7": ("FULL", "MINIMAL", "NOBLOB"),
     "mysql-5.6": ("FULL", "MINIMAL", "NOBLOB"),
     "mariadb-10.11": ("FULL", "MINIMAL", "NOBLOB"),
     "mariadb-11.8": ("FULL", "MINIMAL", "NOBLOB", "FULL_NODUP"),

@@ -28,7 +28,7 @@ from engine.errors import EventError
 from engine.net.client.connection import Connection
 from engine.output.reader import merged_schema
 from engine.schema.from_table_map import definition_of as definition_of_table_map
-from tests.servers import FLAVORS, Server, UnavailableError, get_server
+from tests.servers import FLAVORS, NO_ROW_METADATA, Server, UnavailableError, get_server
 from tests.support.binlog_builder import PLAIN, make_event, resized, with_post_header
 from tests.support.definitions import definition_of
 from tests.support.event_workload import create_all_types
@@ -113,6 +113,12 @@ def test_signedness_counts_numeric_columns() -> None:
     unsigned = dict(zip(TYPES, table_map.optional.unsigned, strict=True))
     assert (unsigned[F.LONG], unsigned[F.YEAR], unsigned[F.FLOAT]) == (True, None, True)
     assert [value for value in table_map.optional.unsigned if value is not None] == [True, True]
+
+
+def test_years_have_no_signs_before_mysql_8_0_21() -> None:
+    for version, bits in (("8.0.20", b"\xc0"), ("8.0.21-log", b"\xa0"), ("11.8.6-MariaDB", b"\xa0")):
+        table_map = parse_optional(field(1, bits), replace(PLAIN, server_version=version))
+        assert [value for value in table_map.optional.unsigned if value is not None] == [True, True], version
 
 
 def test_collations_count_character_columns() -> None:
@@ -367,7 +373,7 @@ def test_mariadb_counts_the_decimals_of_mysql_4_among_the_numbers() -> None:
 
 @pytest.fixture(scope="module", params=FLAVORS)
 def full_server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    options = {} if request.param == "mysql-5.6" else {"binlog_row_metadata": "FULL"}
+    options = {} if request.param in NO_ROW_METADATA else {"binlog_row_metadata": "FULL"}
     try:
         server = get_server(request.param, options)
     except UnavailableError as error:
@@ -406,7 +412,7 @@ def test_catalogs_of_real_servers_fit(full_server: Server) -> None:
             "i4": "inet4",
             "j": named["j"].declared,
         }
-    if full_server.flavor == "mysql-5.6":
+    if full_server.flavor in NO_ROW_METADATA:
         return
     # Full metadata says the same without the catalog.
     alone = {column.name: column for column in table_map.columns(None)}
@@ -426,8 +432,8 @@ def test_catalogs_of_real_servers_fit(full_server: Server) -> None:
 
 @pytest.mark.server
 def test_prefixes_in_primary_keys(full_server: Server) -> None:
-    if full_server.flavor == "mysql-5.6":
-        pytest.skip("MySQL 5.6 writes no optional metadata")
+    if full_server.flavor in NO_ROW_METADATA:
+        pytest.skip("this server writes no optional metadata")
     full_server.execute("CREATE TABLE keyed (a INT, b VARCHAR(40), c INT, PRIMARY KEY (c, b(10)))")
     full_server.execute("INSERT INTO keyed VALUES (1, 'x', 2)")
     table_map = written_table_map(full_server.flush_binlog(), "keyed")
