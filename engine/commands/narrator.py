@@ -48,6 +48,7 @@ class Narrator(Observer):
     def reported(self, report: Report) -> None:
         if isinstance(report.body, SnapshotProgress):
             self._warn_of_prepared(report.body)
+            self._warn_of_busy_tables(report.body)
         match report.body:
             case SinkReady(commit=commit):
                 self._debug("sink_ready", f"the sink continues after commit {commit}", commit=commit)
@@ -102,6 +103,17 @@ class Narrator(Observer):
                 "the server has had prepared XA transactions, whose changes a snapshot may lack, and does "
                 "not list them for this user: grant XA_RECOVER_ADMIN on *.* and request the snapshot again",
             )
+
+    def _warn_of_busy_tables(self, progress: SnapshotProgress) -> None:
+        for table in progress.waits_for_tables:
+            if table not in self._warned_of:
+                self._warned_of.add(table)
+                self._listener.warn(
+                    "snapshot_waits_for_table",
+                    f"the snapshot waits for {table}, which others have locked or use in transactions that "
+                    "do not end: see SHOW PROCESSLIST, information_schema.INNODB_TRX and XA RECOVER",
+                    table=table,
+                )
 
     def _debug(self, name: str, message: str, **values: object) -> None:
         self._listener.happened(Happening("debug", name, message, values))

@@ -142,6 +142,8 @@ class SnapshotProgress(Variant, frozen=True, tag="snapshot"):
     """The XID of a prepared XA transaction for whose end tables wait; None without one."""
     hides_prepared: bool = False
     """The server has had prepared XA transactions, and does not list them for this user."""
+    waits_for_tables: tuple[str, ...] = ()
+    """Tables that others have locked for long, or use in transactions that do not end."""
 
 
 class Failed(Variant, frozen=True, tag="failed"):

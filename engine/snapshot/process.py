@@ -44,6 +44,8 @@ from engine.snapshot.table_work import Table
 from engine.snapshot.views import views_for
 
 _POLL_MILLISECONDS = 100
+_BUSY_SECONDS = 10.0
+"""After which a table is named that others have locked."""
 
 
 def run_snapshot(config: SnapshotConfig) -> None:
@@ -102,6 +104,7 @@ class _Snapshots:
                 waits_because=self._back_off.reason,
                 waits_for_prepared=self._prepared.waited_for,
                 hides_prepared=self._prepared.are_hidden,
+                waits_for_tables=tuple(map(str, self._schedule.busy_tables(_BUSY_SECONDS))),
             )
             self._child.progress(self._progress)
             if not self._progress.finished and self._is_idle():

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from engine.output.snapshot_progress import Key, KeyRange, TableSnapshot
+from engine.schema.changes import TableName
 from engine.snapshot.table_source import TableSource
 from engine.snapshot.table_work import CHUNK_BYTES, Table, Work, uncut_work
 
@@ -126,11 +127,23 @@ class Schedule:
         with self._changed:
             self._put_back(work, table.locked if locked else table.again)
             table.not_before = self._clock() + pause
+            if pause and table.busy_since is None:
+                table.busy_since = self._clock()
             if pause and table in self._tables:
                 # Else readers that wait a while for each locked table come to no other one.
                 self._tables.remove(table)
                 self._tables.append(table)
             self._changed.notify_all()
+
+    def busy_tables(self, seconds: float) -> tuple[TableName, ...]:
+        """The tables of which no chunk could be read for so long because others have locked them."""
+        since = self._clock() - seconds
+        with self._changed:
+            return tuple(
+                table.snapshot.name
+                for table in self._tables
+                if table.busy_since is not None and table.busy_since <= since
+            )
 
     def finished(self, work: Work, moved: tuple[Key, ...] = ()) -> bool:
         """A chunk is in the output; returns whether it was the table's last one.
@@ -141,6 +154,7 @@ class Schedule:
         with self._changed:
             table.under_way -= 1
             table.alterations = 0
+            table.busy_since = None
             is_over = table in self._tables and table.is_over
             if is_over and moved:
                 table.again.append(KeyRange(only=moved))

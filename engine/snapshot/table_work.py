@@ -56,6 +56,8 @@ class Table:
     """How often the table was begun anew; chunks of earlier times are not read again."""
     not_before: float = 0.0
     """A monotonic time before which it is not read, because it was locked."""
+    busy_since: float | None = None
+    """A monotonic time since which no chunk could be read because it was locked; None if one could."""
 
     def start_anew(self, snapshot: TableSnapshot) -> None:
         """Read all of `snapshot.left`, which is the whole table."""

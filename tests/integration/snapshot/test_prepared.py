@@ -100,6 +100,28 @@ def test_the_output_has_its_rows(database: Server, tmp_path: Path) -> None:
     assert_read(database, tmp_path, AFTER)
 
 
+def test_a_table_that_cannot_be_locked_is_named(
+    shared_server: Callable[[str], Server], tmp_path: Path
+) -> None:
+    """Where snapshots lock tables, the lock waits for the transaction."""
+    server = shared_server("mysql-8.0")
+    server.execute(
+        f"DROP DATABASE IF EXISTS {DATABASE}",
+        f"CREATE DATABASE {DATABASE}",
+        f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, v INT)",
+        f"INSERT INTO {DATABASE}.t VALUES (1, 10)",
+    )
+    prepare(server, DATABASE, "'one'", "UPDATE t SET v = 11")
+    with follow(server, tmp_path, start="snapshot", **STREAM) as engine:
+        sentence = f"the snapshot waits for {DATABASE}.t, which others have locked"
+        wait_until(lambda: sentence in engine.stderr, "warning", check=engine.must_run)
+        end_prepared(server, "COMMIT", "'one'")
+        wait_for_snapshots(engine, tmp_path)
+        ended = engine.stop()
+    assert (ended.status, ended.stderr.count(sentence)) == (0, 1)
+    assert read_rows(tmp_path, DATABASE, "t", COLUMNS) == Counter([(1, 11)])
+
+
 @pytest.fixture
 def held_log(tmp_path: Path) -> HeldRedoLog:
     (tmp_path / "log").mkdir()

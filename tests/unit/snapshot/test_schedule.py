@@ -161,6 +161,25 @@ def test_a_busy_table_waits_while_others_are_read() -> None:
     assert take(schedule) == work_of(first, EVERYTHING)
 
 
+def test_tables_that_are_busy_for_long() -> None:
+    schedule, _ = schedule_of("a", "b")
+    busy = prepare(schedule, "id")
+    schedule.give_back(cut(schedule, EVERYTHING), pause=0.5)
+    prepare(schedule, "id")
+    schedule.give_back(cut(schedule, EVERYTHING))
+    CLOCK.now += 9
+    works = [take(schedule), take(schedule)]
+    assert {work.table.snapshot.table for work in works} == {"a", "b"}
+    for work in works:
+        schedule.give_back(work, pause=0.5 if work.table is busy else 0.0)
+    assert schedule.busy_tables(10) == ()
+    CLOCK.now += 2
+    assert schedule.busy_tables(10) == (busy.snapshot.name,)
+    (work,) = (work for work in (take(schedule), take(schedule)) if work.table is busy)
+    schedule.finished(work)
+    assert schedule.busy_tables(10) == ()
+
+
 def test_locked_tables_come_after_others() -> None:
     schedule, _ = schedule_of("a", "b", "c")
     for _ in range(2):
