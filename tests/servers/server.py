@@ -40,6 +40,8 @@ OPTIONS: dict[str, str | None] = {
     "innodb_flush_log_at_trx_commit": "0",
     "innodb_doublewrite": "0",
     "innodb_buffer_pool_size": "64M",
+    # Each would take some hundreds of the asynchronous requests that the machine allows at a time.
+    "innodb_use_native_aio": "OFF",
     "max_allowed_packet": "1G",
     "local_infile": "ON",
     "secure_file_priv": "",

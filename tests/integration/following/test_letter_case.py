@@ -47,7 +47,7 @@ def change_rows(out: Any, table: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("flavor", ["mysql-8.0", "mysql-5.6", "mariadb-11.8"])
+@pytest.mark.parametrize("flavor", ["mysql-5.7", "mysql-5.6", "mariadb-11.8"])
 def test_rows_have_the_names_of_their_time(
     own_server: Callable[..., Server], flavor: str, tmp_path: Path
 ) -> None:

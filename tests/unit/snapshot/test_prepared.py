@@ -25,7 +25,8 @@ class Server:
         self.listed, self.in_stream = [*listed], [*in_stream]
         self.asked: list[str] = []
         self.reached: list[Place] = []
-        connection = SimpleNamespace(greeting=SimpleNamespace(flavor=flavor))
+        version = {"mysql": (9, 7, 4), "mariadb": (11, 8, 9)}[flavor]
+        connection = SimpleNamespace(greeting=SimpleNamespace(flavor=flavor, version=version))
         self.readers: Any = SimpleNamespace(rows=connection, check=lambda: None)
         self.transactions = PreparedTransactions(self.place)
 
