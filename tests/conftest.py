@@ -18,6 +18,7 @@ from hypothesis import settings
 
 from tests.servers import (
     FLAVORS,
+    GTIDS,
     NO_ROW_METADATA,
     ObjectServer,
     Server,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from tests.support.secured import Secured
 
-GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
 SERVERS_ARE_REQUIRED = os.environ.get("BINLOG_ENGINE_REQUIRE_SERVERS") == "1"
 
 

@@ -208,8 +208,7 @@ def years_have_signs(description: FormatDescription) -> bool:
     The function that includes them (`has_signedess_information_type`) is in a source file of that year,
     which 8.0.20 lacks, so 8.0.21 is taken as the first.
     """
-    version = _numbers(description.server_version)
-    return description.flavor == "mariadb" or version == _UNKNOWN or version >= _FIRST_WITH_SIGNS_OF_YEARS
+    return description.flavor == "mariadb" or _is_since(description, _FIRST_WITH_SIGNS_OF_YEARS)
 
 
 def json_doubles_have_points(description: FormatDescription) -> bool:
@@ -217,8 +216,13 @@ def json_doubles_have_points(description: FormatDescription) -> bool:
 
     MySQL 5.7 prints one that is whole like an integer (1).
     """
+    return _is_since(description, _FIRST_WITH_POINTS_IN_JSON)
+
+
+def _is_since(description: FormatDescription, first: tuple[int, ...]) -> bool:
+    """Whether the server's version is `first` or a later one, as one that is not known is taken to be."""
     version = _numbers(description.server_version)
-    return version == _UNKNOWN or version >= _FIRST_WITH_POINTS_IN_JSON
+    return version == _UNKNOWN or version >= first
 
 
 @lru_cache(maxsize=64)

@@ -18,8 +18,7 @@ class Narrator(Observer):
         self._commit = -1
         self._snapshot_finished = False
         self._warned_of: set[str] = set()
-        """XIDs of prepared transactions."""
-        self._hides_prepared = False
+        """Sentences about snapshots that wait, which are said once."""
 
     def run_started(self, plan: RunPlan) -> None:
         self._attempt += 1
@@ -47,8 +46,7 @@ class Narrator(Observer):
 
     def reported(self, report: Report) -> None:
         if isinstance(report.body, SnapshotProgress):
-            self._warn_of_prepared(report.body)
-            self._warn_of_busy_tables(report.body)
+            self._warn_of_waits(report.body)
         match report.body:
             case SinkReady(commit=commit):
                 self._debug("sink_ready", f"the sink continues after commit {commit}", commit=commit)
@@ -86,34 +84,33 @@ class Narrator(Observer):
         how = "was stopped" if outcome.stopped else "failed" if outcome.error else "ended"
         self._listener.inform("run_ended", f"run {self._attempt} {how}", attempt=self._attempt, how=how)
 
-    def _warn_of_prepared(self, progress: SnapshotProgress) -> None:
+    def _warn_of_waits(self, progress: SnapshotProgress) -> None:
         xid = progress.waits_for_prepared
-        if xid is not None and xid not in self._warned_of:
-            self._warned_of.add(xid)
-            self._listener.warn(
+        if xid is not None:
+            self._warn_once(
                 "snapshot_waits",
                 f"the snapshot waits for the end of the XA transaction {xid}, which XA RECOVER lists as "
                 "prepared: commit it or roll it back",
                 xid=xid,
             )
-        if progress.hides_prepared and not self._hides_prepared:
-            self._hides_prepared = True
-            self._listener.warn(
+        for table in progress.waits_for_tables:
+            self._warn_once(
+                "snapshot_waits_for_table",
+                f"the snapshot waits for {table}, which others have locked or use in transactions that do "
+                "not end: see SHOW PROCESSLIST, information_schema.INNODB_TRX and XA RECOVER",
+                table=table,
+            )
+        if progress.hides_prepared:
+            self._warn_once(
                 "prepared_not_known",
                 "the server has had prepared XA transactions, whose changes a snapshot may lack, and does "
                 "not list them for this user: grant XA_RECOVER_ADMIN on *.* and request the snapshot again",
             )
 
-    def _warn_of_busy_tables(self, progress: SnapshotProgress) -> None:
-        for table in progress.waits_for_tables:
-            if table not in self._warned_of:
-                self._warned_of.add(table)
-                self._listener.warn(
-                    "snapshot_waits_for_table",
-                    f"the snapshot waits for {table}, which others have locked or use in transactions that "
-                    "do not end: see SHOW PROCESSLIST, information_schema.INNODB_TRX and XA RECOVER",
-                    table=table,
-                )
+    def _warn_once(self, name: str, sentence: str, **values: str) -> None:
+        if sentence not in self._warned_of:
+            self._warned_of.add(sentence)
+            self._listener.warn(name, sentence, **values)
 
     def _debug(self, name: str, message: str, **values: object) -> None:
         self._listener.happened(Happening("debug", name, message, values))

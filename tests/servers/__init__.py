@@ -15,11 +15,12 @@ from .hdfs import HdfsServer
 from .historic import historic_binlogs
 from .installations import FLAVORS_BY_NAME, NO_ROW_METADATA, installation
 from .object_store import ObjectServer
-from .server import Server
+from .server import GTIDS, Server
 from .template import template
 
 __all__ = [
     "FLAVORS",
+    "GTIDS",
     "NO_ROW_METADATA",
     "HdfsServer",
     "ObjectServer",

@@ -50,6 +50,9 @@ OPTIONS: dict[str, str | None] = {
     "default_time_zone": "+00:00",
 }
 
+GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+"""Options that give MySQL's transactions GTIDs."""
+
 OWN_DATABASES = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 
 

@@ -196,18 +196,22 @@ def _event_row(code: int, name: str) -> Row:
         if name in names:
             cells[column] = NO_TOOL.get((name, column), "H")
     if name in DUMPED_EVENTS:
-        cells[DUMPED] = "O" if cells[DUMPED] == DASH else f"{cells[DUMPED]} O"
+        cells[DUMPED] = _with(cells[DUMPED], "O")
     for flavor in FLAVORS:
         written: dict[str, Mapping[str, Collection[str]]] = {
             "W": written_events.WRITTEN,
             "R": rare_workload.WRITTEN,
             "E": ENCRYPTED,
         }
-        keys = [] if cells[NAMES[flavor]] == DASH else [cells[NAMES[flavor]]]
-        keys += [key for key, names in written.items() if name in names[flavor]]
-        cells[NAMES[flavor]] = " ".join(keys) or DASH
+        keys = [key for key, names in written.items() if name in names[flavor]]
+        cells[NAMES[flavor]] = _with(cells[NAMES[flavor]], *keys)
     made = [key for key, names in MADE.items() if name in names]
     return cells | {"bytes": " ".join(["a"] * (code in BODIES) + made) or DASH}
+
+
+def _with(cell: str, *keys: str) -> str:
+    """A cell with more keys."""
+    return " ".join([cell, *keys]).removeprefix(f"{DASH} ")
 
 
 @dataclass(frozen=True)
@@ -237,10 +241,9 @@ class Form:
         cells = dict.fromkeys(COLUMNS, DASH)
         cells |= {column: "V" for column, forms in HISTORIC_FORMS.items() if self.name in forms}
         for flavor in FLAVORS:
-            keys = [] if cells[NAMES[flavor]] == DASH else [cells[NAMES[flavor]]]
-            keys += ["D"] * any(self.is_of(case, flavor) for case in CASES)
+            keys = ["D"] * any(self.is_of(case, flavor) for case in CASES)
             keys += [key for part, key in self.also.items() if part in flavor]
-            cells[NAMES[flavor]] = " ".join(keys) or DASH
+            cells[NAMES[flavor]] = _with(cells[NAMES[flavor]], *keys)
         cells["bytes"] = self.made or DASH
         return cells
 

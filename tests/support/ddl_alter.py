@@ -120,7 +120,7 @@ class Clauses(Phrases):
         """Columns of a key. Long ones need a length, except in unique keys of MariaDB, which hashes them."""
         names = [name for name in types if not _GEOMETRY.search(types[name]) or self.rng.random() < 0.05]
         chosen = self.rng.sample(names or list(types), min(len(names) or 1, self.rng.choice((1, 1, 2, 3))))
-        # Servers before 8.0.18 have them, and write their hidden columns into the binlog.
+        # MySQL has such parts since 8.0.13, but their hidden columns are in the binlog until 8.0.17.
         if self.rng.random() < 0.06 and self.dialect.mysql_since(8, 0, 18):
             return ["(", self._functional_part(chosen[0], types), ")"]
         parts: Words = []

@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.config.tls import Tls, TlsMode
 from engine.net.client.connection import Connection
-from tests.servers import Server, get_server
+from tests.servers import GTIDS, Server, get_server
 from tests.support.certificates import Authority, Certificate
 
 PASSWORD = "horse ü 'staple\\"
@@ -29,8 +29,7 @@ METHODS = {
 
 NO_RSA = {("mysql-5.7", "sha256_password"), ("mysql-5.6", "sha256_password")}
 """Their TLS library cannot decrypt passwords, so this method works in TLS alone."""
-_GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
-OPTIONS = {"mysql-9.7": _GTIDS, "mysql-8.0": _GTIDS, "mysql-5.7": _GTIDS}
+OPTIONS = {"mysql-9.7": GTIDS, "mysql-8.0": GTIDS, "mysql-5.7": GTIDS}
 NEWEST_TLS = {"mysql-8.0": "1.2", "mysql-5.7": "1.1", "mysql-5.6": "1.0"}
 """The newest version of TLS that they know as they come, where it is not 1.3."""
 RELOADS_CERTIFICATE = {

@@ -21,7 +21,7 @@ from pymysql.cursors import DictCursor
 from engine.net.client import dump_requests
 from engine.net.client.connection import Connection
 from engine.output.reader import Changes
-from tests.servers import Server
+from tests.servers import GTIDS, Server
 from tests.support.committed import assert_sound
 from tests.support.engine_run import (
     EngineRun,
@@ -39,7 +39,6 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 SAFE = {"innodb_flush_log_at_trx_commit": "1", "sync_binlog": "1"}
 """What a server needs to have after a crash what its binlog has."""
-GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
 KINDS = {
     "mysql-9.7": ("mysql-9.7", GTIDS),
     "mysql-9.7 without GTIDs": ("mysql-9.7", {"gtid_mode": "OFF"}),

@@ -25,14 +25,13 @@ from engine.net.client.server_events import file_begun
 from engine.net.client.start_position import executed_before, start_position
 from engine.output.reader import Changes
 from engine.output.snapshot_requests import request_snapshot
-from tests.servers import Server
+from tests.servers import GTIDS, Server
 from tests.support.committed import assert_sound
 from tests.support.engine_run import command_line, drain, end_of_binlog, run_command, wait_until
 from tests.support.writer_output import latest_commit
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
-GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
 KINDS = {"mysql-9.7": GTIDS, "mysql-8.0": GTIDS, "mysql-5.7": GTIDS, "mysql-5.6": {}, "mariadb-11.8": {}}
 LARGE_ROW = 3 << 20
 """Three of them make a transaction that is larger than a batch."""
