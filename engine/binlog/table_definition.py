@@ -31,6 +31,8 @@ _MOST_TYPES = 1024
 _PERIOD_TYPES = ("timestamp(6)", "bigint(20) unsigned")
 """Of the periods of system versioning."""
 
+COMPRESSED = " /*M!100301 COMPRESSED*/"
+"""The attribute of MariaDB, as newer servers show it at the end of the full type."""
 UNKNOWN_CHARSET = "?"
 """The character set of a text column whose table's default is not known; a table map may contain it."""
 

@@ -132,8 +132,9 @@ class CharsetChange:
         return old
 
     def _collation_of(self, action: ConvertCharset, default: str | None) -> str:
-        # For MySQL, COLLATE DEFAULT is as no COLLATE.
-        named = None if action.collation == DEFAULT and not self._session.mariadb else action.collation
+        # Where DEFAULT is not of the context, COLLATE DEFAULT is as no COLLATE.
+        ignored = action.collation == DEFAULT and not self._session.default_is_of_context
+        named = None if ignored else action.collation
         collation = resolve_collation(action.charset, named, self._session, None, default)
         if collation is None:
             raise UncertainError("the database's default character set is not known")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from engine.binlog.collations import BINARY, WIDTH, charset_of_collation
-from engine.binlog.table_definition import UNKNOWN_CHARSET
+from engine.binlog.table_definition import COMPRESSED, UNKNOWN_CHARSET
 from engine.errors import EngineError
 from engine.schema.collations import DEFAULT, binary_collation, default_collation
 from engine.schema.declarations import TypeClause
@@ -38,7 +38,7 @@ _INTEGER_WIDTHS = {
     "bigint": (20, 20),
 }
 """Integer type → default display width, signed and unsigned."""
-_COLLATE_BEFORE_BINARY_SINCE = (8, 0, 0)
+_COLLATE_BEFORE_BINARY_SINCE = {"mysql": (8, 0, 0), "mariadb": (10, 9, 0)}
 """COLLATE is stronger than BINARY, in MySQL for columns that have a CHARACTER SET only."""
 _WIDTHS_HIDDEN_SINCE = (8, 0, 19)
 _GEOMCOLLECTION_SINCE = (8, 0, 11)
@@ -87,7 +87,7 @@ def resolve_type(
     form = _FORMS.get(name)
     text = name if form is None else form(clause, session, name, _width(collation))
     if clause.compressed:
-        text += " /*M!100301 COMPRESSED*/"
+        text += COMPRESSED
     if collation == BINARY and not shows_binary(name, session):
         collation = None
     return text, collation
@@ -126,10 +126,10 @@ def resolve_collation(
     """
     if charset == DEFAULT:
         charset, inherited = None, container
-        if session.mariadb:
+        if session.default_is_of_context:
             inherited = default_collation(_charset(container), session.flavor, session.version)
     if collation == DEFAULT:
-        if not session.mariadb:
+        if not session.default_is_of_context:
             return container
         return session.default_collation(charset or _charset(inherited))
     if collation is not None:
@@ -165,7 +165,7 @@ def _collation(clause: TypeClause, session: StatementSession, table_collation: s
 
 def _collate_is_stronger(clause: TypeClause, session: StatementSession) -> bool:
     """Whether the collation of a COLLATE clause counts, not the one of BINARY."""
-    if session.version >= _COLLATE_BEFORE_BINARY_SINCE:
+    if session.version >= _COLLATE_BEFORE_BINARY_SINCE[session.flavor]:
         return session.mariadb or clause.charset is not None
     # `ASCII BINARY` is one word of the older grammar, for a character set with its binary collation.
     return clause.short_charset

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from engine.binlog.collations import WIDTH, canonical
-from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
+from engine.binlog.table_definition import COMPRESSED, UNKNOWN_CHARSET, ColumnDefinition
 from engine.schema.member_texts import WIDE
 from engine.schema.type_numbers import numbers
 
@@ -72,7 +72,7 @@ def _without_width(column_type: str) -> str:
     kind = column_type.partition("(")[0].partition(" ")[0]
     if kind in _INTEGER_BYTES or kind == "year":
         return kind + (" unsigned" if "unsigned" in column_type else "")
-    return column_type.replace(" zerofill", "").replace(" /*M!100301 COMPRESSED*/", "")
+    return column_type.replace(" zerofill", "").replace(COMPRESSED, "")
 
 
 def _integer(old: ColumnDefinition, new: ColumnDefinition, strict: bool) -> bool:

@@ -312,7 +312,7 @@ class Execution:
     def _converted_to(self, database: str) -> str | None:
         """What CONVERT TO CHARACTER SET DEFAULT stands for with a table of this database."""
         session = self._session
-        if session.mariadb:
+        if session.default_is_of_context:
             return self._database_collation(database)
         if session.collation_database is not None:
             return session.collation_database

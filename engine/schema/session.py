@@ -36,9 +36,18 @@ _MARIADB_ROUND_FRACTIONS = 1 << 34
 
 _MARIADB_EXPLICIT_TIMESTAMP = 1 << 24
 """In `flags2`, MariaDB's `OPTION_EXPLICIT_DEF_TIMESTAMP`."""
-_MARIADB_EXPLICIT_TIMESTAMP_SINCE = (10, 8, 4)
+_MARIADB_SENDS_EXPLICIT_TIMESTAMP: dict[tuple[int, ...], int] = {
+    (10, 5): 17,
+    (10, 6): 9,
+    (10, 7): 5,
+    (10, 8): 4,
+    (10, 9): 2,
+}
+"""The first release of a series of MariaDB in which sessions have the variable, and events the bit."""
+_MARIADB_ALWAYS_SENDS_IT_SINCE = (10, 10)
 _EXPLICIT_TIMESTAMP_SINCE = {"mysql": (8, 0, 2), "mariadb": (10, 10, 0)}
 """`explicit_defaults_for_timestamp` is on by default."""
+_DEFAULT_IS_OF_CONTEXT_SINCE = (10, 9, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +115,15 @@ class StatementSession:
     def omits_table_options(self) -> bool:
         """Whether the server writes CREATE TABLE … SELECT into the binlog without the table's options."""
         return bool(self.sql_mode & _WITHOUT_TABLE_OPTIONS)
+
+    @property
+    def default_is_of_context(self) -> bool:
+        """Whether DEFAULT for a character set or a collation is what it is in MariaDB since 10.9.
+
+        CHARACTER SET DEFAULT is then the character set of the table's database, with its default collation;
+        before, and in MySQL, it is the collation that the session has from its default database.
+        """
+        return self.mariadb and self.version >= _DEFAULT_IS_OF_CONTEXT_SINCE
 
     @property
     def rounds_fractions(self) -> bool:
@@ -180,6 +198,11 @@ def _explicit_timestamp(query: Query, version: tuple[int, ...], flavor: str) -> 
     status = query.status
     if flavor == "mysql" and "explicit_defaults_for_timestamp" in status:
         return bool(status["explicit_defaults_for_timestamp"])
-    if flavor == "mariadb" and version >= _MARIADB_EXPLICIT_TIMESTAMP_SINCE and "flags2" in status:
+    if flavor == "mariadb" and _sends_explicit_timestamp(version) and "flags2" in status:
         return bool(status["flags2"] & _MARIADB_EXPLICIT_TIMESTAMP)
     return version >= _EXPLICIT_TIMESTAMP_SINCE[flavor]
+
+
+def _sends_explicit_timestamp(version: tuple[int, ...]) -> bool:
+    first = _MARIADB_SENDS_EXPLICIT_TIMESTAMP.get(version[:2])
+    return version >= _MARIADB_ALWAYS_SENDS_IT_SINCE or (first is not None and version[2:] >= (first,))

@@ -15,6 +15,7 @@ from tests import DATA
 MYSQL_9 = "9.7.4"
 MYSQL_56 = "5.6.24-log"
 MARIADB_11 = "11.8.6-MariaDB-log"
+MARIADB_10 = "10.5.23-MariaDB-log"
 DATABASE = "shop"
 _UTF8MB4_GENERAL_CI, _UTF8MB4_0900_AI_CI, _UTF8MB4_UCA1400_AI_CI = 45, 255, 2304
 _MARIADB_DEFAULTS = [(33, 2048), (45, 2304), (35, 2560), (54, 2816), (60, 3072)]
@@ -33,6 +34,7 @@ STATUS: dict[str, dict[str, Any]] = {
         "collation_server": _UTF8MB4_UCA1400_AI_CI,
         "character_set_collations": _MARIADB_DEFAULTS,
     },
+    MARIADB_10: {"flags2": 0, "sql_mode": STRICT, "collation_server": _UTF8MB4_GENERAL_CI},
 }
 """Server version → status variables of a session with the server's usual settings."""
 

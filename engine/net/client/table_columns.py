@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from engine.binlog.collations import canonical
-from engine.binlog.table_definition import ColumnDefinition, TableDefinition, unquoted
+from engine.binlog.table_definition import COMPRESSED, ColumnDefinition, TableDefinition, unquoted
 from engine.net.client.connection import Connection
 from engine.net.client.explained import explained
 from engine.net.protocol.resultset import Row
@@ -60,6 +60,8 @@ _SHOW_GENERATED_PRIMARY_KEY = "SET SESSION show_gipk_in_create_table_and_informa
 _GENERATED_PRIMARY_KEY_SINCE = (8, 0, 30)
 _MARIADB_HIDES_COLUMNS_SINCE = (10, 3)
 _MARIADB_QUOTES_DEFAULTS_SINCE = (10, 2, 7)
+_OLD_COMPRESSED = " /*!100301 COMPRESSED*/"
+"""How older MariaDB servers show this attribute."""
 _CURRENT_TIME = re.compile("CURRENT_TIMESTAMP|NOW", re.IGNORECASE)
 _NUMBER = re.compile(r"-?[0-9.]+(?:e[+-]?[0-9]+)?|b'[01]*'|x'[0-9a-f]*'", re.IGNORECASE)
 _MOST_COLUMNS = 1024
@@ -202,7 +204,7 @@ def _column(
     constant, computed = (None, True) if not _COMPUTED.isdisjoint(words) else _default(default, quotes)
     return ColumnDefinition(
         name=name,
-        column_type=column_type or "",
+        column_type=(column_type or "").replace(_OLD_COMPRESSED, COMPRESSED),
         charset=charset or None,
         collation=collation or None,
         nullable=(nullable or "").upper() == "YES",

@@ -23,17 +23,21 @@ COLUMNS = [
 ]
 ID = ColumnDefinition("id", "int", nullable=False, primary_key=1, computed_default=True)
 SHOP = ColumnDefinition("shop", "int", nullable=False, primary_key=2)
-NAME = ColumnDefinition("name", "varchar(9)", "utf8mb4", "utf8mb4_bin", default="x")
+OLD_TYPE = "varchar(9) /*!100301 COMPRESSED*/"
+NAME = ColumnDefinition("name", "varchar(9) /*M!100301 COMPRESSED*/", "utf8mb4", "utf8mb4_bin", default="x")
 
 
 def columns_in_any_order(talk: Talk) -> None:
-    """A catalog with the tables `a` and `b`, whose columns have the same names and other keys."""
+    """A catalog with the tables `a` and `b`, whose columns have the same names and other keys.
+
+    One has an attribute as older servers show it.
+    """
     talk.log_in()
     assert "show_gipk" in talk.statement()
     talk.send(OK)
     assert "ORDER BY" not in talk.statement()
     rows = [
-        ("a", "10", "name", "varchar(9)", "utf8mb4", "utf8mb4_bin", "YES", "", "x", "0"),
+        ("a", "10", "name", OLD_TYPE, "utf8mb4", "utf8mb4_bin", "YES", "", "x", "0"),
         ("b", "2", "id", "int", None, None, "NO", "auto_increment", None, "0"),
         ("a", "9", "id", "int", None, None, "NO", "auto_increment", None, "0"),
         ("b", "1", "shop", "int", None, None, "NO", "", None, "0"),

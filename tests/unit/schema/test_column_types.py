@@ -7,7 +7,7 @@ import pytest
 from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.schema.column_types import converted_type, resolve_type
 from engine.schema.declarations import TypeClause
-from tests.support.ddl import MARIADB_11, MYSQL_9, MYSQL_56, REFUSED, Followed, session, table_of
+from tests.support.ddl import MARIADB_10, MARIADB_11, MYSQL_9, MYSQL_56, REFUSED, Followed, session, table_of
 
 VERSIONS = (MYSQL_9, MYSQL_56, MARIADB_11)
 
@@ -40,6 +40,35 @@ def test_a_default(version: str, declared: str, shown: str) -> None:
     column = created(version, declared)
     text = "NULL" if column.default is None else column.default or "''"
     assert ("computed" if column.computed_default else text) == shown
+
+
+@pytest.mark.parametrize(
+    ("version", "collation"), [(MARIADB_10, "utf16_bin"), (MARIADB_11, "utf16_general_ci")]
+)
+def test_binary_beside_a_collation(version: str, collation: str) -> None:
+    assert created(version, "CHAR BINARY COLLATE utf16_general_ci").collation == collation
+
+
+@pytest.mark.parametrize(
+    ("version", "default", "collation"),
+    [
+        (MYSQL_9, "DEFAULT", "latin1_bin"),
+        (MARIADB_10, "DEFAULT", "latin1_bin"),
+        (MARIADB_10, "DEFAULT COLLATE DEFAULT", "latin1_bin"),
+        (MARIADB_10, "latin7 COLLATE DEFAULT", "latin7_general_ci"),
+        (MARIADB_11, "DEFAULT", "latin2_general_ci"),
+        (MARIADB_11, "DEFAULT COLLATE DEFAULT", "latin2_general_ci"),
+        (MARIADB_11, "latin7 COLLATE DEFAULT", "latin7_general_ci"),
+    ],
+)
+def test_what_the_word_default_stands_for_in_a_conversion(version: str, default: str, collation: str) -> None:
+    """For the default database of the session, or for that of the table."""
+    followed = Followed(version)
+    followed.run("ALTER DATABASE shop COLLATE latin1_bin")
+    followed.run("CREATE DATABASE other COLLATE latin2_bin")
+    followed.run("CREATE TABLE other.t (a TEXT)")
+    followed.run(f"ALTER TABLE other.t CONVERT TO CHARACTER SET {default}")
+    assert followed.columns("t", "other")[0].collation == collation
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,13 @@ def test_what_utf8_is() -> None:
         (MYSQL_56, {}, False),
         (MARIADB_11, {"flags2": 0}, False),
         (MARIADB_11, {"flags2": 1 << 24}, True),
+        ("10.4.34-MariaDB", {"flags2": 1 << 24}, False),
+        ("10.5.16-MariaDB", {"flags2": 1 << 24}, False),
+        ("10.5.17-MariaDB", {"flags2": 1 << 24}, True),
         ("10.6.1-MariaDB", {"flags2": 0}, False),
+        ("10.6.9-MariaDB", {"flags2": 1 << 24}, True),
+        ("10.9.2-MariaDB", {"flags2": 0}, False),
+        ("10.10.2-MariaDB", {"flags2": 0}, False),
         ("10.10.2-MariaDB", {}, True),
     ],
 )
