@@ -351,5 +351,5 @@ def converted_type(column_type: str, old_width: int, new_width: int, session: St
 
 def to_binary(column_type: str) -> str:
     """The full type of a text column after it got the character set `binary`."""
-    kind = column_type.partition("(")[0]
+    kind = column_type.partition("(")[0].partition(" ")[0]
     return column_type.replace(kind, _BINARY_FORMS.get(kind, kind), 1)

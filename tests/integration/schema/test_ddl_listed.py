@@ -91,6 +91,13 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ALTER TABLE t CONVERT TO CHARACTER SET DEFAULT COLLATE DEFAULT",
         ],
     ),
+    "compressed columns that get the character set binary": (
+        ("mariadb",),
+        [
+            "CREATE TABLE t (a TINYTEXT COMPRESSED, b VARCHAR(9) COMPRESSED, c TEXT COMPRESSED, d CHAR(3))",
+            "ALTER TABLE t CONVERT TO CHARACTER SET binary",
+        ],
+    ),
     "a primary key WITHOUT OVERLAPS": (
         ("mariadb",),
         [
