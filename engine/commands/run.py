@@ -276,7 +276,6 @@ def _run_once(
         heartbeat_seconds=stream.heartbeat_seconds,
         prompt_heartbeats=reads_soon,
         semi_sync=stream.semi_sync,
-        lower_case_table_names=facts.lower_case_table_names,
         may_assume=may_assume and state.is_new,
         # A table of which only a snapshot is in the output has its definition from here alone.
         definitions_since=end,

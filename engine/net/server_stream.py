@@ -88,8 +88,7 @@ def follow_server(
             schema_options,
             facts.flavor,
             lambda: batcher.stream_position.event,
-            lower_case_table_names=origin.lower_case_table_names,
-            utf8=facts.utf8,
+            settings=facts.schema_settings,
             proofs=proofs,
             charsets_are_missing=facts.lacks_charsets,
         )

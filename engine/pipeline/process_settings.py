@@ -39,8 +39,6 @@ class ServerSource:
     """Ask for more of them: a snapshot waits until the stream has come to a place, which they contain."""
     semi_sync: bool = False
     """Acknowledge to the server what is safe on disk."""
-    lower_case_table_names: int = 0
-    """The server's setting: 0 exact, 1 stored in lower case, 2 compared without regard to case."""
     may_assume: bool = False
     """Definitions may count before they are proven (`engine.net.client.assumptions`)."""
     definitions_since: BinlogPosition | None = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from engine.binlog.collations import UTF8MB3
 from engine.binlog.events.query_status import takes_effect
 from engine.binlog.events.statements import Query
 from engine.binlog.position import BinlogPosition
@@ -25,6 +24,7 @@ from engine.schema.changes import (
 from engine.schema.execution import Execution, Outcome
 from engine.schema.names import NameRules, folded
 from engine.schema.parser import not_decoded, parse
+from engine.schema.server_settings import USUAL_SETTINGS, ServerSettings
 from engine.schema.session import session_of
 from engine.schema.statement_text import may_mislead
 from engine.schema.statements import CreateTable
@@ -34,16 +34,12 @@ START_OF_STREAM = BinlogPosition("", 0)
 
 
 class SchemaModel:
-    """The definitions in force.
+    """The definitions in force. `settings`: of the server."""
 
-    `lower_case_table_names` and `utf8`, the character set of that name, are as on the server: events do not
-    contain them (MySQL's have the latter, which takes precedence).
-    """
-
-    def __init__(self, flavor: str, lower_case_table_names: int = 0, utf8: str = UTF8MB3) -> None:
+    def __init__(self, flavor: str, settings: ServerSettings = USUAL_SETTINGS) -> None:
         self._flavor = flavor
-        self._names = NameRules(lower_case_table_names)
-        self._utf8 = utf8
+        self._settings = settings
+        self._names = NameRules(settings.lower_case_table_names)
         self._tables: dict[TableName, TableChange] = {}
         """The newest record of every table that was ever known."""
         self._databases: dict[str, DatabaseChange] = {}
@@ -143,7 +139,7 @@ class SchemaModel:
         self.latest = position
         if not takes_effect(query.status):
             return None
-        session = session_of(query, server_version, self._flavor, self._names, self._utf8)
+        session = session_of(query, server_version, self._flavor, self._settings)
         text = query.statement
         statement = parse(text, session) if query.statement_bytes is None else not_decoded(text)
         if isinstance(statement, CreateTable):

@@ -16,6 +16,7 @@ from engine.binlog.events.statements import Query
 from engine.dataclass import dataclass
 from engine.schema.collations import default_collation
 from engine.schema.names import AS_WRITTEN, NameRules
+from engine.schema.server_settings import USUAL_SETTINGS, ServerSettings
 
 Flavor = Literal["mysql", "mariadb"]
 
@@ -138,17 +139,11 @@ class StatementSession:
 
 
 def session_of(
-    query: Query,
-    server_version: str,
-    flavor: str,
-    names: NameRules = AS_WRITTEN,
-    utf8: str = UTF8MB3,
+    query: Query, server_version: str, flavor: str, settings: ServerSettings = USUAL_SETTINGS
 ) -> StatementSession:
-    """The session of a QUERY event; `server_version` as in the format description: `11.8.6-MariaDB-log`.
-
-    `utf8`: what the name stands for unless the event says it; MariaDB's events do not.
-    """
+    """The session of a QUERY event; `server_version` as in the format description: `11.8.6-MariaDB-log`."""
     status = query.status
+    names = NameRules(settings.lower_case_table_names)
     version = version_of(server_version)
     sql_mode = status.get("sql_mode", 0)
     collations: dict[str, str] = {}
@@ -164,8 +159,8 @@ def session_of(
         server_collation=_collation(status.get("collation_server"), flavor),
         collation_database=_collation(status.get("collation_database"), flavor),
         collations=MappingProxyType(collations),
-        explicit_timestamp=_explicit_timestamp(query, version, flavor),
-        utf8=UTF8MB4 if flavor == "mysql" and sql_mode & _MYSQL_UTF8_IS_UTF8MB4 else utf8,
+        explicit_timestamp=_explicit_timestamp(query, version, flavor, settings),
+        utf8=UTF8MB4 if flavor == "mysql" and sql_mode & _MYSQL_UTF8_IS_UTF8MB4 else settings.utf8,
         names=names,
     )
 
@@ -194,12 +189,16 @@ def _add_collation(collations: dict[str, str], number: int | None, flavor: str) 
         collations[charset] = name
 
 
-def _explicit_timestamp(query: Query, version: tuple[int, ...], flavor: str) -> bool:
+def _explicit_timestamp(
+    query: Query, version: tuple[int, ...], flavor: str, settings: ServerSettings
+) -> bool:
     status = query.status
     if flavor == "mysql" and "explicit_defaults_for_timestamp" in status:
         return bool(status["explicit_defaults_for_timestamp"])
     if flavor == "mariadb" and _sends_explicit_timestamp(version) and "flags2" in status:
         return bool(status["flags2"] & _MARIADB_EXPLICIT_TIMESTAMP)
+    if settings.explicit_timestamp is not None and settings.version[:2] == version[:2]:
+        return settings.explicit_timestamp
     return version >= _EXPLICIT_TIMESTAMP_SINCE[flavor]
 
 

@@ -9,6 +9,7 @@ from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import ColumnDefinition
 from engine.schema.changes import SchemaChange
 from engine.schema.model import SchemaModel
+from engine.schema.server_settings import ServerSettings
 from engine.schema.session import StatementSession, version_of
 from tests import DATA
 
@@ -59,7 +60,7 @@ class Followed:
 
     def __init__(self, version: str = MYSQL_9, lower_case_table_names: int = 0) -> None:
         self.version = version
-        self.model = SchemaModel(flavor_of(version), lower_case_table_names)
+        self.model = SchemaModel(flavor_of(version), ServerSettings(lower_case_table_names))
         self._position = 4
         self.run(f"CREATE DATABASE {DATABASE}")
 

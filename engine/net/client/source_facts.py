@@ -13,6 +13,7 @@ from engine.errors import EngineError
 from engine.net.client.connection import Connection
 from engine.net.client.explained import explained
 from engine.net.protocol.handshake import Flavor
+from engine.schema.server_settings import USUAL_SETTINGS, ServerSettings
 
 _VARIABLES = (
     "binlog_checksum",
@@ -20,6 +21,7 @@ _VARIABLES = (
     "binlog_row_image",
     "binlog_row_metadata",
     "binlog_storage_engine",
+    "explicit_defaults_for_timestamp",
     "gtid_binlog_pos",
     "gtid_executed",
     "gtid_mode",
@@ -66,10 +68,8 @@ class SourceFacts:
     """Whether its commits wait for semi-synchronous replicas; None if the server does not support it."""
     binlog_storage_engine: str | None = None
     """The engine that MariaDB (12.3 and later) keeps its binlog in; None or empty for files."""
-    lower_case_table_names: int = 0
-    """0: names are exact; 1: stored in lower case; 2: compared without regard to case."""
-    utf8: str = UTF8MB3
-    """The character set that `utf8` is in statements, if sessions keep the server's `old_mode` (MariaDB)."""
+    schema_settings: ServerSettings = USUAL_SETTINGS
+    """As sessions have them that keep the server's."""
 
     @property
     def lacks_names(self) -> bool:
@@ -119,8 +119,18 @@ def _facts(connection: Connection, values: Mapping[str, str]) -> SourceFacts:
         gtid_set=on_one_line(values.get("gtid_binlog_pos" if mariadb else "gtid_executed")),
         semi_sync=None if semi_sync is None else semi_sync == "ON",
         binlog_storage_engine=values.get("binlog_storage_engine"),
+        schema_settings=_schema_settings(connection, values),
+    )
+
+
+def _schema_settings(connection: Connection, values: Mapping[str, str]) -> ServerSettings:
+    greeting = connection.greeting
+    explicit = values.get("explicit_defaults_for_timestamp")
+    return ServerSettings(
         lower_case_table_names=int(values.get("lower_case_table_names", 0)),
-        utf8=_utf8(values, greeting.version) if mariadb else UTF8MB3,
+        utf8=_utf8(values, greeting.version) if greeting.flavor == "mariadb" else UTF8MB3,
+        explicit_timestamp=None if explicit is None else explicit == "ON",
+        version=greeting.version,
     )
 
 

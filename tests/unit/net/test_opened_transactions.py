@@ -148,7 +148,7 @@ def test_a_statement_that_does_not_fit_into_the_batch_is_executed_once() -> None
         parts += [made.gtid(number), made.payload([BEGIN, named(1, "t"), *fifteen_megabytes, made.xid()])]
     filled = [BEGIN, made.query(create), named(1, "copy"), *fifteen_megabytes, made.xid()]
     parts += [made.gtid(5), made.payload(filled)]
-    model = SchemaModel("mysql", 0)
+    model = SchemaModel("mysql")
     schema = SchemaFollower(model, "mysql", Definitions(), lambda: BinlogPosition(FILE, 4))
     options: dict[str, Any] = {"file": FILE, "checksum_algorithm": 1, "opens_compressed": True}
     reader = Batcher(schema.describe, schema=schema, **options)

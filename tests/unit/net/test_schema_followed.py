@@ -22,6 +22,7 @@ from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.schema_follower import Definitions, SchemaFollower
 from engine.schema.changes import SchemaChange, TableName
 from engine.schema.model import SchemaModel
+from engine.schema.server_settings import ServerSettings
 from tests.support.batches import decode_all, feed, packets_of
 from tests.support.binlog_builder import PLAIN, Part, binlog, make_event
 from tests.support.made_events import SIGNED_INT, gtid, image, integer, payload, query, rows, table_map, xid
@@ -132,7 +133,7 @@ def test_statements_may_have_names_in_other_letter_case_than_table_maps(setting:
         *(*statement(1, "CREATE TABLE T (a INT)"), *row(2)),
         *(*statement(3, "ALTER TABLE T CHANGE a b INT"), *row(4)),
     ]
-    found = batches(parts, model=SchemaModel("mysql", lower_case_table_names=setting))
+    found = batches(parts, model=SchemaModel("mysql", ServerSettings(setting)))
     assert values(found) == [{"a": 2}, {"b": 4}]
     assert {str(table.name) for change in changes(found) for table in change.tables} == {"shop.t"}
 

@@ -8,6 +8,7 @@ import pytest
 
 from engine.binlog.collations import canonical, collation_name
 from engine.schema.collations import default_collation, shown_charset, shown_collation
+from engine.schema.server_settings import ServerSettings
 from engine.schema.session import session_of, version_of
 from tests.support.ddl import MARIADB_11, MYSQL_9, MYSQL_56, flavor_of, query
 
@@ -49,7 +50,7 @@ def test_what_utf8_is() -> None:
         (MARIADB_11, 0, "utf8mb4", "utf8mb4"),
     ):
         event = query("", version=version, sql_mode=sql_mode)
-        assert session_of(event, version, flavor_of(version), utf8=given).utf8 == utf8
+        assert session_of(event, version, flavor_of(version), ServerSettings(utf8=given)).utf8 == utf8
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,24 @@ def test_what_utf8_is() -> None:
 def test_explicit_defaults_for_timestamp(version: str, status: dict[str, Any], explicit: bool) -> None:
     event = query("", version=MYSQL_56, **status)
     assert session_of(event, version, flavor_of(version)).explicit_timestamp == explicit
+
+
+@pytest.mark.parametrize(
+    ("version", "status", "setting", "explicit"),
+    [
+        (MYSQL_56, {}, True, True),
+        ("5.6.51", {}, True, True),
+        ("5.5.62", {}, True, False),
+        (MYSQL_56, {"explicit_defaults_for_timestamp": 0}, True, False),
+        (MYSQL_56, {}, None, False),
+    ],
+)
+def test_the_servers_setting_counts_where_events_lack_it(
+    version: str, status: dict[str, Any], setting: bool | None, explicit: bool
+) -> None:
+    settings = ServerSettings(explicit_timestamp=setting, version=(5, 6, 24))
+    event = query("", version=MYSQL_56, **status)
+    assert session_of(event, version, "mysql", settings).explicit_timestamp == explicit
 
 
 def test_default_collations_of_the_session() -> None:
