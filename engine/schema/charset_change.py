@@ -29,8 +29,8 @@ _CONVERT_COUNTS_SINCE = (5, 7, 0)
 """Before, MySQL may leave the table's default as it is if CONVERT TO changes no column."""
 _COLLATION_STAYS_SINCE = (8, 0, 0)
 """DEFAULT CHARACTER SET after DEFAULT COLLATE keeps the collation if it belongs to the character set."""
-_BINARY_STAYS_UNTIL = (8, 0, 0)
-"""MySQL before: a converted column with CHARACTER SET and BINARY gets a binary collation."""
+_BINARY_STAYS_UNTIL = {"mysql": (8, 0, 0), "mariadb": (10, 9, 0)}
+"""Before, a converted column with CHARACTER SET and BINARY gets a binary collation."""
 _SHORT_FORMS = frozenset({"latin1", "ucs2"})
 """What the attributes ASCII and UNICODE stand for."""
 
@@ -99,7 +99,7 @@ class CharsetChange:
                 raise UncertainError(f"whether {clause.name} is text after a conversion")
             if kind.collation and not charset_of_collation(kind.collation):
                 raise UncertainError(f"the collation of {clause.name} after a conversion")
-            overrides = self._session.mariadb and kind.collation is not None
+            overrides = self._session.mariadb and not self._binary_stays and kind.collation is not None
             binary = kind.binary and not overrides and (kind.charset is None or self._keeps_binary(clause))
             kind = replace(kind, charset=None, collation=None, binary=binary)
         return replace(clause, type=kind)
@@ -125,11 +125,14 @@ class CharsetChange:
             isinstance(action, SetOptions) and _names_charset(action.options) for action in self._actions
         )
 
+    @property
+    def _binary_stays(self) -> bool:
+        return self._session.version < _BINARY_STAYS_UNTIL[self._session.flavor]
+
     def _keeps_binary(self, clause: ColumnClause) -> bool:
-        old = not self._session.mariadb and self._session.version < _BINARY_STAYS_UNTIL
-        if old and clause.type.charset in _SHORT_FORMS:
+        if self._binary_stays and clause.type.charset in _SHORT_FORMS:
             raise UncertainError(f"whether {clause.name} stays binary after a conversion")
-        return old
+        return self._binary_stays
 
     def _collation_of(self, action: ConvertCharset, default: str | None) -> str:
         # Where DEFAULT is not of the context, COLLATE DEFAULT is as no COLLATE.

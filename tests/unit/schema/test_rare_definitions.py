@@ -8,7 +8,7 @@ import pytest
 
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition
 from engine.schema.changes import SchemaChange
-from tests.support.ddl import MARIADB_11, MYSQL_9, MYSQL_56, Followed
+from tests.support.ddl import MARIADB_10, MARIADB_11, MYSQL_9, MYSQL_56, Followed
 
 
 def emptied(change: SchemaChange | None) -> list[str]:
@@ -52,6 +52,8 @@ def test_a_text_column_that_is_changed_and_converted_at_once() -> None:
         (MYSQL_9, "CHAR BINARY COLLATE latin1_swedish_ci", "utf8mb4_bin"),
         (MYSQL_9, "CHAR CHARSET latin1 BINARY", "utf8mb4_unicode_ci"),
         (MYSQL_56, "CHAR CHARSET cp1251 BINARY", "utf8mb4_bin"),
+        (MARIADB_10, "CHAR CHARSET cp1251 BINARY", "utf8mb4_bin"),
+        (MARIADB_10, "CHAR BINARY COLLATE cp1251_bin", "utf8mb4_bin"),
         (MARIADB_11, "CHAR CHARSET latin1 BINARY", "utf8mb4_unicode_ci"),
         (MARIADB_11, "CHAR BINARY", "utf8mb4_bin"),
         (MARIADB_11, "CHAR BINARY COLLATE latin1_bin", "utf8mb4_unicode_ci"),
