@@ -17,7 +17,7 @@ from tests.chaos.own_disk import own_disk
 from tests.chaos.planted import PLANTED, command
 from tests.chaos.trial import SAFE, Happening, Trial
 from tests.chaos.violation import Violation
-from tests.servers import FLAVORS, get_server
+from tests.servers import EVERY_FLAVOR, get_server
 from tests.support.preload import MISSING_COMPILER, can_compile
 
 SERVERS = ("mysql-9.7", "mysql-8.0", "mysql-5.6", "mariadb-11.8")
@@ -26,7 +26,7 @@ SERVERS = ("mysql-9.7", "mysql-8.0", "mysql-5.6", "mariadb-11.8")
 def main(arguments: Sequence[str]) -> int:
     """Returns 0 if no trial found anything; with `--planted`, if each trial did."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    parser.add_argument("--server", nargs="*", default=SERVERS, choices=FLAVORS)
+    parser.add_argument("--server", nargs="*", default=SERVERS, choices=EVERY_FLAVOR)
     parser.add_argument("--faults", type=int, default=len(FAULTS), help="per server [each kind once]")
     parser.add_argument("--minutes", type=float, default=math.inf, help="per server: then no fault begins")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="[the time]")

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from random import SystemRandom
 
-from tests.servers import FLAVORS, NO_ROW_METADATA, get_server
+from tests.servers import EVERY_FLAVOR, NO_ROW_METADATA, get_server
 from tests.support.ddl_comparison import Comparer
 
 _FULL_METADATA = {"binlog_row_metadata": "FULL"}
@@ -19,7 +19,7 @@ _PIECE = 250
 def main() -> int:
     """Run as many statements as wanted; exit code 1 if the model was wrong."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--server", choices=FLAVORS, default="mysql-9.7")
+    parser.add_argument("--server", choices=EVERY_FLAVOR, default="mysql-9.7")
     parser.add_argument("--statements", type=int, default=10_000, help="that the server takes and logs")
     parser.add_argument("--seed", type=int, default=SystemRandom().randrange(1_000_000))
     parser.add_argument(

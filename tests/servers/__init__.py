@@ -13,12 +13,13 @@ from collections.abc import Mapping
 from .cache import UnavailableError
 from .hdfs import HdfsServer
 from .historic import historic_binlogs
-from .installations import FLAVORS_BY_NAME, NO_ROW_METADATA, installation
+from .installations import FLAVORS_BY_NAME, NO_ROW_METADATA, TOOLS_ONLY, installation
 from .object_store import ObjectServer
 from .server import GTIDS, Server
 from .template import template
 
 __all__ = [
+    "EVERY_FLAVOR",
     "FLAVORS",
     "GTIDS",
     "NO_ROW_METADATA",
@@ -30,11 +31,13 @@ __all__ = [
     "historic_binlogs",
 ]
 
-FLAVORS = tuple(FLAVORS_BY_NAME)
+EVERY_FLAVOR = tuple(FLAVORS_BY_NAME)
+FLAVORS = tuple(name for name in EVERY_FLAVOR if name not in TOOLS_ONLY)
+"""Those that tests run on."""
 
 
 def get_server(flavor: str, options: Mapping[str, str | None] | None = None) -> Server:
-    """A server of one of FLAVORS, not started yet, with `options` of the server's own over the defaults.
+    """A server of one of EVERY_FLAVOR, not started yet, with `options` of the server's own over the defaults.
 
     Raises UnavailableError with the reason when the flavor cannot be had on this machine.
     """

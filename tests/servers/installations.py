@@ -88,7 +88,17 @@ FLAVORS_BY_NAME = {
     "mysql-5.6": Flavor("MySQL", "5.6", fetch=_fetch_npm),
     "mariadb-10.11": Flavor("MariaDB", "10.11", "bookworm", _MARIADB_PACKAGES, ("mariadb-server",)),
     "mariadb-11.8": Flavor("MariaDB", "11.8", "trixie", _MARIADB_PACKAGES, ("mariadb-server",)),
+    "mariadb-10.5": Flavor(
+        "MariaDB",
+        "10.5",
+        "bullseye",
+        tuple(f"{package}-10.5" for package in _MARIADB_PACKAGES),
+        ("mariadb-server-10.5",),
+    ),
 }
+
+TOOLS_ONLY = ("mariadb-10.5",)
+"""The flavors that no test needs, since they may not be had for long: for the fuzzers and for chaos."""
 
 NO_ROW_METADATA = ("mysql-5.7", "mysql-5.6")
 """The flavors without the variable `binlog_row_metadata`: their table maps never contain names."""
