@@ -46,11 +46,12 @@ def create_table(
         columns += version_columns()
     by_name = {folded(column.name): column for column in columns}
     keys = with_keys((), [*column_keys(clauses), *statement.keys])
-    hashes = hash_columns(keys, by_name, options.engine, session)
+    engine = options.engine or session.default_engine
+    hashes = hash_columns(keys, by_name, engine, session)
     return TableState(
         (*columns, *hashes),
         collation,
-        options.engine,
+        engine,
         keys if session.mariadb else None,
         period,
     )

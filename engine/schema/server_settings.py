@@ -16,6 +16,8 @@ class ServerSettings:
     """The character set that the name `utf8` stands for, in MySQL unless the event says it."""
     explicit_timestamp: bool | None = None
     """`explicit_defaults_for_timestamp`, unless the event says it; None if it is as by default."""
+    default_engine: str | None = None
+    """In lower case: the storage engine of tables whose statement names none; None for InnoDB."""
     version: tuple[int, ...] = ()
     """The server's. `explicit_timestamp` does not count for events of another series, from before an upgrade:
     the default may have changed."""

@@ -70,6 +70,8 @@ class StatementSession:
     """`explicit_defaults_for_timestamp`: TIMESTAMP columns without attributes are as other columns."""
     utf8: str = UTF8MB3
     """The character set that the name `utf8` stands for."""
+    default_engine: str | None = None
+    """In lower case: the storage engine of tables whose statement names none; None for InnoDB."""
     names: NameRules = AS_WRITTEN
 
     @property
@@ -161,6 +163,7 @@ def session_of(
         collations=MappingProxyType(collations),
         explicit_timestamp=_explicit_timestamp(query, version, flavor, settings),
         utf8=UTF8MB4 if flavor == "mysql" and sql_mode & _MYSQL_UTF8_IS_UTF8MB4 else settings.utf8,
+        default_engine=settings.default_engine,
         names=names,
     )
 

@@ -27,7 +27,7 @@ class TableState:
     collation: str | None
     """Canonical name of the default for new columns; None if not known."""
     engine: str | None = None
-    """In lower case; None for the default engine, or if not known."""
+    """In lower case; None for InnoDB without being named, or if not known."""
     unique_keys: tuple[UniqueKey, ...] | None = None
     """None if not known."""
     period: tuple[str, str] | None = None

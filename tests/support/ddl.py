@@ -9,7 +9,7 @@ from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import ColumnDefinition
 from engine.schema.changes import SchemaChange
 from engine.schema.model import SchemaModel
-from engine.schema.server_settings import ServerSettings
+from engine.schema.server_settings import USUAL_SETTINGS, ServerSettings
 from engine.schema.session import StatementSession, version_of
 from tests import DATA
 
@@ -58,9 +58,9 @@ def query(
 class Followed:
     """A model in which the database `shop` exists, and the statements that it followed."""
 
-    def __init__(self, version: str = MYSQL_9, lower_case_table_names: int = 0) -> None:
+    def __init__(self, version: str = MYSQL_9, settings: ServerSettings = USUAL_SETTINGS) -> None:
         self.version = version
-        self.model = SchemaModel(flavor_of(version), ServerSettings(lower_case_table_names))
+        self.model = SchemaModel(flavor_of(version), settings)
         self._position = 4
         self.run(f"CREATE DATABASE {DATABASE}")
 

@@ -21,6 +21,7 @@ _VARIABLES = (
     "binlog_row_image",
     "binlog_row_metadata",
     "binlog_storage_engine",
+    "default_storage_engine",
     "explicit_defaults_for_timestamp",
     "gtid_binlog_pos",
     "gtid_executed",
@@ -38,6 +39,7 @@ _VARIABLES = (
 _UTF8_IS_UTF8MB3 = "UTF8_IS_UTF8MB3"
 """In MariaDB's `old_mode`, as its default is; before it could be set, it was so."""
 _UTF8_IS_SET_SINCE = (10, 6, 1)
+_USUAL_ENGINE = "innodb"
 _GTID_SETS = ("gtid_binlog_pos", "gtid_executed", "gtid_purged")
 """SHOW cuts long values off (MySQL's after 1024 characters), so these are selected where there are any."""
 
@@ -126,10 +128,12 @@ def _facts(connection: Connection, values: Mapping[str, str]) -> SourceFacts:
 def _schema_settings(connection: Connection, values: Mapping[str, str]) -> ServerSettings:
     greeting = connection.greeting
     explicit = values.get("explicit_defaults_for_timestamp")
+    engine = values.get("default_storage_engine", _USUAL_ENGINE).lower()
     return ServerSettings(
         lower_case_table_names=int(values.get("lower_case_table_names", 0)),
         utf8=_utf8(values, greeting.version) if greeting.flavor == "mariadb" else UTF8MB3,
         explicit_timestamp=None if explicit is None else explicit == "ON",
+        default_engine=None if engine == _USUAL_ENGINE else engine,
         version=greeting.version,
     )
 

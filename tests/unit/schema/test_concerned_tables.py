@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.binlog.table_definition import TableDefinition
+from engine.schema.server_settings import ServerSettings
 from tests.support.ddl import MARIADB_11, Followed
 from tests.support.ddl_statements import CHANGES, HARMLESS, OF_OTHERS
 
@@ -14,7 +15,7 @@ States = tuple[TableDefinition | None, TableDefinition | None]
 
 
 def before_and_after(statement: str, table: str = "t", sql_mode: int = 0) -> States:
-    followed = Followed(MARIADB_11, lower_case_table_names=1)
+    followed = Followed(MARIADB_11, ServerSettings(lower_case_table_names=1))
     columns = "(id INT PRIMARY KEY, a INT, b INT, c TEXT, t INT, INDEX i (id))"
     for name in ("t", "not t", "my-table", "orders"):
         followed.run(f"CREATE TABLE `{name}` {columns}")

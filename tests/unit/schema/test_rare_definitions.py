@@ -8,6 +8,7 @@ import pytest
 
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition
 from engine.schema.changes import SchemaChange
+from engine.schema.server_settings import ServerSettings
 from tests.support.ddl import MARIADB_10, MARIADB_11, MYSQL_9, MYSQL_56, Followed
 
 
@@ -161,6 +162,17 @@ def test_the_row_end_is_a_part_of_unique_keys(length: int, hashes: int) -> None:
     assert "DB_ROW_HASH" not in followed.names("t")
     followed.run("ALTER TABLE t ADD SYSTEM VERSIONING")
     assert [followed.names(table).count("DB_ROW_HASH") for table in ("t", "u")] == [hashes, hashes]
+
+
+@pytest.mark.parametrize(
+    ("default_engine", "named", "hashes"),
+    [(None, "", 0), ("myisam", "", 1), ("memory", "", 0), ("myisam", "ENGINE InnoDB", 0)],
+)
+def test_a_unique_key_of_the_default_engine(default_engine: str | None, named: str, hashes: int) -> None:
+    followed = Followed(MARIADB_11, ServerSettings(default_engine=default_engine))
+    followed.run(f"CREATE TABLE t (a VARCHAR(300) UNIQUE) CHARSET utf8mb4 {named}")
+    followed.run("ALTER TABLE t ADD b INT")
+    assert followed.names().count("DB_ROW_HASH") == hashes
 
 
 @pytest.mark.parametrize(("length", "hashes"), [(768, 0), (769, None), (3072, None), (3073, 1)])
