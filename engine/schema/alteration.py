@@ -213,7 +213,7 @@ class _Alteration:
     def _declared(self, clause: ColumnClause, before: ColumnDefinition | None) -> AlteredColumn:
         """A column as the statement declares it; it keeps its place in the primary key."""
         clause = self._charsets.declared(clause)
-        collation = self._charsets.columns_collation(self._collation)
+        collation = self._charsets.columns_collation(self._collation, is_new=before is None)
         definition = define_column(clause, self._session, collation)
         if before is not None:
             self._charsets.check_length(clause, before, definition)

@@ -9,7 +9,7 @@ from engine.binlog.collations import BINARY, WIDTH, canonical, charset_of_collat
 from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.schema.alter_actions import Action, ConvertCharset, SetOptions
 from engine.schema.altered_column import AlteredColumn
-from engine.schema.collations import DEFAULT
+from engine.schema.collations import DEFAULT, default_collation
 from engine.schema.column_types import (
     TEXT_TYPES,
     UncertainError,
@@ -60,24 +60,22 @@ class CharsetChange:
 
     def table_collation(self, before: str | None) -> str | None:
         """The table's default after the statement; None if it is not known."""
-        collation, named = before, None
-        for action in self._actions:
-            if isinstance(action, SetOptions) and _names_charset(action.options):
-                charset, named_now = action.options.charset, action.options.collation
-                # A character set after a collation that belongs to it changes nothing.
-                belongs = named is not None and charset == charset_of_collation(named)
-                if belongs and not named_now and self._session.version >= _COLLATION_STAYS_SINCE:
-                    continue
-                named = named_now
-                collation = resolve_collation(
-                    charset, named_now, self._session, collation, self._database_collation
-                )
+        collation = before
+        for charset, named in self._named():
+            collation = resolve_collation(charset, named, self._session, collation, self._database_collation)
         # In MariaDB CONVERT TO counts for columns then, and the option for the table's default.
         return collation if self._target is None or self._has_option else self._target
 
-    def columns_collation(self, table_collation: str | None) -> str | None:
-        """The default of columns that the statement declares."""
-        return table_collation if self._target is None else self._target
+    def columns_collation(self, table_collation: str | None, *, is_new: bool) -> str | None:
+        """The default of a column that the statement declares; `is_new`: that it adds."""
+        if self._target is not None:
+            return self._target
+        named = self._named()
+        charset, collation = named[-1] if named else (None, None)
+        if charset not in (None, DEFAULT) and collation is None and not is_new and not self._session.mariadb:
+            # The session's default for the character set is that of the table and of new columns only.
+            return default_collation(charset, self._session.flavor, self._session.version)
+        return table_collation
 
     def counts_for_table(self, columns: Iterable[AlteredColumn]) -> bool:
         """Whether a conversion certainly gives the table its default, although no column may change."""
@@ -118,6 +116,19 @@ class CharsetChange:
             for column in columns:
                 if column.clause is None:
                     column.definition = self._converted(column.definition, self._target)
+
+    def _named(self) -> list[tuple[str | None, str | None]]:
+        """The character set and the collation of each option that changes the table's default."""
+        named: list[tuple[str | None, str | None]] = []
+        for action in self._actions:
+            if isinstance(action, SetOptions) and _names_charset(action.options):
+                charset, collation = action.options.charset, action.options.collation
+                # A character set after a collation that belongs to it changes nothing.
+                before = named[-1][1] if named else None
+                belongs = before is not None and charset == charset_of_collation(before)
+                if collation or not belongs or self._session.version < _COLLATION_STAYS_SINCE:
+                    named.append((charset, collation))
+        return named
 
     @property
     def _has_option(self) -> bool:

@@ -67,6 +67,27 @@ def test_binary_columns_in_a_conversion(version: str, declared: str, collation: 
     assert followed.columns()[1].collation == collation
 
 
+@pytest.mark.parametrize(
+    ("options", "table", "added", "changed"),
+    [
+        ("CHARSET utf8mb4", "utf8mb4_general_ci", "utf8mb4_general_ci", "utf8mb4_0900_ai_ci"),
+        ("COLLATE utf8mb4_general_ci", *["utf8mb4_general_ci"] * 3),
+        ("CHARSET utf8mb4 COLLATE utf8mb4_bin", *["utf8mb4_bin"] * 3),
+        ("CHARSET latin1", *["latin1_swedish_ci"] * 3),
+    ],
+)
+def test_changed_columns_get_the_servers_default_collation(
+    options: str, table: str, added: str, changed: str
+) -> None:
+    """Not that of the session, in which an older source of this server may have executed the statement."""
+    followed = Followed(MYSQL_9)
+    settings = {"default_collation_for_utf8mb4": 45}
+    followed.run("CREATE TABLE t (a INT) COLLATE utf8mb4_bin")
+    followed.run(f"ALTER TABLE t MODIFY a CHAR, ADD b CHAR, {options}", **settings)
+    followed.run("ALTER TABLE t ADD c CHAR")
+    assert [column.collation for column in followed.columns()] == [changed, added, table]
+
+
 def test_keys_using_hash_may_lose_their_hashes() -> None:
     followed = Followed(MARIADB_11)
     followed.run("CREATE TABLE t (a INT, UNIQUE (a) USING HASH)")
