@@ -6,7 +6,14 @@ from engine.pipeline.observer import Happening, Observer
 from engine.pipeline.outcome import Outcome
 from engine.pipeline.plan import RunPlan
 from engine.pipeline.process_settings import FileSource
-from engine.pipeline.reports import DumpStarted, Report, SinkProgress, SinkReady, SnapshotProgress
+from engine.pipeline.reports import (
+    DumpStarted,
+    Report,
+    SinkProgress,
+    SinkReady,
+    SnapshotProgress,
+    SurvivorsHidden,
+)
 
 
 class Narrator(Observer):
@@ -52,6 +59,13 @@ class Narrator(Observer):
                 self._debug("sink_ready", f"the sink continues after commit {commit}", commit=commit)
             case DumpStarted():
                 self._listener.inform("dump_started", "the server was asked for its binlog")
+            case SurvivorsHidden():
+                self._listener.warn(
+                    "lost_rows_stay",
+                    "the server was started while XA transactions were prepared, and does not list for this "
+                    "user which it still has: the rows of those that it has lost stay in the output: grant "
+                    "XA_RECOVER_ADMIN on *.*, and binlog-engine check --out will name them",
+                )
             case SinkProgress(commit=commit) as progress if commit > self._commit:
                 self._commit = commit
                 totals = progress.totals

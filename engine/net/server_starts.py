@@ -14,13 +14,15 @@ from engine.net.client.refusals import Refusal
 from engine.net.client.server_events import format_event
 from engine.net.client.source_facts import SourceFacts
 from engine.net.client.xa_in_binlog import surviving_xids
+from engine.net.client.xa_recover import HIDDEN
 from engine.pipeline.process_settings import ServerSource
 
 
 class ServerStarts:
     """Those in one dump.
 
-    `connect` returns connections to the server; `meanwhile` is called now and then while its binlog is read.
+    `connect` returns connections to the server; `meanwhile` is called now and then while its binlog is read,
+    `are_hidden` when the server does not list what is prepared for this user.
     """
 
     def __init__(
@@ -29,12 +31,14 @@ class ServerStarts:
         facts: SourceFacts,
         connect: Callable[[], Connection],
         meanwhile: Callable[[], None],
+        are_hidden: Callable[[], None],
     ) -> None:
         self._asks = origin.may_lose_prepared
         self._first_file = origin.file if origin.by_gtid else None
         self._facts = facts
         self._connect = connect
         self._meanwhile = meanwhile
+        self._are_hidden = are_hidden
 
     def survivors(self, file: str, position: int, started: bool) -> tuple[str, ...] | None:
         """A `batching.batcher.Survivors`. Raises `EngineError`."""
@@ -50,6 +54,8 @@ class ServerStarts:
         except Refusal as refusal:
             if refusal.retryable:
                 raise
+            if refusal.code == HIDDEN:
+                self._are_hidden()
             # What serves a server's binlogs need not know its transactions.
             return None
         return tuple(sorted(found))

@@ -35,7 +35,7 @@ from engine.net.start_schema import open_schema
 from engine.net.stream_wait import StreamWait
 from engine.pipeline.child import Child
 from engine.pipeline.process_settings import SchemaOptions, ServerSource
-from engine.pipeline.reports import DumpStarted, NetworkProgress
+from engine.pipeline.reports import DumpStarted, NetworkProgress, SurvivorsHidden
 
 _LINGER_SECONDS = 0.005
 """How long a finished transaction may wait for others to share its batch."""
@@ -79,7 +79,8 @@ def follow_server(
         dump = DumpStream(connection, context, lambda: BinlogPosition(batcher.file, batcher.position))
         opened.enter_context(contextlib.closing(dump))
         watch = HistoryWatch(origin, facts, side, open_connection)
-        starts = ServerStarts(origin, facts, open_connection, child.repeat_progress)
+        are_hidden = partial(child.report, SurvivorsHidden())
+        starts = ServerStarts(origin, facts, open_connection, child.repeat_progress, are_hidden)
         if origin.semi_sync:
             dump.pending = read_beginning(dump.stream, dump.pending)
         ahead = StatementsAhead(open_connection, facts, BesideDump(child))

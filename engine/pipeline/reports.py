@@ -51,6 +51,10 @@ class DumpStarted(Variant, frozen=True, tag="dumping"):
     """By the monotonic clock, which all processes of a machine have in common."""
 
 
+class SurvivorsHidden(Variant, frozen=True, tag="survivors-hidden"):
+    """The server was started while XA transactions were prepared; this user may not see which are left."""
+
+
 class NetworkProgress(Variant, frozen=True, tag="network"):
     """How far the network process is."""
 
@@ -161,7 +165,7 @@ class Ended(Variant, frozen=True, tag="ended"):
 
 
 Progress = NetworkProgress | DecoderProgress | SinkProgress | SnapshotProgress
-ReportBody = SinkReady | DumpStarted | Progress | Failed | Ended
+ReportBody = SinkReady | DumpStarted | SurvivorsHidden | Progress | Failed | Ended
 
 
 @dataclass(frozen=True, slots=True)

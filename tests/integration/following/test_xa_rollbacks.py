@@ -19,7 +19,7 @@ from engine.output.schema_history import rewritten_tables
 from engine.sink.remembered_rows import MOST_BYTES
 from tests.servers import Server
 from tests.support import xa_transactions
-from tests.support.engine_run import drain, end_of_binlog, follow, run_command, wait_until
+from tests.support.engine_run import command_line, drain, end_of_binlog, follow, run_command, wait_until
 from tests.support.snapshot_load import Load, boundaries
 from tests.support.snapshot_runs import wait_for_snapshots
 from tests.support.xa_transactions import end_prepared, prepared_transactions, roll_back_prepared
@@ -216,6 +216,27 @@ def test_what_the_server_has_lost_in_a_crash(
     assert_dense(tmp_path)
     counters = CommitLog(tmp_path).summary_at(CommitLog(tmp_path).latest_version()).counters
     assert (counters["xa_transactions_lost"], counters["xa_rollbacks"]) == (4, 2)
+
+
+def test_a_user_to_whom_the_server_does_not_list_what_is_left_is_warned(
+    own_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    server = own_server("mysql-8.0", {})
+    start = start_of(server)
+    server.execute(f"CREATE DATABASE {DATABASE}", f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY)")
+    server.create_replication_user("follower", "secret")
+    settings = {"user": "follower", "start": start, **OF_DATABASE}
+    prepare(server, "'one'", "INSERT INTO t VALUES (1)")
+    warned = []
+    for _ in range(2):
+        command = command_line(server, tmp_path, "--stop-at-end", **settings)
+        ended = run_command(*command, password="secret")
+        assert ended.status == 0, ended.stderr
+        warned.append("grant XA_RECOVER_ADMIN" in ended.stderr)
+        server.kill()
+        server.start()
+        settings.pop("start", None)
+    assert warned == [False, True]
 
 
 def test_binlog_files(database: Server, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from engine.net import server_starts
 from engine.net.client.refusals import Refusal
+from engine.net.client.xa_recover import HIDDEN
 from engine.net.server_starts import ServerStarts
 from engine.pipeline.process_settings import ServerSource
 from tests.support.binlog_builder import MARIADB, format_description
@@ -25,7 +26,11 @@ def starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ser
     """Those of a dump from `FILE` on, at a server that has ONE and TWO left, or raises `refusal`."""
 
     def make(
-        *, by_gtid: bool = False, may_lose_prepared: bool = True, refusal: Refusal | None = None
+        *,
+        by_gtid: bool = False,
+        may_lose_prepared: bool = True,
+        refusal: Refusal | None = None,
+        are_hidden: Any = None,
     ) -> ServerStarts:
         def answer(*_: object) -> frozenset[str]:
             if refusal is not None:
@@ -38,7 +43,7 @@ def starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ser
         assert isinstance(origin, ServerSource)
         origin = replace(origin, file=FILE, by_gtid=by_gtid, may_lose_prepared=may_lose_prepared)
         unused: Any = None
-        return ServerStarts(origin, unused, unused, unused)
+        return ServerStarts(origin, unused, unused, unused, are_hidden)
 
     return make
 
@@ -61,6 +66,13 @@ def test_a_dump_by_gtid_may_leave_out_that_the_server_was_started(
 
 def test_a_server_that_loses_nothing_is_not_asked(starts: Callable[..., ServerStarts]) -> None:
     assert starts(may_lose_prepared=False).survivors(NEXT, AFTER, True) is None
+
+
+def test_a_server_that_does_not_list_them_for_this_user(starts: Callable[..., ServerStarts]) -> None:
+    said: list[bool] = []
+    made = starts(refusal=Refusal("access denied", HIDDEN), are_hidden=lambda: said.append(True))
+    assert made.survivors(NEXT, AFTER, True) is None
+    assert said == [True]
 
 
 def test_what_serves_binlogs_alone_need_not_know(starts: Callable[..., ServerStarts]) -> None:

@@ -118,7 +118,10 @@ def test_a_frame_of_something_else_is_refused(frame: bytes) -> None:
 
 def test_reports_differ_by_their_kind() -> None:
     kinds = [body.__struct_config__.tag for body in REPORT_BODIES]
-    assert kinds == ["ready", "dumping", "network", "decoder", "sink", "snapshot", "failed", "ended"]
+    assert kinds == [
+        *("ready", "dumping", "survivors-hidden"),
+        *("network", "decoder", "sink", "snapshot", "failed", "ended"),
+    ]
     packed = msgpack.unpackb(Report("network", Ended()).pack())
     assert packed["body"] == {"kind": "ended", "was_asked": False}
     for kind in ("else", 5, ["ended"]):
