@@ -23,13 +23,13 @@ from engine.schema.columns import with_collation
 from engine.schema.declarations import ColumnClause, TableOptions
 from engine.schema.hidden_columns import LONG
 from engine.schema.member_texts import MemberError, converted_members
-from engine.schema.session import StatementSession
+from engine.schema.session import MARIADB_CHARSETS_IN_CONTEXT_SINCE, StatementSession
 
 _CONVERT_COUNTS_SINCE = (5, 7, 0)
 """Before, MySQL may leave the table's default as it is if CONVERT TO changes no column."""
 _COLLATION_STAYS_SINCE = (8, 0, 0)
 """DEFAULT CHARACTER SET after DEFAULT COLLATE keeps the collation if it belongs to the character set."""
-_BINARY_STAYS_UNTIL = {"mysql": (8, 0, 0), "mariadb": (10, 9, 0)}
+_BINARY_STAYS_UNTIL = {"mysql": (8, 0, 0), "mariadb": MARIADB_CHARSETS_IN_CONTEXT_SINCE}
 """Before, a converted column with CHARACTER SET and BINARY gets a binary collation."""
 _SHORT_FORMS = frozenset({"latin1", "ucs2"})
 """What the attributes ASCII and UNICODE stand for."""
@@ -61,7 +61,7 @@ class CharsetChange:
     def table_collation(self, before: str | None) -> str | None:
         """The table's default after the statement; None if it is not known."""
         collation = before
-        for charset, named in self._named():
+        for charset, named in self._named_charsets():
             collation = resolve_collation(charset, named, self._session, collation, self._database_collation)
         # In MariaDB CONVERT TO counts for columns then, and the option for the table's default.
         return collation if self._target is None or self._has_option else self._target
@@ -70,7 +70,7 @@ class CharsetChange:
         """The default of a column that the statement declares; `is_new`: that it adds."""
         if self._target is not None:
             return self._target
-        named = self._named()
+        named = self._named_charsets()
         charset, collation = named[-1] if named else (None, None)
         if charset not in (None, DEFAULT) and collation is None and not is_new and not self._session.mariadb:
             # The session's default for the character set is that of the table and of new columns only.
@@ -117,7 +117,7 @@ class CharsetChange:
                 if column.clause is None:
                     column.definition = self._converted(column.definition, self._target)
 
-    def _named(self) -> list[tuple[str | None, str | None]]:
+    def _named_charsets(self) -> list[tuple[str | None, str | None]]:
         """The character set and the collation of each option that changes the table's default."""
         named: list[tuple[str | None, str | None]] = []
         for action in self._actions:
@@ -132,9 +132,7 @@ class CharsetChange:
 
     @property
     def _has_option(self) -> bool:
-        return any(
-            isinstance(action, SetOptions) and _names_charset(action.options) for action in self._actions
-        )
+        return bool(self._named_charsets())
 
     @property
     def _binary_stays(self) -> bool:

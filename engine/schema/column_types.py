@@ -15,7 +15,7 @@ from engine.errors import EngineError
 from engine.schema.collations import DEFAULT, binary_collation, default_collation
 from engine.schema.declarations import TypeClause
 from engine.schema.member_texts import WIDE, MemberError, stored_members
-from engine.schema.session import StatementSession
+from engine.schema.session import MARIADB_CHARSETS_IN_CONTEXT_SINCE, StatementSession
 from engine.schema.type_numbers import numbers
 
 TEXT_TYPES = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
@@ -38,7 +38,7 @@ _INTEGER_WIDTHS = {
     "bigint": (20, 20),
 }
 """Integer type → default display width, signed and unsigned."""
-_COLLATE_BEFORE_BINARY_SINCE = {"mysql": (8, 0, 0), "mariadb": (10, 9, 0)}
+_COLLATE_BEFORE_BINARY_SINCE = {"mysql": (8, 0, 0), "mariadb": MARIADB_CHARSETS_IN_CONTEXT_SINCE}
 """COLLATE is stronger than BINARY, in MySQL for columns that have a CHARACTER SET only."""
 _WIDTHS_HIDDEN_SINCE = (8, 0, 19)
 _GEOMCOLLECTION_SINCE = (8, 0, 11)

@@ -48,7 +48,9 @@ _MARIADB_SENDS_EXPLICIT_TIMESTAMP: dict[tuple[int, ...], int] = {
 _MARIADB_ALWAYS_SENDS_IT_SINCE = (10, 10)
 _EXPLICIT_TIMESTAMP_SINCE = {"mysql": (8, 0, 2), "mariadb": (10, 10, 0)}
 """`explicit_defaults_for_timestamp` is on by default."""
-_DEFAULT_IS_OF_CONTEXT_SINCE = (10, 9, 0)
+MARIADB_CHARSETS_IN_CONTEXT_SINCE = (10, 9, 0)
+"""MariaDB's version since which clauses about character sets have another meaning. Servers of 10.5 and 10.11
+differ; which version in between is the first is an inference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class StatementSession:
         CHARACTER SET DEFAULT is then the character set of the table's database, with its default collation;
         before, and in MySQL, it is the collation that the session has from its default database.
         """
-        return self.mariadb and self.version >= _DEFAULT_IS_OF_CONTEXT_SINCE
+        return self.mariadb and self.version >= MARIADB_CHARSETS_IN_CONTEXT_SINCE
 
     @property
     def rounds_fractions(self) -> bool:

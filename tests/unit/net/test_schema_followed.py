@@ -133,7 +133,7 @@ def test_statements_may_have_names_in_other_letter_case_than_table_maps(setting:
         *(*statement(1, "CREATE TABLE T (a INT)"), *row(2)),
         *(*statement(3, "ALTER TABLE T CHANGE a b INT"), *row(4)),
     ]
-    found = batches(parts, model=SchemaModel("mysql", ServerSettings(setting)))
+    found = batches(parts, model=SchemaModel("mysql", ServerSettings(lower_case_table_names=setting)))
     assert values(found) == [{"a": 2}, {"b": 4}]
     assert {str(table.name) for change in changes(found) for table in change.tables} == {"shop.t"}
 

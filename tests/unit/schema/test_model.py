@@ -129,7 +129,7 @@ def test_alter_table_renames_with_its_other_clauses(shop: Followed) -> None:
 @pytest.mark.parametrize("setting", [1, 2])
 def test_table_names_in_lower_case(setting: int) -> None:
     """As table maps have them, also where the server's catalog keeps the written form."""
-    followed = Followed(MYSQL_9, ServerSettings(setting))
+    followed = Followed(MYSQL_9, ServerSettings(lower_case_table_names=setting))
     followed.run("CREATE TABLE Orders (Id INT)", database="Shop")
     followed.model.learn(
         "server", followed.position, TableDefinition("Shop", "Items", followed.columns("orders"))
