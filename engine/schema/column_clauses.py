@@ -173,6 +173,18 @@ def skip_reference(reader: TokenReader) -> None:
             return
 
 
+def _column_format(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
+    """How the storage engine keeps the column; Percona Server may compress it with a dictionary."""
+    _skip_value(reader, type_fields, column)
+    if reader.take("WITH", "COMPRESSION_DICTIONARY"):
+        reader.name()
+
+
+def _clustering(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
+    """A key of Percona Server's TokuDB; beside UNIQUE, which is read by itself, a unique one."""
+    reader.take("KEY")
+
+
 def _with(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
     reader.expect("SYSTEM", "VERSIONING")
     column["versioned"] = True
@@ -209,8 +221,9 @@ _ATTRIBUTES: Mapping[str, AttributeReader] = {
     "PRIMARY": _primary,
     "KEY": _column_field("primary", True),
     "UNIQUE": _unique,
+    "CLUSTERING": _clustering,
     "COMMENT": _skip_value,
-    "COLUMN_FORMAT": _skip_value,
+    "COLUMN_FORMAT": _column_format,
     "STORAGE": _skip_value,
     "SRID": _skip_value,
     "REF_SYSTEM_ID": _skip_value,

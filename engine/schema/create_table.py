@@ -11,8 +11,12 @@ from engine.schema.table_options import OptionFields, query_follows, read_option
 from engine.schema.token_reader import TokenReader
 from engine.schema.tokens import WORD
 
-_KEY_KINDS = frozenset({"PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"})
-_KEY_STARTS = frozenset({"CONSTRAINT", "CHECK", "FOREIGN", "INDEX", "KEY"}) | _KEY_KINDS - {"VECTOR"}
+_INDEX_KINDS = frozenset({"UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"})
+_PRIMARY = frozenset({"PRIMARY"})
+_KEY_STARTS = frozenset(
+    {"CONSTRAINT", "CHECK", "FOREIGN", "FULLTEXT", "INDEX", "KEY", "PRIMARY", "SPATIAL", "UNIQUE"}
+)
+_AFTER_CLUSTERING = frozenset({"INDEX", "KEY", "UNIQUE"})
 _KEY_FLAGS = frozenset({"VISIBLE", "INVISIBLE", "IGNORED"})
 _KEY_OPTIONS = frozenset({"KEY_BLOCK_SIZE", "COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"})
 """Options whose value may follow without an equals sign."""
@@ -100,10 +104,10 @@ class _Body:
 
 
 def starts_key(reader: TokenReader) -> bool:
-    """Whether a key or constraint comes next, and not a column; a column may be named `vector`."""
+    """Whether a key or constraint comes next, and not a column; one may be named `vector` or `clustering`."""
     if reader.upper == "VECTOR":
         return reader.following().upper in ("INDEX", "KEY", "(")
-    return reader.upper in _KEY_STARTS
+    return reader.upper in _KEY_STARTS or _clustering_follows(reader)
 
 
 def starts_period(reader: TokenReader) -> bool:
@@ -139,7 +143,7 @@ def read_key(reader: TokenReader) -> Key | None:
     if reader.take("FOREIGN", "KEY"):
         _skip_foreign_key(reader)
         return None
-    kind = reader.take_one_of(_KEY_KINDS)
+    kind = reader.take_one_of(_PRIMARY) or read_index_kind(reader)
     if kind == "PRIMARY":
         reader.expect("KEY")
     elif not (reader.take("INDEX") or reader.take("KEY") or kind):
@@ -150,6 +154,20 @@ def read_key(reader: TokenReader) -> Key | None:
         name = reader.name()
     hashed = read_key_algorithm(reader)
     return read_key_columns(reader, kind, hashed=hashed, if_not_exists=if_not_exists, name=name)
+
+
+def read_index_kind(reader: TokenReader) -> str:
+    """The word before INDEX or KEY, without Percona Server's CLUSTERING, on which no definition depends."""
+    if _clustering_follows(reader):
+        reader.step()
+    kind = reader.take_one_of(_INDEX_KINDS)
+    if _clustering_follows(reader):
+        reader.step()
+    return kind
+
+
+def _clustering_follows(reader: TokenReader) -> bool:
+    return reader.upper == "CLUSTERING" and reader.following().upper in _AFTER_CLUSTERING
 
 
 def read_key_algorithm(reader: TokenReader) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from engine.binlog.xids import ended_xid
 from engine.schema.alter_table import read_alter_table
 from engine.schema.changes import TableName
-from engine.schema.create_table import read_create_table
+from engine.schema.create_table import read_create_table, read_index_kind
 from engine.schema.index_statements import read_create_index, read_drop_index
 from engine.schema.sequences import read_alter_sequence, read_create_sequence, read_drop_sequence
 from engine.schema.session import StatementSession
@@ -39,13 +39,12 @@ _HARMLESS_WORDS = """
 _HARMLESS = frozenset(_HARMLESS_WORDS.split())
 """First words of statements that define no tables."""
 _OTHER_OBJECTS_WORDS = """
-    AGGREGATE ALGORITHM DEFINER EVENT FUNCTION INSTANCE JSON LIBRARY LOGFILE MASKING PACKAGE PREPARE
-    PROCEDURE RESOURCE ROLE SERVER SPATIAL SQL TABLESPACE TRIGGER UNDO USER VIEW MATERIALIZED
-    EXTERNAL
+    AGGREGATE ALGORITHM COMPRESSION_DICTIONARY DEFINER EVENT EXTERNAL FUNCTION INSTANCE JSON LIBRARY
+    LOGFILE MASKING MATERIALIZED PACKAGE PREPARE PROCEDURE RESOURCE ROLE SERVER SPATIAL SQL TABLESPACE
+    TRIGGER UNDO USER VIEW
 """
 _OTHER_OBJECTS = frozenset(_OTHER_OBJECTS_WORDS.split())
 """What CREATE, ALTER and DROP are about otherwise."""
-_INDEX_KINDS = frozenset({"UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"})
 _DATABASE = frozenset({"DATABASE", "SCHEMA"})
 _ASCII_WORDS = re.compile(r"[\w$]+", re.ASCII)
 _XA_ROLLBACK = re.compile(r"XA\s+ROLLBACK\b", re.IGNORECASE)
@@ -134,7 +133,7 @@ def _create(reader: TokenReader) -> Statement:
         return Harmless() if temporary else read_create_sequence(reader, replace=replace)
     reader.take("ONLINE") or reader.take("OFFLINE")
     start = reader.position
-    kind = reader.take_one_of(_INDEX_KINDS)
+    kind = read_index_kind(reader)
     if reader.take("INDEX"):
         return read_create_index(reader, kind, replace=replace)
     reader.position = start

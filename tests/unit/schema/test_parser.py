@@ -48,6 +48,8 @@ HARMLESS = [
     "ALTER EVENT t DISABLE",
     "CREATE SPATIAL REFERENCE SYSTEM 4120 NAME 'x' DEFINITION 'y'",
     "CREATE TABLESPACE t ADD DATAFILE 't.ibd'",
+    "CREATE COMPRESSION_DICTIONARY IF NOT EXISTS t ('onetwo')",
+    "DROP COMPRESSION_DICTIONARY t",
     "DROP VIEW IF EXISTS t",
     "DROP TRIGGER t",
     "DROP PREPARE t",
@@ -228,6 +230,48 @@ def test_a_query_in_create_table(statement: str, select: bool, columns: int) -> 
     parsed = parse(statement, session())
     assert isinstance(parsed, CreateTable), parsed
     assert (parsed.select, len(parsed.columns)) == (select, columns)
+
+
+@pytest.mark.parametrize(
+    ("percona", "mysql"),
+    [
+        ("CREATE TABLE t (a BLOB COLUMN_FORMAT COMPRESSED NOT NULL)", "CREATE TABLE t (a BLOB NOT NULL)"),
+        (
+            "CREATE TABLE t (a JSON /*!50633 COLUMN_FORMAT COMPRESSED WITH COMPRESSION_DICTIONARY `d` */)",
+            "CREATE TABLE t (a JSON)",
+        ),
+        (
+            "ALTER TABLE t MODIFY a TEXT COLUMN_FORMAT COMPRESSED WITH COMPRESSION_DICTIONARY d FIRST",
+            "ALTER TABLE t MODIFY a TEXT FIRST",
+        ),
+        ("CREATE TABLE t (a INT, CLUSTERING KEY k (a), b INT)", "CREATE TABLE t (a INT, KEY k (a), b INT)"),
+        *(
+            (f"CREATE TABLE t (a INT, {key} KEY k (a))", "CREATE TABLE t (a INT, UNIQUE KEY k (a))")
+            for key in ("UNIQUE CLUSTERING", "CLUSTERING UNIQUE")
+        ),
+        *(
+            (f"ALTER TABLE t ADD CONSTRAINT c {key} INDEX k (a)", "ALTER TABLE t ADD UNIQUE INDEX k (a)")
+            for key in ("UNIQUE CLUSTERING", "CLUSTERING UNIQUE")
+        ),
+        ("CREATE TABLE t (a INT CLUSTERING KEY NOT NULL)", "CREATE TABLE t (a INT NOT NULL)"),
+        *(
+            (f"CREATE TABLE t (a INT {key})", "CREATE TABLE t (a INT UNIQUE)")
+            for key in ("UNIQUE CLUSTERING KEY", "CLUSTERING UNIQUE KEY", "UNIQUE CLUSTERING")
+        ),
+        ("CREATE CLUSTERING INDEX k ON t (a)", "CREATE INDEX k ON t (a)"),
+        ("CREATE UNIQUE CLUSTERING INDEX k ON t (a)", "CREATE UNIQUE INDEX k ON t (a)"),
+    ],
+)
+def test_forms_of_percona_server(percona: str, mysql: str) -> None:
+    assert parse(percona, session()) == parse(mysql, session())
+    assert not isinstance(parse(mysql, session()), NotUnderstood)
+
+
+def test_names_that_are_words_of_percona_server() -> None:
+    table = parse("CREATE TABLE t (clustering INT, UNIQUE clustering (clustering))", session())
+    assert isinstance(table, CreateTable)
+    assert [column.name for column in table.columns] == ["clustering"]
+    assert [key.name for key in table.keys] == ["clustering"]
 
 
 WORDS = sorted({word for clauses, *_ in table_of("ddl_alters.txt") for word in clauses.split()})
