@@ -138,11 +138,12 @@ def _drop(reader: TokenReader) -> Actions:
         return [DropKey(None)]
     if reader.take("FOREIGN", "KEY") or reader.take("CHECK"):
         reader.take("IF", "EXISTS")
-        reader.name()
+        reader.column()
         return []
     if reader.take("INDEX") or reader.take("KEY") or reader.take("CONSTRAINT"):
         if_exists = reader.take("IF", "EXISTS")
-        return [DropKey(reader.name(), if_exists)]
+        # Some servers allow the table's name before a key's, too.
+        return [DropKey(reader.column(), if_exists)]
     reader.take("COLUMN")
     if_exists = reader.take("IF", "EXISTS")
     action = DropColumn(reader.column(), if_exists)

@@ -28,6 +28,8 @@ def read_column(reader: TokenReader) -> ColumnClause:
     name = reader.column()
     type_fields = read_type(reader)
     column: Fields = {}
+    if type_fields["name"] == "serial":
+        column = {"nullable": False, "auto_increment": True, "unique": True}
     while True:
         read = _ATTRIBUTES.get(reader.upper)
         if read is not None:
@@ -35,8 +37,6 @@ def read_column(reader: TokenReader) -> ColumnClause:
             read(reader, type_fields, column)
         elif not _skip_engine_attribute(reader):
             break
-    if type_fields["name"] == "serial":
-        column |= {"nullable": False, "auto_increment": True, "unique": True}
     return ColumnClause(name, TypeClause(**type_fields), **column)
 
 

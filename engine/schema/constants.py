@@ -27,7 +27,8 @@ _MARIADB_HEXADECIMAL_SINCE = (11, 0, 0)
 """BINARY and VARBINARY constants are shown in hexadecimal."""
 _DIGITS = Context(prec=100, rounding=ROUND_HALF_UP)
 """Precision beyond that of any column."""
-_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_BLOBS = frozenset({"tinyblob", "blob", "mediumblob", "longblob"})
+_BYTES = _BLOBS | {"binary", "varbinary"}
 _TEXTS = frozenset({"tinytext", "text", "mediumtext", "longtext"})
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 
@@ -35,6 +36,9 @@ _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 def constant_text(default: Default, column_type: str, session: StatementSession) -> str | None:
     """The text of a constant default for a full column type; None for NULL."""
     if default.kind in ("null", "computed"):
+        return None
+    if not session.mariadb and column_type in _BLOBS | _TEXTS:
+        # MySQL takes an empty string, with a warning, and drops it.
         return None
     try:
         return _text(default, column_type, session)

@@ -21,7 +21,7 @@ _KEY_FLAGS = frozenset({"VISIBLE", "INVISIBLE", "IGNORED"})
 _KEY_OPTIONS = frozenset({"KEY_BLOCK_SIZE", "COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"})
 """Options whose value may follow without an equals sign."""
 _ALGORITHM = frozenset({"USING", "TYPE"})
-_EXECUTION_OPTIONS = frozenset({"ALGORITHM", "LOCK", "WAIT", "NOWAIT"})
+_EXECUTION_OPTIONS = frozenset({"ALGORITHM", "LOCK"})
 """Options of CREATE INDEX that are not the key's."""
 
 
@@ -230,6 +230,8 @@ def _key_part(reader: TokenReader) -> KeyPart | None:
 def _skip_key_options(reader: TokenReader) -> bool:
     """Step over options of a key, those of storage engines included; whether one is USING HASH."""
     hashed = False
+    # MariaDB's CREATE INDEX says here how long it waits.
+    reader.skip_wait()
     while reader.token.kind == WORD and reader.upper not in _EXECUTION_OPTIONS:
         if reader.upper in _ALGORITHM:
             hashed = read_key_algorithm(reader)

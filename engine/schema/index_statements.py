@@ -17,7 +17,6 @@ def read_create_index(reader: TokenReader, kind: str, *, replace: bool) -> Alter
     hashed = read_key_algorithm(reader)
     reader.expect("ON")
     table = reader.table()
-    reader.skip_wait()
     key = read_key_columns(reader, kind, hashed=hashed, if_not_exists=if_not_exists, name=name)
     _expect_execution_options(reader)
     actions: list[Action] = [DropKey(name, if_exists=True)] if replace else []
@@ -39,9 +38,7 @@ def read_drop_index(reader: TokenReader) -> AlterTable:
 
 def _expect_execution_options(reader: TokenReader) -> None:
     while not reader.at_end:
-        reader.skip_wait()
-        if reader.take_one_of(_EXECUTION):
-            reader.take("=")
-            reader.step()
-        elif not reader.at_end:
+        if not reader.take_one_of(_EXECUTION):
             raise reader.unexpected("the end")
+        reader.take("=")
+        reader.step()

@@ -37,6 +37,7 @@ def datetime_text(text: str, column_type: str, session: StatementSession) -> str
 
 def time_text(text: str, column_type: str, session: StatementSession) -> str:
     """The text of a TIME."""
+    text = text.strip()
     sign = "-" if text.startswith("-") else ""
     # Before a space: days, or a date, which does not count.
     days, _, clock = text.lstrip("-").rpartition(" ")
@@ -52,6 +53,7 @@ def time_text(text: str, column_type: str, session: StatementSession) -> str:
 
 def year_text(text: str, column_type: str, session: StatementSession) -> str:
     """The text of a YEAR."""
+    text = text.strip()
     return f"{_full_year(text):04}" if text.isdecimal() else text
 
 

@@ -122,10 +122,18 @@ class TokenReader:
 
     def number(self) -> int:
         """An integer. Raises `UnexpectedTokenError`."""
-        digits = self.token.text
+        return self._integer(self.token.text)
+
+    def length(self) -> int:
+        """An integer, or what comes before the point of a number. Raises `UnexpectedTokenError`."""
+        return self._integer(self.token.text.partition(".")[0] or "0")
+
+    def _integer(self, digits: str) -> int:
+        """The next token, which has these digits."""
         if self.token.kind != NUMBER or not digits.isdecimal() or len(digits) > _LONGEST_NUMBER:
             raise self.unexpected("a number")
-        return int(self.step().text)
+        self.step()
+        return int(digits)
 
     def charset(self) -> str:
         """The canonical name of a character set or collation, or `default`. Raises `UnexpectedTokenError`."""

@@ -89,7 +89,8 @@ def _read_parentheses(reader: TokenReader, fields: Fields) -> None:
         fields["members"] = tuple(text for text, _ in members)
         fields["members_as_bytes"] = any(as_bytes for _, as_bytes in members)
     else:
-        fields["lengths"] = tuple(_comma_separated(reader, TokenReader.number))
+        # Servers take DECIMAL(19.5) for DECIMAL(19).
+        fields["lengths"] = tuple(_comma_separated(reader, TokenReader.length))
     reader.expect(")")
 
 

@@ -155,6 +155,46 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ADD f VARCHAR(9) DEFAULT '' 'x', ADD g VARCHAR(9) DEFAULT '' ''",
         ],
     ),
+    "lengths with a fraction": (
+        ALL,
+        [
+            "CREATE TABLE t (a DECIMAL(19.5), b FLOAT(7.4), c FLOAT(25.1), d DECIMAL(0.2) NOT NULL)",
+            "ALTER TABLE t ADD e VARBINARY(7.9), MODIFY a DECIMAL(20.5) UNSIGNED, ADD f BIT(3.2) FIRST",
+        ],
+    ),
+    "SERIAL that may be NULL": (
+        ("mysql",),
+        [
+            "CREATE TABLE t (id SERIAL NULL, a INT)",
+            "CREATE TABLE u (id SERIAL NULL NOT NULL)",
+            "ALTER TABLE t MODIFY id SERIAL NOT NULL NULL FIRST, ADD b INT",
+        ],
+    ),
+    "the table's name before that of a key": (
+        ("mysql-5", "mariadb"),
+        [
+            "CREATE TABLE t (a INT KEY, b INT, KEY k (b), CONSTRAINT f FOREIGN KEY (b) REFERENCES t (a))",
+            "ALTER TABLE t ADD t.c INT, DROP FOREIGN KEY t.f, ALTER t.b SET DEFAULT 3",
+            "ALTER TABLE t ADD d INT, DROP KEY t.k",
+        ],
+    ),
+    "CREATE INDEX that waits": (
+        ("mariadb",),
+        [
+            "CREATE TABLE t (a INT NOT NULL, b INT)",
+            "CREATE INDEX k ON t (a) NOWAIT COMMENT 'x' USING BTREE",
+            "CREATE UNIQUE INDEX u ON t (a, b) WAIT 5 COMMENT 'x' ALGORITHM=INPLACE",
+            "DROP INDEX k ON t WAIT 3",
+        ],
+    ),
+    "an empty string in BLOB and TEXT columns": (
+        ALL,
+        [
+            "SET sql_mode = ''",
+            "CREATE TABLE t (a INT, b BLOB DEFAULT '', c TEXT NOT NULL DEFAULT '')",
+            "ALTER TABLE t ADD d TINYTEXT DEFAULT '' FIRST, ADD e LONGBLOB NOT NULL DEFAULT ''",
+        ],
+    ),
     "names that only words have in common": (
         ALL,
         [
