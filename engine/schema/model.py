@@ -143,7 +143,7 @@ class SchemaModel:
         text = query.statement
         statement = parse(text, session) if query.statement_bytes is None else not_decoded(text)
         if isinstance(statement, CreateTable):
-            statement = replace(statement, misleading=may_mislead(text, session))
+            statement = replace(statement, misleading=may_mislead(text, statement, session))
         execution = Execution(session, self._tables, self._databases, self._temporary, query.thread_id)
         outcome = execution.run(statement, query.error_code)
         self._temporary = outcome.temporary

@@ -30,7 +30,7 @@ _TOKEN = re.compile(
       | (?P<quote> ['"`] )
       | (?P<line> \#[^\n]* | --(?=[\x00-\x20\x7f]|\Z)[^\n]* )
       | (?P<comment> /\* )
-      | (?P<mark> . )
+      | (?P<mark> :?= | . )
       | (?P<end> \Z )
       )
     """,
@@ -82,7 +82,8 @@ def tokenize(statement: str, session: StatementSession, most: int = sys.maxsize)
                 inside_executable = False
                 offset += 1
                 continue
-            tokens.append(Token(MARK, text, text, offset))
+            # `:=` is the same where a value follows.
+            tokens.append(Token(MARK, text, "=" if text == ":=" else text, offset))
             if text == ".":
                 offset = _name_after_dot(statement, offset, tokens)
         elif kind == "quote":

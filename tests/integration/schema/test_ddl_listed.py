@@ -155,6 +155,21 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ADD f VARCHAR(9) DEFAULT '' 'x', ADD g VARCHAR(9) DEFAULT '' ''",
         ],
     ),
+    "as clients write it": (
+        ALL,
+        [
+            "CREATE TABLE `t` (\n  `id` INT AUTO_INCREMENT PRIMARY KEY,\n  `a` VARCHAR(45) NULL\n)",
+            "CREATE TABLE `u` (\n  `id` int AUTO_INCREMENT,\n  `a` text,\n  PRIMARY KEY (`id`)\n)",
+            "CREATE TABLE IF NOT EXISTS `listed`.`v` (\n  `id` INT NOT NULL AUTO_INCREMENT,\n"
+            "  `a` VARCHAR(45) NULL,\n  PRIMARY KEY (`id`),\n  UNIQUE INDEX `u` (`a` ASC))\nENGINE = InnoDB",
+            "create table `w` (`id` bigint unsigned not null auto_increment primary key, `a` timestamp null) "
+            "default character set utf8mb4 collate 'utf8mb4_unicode_ci'",
+            "CREATE TABLE `x` (`id` int AUTO_INCREMENT NOT NULL PRIMARY KEY, `a` CHAR DEFAULT '' NOT NULL)",
+            "CREATE TABLE IF NOT EXISTS `y` (`id` INTEGER NOT NULL auto_increment , PRIMARY KEY (`id`));",
+            "ALTER TABLE `x` ADD COLUMN `b` varchar(9) DEFAULT 'x' NOT NULL, ADD CONSTRAINT `u` UNIQUE (`b`)",
+            "ALTER TABLE t CHARACTER SET := utf8mb4, ADD b CHAR(3), ALGORITHM := COPY",
+        ],
+    ),
     "lengths with a fraction": (
         ALL,
         [

@@ -111,6 +111,23 @@ def test_a_counter_that_the_server_wrote_without_null() -> None:
     assert "form that does not show" in (followed.model.doubt("shop", "t") or "")
 
 
+@pytest.mark.parametrize("version", [MYSQL_9, MARIADB_11])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "`a` INT AUTO_INCREMENT PRIMARY KEY",
+        "`a` int NOT NULL PRIMARY KEY AUTO_INCREMENT,\n  `b` int",
+        "`a` int unsigned AUTO_INCREMENT,\n  `b` int,\n  PRIMARY KEY (`A`)",
+        "`a` int AUTO_INCREMENT UNIQUE",
+        "`a` int NOT NULL AUTO_INCREMENT,\n  UNIQUE KEY `a` (`a`)",
+    ],
+)
+def test_a_counter_in_the_servers_layout_that_cannot_be_null(version: str, body: str) -> None:
+    followed = Followed(version)
+    followed.run(f"CREATE TABLE `t` (\n  {body}\n)")
+    assert followed.columns()[0].nullable is False
+
+
 def test_a_type_without_prefixes_takes_the_prefix_from_the_key() -> None:
     followed = Followed(MARIADB_11)
     followed.run("CREATE TABLE t (k TEXT, UNIQUE (k (10)))")
