@@ -99,9 +99,10 @@ def _bytes(default: Default) -> bytes:
         return _number_text(default.text).encode()
     if default.kind == "string":
         return default.text.encode()
-    digits = default.text[2:].rstrip("'") or "0"
-    number = int(digits, 16 if default.text[0] in "xX" or default.text[1] in "xX" else 2)
-    return number.to_bytes((number.bit_length() + 7) // 8, "big")
+    digits = default.text[2:].rstrip("'")
+    if "x" in default.text[:2].lower():
+        return bytes.fromhex(digits.zfill(len(digits) + len(digits) % 2))
+    return int(digits or "0", 2).to_bytes((len(digits) + 7) // 8, "big")
 
 
 def _number_text(text: str) -> str:

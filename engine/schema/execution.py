@@ -122,7 +122,7 @@ class Execution:
         if statement.if_not_exists and not statement.replace:
             if existing is not None:
                 return
-            if not self._is_absent(name):
+            if not (self._session.shows_creation or self._is_absent(name)):
                 doubt = "CREATE TABLE IF NOT EXISTS has no effect on a table that exists already"
         if existing is not None or statement.replace:
             self._emptied[name] = None
@@ -231,7 +231,7 @@ class Execution:
         known = self._databases.get(database)
         if statement.create and statement.replace:
             self._drop_database(DropDatabase(database))
-        elif statement.create and statement.if_not_exists and not _is_dropped(known):
+        elif statement.create and statement.if_not_exists and not self._is_made(known):
             return
         default = self._session.server_collation if statement.create else known and known.collation
         try:
@@ -295,6 +295,11 @@ class Execution:
         if self._tables.make_unsure(name, reason):
             self._rewritten[name] = None
 
+    def _is_made(self, known: DatabaseChange | None) -> bool:
+        """Whether CREATE DATABASE IF NOT EXISTS certainly makes the database."""
+        was_dropped = known is not None and known.complete and known.collation is None
+        return self._session.shows_creation or was_dropped
+
     def _is_absent(self, name: TableName) -> bool:
         """Whether it is certain that there is no such table."""
         database = self._databases.get(name.database)
@@ -317,10 +322,6 @@ class Execution:
         if session.collation_database is not None:
             return session.collation_database
         return self._database_collation(session.database) if session.database else session.server_collation
-
-
-def _is_dropped(known: DatabaseChange | None) -> bool:
-    return known is not None and known.complete and known.collation is None
 
 
 def _mentions(statement: NotUnderstood, name: TableName, default_database: str) -> bool:

@@ -75,6 +75,10 @@ class StatementSession:
     default_engine: str | None = None
     """In lower case: the storage engine of tables whose statement names none; None for InnoDB."""
     names: NameRules = AS_WRITTEN
+    shows_creation: bool = False
+    """CREATE … IF NOT EXISTS has made what it names: the event has the number of a transaction of the server.
+
+    MySQL since 8.0 and MariaDB since 10.6 write it for storage engines whose statements are atomic."""
 
     @property
     def mariadb(self) -> bool:
@@ -167,6 +171,7 @@ def session_of(
         utf8=UTF8MB4 if flavor == "mysql" and sql_mode & _MYSQL_UTF8_IS_UTF8MB4 else settings.utf8,
         default_engine=settings.default_engine,
         names=names,
+        shows_creation="ddl_xid" in status,
     )
 
 

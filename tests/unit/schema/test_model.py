@@ -176,6 +176,19 @@ def test_if_not_exists_of_a_table_that_may_exist(shop: Followed) -> None:
     assert "IF NOT EXISTS" in (shop.model.doubt("elsewhere", "v") or "")
 
 
+@pytest.mark.parametrize("version", [MYSQL_9, MARIADB_11])
+def test_if_not_exists_in_an_event_that_shows_that_the_table_was_made(version: str) -> None:
+    followed = Followed(version)
+    followed.run("CREATE TABLE IF NOT EXISTS elsewhere.v (b INT)", ddl_xid=7)
+    assert followed.names("v", "elsewhere") == "b"
+
+
+def test_if_not_exists_in_an_event_that_shows_that_the_database_was_made(shop: Followed) -> None:
+    shop.run("CREATE DATABASE IF NOT EXISTS elsewhere CHARSET latin1", ddl_xid=7)
+    shop.run("CREATE TABLE IF NOT EXISTS elsewhere.v (a CHAR)")
+    assert shop.columns("v", "elsewhere")[0].charset == "latin1"
+
+
 def test_if_not_exists_of_a_dropped_table(shop: Followed) -> None:
     shop.run("CREATE TABLE elsewhere.v (a INT)")
     shop.run("DROP TABLE elsewhere.v")
