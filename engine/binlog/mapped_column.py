@@ -14,7 +14,7 @@ from engine.binlog.collations import BINARY
 from engine.binlog.column import Column
 from engine.binlog.definition_fit import declared_type, mismatch, stored_metadata
 from engine.binlog.field_types import FieldType
-from engine.binlog.optional_metadata import MEMBER_TYPES
+from engine.binlog.optional_metadata import CHARACTER_TYPES, MEMBER_TYPES, NUMERIC_TYPES
 from engine.binlog.table_definition import UNKNOWN_CHARSET, ColumnDefinition
 from engine.binlog.texts import decode_text
 
@@ -62,6 +62,17 @@ class MappedColumn(NamedTuple):
             or (code == FieldType.STRING and length in _ADDRESS_LENGTHS)
             or (code == FieldType.VARCHAR and length % _FLOAT_LENGTH == 0)
         )
+
+    @property
+    def shows_type(self) -> bool:
+        """Whether the table map contains all that the type is; of MariaDB's unless it `hides_type`."""
+        if self.type_code in NUMERIC_TYPES:
+            return self.unsigned is not None
+        if self.type_code in CHARACTER_TYPES:
+            return self.collation is not None
+        if self.type_code == FieldType.GEOMETRY:
+            return self.geometry_type is not None
+        return self.type_code not in MEMBER_TYPES or self.members is not None
 
     def alone(self, name: str) -> Column:
         """The column as the binlog defines it."""

@@ -114,6 +114,13 @@ class TableMap(EventBody):
         """Whether a column from MariaDB may have another type than the binlog shows."""
         return any(column.hides_type for column in self._columns())
 
+    def shows_types(self, flavor: str) -> list[bool]:
+        """For each column whether the binlog contains all that its type is."""
+        return [
+            column.shows_type and not (flavor == "mariadb" and column.hides_type)
+            for column in self._columns()
+        ]
+
     def columns(self, catalog: tuple[ColumnDefinition, ...] | None) -> tuple[Column, ...]:
         """The columns as the binlog defines them, and for the rest as the server's catalog does.
 

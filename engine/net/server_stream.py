@@ -36,6 +36,7 @@ from engine.net.stream_wait import StreamWait
 from engine.pipeline.child import Child
 from engine.pipeline.process_settings import SchemaOptions, ServerSource
 from engine.pipeline.reports import DumpStarted, NetworkProgress, SurvivorsHidden
+from engine.schema.earlier_definition import EarlierDefinitions
 
 _LINGER_SECONDS = 0.005
 """How long a finished transaction may wait for others to share its batch."""
@@ -84,7 +85,8 @@ def follow_server(
         if origin.semi_sync:
             dump.pending = read_beginning(dump.stream, dump.pending)
         ahead = StatementsAhead(open_connection, facts, BesideDump(child))
-        proofs = CatalogProofs(origin, side, ahead, lambda: batcher.stream_position)
+        earlier = EarlierDefinitions(facts.flavor, facts.schema_settings)
+        proofs = CatalogProofs(origin, side, ahead, earlier, lambda: batcher.stream_position)
         schema = open_schema(
             schema_options,
             facts.flavor,

@@ -28,10 +28,12 @@ from engine.binlog.table_map import TableMap
 from engine.net.client.connection import Connection
 from engine.net.client.table_columns import describe_tables
 from engine.schema.changes import SchemaChange, TableName
+from engine.schema.earlier_definition import LoggedStatement
 from engine.schema.model import SchemaModel
 from tests.servers import Server
 from tests.support.ddl_generator import DATABASES, Generator, Step
 from tests.support.ddl_text import Dialect
+from tests.support.earlier_definitions import EarlierComparison
 
 _HALF_DONE = frozenset({1025, 1416, 1435})
 """Errors (renaming a file, a default that is no geometry, a trigger's database) with which servers without
@@ -120,7 +122,8 @@ class Comparer:
     def __init__(self, server: Server, seed: int) -> None:
         self.dialect = Dialect.of(server.flavor, server.installation.version)
         self.generator = Generator(Random(seed), self.dialect)
-        self.model = SchemaModel("mariadb" if self.dialect.mariadb else "mysql")
+        self._flavor = "mariadb" if self.dialect.mariadb else "mysql"
+        self.model = SchemaModel(self._flavor)
         self.result = Comparison()
         self._server = server
         self._session = server.connect(use_unicode=False)
@@ -131,6 +134,9 @@ class Comparer:
             server.query(f"DROP DATABASE IF EXISTS `{database.replace('`', '``')}`")
         self._last = BinlogPosition("", 0)
         self._left_behind: set[TableName] = set()
+        self.earlier = EarlierComparison(
+            self._flavor, shows_types=self.dialect.mysql_since(8, 0), describe=self._described
+        )
 
     def __enter__(self) -> Comparer:
         return self
@@ -179,7 +185,7 @@ class Comparer:
     def _take_over(self, tables: Iterable[TableName]) -> None:
         """A refused statement did a part of its work, which no statement in the binlog shows."""
         for name in tables:
-            server = describe_tables(self._catalog, name.database, [name.table]).get(name.table)
+            server = self._described(name)
             known = self.model.find(name.database, name.table)
             if known is None or (server is not None and difference_of(known.columns, server.columns) is None):
                 continue
@@ -203,6 +209,9 @@ class Comparer:
                 change = self.model.execute(body, self._server.installation.version, position)
                 touched |= _tables_of(change)
                 self._last = position
+                statement = LoggedStatement(position, body, self._server.installation.version)
+                for name, reason in self.earlier.statement(statement):
+                    self._differ("wrong", name, step, tuple(logged), reason)
             elif isinstance(body, TableMap) and body.database in DATABASES:
                 self._check_table_map(step, body)
         if not succeeded and not logged:
@@ -218,9 +227,14 @@ class Comparer:
             return
         self.result.table_maps += 1
         reason = table_map.mismatch(definition.columns)
-        if reason is not None:
+        if reason is None:
+            self.earlier.table_map(table_map, definition)
+        else:
             name = TableName(table_map.database, table_map.table)
             self._differ("wrong", name, step, (), f"the table map does not fit: {reason}")
+
+    def _described(self, name: TableName) -> TableDefinition | None:
+        return describe_tables(self._catalog, name.database, [name.table]).get(name.table)
 
     def _all_tables(self) -> set[TableName]:
         names = ", ".join(self._catalog.quote(name) for name in DATABASES)

@@ -3,7 +3,8 @@
 The server answers with the current definition of the table, and the table map may be old. So an answer is
 compared with the table map column by column, and used only if it is valid at the table map's position: no
 statement from there to the end of the binlog, determined after the answer, may have changed the table. If one
-has changed nothing but the primary key, the answer counts without it.
+has changed nothing but the primary key, the answer counts without it. If what the statements did can be
+undone (`engine.schema.earlier_definition`), the definition before them counts.
 
 That is sufficient because a server shows a new definition only when its statement is in the binlog. MariaDB,
 and MySQL before 8.0, write the statement while they hold the table's metadata lock, for which
@@ -40,6 +41,7 @@ from engine.net.client.table_columns import (
 )
 from engine.pipeline.process_settings import ServerSource
 from engine.schema.changes import TableName
+from engine.schema.earlier_definition import EarlierDefinitions
 
 _TABLES_PER_QUERY = 500
 
@@ -54,7 +56,7 @@ class CatalogProofs:
     """Implements `engine.net.batching.schema_follower.Proofs`.
 
     `here`: the stream's binlog position. Each table map passed in is at or after it, without a statement in
-    between that may define a table. `ahead` reads the same server's binlog.
+    between that may define a table. `ahead` reads the same server's binlog; `earlier` knows that server.
     """
 
     def __init__(
@@ -62,12 +64,14 @@ class CatalogProofs:
         origin: ServerSource,
         side: SideConnection,
         ahead: StatementsAhead,
+        earlier: EarlierDefinitions,
         here: Callable[[], StreamPosition],
     ) -> None:
         self._assumptions = Assumptions(allowed=origin.may_assume)
         self._origin = origin
         self._side = side
         self._ahead = ahead
+        self._earlier = earlier
         self._here = here
 
     def prove(self, table_map: TableMap) -> TableDefinition | str:
@@ -75,13 +79,15 @@ class CatalogProofs:
         here = self._here()
         database, table = table_map.database, table_map.table
         found = self._side.ask(lambda connection: describe_table(connection, database, table))
-        doubt = _misfit(table_map, found)
-        if doubt is None and not self._assumed([TableName(database, table)], here):
-            self._ahead.read(here, self._end())
-            doubt = self._change(database, table, here)
-        if doubt is not None or found is None:
-            return f"the table was altered or dropped after this event was written: {doubt}"
-        return self._with_certain_key(found, here)
+        misfit = _misfit(table_map, found)
+        if found is not None and misfit is None and self._assumed([TableName(database, table)], here):
+            return self._with_certain_key(found, here)
+        self._ahead.read(here, self._end())
+        doubt = self._change(database, table, here) or misfit
+        if found is not None and doubt is None:
+            return self._with_certain_key(found, here)
+        earlier = None if found is None else self._before_changes(found, table_map, here)
+        return earlier or f"the table was altered or dropped after this event was written: {doubt}"
 
     def prove_ahead(self, table_maps: Mapping[int, TableMap]) -> dict[int, TableDefinition]:
         """The same for many tables with one query per database, without those that are not certain."""
@@ -179,9 +185,18 @@ class CatalogProofs:
             return None
         return self._side.ask(server_queries.known_end)
 
+    def _before_changes(
+        self, found: TableDefinition, table_map: TableMap, here: StreamPosition
+    ) -> TableDefinition | None:
+        """The definition here if what changed the table since can be undone; `found`: the present one."""
+        changes = self._ahead.changes_of(found.database, found.table, here)
+        statements = [change.statement for change in changes if change.statement is not None]
+        is_complete = changes and len(statements) == len(changes)
+        return self._earlier.find(found, statements, table_map) if is_complete else None
+
     def _with_certain_key(self, definition: TableDefinition, here: StreamPosition) -> TableDefinition:
         """Without the primary key, if that may be another one since."""
-        if self._ahead.key_change_of(definition.database, definition.table, here) is None:
+        if not self._ahead.changes_of(definition.database, definition.table, here):
             return definition
         return replace(
             definition, columns=tuple(replace(column, primary_key=None) for column in definition.columns)

@@ -1,8 +1,8 @@
 """The statements ahead of the stream in the server's binlog that may change a table's columns.
 
 The server's binlog is read from the stream's position to its end, over another connection, and searched for
-statements (`engine.net.batching.statement_search`). Only the last statement of each table is kept. What was
-read remains known until the stream has passed it, so that each part of the binlog is read once.
+statements (`engine.net.batching.statement_search`). What was read remains known until the stream has passed
+it, so that each part of the binlog is read once.
 
 Compressed transactions of MySQL are not opened: a statement that changes a table ends its transaction, so
 that no such transaction contains rows, and the server compresses no other. A part that cannot be read counts
@@ -12,13 +12,14 @@ as a change of every table.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from itertools import chain
 
 from engine.binlog.position import BinlogPosition
 from engine.dataclass import dataclass
 from engine.errors import BinlogError, EngineError
 from engine.net.batching.batcher import ServerErrorPacket
-from engine.net.batching.statement_search import StatementSearch
+from engine.net.batching.statement_search import FoundStatement, StatementSearch
 from engine.net.batching.stream_position import StreamPosition
 from engine.net.client.compressed_stream import Stream
 from engine.net.client.connection import Connection
@@ -27,12 +28,15 @@ from engine.net.client.dump_stream import dump_to_end
 from engine.net.client.server_events import any_server_id
 from engine.net.client.source_facts import SourceFacts
 from engine.schema.altered_tables import ANY_TABLE, Name, altered_tables, key_name, names_of
+from engine.schema.earlier_definition import LoggedStatement
 
 Meanwhile = Callable[[Stream, bool], None]
 """Called after each piece of the dump; true: no bytes are there, so it waits for some. May raise."""
 
 MOST_NAMES = 200_000
-"""Names to keep; when statements name more, every table counts as changed by the last of them."""
+"""Names to keep, each as often as statements have it; then every table counts as changed by the last one."""
+_MOST_STATEMENTS = 20_000
+"""Statements that are kept whole; of those after them only the beginning."""
 _LONGEST_TEXT = 160
 """Characters of a statement in a message."""
 
@@ -43,7 +47,9 @@ class Change:
 
     position: BinlogPosition
     what: str
-    """The statement, or why it is not known."""
+    """The beginning of the statement, or why it is not known."""
+    statement: LoggedStatement | None = None
+    """None if it is not known, or not kept."""
 
 
 class StatementsAhead:
@@ -53,8 +59,12 @@ class StatementsAhead:
         self._connect = connect
         self._facts = facts
         self._meanwhile = meanwhile
-        self._last: dict[Name, Change] = {}
-        """Name → the last change of it."""
+        self._changes: dict[Name, list[Change]] = {}
+        """Name → its changes, in order."""
+        self._names = 0
+        """How many changes of how many names these are."""
+        self._statements = 0
+        """How many statements were kept."""
         self._end: BinlogPosition | None = None
 
     @property
@@ -69,11 +79,17 @@ class StatementsAhead:
         """
         if self._end is None or not here.is_before(self._end) or self._end.position > MAX_DUMP_POSITION:
             self._end = BinlogPosition(here.file, here.boundary)
-            self._last.clear()
+            self._changes.clear()
+            self._statements = 0
         elif end is not None and end <= self._end:
             return
         # Statements that the stream has passed are no longer needed.
-        self._last = {name: change for name, change in self._last.items() if here.is_before(change.position)}
+        later = {
+            name: [change for change in changes if here.is_before(change.position)]
+            for name, changes in self._changes.items()
+        }
+        self._changes = {name: changes for name, changes in later.items() if changes}
+        self._names = sum(map(len, self._changes.values()))
         try:
             try:
                 self._read_from(self._end)
@@ -85,20 +101,23 @@ class StatementsAhead:
                 raise
             # A dump starts before the stream's position, so that it may fail there.
             position = max(self._end, here.event)
-            self._note([ANY_TABLE], position, f"a part of the binlog that cannot be read ({error})")
+            what = f"a part of the binlog that cannot be read ({error})"
+            self._note([ANY_TABLE], Change(position, what))
 
     def change_of(self, database: str, table: str, here: StreamPosition) -> Change | None:
         """The last change after `here`, in the part that was read, that may be one of this table."""
-        return self._last_of(names_of(database, table), here)
+        changes = self._of(names_of(database, table), here)
+        return changes[-1] if changes else None
 
-    def key_change_of(self, database: str, table: str, here: StreamPosition) -> Change | None:
-        """The same for this table's primary key; a change of the table counts as well."""
-        return self._last_of((*names_of(database, table), key_name(database, table)), here)
+    def changes_of(self, database: str, table: str, here: StreamPosition) -> list[Change]:
+        """All of them, those of nothing but the primary key included, in order."""
+        return self._of((*names_of(database, table), key_name(database, table)), here)
 
-    def _last_of(self, names: Iterable[Name], here: StreamPosition) -> Change | None:
-        found = [self._last.get(name) for name in names]
-        changes = [change for change in found if change is not None and here.is_before(change.position)]
-        return max(changes, key=lambda change: change.position, default=None)
+    def _of(self, names: Iterable[Name], here: StreamPosition) -> list[Change]:
+        found = chain.from_iterable(self._changes.get(name, ()) for name in names)
+        # A statement may have several of the names.
+        changes = {change.position: change for change in found if here.is_before(change.position)}
+        return [changes[position] for position in sorted(changes)]
 
     def _read_from(self, start: BinlogPosition) -> None:
         search = StatementSearch(start, checksum_algorithm=self._facts.checksum_algorithm)
@@ -112,18 +131,27 @@ class StatementsAhead:
                 try:
                     for found in search.received(size):
                         names = altered_tables(found.query, found.format.server_version, found.format.flavor)
-                        self._note(names, found.position, _shortened(found.query.statement))
+                        self._note(names, self._change(found))
                 except ServerErrorPacket as packet:
                     raise dump.refusal(packet.payload) from None
                 self._end = search.position
                 if search.ended:
                     break
 
-    def _note(self, names: Iterable[Name], position: BinlogPosition, what: str) -> None:
-        change = Change(position, what)
-        self._last |= dict.fromkeys(names, change)
-        if len(self._last) > MOST_NAMES:
-            self._last = {ANY_TABLE: change}
+    def _change(self, found: FoundStatement) -> Change:
+        what = _shortened(found.query.statement)
+        if self._statements == _MOST_STATEMENTS:
+            return Change(found.position, what)
+        statement = LoggedStatement(found.position, found.query, found.format.server_version)
+        return Change(found.position, what, statement)
+
+    def _note(self, names: Collection[Name], change: Change) -> None:
+        for name in names:
+            self._changes.setdefault(name, []).append(change)
+        self._names += len(names)
+        self._statements += bool(names) and change.statement is not None
+        if self._names > MOST_NAMES:
+            self._changes, self._names = {ANY_TABLE: [change]}, 1
 
 
 def _shortened(statement: str) -> str:
