@@ -80,16 +80,9 @@ class StatementsAhead:
         if self._end is None or not here.is_before(self._end) or self._end.position > MAX_DUMP_POSITION:
             self._end = BinlogPosition(here.file, here.boundary)
             self._changes.clear()
-            self._statements = 0
         elif end is not None and end <= self._end:
             return
-        # Statements that the stream has passed are no longer needed.
-        later = {
-            name: [change for change in changes if here.is_before(change.position)]
-            for name, changes in self._changes.items()
-        }
-        self._changes = {name: changes for name, changes in later.items() if changes}
-        self._names = sum(map(len, self._changes.values()))
+        self._forget(here)
         try:
             try:
                 self._read_from(self._end)
@@ -103,6 +96,17 @@ class StatementsAhead:
             position = max(self._end, here.event)
             what = f"a part of the binlog that cannot be read ({error})"
             self._note([ANY_TABLE], Change(position, what))
+
+    def _forget(self, here: StreamPosition) -> None:
+        """Statements that the stream has passed are no longer needed."""
+        later = {
+            name: [change for change in changes if here.is_before(change.position)]
+            for name, changes in self._changes.items()
+        }
+        self._changes = {name: changes for name, changes in later.items() if changes}
+        kept = list(chain.from_iterable(self._changes.values()))
+        self._names = len(kept)
+        self._statements = len({change.position for change in kept if change.statement is not None})
 
     def change_of(self, database: str, table: str, here: StreamPosition) -> Change | None:
         """The last change after `here`, in the part that was read, that may be one of this table."""
