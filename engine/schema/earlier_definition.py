@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from engine.binlog.collations import BINARY
 from engine.binlog.events.query_status import takes_effect
 from engine.binlog.events.statements import Query
 from engine.binlog.position import BinlogPosition
@@ -35,6 +36,7 @@ from engine.schema.alter_actions import (
     SetVisibility,
 )
 from engine.schema.changes import TableName
+from engine.schema.collations import DEFAULT
 from engine.schema.from_table_map import definition_of
 from engine.schema.model import START_OF_STREAM, SchemaModel
 from engine.schema.names import folded
@@ -163,7 +165,8 @@ def _before(clauses: Sequence[Action], after: _Columns) -> Iterator[_Columns]:
                 columns[folded(new)] = replace(_column(columns, new), name=name)
             case DropColumn(name=name, if_exists=False):
                 placeless.append(ColumnDefinition(name, ""))
-            case ConvertCharset():
+            case ConvertCharset(charset=charset) if charset not in (BINARY, DEFAULT):
+                # To `binary`, text columns become those that have always been binary.
                 columns = {key: column and _without_charset(column) for key, column in columns.items()}
             case _ if not isinstance(action, _WITHOUT_COLUMNS):
                 raise _NotUndone

@@ -108,6 +108,8 @@ def test_what_can_be_undone(version: str, statements: list[str]) -> None:
         ("RENAME TABLE t TO u, u TO t", TABLE),
         ("ALTER TABLE t ADD d INT, RENAME TO t", TABLE),
         ("ALTER TABLE t DROP a, DROP b", TABLE),
+        ("ALTER TABLE t CONVERT TO CHARACTER SET binary", TABLE),
+        ("ALTER TABLE t CONVERT TO CHARACTER SET DEFAULT", TABLE),
         ("CREATE OR REPLACE TABLE t (a INT)", "CREATE TABLE t (a INT)"),
         ("ALTER TABLE t ADD COLUMN IF NOT EXISTS d INT", TABLE),
         ("ALTER TABLE t DROP COLUMN IF EXISTS d", TABLE),
