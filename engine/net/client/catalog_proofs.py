@@ -79,11 +79,10 @@ class CatalogProofs:
         here = self._here()
         database, table = table_map.database, table_map.table
         found = self._side.ask(lambda connection: describe_table(connection, database, table))
-        misfit = _misfit(table_map, found)
-        if found is not None and misfit is None and self._assumed([TableName(database, table)], here):
-            return self._with_certain_key(found, here)
-        self._ahead.read(here, self._end())
-        doubt = self._change(database, table, here) or misfit
+        doubt = _misfit(table_map, found)
+        if found is not None and not (doubt is None and self._assumed([TableName(database, table)], here)):
+            self._ahead.read(here, self._end())
+            doubt = self._change(database, table, here) or doubt
         if found is not None and doubt is None:
             return self._with_certain_key(found, here)
         earlier = None if found is None else self._before_changes(found, table_map, here)
