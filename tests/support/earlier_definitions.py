@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from engine.binlog.collations import canonical
 from engine.binlog.table_definition import TableDefinition
 from engine.binlog.table_map import TableMap
 from engine.schema.altered_tables import altered_tables, key_name, names_of
@@ -95,7 +96,7 @@ def _shown(definition: TableDefinition) -> list[tuple[object, ...]]:
             folded(column.name),
             column.data_type,
             column.unsigned,
-            column.charset,
+            column.charset and canonical(column.charset),
             column.members,
             column.nullable,
         )
