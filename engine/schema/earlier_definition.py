@@ -96,7 +96,8 @@ class EarlierDefinitions:
         collation = None if any(map(_may_change_default, every)) else after.collation
         shown = self._shown_columns(table_map)
         filled = {_filled(columns, shown) for columns in looked_at}
-        if any(map(_may_change_key, every)):
+        key = {folded(column.name) for column in after.columns if column.primary_key is not None}
+        if any(_may_change_key(action, key) for action in every):
             filled = {columns and _without_key(columns, table_map.nullable) for columns in filled}
         found = [
             replace(after, columns=columns, collation=collation)
@@ -223,13 +224,17 @@ def _without_key(columns: _Columns, nullable: Sequence[bool]) -> _Columns:
     )
 
 
-def _may_change_key(action: Action) -> bool:
+def _may_change_key(action: Action, key_after: set[str]) -> bool:
+    """Whether a clause may have changed the primary key, which has these columns, folded, in the end."""
     match action:
         case AddKey(key=key):
             return key.primary
         case DropKey():
             return action.of_primary
-        case AddColumn(column=column) | ChangeColumn(column=column):
+        case AddColumn(column=column):
+            # MariaDB: a key gets a new column that has the old name of one that is renamed at once.
+            return column.primary or folded(column.name) in key_after
+        case ChangeColumn(column=column):
             return column.primary
         case _:
             return isinstance(action, DropColumn)
