@@ -35,14 +35,20 @@ def prepared_transactions(cursor: Any) -> list[Prepared]:
 
 
 def prepare(server: Server, database: str, xid: str, *changes: str) -> None:
-    """Prepare a transaction with these changes, in a session of its own."""
+    """Prepare a transaction with these changes, in a session of its own, which has ended afterwards.
+
+    MariaDB may keep the locks of a transaction for good if it is ended while that session is leaving.
+    """
     with server.connect(database=database) as connection, connection.cursor() as cursor:
+        session = connection.thread_id()
         for statement in (f"XA START {xid}", *changes, f"XA END {xid}", f"XA PREPARE {xid}"):
             cursor.execute(statement)
+    is_there = f"SELECT id FROM information_schema.PROCESSLIST WHERE id = {session}"
+    wait_until(lambda: not server.query(is_there), "end of the session")
 
 
 def end_prepared(server: Server, how: str, xid: str) -> None:
-    """End a prepared transaction, once the server knows that the session that prepared it is gone."""
+    """End a prepared transaction, as soon as the server allows it to another session."""
 
     def ended() -> bool:
         with contextlib.suppress(pymysql.err.OperationalError):
