@@ -43,7 +43,7 @@ def main() -> int:
     print(f"refused most often: {result.reasons.most_common(25)}")
     print(f"table maps compared: {result.table_maps}")
     found = comparer.earlier.found
-    print(f"definitions before statements: {found[True]} found, {found[False]} not certain")
+    print(f"definitions before statements: {found[True]} found, {found[False]} not found")
     print(f"tables changed by refused statements: {result.unlogged}, tables not opened: {result.unusable}")
     print(f"unsure by kind: {Counter(difference.step.kind for difference in result.unsure)}")
     defaults = len(result.differences) - len(result.wrong) - len(result.unsure)

@@ -35,8 +35,8 @@ Meanwhile = Callable[[Stream, bool], None]
 
 MOST_NAMES = 200_000
 """Names to keep, each as often as statements have it; then every table counts as changed by the last one."""
-_MOST_STATEMENTS = 20_000
-"""Statements that are kept whole; of those after them only the beginning."""
+_MOST_STATEMENTS, _LONGEST_STATEMENT = 10_000, 4_000
+"""How many statements are kept whole, and of how many characters; of others only the beginning."""
 _LONGEST_TEXT = 160
 """Characters of a statement in a message."""
 
@@ -144,7 +144,7 @@ class StatementsAhead:
 
     def _change(self, found: FoundStatement) -> Change:
         what = _shortened(found.query.statement)
-        if self._statements == _MOST_STATEMENTS:
+        if self._statements == _MOST_STATEMENTS or len(found.query.statement) > _LONGEST_STATEMENT:
             return Change(found.position, what)
         statement = LoggedStatement(found.position, found.query, found.format.server_version)
         return Change(found.position, what, statement)

@@ -232,6 +232,16 @@ def test_a_lost_connection_is_not_an_answer(binlog: Binlog) -> None:
         binlog.ahead().read(START, None)
 
 
+def test_long_statements_are_not_kept_whole(binlog: Binlog) -> None:
+    ahead = binlog.ahead()
+    for comment in ("x", "x" * 5_000):
+        binlog.execute(f"ALTER TABLE t ADD a INT COMMENT '{comment}'")
+    ahead.read(START, None)
+    short, long = ahead.changes_of("shop", "t", START)
+    assert short.statement is not None
+    assert (short.statement.position, long.statement) == (short.position, None)
+
+
 def test_memory_is_bounded(binlog: Binlog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statements_ahead, "MOST_NAMES", 10)
     ahead = binlog.ahead()
