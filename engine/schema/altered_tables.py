@@ -43,6 +43,8 @@ Name = tuple[str | None, str | None]
 ANY_TABLE: Name = (None, None)
 _KEY = "\0key"
 """Follows the name of a table of which a statement may have changed the primary key."""
+_COPIED = "\0copied"
+"""Follows the name of a table of which a statement may have made a copy."""
 _NO_WORD: Name = (None, "")
 """Any table whose name, or whose database's name, is not a word in ASCII."""
 _WORD = re.compile(r"[\w$]+", re.ASCII)
@@ -55,7 +57,8 @@ _OTHER_TABLE = (RenameTo, ExchangePartition, PartitionToTable, TableToPartition)
 def altered_tables(query: Query, server_version: str, flavor: str) -> frozenset[Name]:
     """The tables that existed before the statement and whose definitions it may have changed.
 
-    A change of nothing but the primary key has a name of its own: `key_name`.
+    A change of nothing but the primary key has a name of its own, `key_name`; so has a table that it copies,
+    `copied_name`.
     """
     if query.statement_bytes is not None:
         return _names(not_decoded(query.statement))
@@ -74,6 +77,11 @@ def key_name(database: str, table: str) -> Name:
     return database.casefold(), table.casefold() + _KEY
 
 
+def copied_name(database: str, table: str) -> Name:
+    """The element of a result of `altered_tables` for a table whose definition another table gets."""
+    return database.casefold(), table.casefold() + _COPIED
+
+
 def _names(statement: Statement) -> frozenset[Name]:
     if isinstance(statement, NotUnderstood):
         return _mentioned(statement)
@@ -85,6 +93,9 @@ def _names(statement: Statement) -> frozenset[Name]:
     if isinstance(statement, AlterTable) and any(map(_changes_key, statement.actions)):
         table = statement.table
         return frozenset([*map(_name, _tables(statement)), key_name(table.database, table.table)])
+    if isinstance(statement, CreateTable) and statement.like is not None and not statement.temporary:
+        source = statement.like
+        return frozenset([*map(_name, _tables(statement)), copied_name(source.database, source.table)])
     return frozenset(map(_name, _tables(statement)))
 
 

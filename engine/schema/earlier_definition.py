@@ -5,6 +5,7 @@ clauses of ALTER TABLE that can be undone, the definition at the table map follo
 there, a renamed one had its old name. The type of a column that was changed or dropped is that of the table
 map, if it shows all of it, and a place that is not known is the one at which all columns fit the table map.
 What was found counts only if it is the only one, and the statements lead from it to the present definition.
+The table may have another name by then, or only a copy of it may be left (`engine.schema.successors`).
 """
 
 from __future__ import annotations
@@ -14,12 +15,8 @@ from dataclasses import replace
 from itertools import islice
 
 from engine.binlog.collations import BINARY
-from engine.binlog.events.query_status import takes_effect
-from engine.binlog.events.statements import Query
-from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition
 from engine.binlog.table_map import TableMap
-from engine.dataclass import dataclass
 from engine.schema.alter_actions import (
     Action,
     AddColumn,
@@ -40,10 +37,8 @@ from engine.schema.collations import DEFAULT
 from engine.schema.from_table_map import definition_of
 from engine.schema.model import START_OF_STREAM, SchemaModel
 from engine.schema.names import folded
-from engine.schema.parser import parse
 from engine.schema.server_settings import ServerSettings
-from engine.schema.session import session_of
-from engine.schema.statements import AlterTable
+from engine.schema.successors import StatementsAbout, Successor, successors_of
 
 _MOST_CANDIDATES = 10_000
 """Definitions that are looked at: a column that was dropped may have been at as many places as there are."""
@@ -51,16 +46,6 @@ _MOST_CANDIDATES = 10_000
 _Columns = tuple[ColumnDefinition, ...]
 _WITHOUT_COLUMNS = (AddKey, DropKey, RenameKey, SetDefault, SetOptions, SetVisibility, LoseRows)
 """Clauses that leave names, types and the order of columns as they are."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedStatement:
-    """A statement in the binlog."""
-
-    position: BinlogPosition
-    query: Query
-    server_version: str
-    """Of the server that wrote it, as in the format description."""
 
 
 class _NotUndone(Exception):
@@ -74,25 +59,27 @@ class EarlierDefinitions:
         self._flavor = flavor
         self._settings = settings
 
-    def find(
-        self, after: TableDefinition, statements: Sequence[LoggedStatement], table_map: TableMap
-    ) -> TableDefinition | None:
-        """The definition at the table map, if `after` is that after the statements; None if not certain.
+    def successors(self, table: TableName, statements_about: StatementsAbout) -> Iterator[Successor]:
+        """The tables whose present definitions may tell what that of `table` was."""
+        return successors_of(table, statements_about, self._flavor, self._settings)
 
-        `statements`: all that may have changed the table since, in order. The result has a primary key only
-        if no statement may have changed it.
+    def find(
+        self, after: TableDefinition, successor: Successor, table_map: TableMap
+    ) -> TableDefinition | None:
+        """The definition at the table map, if `after` is that of the table's successor; None if not certain.
+
+        The result has a primary key only if no statement may have changed it.
         """
         try:
-            actions = [self._actions(each, after) for each in statements]
             candidates: Iterable[_Columns] = [after.columns]
-            for clauses in reversed(actions):
+            for clauses in reversed(successor.clauses):
                 candidates = _all_before(clauses, candidates)
             looked_at = list(islice(candidates, _MOST_CANDIDATES))
         except _NotUndone:
             return None
         if len(looked_at) == _MOST_CANDIDATES:
             return None
-        every = [action for clauses in actions for action in clauses]
+        every = [action for clauses in successor.clauses for action in clauses]
         collation = None if any(map(_may_change_default, every)) else after.collation
         shown = self._shown_columns(table_map)
         filled = {_filled(columns, shown) for columns in looked_at}
@@ -100,25 +87,11 @@ class EarlierDefinitions:
         if any(_may_change_key(action, key) for action in every):
             filled = {columns and _without_key(columns, table_map.nullable) for columns in filled}
         found = [
-            replace(after, columns=columns, collation=collation)
+            TableDefinition(table_map.database, table_map.table, columns, collation)
             for columns in filled
             if columns is not None and table_map.mismatch(columns) is None
         ]
-        return found[0] if len(found) == 1 and self._leads_to(found[0], statements, after) else None
-
-    def _actions(self, statement: LoggedStatement, table: TableDefinition) -> tuple[Action, ...]:
-        """The clauses of a statement about this table. Raises `_NotUndone`."""
-        query = statement.query
-        if not takes_effect(query.status):
-            return ()
-        session = session_of(query, statement.server_version, self._flavor, self._settings)
-        parsed = parse(query.statement, session)
-        is_whole = query.statement_bytes is None and not query.error_code
-        if not (is_whole and isinstance(parsed, AlterTable)):
-            raise _NotUndone
-        if parsed.table != session.names.stored(TableName(table.database, table.table)):
-            raise _NotUndone
-        return parsed.actions
+        return found[0] if len(found) == 1 and self._leads_to(found[0], successor, after) else None
 
     def _shown_columns(self, table_map: TableMap) -> tuple[ColumnDefinition | None, ...]:
         """The columns as the table map shows them; None where it does not show the whole type."""
@@ -128,15 +101,13 @@ class EarlierDefinitions:
             for column, is_whole in zip(shown, table_map.shows_types(self._flavor), strict=True)
         )
 
-    def _leads_to(
-        self, before: TableDefinition, statements: Iterable[LoggedStatement], after: TableDefinition
-    ) -> bool:
+    def _leads_to(self, before: TableDefinition, successor: Successor, after: TableDefinition) -> bool:
         """Whether the statements certainly make the one definition of the other."""
         model = SchemaModel(self._flavor, self._settings)
         model.learn("server", START_OF_STREAM, before)
-        for each in statements:
+        for each in successor.statements:
             model.execute(each.query, each.server_version, each.position)
-        found = model.find(after.database, after.table)
+        found = model.find(successor.table.database, successor.table.table)
         return found is not None and _essentials(found.columns) == _essentials(after.columns)
 
 

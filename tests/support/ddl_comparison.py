@@ -28,7 +28,7 @@ from engine.binlog.table_map import TableMap
 from engine.net.client.connection import Connection
 from engine.net.client.table_columns import describe_tables
 from engine.schema.changes import SchemaChange, TableName
-from engine.schema.earlier_definition import LoggedStatement
+from engine.schema.logged_statement import LoggedStatement
 from engine.schema.model import SchemaModel
 from tests.servers import Server
 from tests.support.ddl_generator import DATABASES, Generator, Step

@@ -1,33 +1,72 @@
 """Definitions before random statements, beside those that the tables had.
 
-Each table map is remembered with the definition of its time; after each later statement about the table it is
-looked for in the server's definition. It may not be found, but must not be another one.
+Each table map is remembered with the definition of its time; after each later statement about the table, or
+about what became of it, it is looked for in the server's definitions. It may not be found, but must not be
+another one.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from engine.binlog.collations import canonical
+from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import TableDefinition
 from engine.binlog.table_map import TableMap
-from engine.schema.altered_tables import altered_tables, key_name, names_of
+from engine.schema.altered_tables import Name, altered_tables, copied_name, key_name, names_of
 from engine.schema.changes import TableName
-from engine.schema.earlier_definition import EarlierDefinitions, LoggedStatement
+from engine.schema.earlier_definition import EarlierDefinitions
+from engine.schema.logged_statement import LoggedStatement
 from engine.schema.names import folded
 from engine.schema.server_settings import USUAL_SETTINGS
+from engine.schema.successors import Successor
 
 _MOST_STATEMENTS = 6
 """About one table, after which a table map is forgotten."""
 
 
+class StatementLog:
+    """Statements in the order of the binlog."""
+
+    def __init__(self, flavor: str) -> None:
+        self._flavor = flavor
+        self._statements: defaultdict[Name, list[LoggedStatement]] = defaultdict(list)
+        self.last: BinlogPosition | None = None
+        """The position of the last one."""
+
+    def add(self, statement: LoggedStatement) -> frozenset[Name]:
+        """One more; returns the names of the tables that it may have changed."""
+        names = altered_tables(statement.query, statement.server_version, self._flavor)
+        for name in names:
+            self._statements[name].append(statement)
+        self.last = statement.position
+        return names
+
+    def about(self, table: TableName, since: BinlogPosition | None) -> list[LoggedStatement]:
+        """Those after a position that may have changed a table or copied it."""
+        every = chain.from_iterable(self._statements.get(name, ()) for name in all_names(table))
+        later = {each.position: each for each in every if since is None or since < each.position}
+        return [later[position] for position in sorted(later)]
+
+
+def all_names(table: TableName) -> set[Name]:
+    """The names under which statements about a table are found."""
+    names = table.database, table.table
+    return {*names_of(*names), key_name(*names), copied_name(*names)}
+
+
 @dataclass
-class _Table:
+class _Remembered:
+    name: TableName
     table_map: TableMap
     definition: TableDefinition
-    statements: list[LoggedStatement] = field(default_factory=list)
+    since: BinlogPosition | None
+    """The position of the last statement before the table map."""
+    names: set[Name]
+    """Of all tables that may have the definition later."""
 
 
 class EarlierComparison:
@@ -43,34 +82,46 @@ class EarlierComparison:
         self._shows_types = shows_types
         self._describe = describe
         self._earlier = EarlierDefinitions(flavor, USUAL_SETTINGS)
-        self._tables: dict[TableName, _Table] = {}
+        self._log = StatementLog(flavor)
+        self._tables: dict[TableName, _Remembered] = {}
         self.found: Counter[bool] = Counter()
         """How often the definition was found, and how often not."""
 
     def table_map(self, table_map: TableMap, definition: TableDefinition) -> None:
         """Remember a table map, and the certain definition that it fits."""
         name = TableName(table_map.database, table_map.table)
-        self._tables[name] = _Table(self._by_default(table_map), definition)
+        by_default = self._by_default(table_map)
+        self._tables[name] = _Remembered(name, by_default, definition, self._log.last, all_names(name))
 
     def statement(self, statement: LoggedStatement) -> Iterator[tuple[TableName, str]]:
         """Look for the definitions before it and those before them; yields what was wrong with a table."""
-        names = altered_tables(statement.query, statement.server_version, self._flavor)
-        for name, table in list(self._tables.items()):
-            if names.isdisjoint((*names_of(name.database, name.table), key_name(name.database, name.table))):
+        names = self._log.add(statement)
+        for table in list(self._tables.values()):
+            if names.isdisjoint(table.names):
                 continue
-            table.statements.append(statement)
-            if len(table.statements) > _MOST_STATEMENTS:
-                del self._tables[name]
-            elif wrong := self._wrong(name, table):
-                yield name, wrong
+            successors = self._successors(table)
+            if any(len(each.statements) > _MOST_STATEMENTS for each in successors):
+                del self._tables[table.name]
+                continue
+            table.names = all_names(table.name).union(*(all_names(each.table) for each in successors))
+            found = [definition for each in successors if (definition := self._before(each, table))]
+            self.found[bool(found)] += 1
+            for definition in found:
+                if _shown(definition) != _shown(table.definition):
+                    yield table.name, f"before the statements it was {table.definition}, not {definition}"
+            if not successors:
+                del self._tables[table.name]
 
-    def _wrong(self, name: TableName, table: _Table) -> str | None:
-        now = self._describe(name)
-        found = now and self._earlier.find(now, table.statements, table.table_map)
-        self.found[found is not None] += 1
-        if found is None or _shown(found) == _shown(table.definition):
-            return None
-        return f"{len(table.statements)} statements before it was {table.definition}, not {found}"
+    def _successors(self, table: _Remembered) -> list[Successor]:
+        return list(
+            self._earlier.successors(
+                table.name, lambda name, since: self._log.about(name, since or table.since)
+            )
+        )
+
+    def _before(self, successor: Successor, table: _Remembered) -> TableDefinition | None:
+        now = self._describe(successor.table)
+        return now and self._earlier.find(now, successor, table.table_map)
 
     def _by_default(self, table_map: TableMap) -> TableMap:
         """The table map as the server writes it without `binlog_row_metadata=FULL`."""

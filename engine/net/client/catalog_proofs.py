@@ -19,8 +19,9 @@ But an answer that is valid from a position to the end is valid for all table ma
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from engine.binlog.events.statements import Query
 from engine.binlog.position import BinlogPosition
@@ -42,8 +43,11 @@ from engine.net.client.table_columns import (
 from engine.pipeline.process_settings import ServerSource
 from engine.schema.changes import TableName
 from engine.schema.earlier_definition import EarlierDefinitions
+from engine.schema.successors import Successor
 
 _TABLES_PER_QUERY = 500
+_MOST_SUCCESSORS = 20
+"""Tables that are looked at for the earlier definition of one: it may have been copied thousands of times."""
 
 
 class AlteredMeanwhile(EngineError):
@@ -78,14 +82,14 @@ class CatalogProofs:
         """The definition, or why it is not certain, in words. Raises `EngineError` if the server is lost."""
         here = self._here()
         database, table = table_map.database, table_map.table
-        found = self._side.ask(lambda connection: describe_table(connection, database, table))
+        found = self._definition(TableName(database, table))
         doubt = _misfit(table_map, found)
-        if found is not None and not (doubt is None and self._assumed([TableName(database, table)], here)):
+        if not (doubt is None and self._assumed([TableName(database, table)], here)):
             self._ahead.read(here, self._end())
             doubt = self._change(database, table, here) or doubt
         if found is not None and doubt is None:
             return self._with_certain_key(found, here)
-        earlier = None if found is None else self._before_changes(found, table_map, here)
+        earlier = self._before_changes(table_map, found, here)
         return earlier or f"the table was altered or dropped after this event was written: {doubt}"
 
     def prove_ahead(self, table_maps: Mapping[int, TableMap]) -> dict[int, TableDefinition]:
@@ -173,7 +177,7 @@ class CatalogProofs:
             if len(tables) > 1:
                 return self._side.ask(lambda connection: describe_tables(connection, database, tables))
             (table,) = tables
-            found = self._side.ask(lambda connection: describe_table(connection, database, table))
+            found = self._definition(TableName(database, table))
             return {} if found is None else {table: found}
         return {}
 
@@ -185,13 +189,36 @@ class CatalogProofs:
         return self._side.ask(server_queries.known_end)
 
     def _before_changes(
-        self, found: TableDefinition, table_map: TableMap, here: StreamPosition
+        self, table_map: TableMap, found: TableDefinition | None, here: StreamPosition
     ) -> TableDefinition | None:
-        """The definition here if what changed the table since can be undone; `found`: the present one."""
-        changes = self._ahead.changes_of(found.database, found.table, here)
-        statements = [change.statement for change in changes if change.statement is not None]
-        is_complete = changes and len(statements) == len(changes)
-        return self._earlier.find(found, statements, table_map) if is_complete else None
+        """The definition here if what changed the table since can be undone; `found`: the present one.
+
+        The table may have another name now, or only a copy of it may be left.
+        """
+        table = TableName(table_map.database, table_map.table)
+        now = {table: found}
+        others = {each.table for each in self._successors(table, here)} - {table}
+        if others:
+            now |= {other: self._definition(other) for other in others}
+            # As above: what was altered while the server was asked has a statement.
+            self._ahead.read(here, self._end())
+        for each in self._successors(table, here):
+            after = now.get(each.table)
+            before = None if after is None else self._earlier.find(after, each, table_map)
+            if before is not None:
+                return before
+        return None
+
+    def _successors(self, table: TableName, here: StreamPosition) -> Iterator[Successor]:
+        """The first ones of those that the server may have now."""
+        every = self._earlier.successors(
+            table, lambda name, since: self._ahead.statements_about(name, since, here)
+        )
+        return islice(every, _MOST_SUCCESSORS)
+
+    def _definition(self, table: TableName) -> TableDefinition | None:
+        """The present definition; None if the server does not have the table."""
+        return self._side.ask(lambda connection: describe_table(connection, table.database, table.table))
 
     def _with_certain_key(self, definition: TableDefinition, here: StreamPosition) -> TableDefinition:
         """Without the primary key, if that may be another one since."""

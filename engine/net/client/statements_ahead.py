@@ -27,8 +27,16 @@ from engine.net.client.dump_requests import MAX_DUMP_POSITION
 from engine.net.client.dump_stream import dump_to_end
 from engine.net.client.server_events import any_server_id
 from engine.net.client.source_facts import SourceFacts
-from engine.schema.altered_tables import ANY_TABLE, Name, altered_tables, key_name, names_of
-from engine.schema.earlier_definition import LoggedStatement
+from engine.schema.altered_tables import (
+    ANY_TABLE,
+    Name,
+    altered_tables,
+    copied_name,
+    key_name,
+    names_of,
+)
+from engine.schema.changes import TableName
+from engine.schema.logged_statement import LoggedStatement
 
 Meanwhile = Callable[[Stream, bool], None]
 """Called after each piece of the dump; true: no bytes are there, so it waits for some. May raise."""
@@ -116,6 +124,19 @@ class StatementsAhead:
     def changes_of(self, database: str, table: str, here: StreamPosition) -> list[Change]:
         """All of them, those of nothing but the primary key included, in order."""
         return self._of((*names_of(database, table), key_name(database, table)), here)
+
+    def statements_about(
+        self, table: TableName, since: BinlogPosition | None, here: StreamPosition
+    ) -> list[LoggedStatement | None]:
+        """The statements of `changes_of`, and those that made copies of the table, after `here` and `since`.
+
+        None for each that is not known.
+        """
+        database, name = table.database, table.table
+        names = (*names_of(database, name), key_name(database, name), copied_name(database, name))
+        return [
+            change.statement for change in self._of(names, here) if since is None or since < change.position
+        ]
 
     def _of(self, names: Iterable[Name], here: StreamPosition) -> list[Change]:
         found = chain.from_iterable(self._changes.get(name, ()) for name in names)

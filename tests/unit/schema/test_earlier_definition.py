@@ -8,14 +8,16 @@ import pytest
 
 from engine.binlog import event_types as types
 from engine.binlog.optional_metadata import NUMERIC_TYPES
-from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import TableDefinition
 from engine.binlog.table_map import TableMap
 from engine.binlog.table_map_writer import write_table_map
-from engine.schema.earlier_definition import EarlierDefinitions, LoggedStatement
+from engine.schema.changes import TableName
+from engine.schema.earlier_definition import EarlierDefinitions
+from engine.schema.logged_statement import LoggedStatement
 from engine.schema.server_settings import USUAL_SETTINGS
 from tests.support.binlog_builder import PLAIN, make_event
 from tests.support.ddl import DATABASE, MARIADB_11, MYSQL_9, Followed, flavor_of, query
+from tests.support.earlier_definitions import StatementLog
 
 TABLE = "CREATE TABLE t (id INT PRIMARY KEY, a BIGINT UNSIGNED NOT NULL, b VARCHAR(9), c DATE) CHARSET latin1"
 _LATIN1, _UTF8MB4 = 8, 255
@@ -43,23 +45,44 @@ def table_map_of(definition: TableDefinition, version: str) -> TableMap:
     return replace(table_map, optional=optional)
 
 
+class Later:
+    """A table map of the table `t`, and statements after it."""
+
+    def __init__(self, version: str, table: str = TABLE) -> None:
+        self._followed = Followed(version)
+        self._followed.run(table)
+        self.before = self._definition(TableName(DATABASE, "t"))
+        self._table_map = table_map_of(self.before, version)
+        self._log = StatementLog(flavor_of(version))
+        self._earlier = EarlierDefinitions(flavor_of(version), USUAL_SETTINGS)
+
+    def run(self, statement: str) -> None:
+        self._followed.run(statement)
+        version = self._followed.version
+        logged = LoggedStatement(self._followed.position, query(statement, version=version), version)
+        self._log.add(logged)
+
+    def found(self) -> dict[str, TableDefinition | None]:
+        """What is found of the definition at the table map, by the tables that have become of it."""
+        return {
+            each.table.table: self._earlier.find(self._definition(each.table), each, self._table_map)
+            for each in self._earlier.successors(TableName(DATABASE, "t"), self._log.about)
+        }
+
+    def _definition(self, name: TableName) -> TableDefinition:
+        found = self._followed.model.find(name.database, name.table)
+        assert found is not None
+        return found
+
+
 def found_before(
     version: str, *statements: str, table: str = TABLE
 ) -> tuple[TableDefinition, TableDefinition | None]:
     """The definition at the table map, and what was found from that after the statements."""
-    followed = Followed(version)
-    followed.run(table)
-    before = followed.model.find(DATABASE, "t")
-    assert before is not None
-    logged = []
-    for number, statement in enumerate(statements, 1):
-        followed.run(statement)
-        position = BinlogPosition("binlog.000001", 1000 * number)
-        logged.append(LoggedStatement(position, query(statement, version=version), version))
-    after = followed.model.find(DATABASE, "t")
-    assert after is not None
-    earlier = EarlierDefinitions(flavor_of(version), USUAL_SETTINGS)
-    return before, earlier.find(after, logged, table_map_of(before, version))
+    later = Later(version, table)
+    for statement in statements:
+        later.run(statement)
+    return later.before, later.found().get("t")
 
 
 UNDONE = [
@@ -105,8 +128,6 @@ def test_what_can_be_undone(version: str, statements: list[str]) -> None:
         ("ALTER TABLE t MODIFY b INT FIRST", "CREATE TABLE t (a INT, b INT, c INT)"),
         ("ALTER TABLE t MODIFY b ENUM('y', 'x')", "CREATE TABLE t (a INT, b ENUM('x', 'y'))"),
         ("ALTER TABLE t MODIFY b POINT", "CREATE TABLE t (a INT, b GEOMETRY)"),
-        ("RENAME TABLE t TO u, u TO t", TABLE),
-        ("ALTER TABLE t ADD d INT, RENAME TO t", TABLE),
         ("ALTER TABLE t DROP a, DROP b", TABLE),
         ("ALTER TABLE t CONVERT TO CHARACTER SET binary", TABLE),
         ("ALTER TABLE t CONVERT TO CHARACTER SET DEFAULT", TABLE),
@@ -149,12 +170,40 @@ def test_statements_that_do_not_lead_to_the_definition() -> None:
     assert definition is not None
     earlier = EarlierDefinitions("mysql", USUAL_SETTINGS)
     for clause in ("MODIFY a INT", "ADD d INT", "DROP d", "RENAME COLUMN x TO y", "MODIFY c DATE NOT NULL"):
-        statement = query(f"ALTER TABLE t {clause}")
-        logged = [LoggedStatement(BinlogPosition("binlog.000001", 4), statement, MYSQL_9)]
-        assert earlier.find(definition, logged, table_map_of(definition, MYSQL_9)) is None
+        log = StatementLog("mysql")
+        log.add(LoggedStatement(followed.position, query(f"ALTER TABLE t {clause}"), MYSQL_9))
+        (successor,) = earlier.successors(TableName(DATABASE, "t"), log.about)
+        assert earlier.find(definition, successor, table_map_of(definition, MYSQL_9)) is None
 
 
 def test_the_number_of_places_is_bounded() -> None:
     columns = ", ".join(f"c{number} INT" for number in range(200))
     drops = [f"ALTER TABLE t DROP c{number}" for number in range(5)]
     assert found_before(MYSQL_9, *drops, table=f"CREATE TABLE t ({columns})")[1] is None
+
+
+_COPY = "CREATE TABLE _t_new LIKE t"
+_SWAP = "RENAME TABLE t TO _t_old, _t_new TO t"
+
+
+@pytest.mark.parametrize(
+    ("statements", "tables"),
+    [
+        (["RENAME TABLE t TO u, u TO t"], {"t": True}),
+        (["RENAME TABLE t TO u", "ALTER TABLE u ADD d INT", "CREATE TABLE t (x INT)"], {"u": True}),
+        (["ALTER TABLE t ADD d INT, RENAME TO shop.u", "ALTER TABLE u RENAME v"], {"v": True}),
+        ([_COPY, "ALTER TABLE _t_new ADD d INT FIRST", _SWAP], {"_t_old": True, "t": True}),
+        ([_COPY, "ALTER TABLE _t_new ADD d INT FIRST", _SWAP, "DROP TABLE _t_old"], {"t": True}),
+        ([_COPY, "DROP TABLE t", "RENAME TABLE _t_new TO t", _COPY, "DROP TABLE t"], {"_t_new": True}),
+        (["CREATE TABLE u LIKE t", "ALTER TABLE t RENAME COLUMN a TO b2, DROP b"], {"t": False, "u": True}),
+        (["CREATE TABLE IF NOT EXISTS u LIKE t", "DROP TABLE t"], {"u": False}),
+        (["CREATE TEMPORARY TABLE u LIKE t", "DROP TABLE t"], {}),
+        (["CREATE TABLE u SELECT * FROM t", "DROP TABLE t"], {}),
+        (["DROP DATABASE shop", "CREATE DATABASE shop", TABLE], {}),
+    ],
+)
+def test_tables_with_another_name_and_copies(statements: list[str], tables: dict[str, bool]) -> None:
+    later = Later(MARIADB_11)
+    for statement in statements:
+        later.run(statement)
+    assert {table: found == later.before for table, found in later.found().items()} == tables
