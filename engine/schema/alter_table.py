@@ -134,7 +134,7 @@ def _drop(reader: TokenReader) -> Actions:
     if reader.take("PARTITION"):
         _skip_partition_clause(reader)
         return [LoseRows()]
-    if reader.take("PRIMARY", "KEY"):
+    if reader.take("PRIMARY", "KEY") or reader.take("CONSTRAINT", "PRIMARY", "KEY"):
         return [DropKey(None)]
     if reader.take("FOREIGN", "KEY") or reader.take("CHECK"):
         reader.take("IF", "EXISTS")

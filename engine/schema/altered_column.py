@@ -22,6 +22,17 @@ class AlteredColumn:
     """Its declaration in the statement."""
 
 
+def column_in_keys(columns: Sequence[AlteredColumn], name: str) -> ColumnDefinition | None:
+    """The column that is in the keys in which a column of this name was; None if there is none.
+
+    It is the first one that had the name, or is new and has it, as in `mysql_prepare_alter_table`.
+    """
+    for column in columns:
+        if folded((column.before or column.definition).name) == folded(name):
+            return column.definition
+    return None
+
+
 def place_of(columns: Sequence[AlteredColumn], name: str) -> int:
     """The place of a column by its new name or, if there is none, by its old one. Raises `UncertainError`."""
     key = folded(name)

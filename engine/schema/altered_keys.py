@@ -21,7 +21,7 @@ from engine.schema.alter_actions import (
     SetOptions,
     SetVersioning,
 )
-from engine.schema.altered_column import AlteredColumn, place_of
+from engine.schema.altered_column import AlteredColumn, column_in_keys, place_of
 from engine.schema.changes import UniqueKey
 from engine.schema.column_types import UncertainError
 from engine.schema.declarations import ColumnClause
@@ -72,9 +72,8 @@ class AlteredKeys:
 
     def set_primary_key(self, columns: Sequence[AlteredColumn]) -> None:
         """Number the columns of the primary key, which are NOT NULL."""
-        keyed = [column for column in columns if column.before and column.before.primary_key]
-        keyed.sort(key=lambda column: (column.before and column.before.primary_key) or 0)
-        names = [column.definition.name for column in keyed]
+        keyed = sorted((column.primary_key, column.name) for column in self._declared if column.primary_key)
+        names = [found.name for _, name in keyed if (found := column_in_keys(columns, name))]
         end = self._row_end(columns, names)
         if any(isinstance(action, DropKey) and action.of_primary for action in self._actions):
             names = []
@@ -193,10 +192,10 @@ class AlteredKeys:
                 keys = without_key(keys, action.name)
             elif isinstance(action, RenameKey):
                 keys = renamed_key(keys, action.name, action.new_name)
-        names: dict[str, str | None] = {folded(column.name): None for column in self._declared}
-        for column in columns:
-            if column.before is not None:
-                names[folded(column.before.name)] = column.definition.name
+        names: dict[str, str | None] = {}
+        for before in self._declared:
+            after = column_in_keys(columns, before.name)
+            names[folded(before.name)] = None if after is None else after.name
         keys = with_columns(keys, names)
         if self._session.mariadb and any(key.hashed for key in keys) and not self._only_renames:
             raise UncertainError("whether a key USING HASH keeps its hash is not certain")

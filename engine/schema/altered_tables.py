@@ -25,7 +25,7 @@ from engine.schema.alter_actions import (
     TableToPartition,
 )
 from engine.schema.changes import TableName
-from engine.schema.parser import not_decoded, parse
+from engine.schema.parser import parse_logged
 from engine.schema.session import session_of
 from engine.schema.statements import (
     AlterTable,
@@ -60,9 +60,7 @@ def altered_tables(query: Query, server_version: str, flavor: str) -> frozenset[
     A change of nothing but the primary key has a name of its own, `key_name`; so has a table that it copies,
     `copied_name`.
     """
-    if query.statement_bytes is not None:
-        return _names(not_decoded(query.statement))
-    return _names(parse(query.statement, session_of(query, server_version, flavor)))
+    return _names(parse_logged(query, session_of(query, server_version, flavor)))
 
 
 def names_of(database: str, table: str) -> tuple[Name, ...]:

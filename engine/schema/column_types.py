@@ -71,7 +71,7 @@ def resolve_type(
     """
     name, collation = clause.name, None
     if name == "json" and session.mariadb:
-        clause = TypeClause("longtext", charset=clause.charset, collation=clause.collation or "utf8mb4_bin")
+        clause = replace(clause, name="longtext", collation=clause.collation or "utf8mb4_bin")
         name = "longtext"
     if session.mariadb and clause.collation not in (None, BINARY, DEFAULT) and name in _TEXT_FORMS:
         name = _TEXT_FORMS[name]

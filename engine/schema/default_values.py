@@ -21,7 +21,7 @@ def read_default(reader: TokenReader) -> Default:
         return _CONSTANTS[word]
     if string_follows and (word in _TIME_LITERALS or word.startswith("_")):
         reader.step()
-    elif reader.token.kind in (WORD, QUOTED):
+    elif reader.token.kind in (WORD, QUOTED) or reader.upper == "@":
         _skip_expression(reader)
         return Default("computed")
     return _literal(reader)
@@ -59,7 +59,9 @@ def _literal(reader: TokenReader) -> Default:
 
 
 def _skip_expression(reader: TokenReader) -> None:
-    """Step over a primary expression that starts with a word: a function call, CASE, a sequence's value."""
+    """Step over a primary expression: a function call, a variable, CASE, a sequence's value."""
+    while reader.take("@"):
+        pass
     if reader.take("CASE"):
         while not reader.take("END"):
             reader.step()

@@ -6,7 +6,7 @@ from engine.binlog.events.query_status import takes_effect
 from engine.binlog.events.statements import Query
 from engine.binlog.position import BinlogPosition
 from engine.dataclass import dataclass
-from engine.schema.parser import not_decoded, parse
+from engine.schema.parser import parse_logged
 from engine.schema.server_settings import ServerSettings
 from engine.schema.session import session_of
 from engine.schema.statements import Harmless, Statement
@@ -25,6 +25,4 @@ class LoggedStatement:
         """What it does on a server of a flavor with these settings; `Harmless` if it had no effect."""
         if not takes_effect(self.query.status):
             return Harmless()
-        if self.query.statement_bytes is not None:
-            return not_decoded(self.query.statement)
-        return parse(self.query.statement, session_of(self.query, self.server_version, flavor, settings))
+        return parse_logged(self.query, session_of(self.query, self.server_version, flavor, settings))

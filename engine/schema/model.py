@@ -23,7 +23,7 @@ from engine.schema.changes import (
 )
 from engine.schema.execution import Execution, Outcome
 from engine.schema.names import NameRules, folded
-from engine.schema.parser import not_decoded, parse
+from engine.schema.parser import parse_logged
 from engine.schema.server_settings import USUAL_SETTINGS, ServerSettings
 from engine.schema.session import session_of
 from engine.schema.statement_text import may_mislead
@@ -140,10 +140,10 @@ class SchemaModel:
         if not takes_effect(query.status):
             return None
         session = session_of(query, server_version, self._flavor, self._settings)
-        text = query.statement
-        statement = parse(text, session) if query.statement_bytes is None else not_decoded(text)
+        statement = parse_logged(query, session)
         if isinstance(statement, CreateTable):
-            statement = replace(statement, misleading=may_mislead(text, statement, session))
+            misleading = may_mislead(query.statement, statement, session)
+            statement = replace(statement, misleading=misleading)
         execution = Execution(session, self._tables, self._databases, self._temporary, query.thread_id)
         outcome = execution.run(statement, query.error_code)
         self._temporary = outcome.temporary

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from engine.binlog.events.statements import Query
 from engine.binlog.xids import ended_xid
 from engine.schema.alter_table import read_alter_table
 from engine.schema.changes import TableName
@@ -73,9 +74,12 @@ def parse(statement: str, session: StatementSession) -> Statement:
         return NotUnderstood(str(error), names, _may_drop_database(names), unquoted=False)
 
 
-def not_decoded(statement: str) -> NotUnderstood:
-    """The result for a statement whose text is not valid in the client's character set."""
-    names = frozenset(word.casefold() for word in _ASCII_WORDS.findall(statement))
+def parse_logged(query: Query, session: StatementSession) -> Statement:
+    """The same for a QUERY event, whose text may not be valid in the client's character set."""
+    statement = parse(query.statement, session)
+    if query.statement_bytes is None or isinstance(statement, Harmless):
+        return statement
+    names = frozenset(word.casefold() for word in _ASCII_WORDS.findall(query.statement))
     return NotUnderstood(
         "the text is not valid in its character set", names, _may_drop_database(names), unquoted=True
     )

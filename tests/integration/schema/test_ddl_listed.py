@@ -43,6 +43,46 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ALTER TABLE t DROP b REMOVE PARTITIONING",
         ],
     ),
+    "text in the place of text in keys": (
+        ALL,
+        [
+            "CREATE TABLE t (s VARCHAR(10) PRIMARY KEY, a INT)",
+            "ALTER TABLE t DROP s, ADD s VARCHAR(20)",
+            "CREATE TABLE u (s VARCHAR(10), a INT, PRIMARY KEY (a, s))",
+            "ALTER TABLE u DROP s, ADD S CHAR(20) FIRST, ADD b INT",
+            "ALTER TABLE u DROP s, DROP PRIMARY KEY, ADD s CHAR(20)",
+        ],
+    ),
+    "numbers in the place of numbers in keys": (
+        ("mysql-8", "mysql-9", "mariadb"),
+        [
+            "CREATE TABLE t (i INT PRIMARY KEY, a INT)",
+            "ALTER TABLE t DROP i, ADD i INT UNSIGNED",
+            "ALTER TABLE t CHANGE i j INT, ADD i INT",
+            "ALTER TABLE t CHANGE j i2 INT, ADD j INT FIRST",
+            "ALTER TABLE t RENAME COLUMN j TO k, ADD j INT",
+            "ALTER TABLE t RENAME COLUMN k TO l, ADD k INT FIRST",
+            "CREATE TABLE u (i INT, a INT, PRIMARY KEY (i, a))",
+            "ALTER TABLE u CHANGE i j INT, ADD i BIGINT AFTER a",
+            "ALTER TABLE u DROP a, ADD a INT UNSIGNED FIRST",
+        ],
+    ),
+    "long text in the place of long text in a unique key": (
+        ("mariadb",),
+        [
+            "CREATE TABLE t (a TEXT UNIQUE, b INT)",
+            "ALTER TABLE t DROP a, ADD a TEXT FIRST",
+            "ALTER TABLE t DROP a",
+        ],
+    ),
+    "forms that MariaDB alone has": (
+        ("mariadb",),
+        [
+            "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(99) DEFAULT @@version, c INT DEFAULT @v, d INT)",
+            "ALTER TABLE t DROP CONSTRAINT PRIMARY KEY",
+            "CREATE TABLE u (a JSON COMPRESSED, b INT)",
+        ],
+    ),
     "sequences": (
         ("mariadb",),
         [

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.binlog.events.statements import Query
 from engine.schema.changes import TableName
-from engine.schema.parser import not_decoded, parse
+from engine.schema.parser import parse, parse_logged
 from engine.schema.statements import (
     AlterTable,
     CreateTable,
@@ -21,7 +23,7 @@ from engine.schema.statements import (
     RenameTables,
     Truncate,
 )
-from tests.support.ddl import MARIADB_11, MYSQL_9, session, table_of
+from tests.support.ddl import MARIADB_11, MYSQL_9, query, session, table_of
 
 T, OTHER = TableName("shop", "t"), TableName("other", "t")
 
@@ -200,7 +202,18 @@ def test_a_text_that_cannot_be_split_has_its_words_as_names() -> None:
     assert isinstance(parsed, NotUnderstood)
     assert parsed.unquoted and parsed.databases
     assert {"t", "y"} <= parsed.names
-    assert not_decoded("DROP TABLE \\x81t, u").names >= {"drop", "table", "u"}
+
+
+def test_a_text_that_is_not_valid_in_its_character_set() -> None:
+    parsed = parse_logged(undecoded("DROP TABLE \\x81t, u"), session())
+    assert isinstance(parsed, NotUnderstood)
+    assert parsed.names >= {"drop", "table", "u"}
+    trigger = "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.a = _koi8r '\\xf4'"
+    assert isinstance(parse_logged(undecoded(trigger), session()), Harmless)
+
+
+def undecoded(statement: str) -> Query:
+    return replace(query(statement), statement_bytes=b"")
 
 
 @pytest.mark.parametrize(
