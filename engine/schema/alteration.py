@@ -6,11 +6,13 @@ clauses, as in the servers' `mysql_prepare_alter_table`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.binlog.table_definition import ColumnDefinition
 from engine.dataclass import dataclass
 from engine.schema.alter_actions import (
+    Action,
     AddColumn,
     AddKey,
     AddPeriod,
@@ -109,6 +111,7 @@ class _Alteration:
         """Of columns that clauses before the current one declare."""
         self._actions = [action for action in statement.actions if not self._is_skipped(action)]
         clauses = [action.column for action in self._actions if isinstance(action, AddColumn | ChangeColumn)]
+        self._actions = _with_final_additions(self._actions)
         self._charsets = CharsetChange(self._actions, session, database_collation, converted_to)
         self._collation = self._charsets.table_collation(table.collation)
         self._keys = AlteredKeys(self._actions, clauses, table, self._before, session)
@@ -267,6 +270,27 @@ class _Alteration:
             elif isinstance(action, SetVisibility):
                 column = self._columns[place_of(self._columns, action.name)]
                 column.definition = replace(column.definition, visible=action.visible)
+
+
+def _with_final_additions(actions: Sequence[Action]) -> list[Action]:
+    """MariaDB: MODIFY of a column that the statement adds is the ADD COLUMN that counts, but for keys."""
+    final: list[Action] = []
+    for action in actions:
+        if isinstance(action, ChangeColumn) and folded(action.name) == folded(action.column.name):
+            replaced = [each for each in final if _concerns_new(each, action.name)]
+            if any(isinstance(each, AddColumn) for each in replaced):
+                final = [each for each in final if each not in replaced]
+                final.append(AddColumn(action.column, action.after))
+                continue
+        final.append(action)
+    return final
+
+
+def _concerns_new(action: Action, name: str) -> bool:
+    """Whether a clause adds a column of this name, or sets its default."""
+    if isinstance(action, AddColumn):
+        return folded(action.column.name) == folded(name)
+    return isinstance(action, SetDefault) and folded(action.name) == folded(name)
 
 
 def _refuse_key(clause: ColumnClause) -> None:

@@ -83,6 +83,20 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "CREATE TABLE u (a JSON COMPRESSED, b INT)",
         ],
     ),
+    "MODIFY of a column that the statement adds": (
+        ("mariadb",),
+        [
+            "CREATE TABLE t (a INT NOT NULL, z INT)",
+            "ALTER TABLE t ADD COLUMN IF NOT EXISTS b INT NOT NULL DEFAULT 2, MODIFY b BIGINT",
+            "ALTER TABLE t ADD COLUMN IF NOT EXISTS b INT NOT NULL DEFAULT 2, MODIFY b SMALLINT",
+            "ALTER TABLE t ADD c INT, MODIFY COLUMN IF EXISTS c BIGINT",
+            "ALTER TABLE t ADD d INT FIRST, ALTER d SET DEFAULT 5, MODIFY d BIGINT AFTER a, ADD e INT",
+            "ALTER TABLE t ADD f INT PRIMARY KEY FIRST, MODIFY f BIGINT",
+            "ALTER TABLE t ADD g INT, MODIFY g BIGINT, MODIFY g TINYINT",
+            "ALTER TABLE t ADD h INT, ALTER h SET DEFAULT 5",
+            "ALTER TABLE t DROP a, ADD a INT, MODIFY a BIGINT",
+        ],
+    ),
     "sequences": (
         ("mariadb",),
         [
