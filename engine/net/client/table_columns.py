@@ -120,7 +120,8 @@ def describe_tables(
     For several tables one query is many times faster; for a single table `describe_table` is faster, because
     a server can look up one name, but may read all names of the database for several.
     """
-    names = ", ".join(connection.quote(table) for table in tables)
+    # MariaDB looks up a single name where all are equal without regard to case; no table has the empty one.
+    names = ", ".join(connection.quote(table) for table in (*tables, ""))
     return _describe(connection, database, tables, label="TABLE_NAME", condition=f"IN ({names})")
 
 

@@ -269,9 +269,10 @@ def test_columns(server: Server, connection: Connection) -> None:
     if virtual:
         assert (columns["twice"].generated, columns["kept"].generated) == ("virtual", "stored")
     assert describe_table(connection, "described", "no such table") is None
-    assert describe_tables(connection, "described", ["no such table", "it's", "IT'S"]) == {
-        "it's": describe_table(connection, "described", "it's")
-    }
+    for names in (["no such table", "it's", "IT'S"], ["IT'S", "it's"]):
+        assert describe_tables(connection, "described", names) == {
+            "it's": describe_table(connection, "described", "it's")
+        }
 
 
 HIDDEN = {
