@@ -270,8 +270,8 @@ def _too_long(length: int, width: int, session: StatementSession, *, compressed:
 
 
 def _blob(clause: TypeClause, session: StatementSession, name: str, width: int) -> str:
-    if session.oracle and name == "blob":
-        name = "longblob"
+    if session.oracle and name == "blob" and not clause.lengths:
+        return "longblob"
     if not clause.lengths or name not in ("text", "blob"):
         return name
     if not clause.lengths[0] and (session.mariadb or session.version < _EMPTY_TEXT_IS_TINY_SINCE):

@@ -196,6 +196,9 @@ class Execution:
 
     def _rename(self, old: TableName, new: TableName) -> None:
         table = self._tables.get(old)
+        if table is None and self._is_absent(old) and self._tables.get(new) is None:
+            # It is a view.
+            return
         self._tables.set(old, None)
         if self._tables.get(new) is not None:
             self._emptied[new] = None

@@ -221,6 +221,8 @@ def _truncate(reader: TokenReader) -> Statement:
     reader.take("TABLE")
     table = reader.table()
     reader.skip_wait()
+    # MariaDB's Oracle dialect.
+    reader.take("DROP", "STORAGE") or reader.take("REUSE", "STORAGE")
     return Truncate(table)
 
 

@@ -5,6 +5,8 @@ What cannot be read raises `UnexpectedTokenError`; the statement then counts as 
 
 from __future__ import annotations
 
+import re
+
 from engine.binlog.collations import canonical
 from engine.errors import EngineError
 from engine.schema.changes import TableName
@@ -15,6 +17,8 @@ _LONGEST_NUMBER = 20
 """Digits."""
 _FILE_NAME = "#mysql50#"
 """Prefix of a name that is a file's."""
+_BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
+"""Characters outside Unicode's Basic Multilingual Plane, which names cannot have: MySQL puts `?` for each."""
 _END = Token("end", "", "", 0)
 
 
@@ -99,12 +103,12 @@ class TokenReader:
         """An identifier. Raises `UnexpectedTokenError`."""
         if self.token.kind not in (WORD, QUOTED):
             raise self.unexpected("a name")
-        return self.step().text
+        return _identifier(self.step().text)
 
     def optional_name(self, *unless: str) -> str | None:
         """An identifier, unless another token or one of these words comes next."""
         if self.token.kind == QUOTED or (self.token.kind == WORD and self.upper not in unless):
-            return self.step().text
+            return _identifier(self.step().text)
         return None
 
     def name_or_string(self) -> str:
@@ -200,5 +204,9 @@ class TokenReader:
 
     def words(self) -> frozenset[str]:
         """All words and identifiers of the statement, case-folded."""
-        names = (token.text for token in self._tokens if token.kind in (WORD, QUOTED))
+        names = (_identifier(token.text) for token in self._tokens if token.kind in (WORD, QUOTED))
         return frozenset(name.casefold().removeprefix(_FILE_NAME) for name in names)
+
+
+def _identifier(text: str) -> str:
+    return text if text.isascii() else _BEYOND_BMP.sub("?", text)

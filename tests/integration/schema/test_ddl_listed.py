@@ -97,6 +97,22 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ALTER TABLE t DROP a, ADD a INT, MODIFY a BIGINT",
         ],
     ),
+    "names beyond the Basic Multilingual Plane": (
+        ("mysql",),
+        [
+            "CREATE TABLE t (a INT, `😀b` INT, 😀 INT)",
+            "ALTER TABLE t CHANGE 😀 c INT, ADD `1😀` INT UNSIGNED",
+        ],
+    ),
+    "MariaDB's Oracle dialect": (
+        ("mariadb",),
+        [
+            "SET sql_mode = ORACLE",
+            "CREATE TABLE t (a BLOB, b BLOB(100), c BLOB(65535), d CLOB, e RAW(5), f VARCHAR2(9))",
+            "TRUNCATE TABLE t DROP STORAGE",
+            "TRUNCATE TABLE t REUSE STORAGE",
+        ],
+    ),
     "sequences": (
         ("mariadb",),
         [

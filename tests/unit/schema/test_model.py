@@ -111,11 +111,17 @@ def test_gh_ost_and_pt_online_schema_change(shop: Followed) -> None:
 
 
 def test_a_rename_of_a_table_that_is_not_known(shop: Followed) -> None:
-    change = shop.changed("RENAME TABLE unknown TO v")
+    change = shop.changed("RENAME TABLE other.unknown TO other.v")
     assert [(str(table.name), str(table.renamed_from)) for table in change.tables] == [
-        ("shop.v", "shop.unknown")
+        ("other.v", "other.unknown")
     ]
-    assert "unknown" in (shop.model.doubt("shop", "v") or "")
+    assert "unknown" in (shop.model.doubt("other", "v") or "")
+
+
+def test_a_rename_in_a_database_whose_tables_are_all_known(shop: Followed) -> None:
+    assert shop.run("RENAME TABLE view TO v") is None
+    shop.run("CREATE TABLE IF NOT EXISTS v (a INT)")
+    assert shop.names("v") == "a"
 
 
 def test_alter_table_renames_with_its_other_clauses(shop: Followed) -> None:
