@@ -189,6 +189,8 @@ _FIRST_WITH_TWO_CACHES = (5, 5)
 _FIRST_WITH_GTIDS = {"mysql": (5, 7), "mariadb": (10, 0)}
 _FIRST_WITH_SIGNS_OF_YEARS = (8, 0, 21)
 _FIRST_WITH_POINTS_IN_JSON = (8, 0)
+_FIRST_WITH_DROPS_IN_CLIENTS_CHARSET = {"mysql": (5, 7), "mariadb": (10, 5)}
+"""Measured with MySQL 5.6.24 and 5.7.22; MariaDB before 10.5 was not, and may be either."""
 _UNKNOWN = (0, 0, 0)
 
 
@@ -200,6 +202,11 @@ def rollback_undoes_rows(description: FormatDescription) -> bool:
 def announces_transactions(description: FormatDescription) -> bool:
     """Whether servers of this version write a GTID event, if an anonymous one, before every transaction."""
     return _numbers(description.server_version) >= _FIRST_WITH_GTIDS[description.flavor]
+
+
+def drops_may_be_in_utf8(description: FormatDescription) -> bool:
+    """Whether a DROP TABLE that the server writes itself may be in UTF-8 in place of the client's charset."""
+    return _numbers(description.server_version) < _FIRST_WITH_DROPS_IN_CLIENTS_CHARSET[description.flavor]
 
 
 def years_have_signs(description: FormatDescription) -> bool:

@@ -302,6 +302,10 @@ def _execution(reader: TokenReader) -> Actions:
     return []
 
 
+def _with(reader: TokenReader) -> Actions:
+    return [SetVersioning(True)] if reader.take("SYSTEM", "VERSIONING") else _validation(reader)
+
+
 def _validation(reader: TokenReader) -> Actions:
     return [] if reader.take("VALIDATION") else None
 
@@ -338,7 +342,7 @@ _CLAUSES: Mapping[str, Callable[[TokenReader], Actions]] = {
     "FORCE": _nothing,
     "ALGORITHM": _execution,
     "LOCK": _execution,
-    "WITH": _validation,
+    "WITH": _with,
     "WITHOUT": _validation,
     "SECONDARY_LOAD": _secondary,
     "SECONDARY_UNLOAD": _secondary,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from engine.binlog.events.statements import WRITTEN_BY_SERVER
+from engine.binlog.events.statements import CREATE_BY_SERVER
 from engine.schema.names import folded
 from engine.schema.session import StatementSession
 from engine.schema.statements import CreateTable
@@ -19,7 +19,7 @@ def may_mislead(text: str, statement: CreateTable, session: StatementSession) ->
     In some SQL modes it leaves out options and attributes of columns, and always the NULL of a column that is
     AUTO_INCREMENT. It writes backslashes as escapes, while clients with NO_BACKSLASH_ESCAPES do not.
     """
-    if WRITTEN_BY_SERVER.match(text) is None:
+    if CREATE_BY_SERVER.match(text) is None:
         return False
     without_options = session.omits_table_options and _FIRST_OPTION not in text[text.rfind("\n)") :]
     foreign_escapes = "\\" in text and not session.backslash_escapes

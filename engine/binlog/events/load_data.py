@@ -145,7 +145,7 @@ class ExecuteLoadQuery(Query):
         query_part = post_header.part(13)
         file_id, start, end = post_header.uint(4), post_header.uint(4), post_header.uint(4)
         duplicates = post_header.uint(1)
-        query = read_query(reader, query_part)
+        query = read_query(reader, query_part, fmt)
         length = len(query["statement_bytes"] or query["statement"].encode())
         if duplicates not in _DUPLICATES or not start <= end:
             raise EventError(

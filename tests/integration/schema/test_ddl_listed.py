@@ -81,6 +81,7 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(99) DEFAULT @@version, c INT DEFAULT @v, d INT)",
             "ALTER TABLE t DROP CONSTRAINT PRIMARY KEY",
             "CREATE TABLE u (a JSON COMPRESSED, b INT)",
+            "ALTER TABLE u WITH SYSTEM VERSIONING",
         ],
     ),
     "MODIFY of a column that the statement adds": (
