@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS
+from engine.binlog.charsets import collation_charset
 from engine.binlog.events.statements import Query
 from engine.binlog.xids import ended_xid
 from engine.schema.alter_table import read_alter_table
@@ -48,6 +50,8 @@ _OTHER_OBJECTS = frozenset(_OTHER_OBJECTS_WORDS.split())
 """What CREATE, ALTER and DROP are about otherwise."""
 _DATABASE = frozenset({"DATABASE", "SCHEMA"})
 _ASCII_WORDS = re.compile(r"[\w$]+", re.ASCII)
+_INVALID_BYTE = re.compile(r"\\x[0-9a-f]{2}")
+"""How the text of a statement shows it."""
 _XA_ROLLBACK = re.compile(r"XA\s+ROLLBACK\b", re.IGNORECASE)
 _EXECUTABLE_VERSION = re.compile(r"/\*M?!\d*")
 
@@ -75,10 +79,18 @@ def parse(statement: str, session: StatementSession) -> Statement:
 
 
 def parse_logged(query: Query, session: StatementSession) -> Statement:
-    """The same for a QUERY event, whose text may not be valid in the client's character set."""
+    """The same for a QUERY event, whose text may not be valid in the client's character set.
+
+    It is understood if it says the same whatever stands in the place of the bytes that are not valid: these
+    are in comments, which some servers accept so.
+    """
     statement = parse(query.statement, session)
     if query.statement_bytes is None or isinstance(statement, Harmless):
         return statement
+    if collation_charset(query.status.get("collation_client", 0)) not in MULTI_BYTE_CHARSETS:
+        one, other = (parse(_INVALID_BYTE.sub(letter, query.statement), session) for letter in "ab")
+        if one == other and not isinstance(one, NotUnderstood):
+            return one
     names = frozenset(word.casefold() for word in _ASCII_WORDS.findall(query.statement))
     return NotUnderstood(
         "the text is not valid in its character set", names, _may_drop_database(names), unquoted=True

@@ -51,6 +51,8 @@ _EXPLICIT_TIMESTAMP_SINCE = {"mysql": (8, 0, 2), "mariadb": (10, 10, 0)}
 MARIADB_CHARSETS_IN_CONTEXT_SINCE = (10, 9, 0)
 """MariaDB's version since which clauses about character sets have another meaning. Servers of 10.5 and 10.11
 differ; which version in between is the first is an inference."""
+_COLLATE_COUNTS_SINCE = {"mysql": (8, 0, 16), "mariadb": MARIADB_CHARSETS_IN_CONTEXT_SINCE}
+"""MySQL 8.0.15 and 9.7 differ; in between, the collation may be another one of the same character set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,11 @@ class StatementSession:
         before, and in MySQL, it is the collation that the session has from its default database.
         """
         return self.mariadb and self.version >= MARIADB_CHARSETS_IN_CONTEXT_SINCE
+
+    @property
+    def charset_replaces_collate(self) -> bool:
+        """Whether CHARACTER SET cancels a COLLATE before it in the options of a table or database."""
+        return self.version < _COLLATE_COUNTS_SINCE[self.flavor]
 
     @property
     def rounds_fractions(self) -> bool:

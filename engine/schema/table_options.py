@@ -68,6 +68,8 @@ def read_charset_option(reader: TokenReader, fields: OptionFields) -> bool:
     if reader.take("CHARACTER", "SET") or reader.take("CHAR", "SET") or reader.take("CHARSET"):
         reader.take("=")
         fields.charset = reader.charset()
+        if reader.session.charset_replaces_collate:
+            fields.collation = None
         return True
     if reader.take("COLLATE"):
         reader.take("=")

@@ -153,6 +153,22 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ALTER TABLE listed.t CONVERT TO CHARACTER SET DEFAULT",
         ],
     ),
+    "CHARACTER SET after COLLATE": (
+        ALL,
+        [
+            "CREATE TABLE t (a CHAR) COLLATE latin2_bin CHARACTER SET latin2",
+            "ALTER TABLE t COLLATE latin1_bin CHARSET latin1, ADD b CHAR",
+            "ALTER DATABASE listed_too COLLATE latin2_bin CHARACTER SET latin2",
+            "CREATE TABLE listed_too.t (a CHAR)",
+        ],
+    ),
+    "CHARACTER SET DEFAULT after COLLATE": (
+        ("mysql-5",),
+        [
+            "CREATE TABLE t (a CHAR) COLLATE latin2_bin CHARACTER SET DEFAULT",
+            "ALTER TABLE t COLLATE latin2_bin, CHARSET DEFAULT, ADD b CHAR",
+        ],
+    ),
     "COLLATE DEFAULT in a conversion": (
         ("mysql-5", "mariadb"),
         [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -210,10 +211,21 @@ def test_a_text_that_is_not_valid_in_its_character_set() -> None:
     assert parsed.names >= {"drop", "table", "u"}
     trigger = "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.a = _koi8r '\\xf4'"
     assert isinstance(parse_logged(undecoded(trigger), session()), Harmless)
+    commented = "CREATE TABLE t (a INT{}, b CHAR DEFAULT '{}')"
+    parsed = parse_logged(undecoded(commented.format(" COMMENT '\\x92'", "x")), session())
+    assert parsed == parse(commented.format("", "x"), session())
+    for statement in (commented.format("", "\\x92"), "ALTER TABLE t CHANGE a \\x92 INT"):
+        assert isinstance(parse_logged(undecoded(statement), session()), NotUnderstood)
 
 
-def undecoded(statement: str) -> Query:
-    return replace(query(statement), statement_bytes=b"")
+def test_a_text_that_is_not_valid_in_a_multi_byte_character_set() -> None:
+    """A quote or a backslash may be the second byte of a character there."""
+    sjis = undecoded("CREATE TABLE t (a INT COMMENT '\\x92')", collation_client=13)
+    assert isinstance(parse_logged(sjis, session()), NotUnderstood)
+
+
+def undecoded(statement: str, **status: Any) -> Query:
+    return replace(query(statement, **status), statement_bytes=b"")
 
 
 @pytest.mark.parametrize(
