@@ -175,7 +175,8 @@ def _keys(rows: Sequence[Row]) -> tuple[defaultdict[Cell, dict[Cell, int]], defa
     for table, index, name, sequence, kind in rows:
         if index == "PRIMARY":
             primary_keys[table][name] = int(sequence or 0)
-        if kind == "HASH":
+        elif kind == "HASH":
+            # MariaDB shows this for a primary key USING HASH, too, which has no hidden column.
             hashes[table].add(index)
     return primary_keys, hashes
 

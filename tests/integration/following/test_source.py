@@ -287,6 +287,7 @@ HIDDEN = {
         "CREATE TABLE {t}_declared (a INT, s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END, b INT, "
         "PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING",
         "CREATE TABLE {t}_memory (a INT, b INT, UNIQUE (a) USING HASH) ENGINE = MEMORY",
+        "CREATE TABLE {t}_key (a INT, b INT, PRIMARY KEY (a) USING HASH, UNIQUE (b) USING HASH)",
     ),
 }  # fmt: skip
 HIDDEN["mariadb-11.8"] = HIDDEN["mariadb-10.11"]
