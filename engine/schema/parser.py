@@ -32,7 +32,7 @@ from engine.schema.statements import (
 )
 from engine.schema.table_options import OptionFields, read_charset_option
 from engine.schema.token_reader import TokenReader, UnexpectedTokenError
-from engine.schema.tokens import TokenError, tokenize
+from engine.schema.tokens import STRING, TokenError, tokenize
 
 _HARMLESS_WORDS = """
     ANALYZE BEGIN BINLOG CACHE CALL CHECK CHECKSUM COMMIT DELETE DO END EXPLAIN FLUSH GRANT HANDLER
@@ -177,12 +177,14 @@ def _alter(reader: TokenReader) -> Statement:
 def _database_option_follows(reader: TokenReader) -> bool:
     """Whether ALTER DATABASE goes on without a name."""
     following = reader.following().upper
+    value_follows = following == "=" or reader.following().kind == STRING
     return (
         reader.ahead("CHARACTER", "SET")
         or reader.ahead("CHAR", "SET")
         or (reader.upper in ("DEFAULT", "CHARSET", "COLLATE", "ENCRYPTION") and following != "")
         or (reader.ahead("READ", "ONLY"))
-        or (reader.upper in ("CHARSET", "COLLATE", "COMMENT"))
+        or (reader.upper in ("CHARSET", "COLLATE"))
+        or (reader.upper == "COMMENT" and value_follows)
     )
 
 

@@ -101,6 +101,8 @@ TABLES = [
     ("ALTER DATABASE COLLATE latin1_bin", DefineDatabase("shop", None, "latin1_bin")),
     ("ALTER SCHEMA DEFAULT CHARACTER SET latin1", DefineDatabase("shop", "latin1")),
     ("ALTER DATABASE other READ ONLY = 1", DefineDatabase("other")),
+    ("ALTER DATABASE comment COMMENT 'x'", DefineDatabase("comment")),
+    ("ALTER DATABASE COMMENT = 'x'", DefineDatabase("shop")),
     ("SET STATEMENT sql_mode='', max_statement_time=(1+1) FOR TRUNCATE t", Truncate(T)),
     ("/*!50000 DROP TABLE t */", DropTables((T,))),
     ("#x\nDROP TABLE t;", DropTables((T,))),
