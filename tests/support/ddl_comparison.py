@@ -133,6 +133,8 @@ class Comparer:
         for database in DATABASES:
             server.query(f"DROP DATABASE IF EXISTS `{database.replace('`', '``')}`")
         self._last = BinlogPosition("", 0)
+        self.databases: tuple[str, ...] = DATABASES
+        """Those whose tables are compared."""
         self._left_behind: set[TableName] = set()
         self.earlier = EarlierComparison(
             self._flavor, shows_types=self.dialect.mysql_since(8, 0), describe=self._described
@@ -145,22 +147,35 @@ class Comparer:
         self._catalog.close()
         self._session.close()
 
+    def begin_session(self, database: str, settings: Iterable[str]) -> None:
+        """Go on in a new session with a default database, and settings as far as the server has them."""
+        self._session.close()
+        self._session = self._server.connect(database=database, use_unicode=False)
+        for setting in settings:
+            self._execute(Step("SET", setting, logged=False))
+
     def run(self, statements: int) -> Comparison:
         """Go on until the server has taken so many more statements that it logged."""
         end = self.result.executed.total() + statements
-        since = 0
-        while self.result.executed.total() < end:
+        while (executed := self.result.executed.total()) < end:
             step = self.generator.next()
-            succeeded = self._execute(step)
-            logged = step.logged and self._follow(step, succeeded)
-            if succeeded and logged and step.kind != "INSERT":
-                self.result.executed[step.kind] += 1
-                since += 1
-                if since >= _ALL_TABLES_EVERY:
-                    since = 0
-                    self._compare(step, self._all_tables(), ())
-        self._compare(Step("END", "the end"), self._all_tables(), ())
+            self.take(step)
+            since = self.result.executed.total()
+            if since > executed and not since % _ALL_TABLES_EVERY:
+                self.compare_all(step)
+        self.compare_all(Step("END", "the end"))
         return self.result
+
+    def take(self, step: Step) -> None:
+        """Execute a statement, and compare the tables that it changed."""
+        succeeded = self._execute(step)
+        logged = step.logged and self._follow(step, succeeded)
+        if succeeded and logged and step.kind != "INSERT":
+            self.result.executed[step.kind] += 1
+
+    def compare_all(self, step: Step) -> None:
+        """Compare all tables after a statement."""
+        self._compare(step, self._all_tables(), ())
 
     def _execute(self, step: Step) -> bool:
         sql: str | bytes = step.sql
@@ -212,7 +227,7 @@ class Comparer:
                 statement = LoggedStatement(position, body, self._server.installation.version)
                 for name, reason in self.earlier.statement(statement):
                     self._differ("wrong", name, step, tuple(logged), reason)
-            elif isinstance(body, TableMap) and body.database in DATABASES:
+            elif isinstance(body, TableMap) and body.database in self.databases:
                 self._check_table_map(step, body)
         if not succeeded and not logged:
             return False
@@ -237,7 +252,7 @@ class Comparer:
         return describe_tables(self._catalog, name.database, [name.table]).get(name.table)
 
     def _all_tables(self) -> set[TableName]:
-        names = ", ".join(self._catalog.quote(name) for name in DATABASES)
+        names = ", ".join(self._catalog.quote(name) for name in self.databases)
         rows = self._catalog.query(
             "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES "
             f"WHERE TABLE_SCHEMA IN ({names}) AND TABLE_TYPE NOT IN ('VIEW', 'SEQUENCE')"

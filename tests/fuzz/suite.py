@@ -1,0 +1,138 @@
+"""`python -m tests.fuzz.suite --server mysql-9.7 FOLDER`: the statements of a server's own tests.
+
+The folder has files of `mysqltest`, such as those of the Debian package `mariadb-test-data`. The statements
+of each are executed in one session, whatever errors they lead to; what concerns the server itself, or only
+reads, is left out. The model, which gets what the binlog contains, is compared with `information_schema` after
+each statement, as in `tests.fuzz.ddl`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pymysql
+
+from engine.net.client.table_columns import SERVER_DATABASES
+from tests.servers import EVERY_FLAVOR, NO_ROW_METADATA, Server, get_server
+from tests.support.ddl_comparison import Comparer, Difference
+from tests.support.ddl_generator import Step
+from tests.support.mysqltest_files import statements_of
+
+_LEFT_OUT = """
+    ANALYZE BACKUP BINLOG CACHE CALL CHANGE CHECK CLONE DESC DESCRIBE EXPLAIN FLUSH GRANT HANDLER HELP INSTALL
+    KILL LOAD LOCK OPTIMIZE PURGE RESET RESTART REVOKE SELECT SHOW SHUTDOWN START STOP TABLE UNINSTALL VALUES
+    WITH XA
+"""
+_LEFT_OUT_WORDS = re.compile(
+    r"SET\s+(?:@@)?(?:GLOBAL|PERSIST|PERSIST_ONLY)\b|(?:sql_log_bin|log_bin|read_only|pseudo_\w+|gtid_\w+)\b"
+    r"|\b(?:binlog_\w+|default_storage_engine|storage_engine|timeout|debug\w*|SLEEP|BENCHMARK|GET_LOCK)\b"
+    r"|\b(?:USER|ROLE|PASSWORD|DIRECTORY|FEDERATED|OUTFILE|DUMPFILE|LOAD_FILE|PREPARE|EXECUTE|SHUTDOWN)\b"
+    r"|\bmysql\.",
+    re.IGNORECASE,
+)
+"""What concerns the server, other sessions or files, or settings that no binlog contains."""
+_FIRST_WORD = re.compile(r"[a-z]+", re.IGNORECASE)
+_SETTINGS = ("SET lock_wait_timeout = 2", "SET innodb_lock_wait_timeout = 1", "SET max_statement_time = 4")
+_DATABASE = "test"
+_LONGEST_STATEMENT = 100_000
+_SECONDS_TO_DIE = 10.0
+_FULL_METADATA = {"binlog_row_metadata": "FULL"}
+
+
+def steps_of(path: Path) -> list[Step]:
+    """The statements of a file that are executed; none if it is not in UTF-8."""
+    left_out = frozenset(_LEFT_OUT.split())
+    steps = []
+    with suppress(UnicodeDecodeError):
+        for sql in statements_of(path.read_text(encoding="utf-8")):
+            word = _FIRST_WORD.match(sql)
+            kind = "" if word is None else word[0].upper()
+            if len(sql) < _LONGEST_STATEMENT and kind not in left_out and not _LEFT_OUT_WORDS.search(sql):
+                steps.append(Step(kind, sql, logged=kind != "SET"))
+    return steps
+
+
+def user_databases(server: Server) -> tuple[str, ...]:
+    """The databases of a server but for its own."""
+    names = (str(name) for (name,) in server.query("SHOW DATABASES"))
+    return tuple(name for name in names if name not in SERVER_DATABASES)
+
+
+def play(server: Server, comparer: Comparer, steps: list[Step], seconds: float) -> None:
+    """Execute the statements of one file in databases of its own."""
+    for name in user_databases(server):
+        server.query(f"DROP DATABASE `{name}`")
+    comparer.take(Step("CREATE", f"CREATE DATABASE {_DATABASE}"))
+    comparer.begin_session(_DATABASE, _SETTINGS)
+    comparer.databases = (_DATABASE,)
+    end = time.monotonic() + seconds
+    for step in steps:
+        comparer.take(step)
+        if time.monotonic() > end:
+            break
+    comparer.begin_session(_DATABASE, ())
+    comparer.databases = user_databases(server)
+    comparer.compare_all(Step("END", "the end"))
+
+
+def has_died(server: Server) -> bool:
+    """Whether the server has ended, which it does a moment after its connections."""
+    end = time.monotonic() + _SECONDS_TO_DIE
+    while server.running and time.monotonic() < end:
+        time.sleep(0.1)
+    return not server.running
+
+
+def differences_in(
+    server: Server, paths: list[Path], seconds: float, executed: Counter[str]
+) -> Iterator[tuple[Path, Difference | str]]:
+    """What differs in each file, or the statement at which the server died."""
+    comparer = Comparer(server, seed=0)
+    for path in paths:
+        steps = steps_of(path)
+        if not any(step.kind in ("CREATE", "ALTER") for step in steps):
+            continue
+        try:
+            play(server, comparer, steps, seconds)
+        except (RuntimeError, pymysql.err.MySQLError) as error:
+            if not has_died(server):
+                raise
+            yield path, str(error)
+            server.start()
+            comparer = Comparer(server, seed=0)
+        yield from ((path, difference) for difference in comparer.result.differences)
+        executed += comparer.result.executed
+        executed["files"] += 1
+        executed["table maps"] += comparer.result.table_maps
+        comparer.result = type(comparer.result)()
+
+
+def main() -> int:
+    """Exit code 1 if the model was wrong."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--server", choices=EVERY_FLAVOR, required=True)
+    parser.add_argument("--seconds", type=float, default=25, help="for each file")
+    parser.add_argument("--files", default="", help="a regular expression for their paths")
+    parser.add_argument("folder", type=Path)
+    options = parser.parse_args()
+    paths = sorted(path for path in options.folder.rglob("*.test") if re.search(options.files, str(path)))
+    settings = {} if options.server in NO_ROW_METADATA else _FULL_METADATA
+    kinds: Counter[str] = Counter()
+    executed: Counter[str] = Counter()
+    with get_server(options.server, settings) as server:
+        for path, found in differences_in(server, paths, options.seconds, executed):
+            print(f"{path.name}: {found}", flush=True)
+            kinds[found.kind if isinstance(found, Difference) else "died"] += 1
+    print(f"{options.server}: {dict(executed)}, {dict(kinds)}")
+    return 1 if kinds["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
