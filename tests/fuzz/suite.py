@@ -2,8 +2,8 @@
 
 The folder has files of `mysqltest`, such as those of the Debian package `mariadb-test-data`. The statements
 of each are executed in one session, whatever errors they lead to; what concerns the server itself, or only
-reads, is left out. The model, which gets what the binlog contains, is compared with `information_schema` after
-each statement, as in `tests.fuzz.ddl`.
+reads, is left out. The model, which gets what the binlog contains, is compared with `information_schema`
+after each statement, as in `tests.fuzz.ddl`.
 """
 
 from __future__ import annotations

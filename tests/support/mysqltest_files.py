@@ -10,14 +10,15 @@ import re
 from collections.abc import Iterator
 
 _COMMANDS = """
-    append_file assert cat_file change_user character_set chmod connect connection copy_files?[a-z_]* dec die
-    diff_files dirty_close disable_[a-z_]+ disconnect echo enable_[a-z_]+ end end_timer error evalp exec execw
-    exit file_exists force-cpdir force-rmdir horizontal_results if inc let list_files[a-z_]* lowercase_result
-    mkdir move_file output partially_sorted_result perl ping ps_protocol query_attributes query_get_value
-    reap remove_files?[a-z_]* replace_column replace_numeric_round replace_regex replace_result require
-    reset_connection result_format rmdir save_master_pos send_eval send_quit send_shutdown shutdown_server skip
-    skip_if_hypergraph sleep sorted_result source start_timer sync_slave_with_master sync_with_master system
-    vertical_results wait_for_slave_to_stop while write_file
+    append_file assert cat_file change_user character_set chmod connect connection copy_files?[a-z_]* dec
+    die diff_files dirty_close disable_[a-z_]+ disconnect echo enable_[a-z_]+ end end_timer error evalp
+    exec execw exit file_exists force-cpdir force-rmdir horizontal_results if inc let list_files[a-z_]*
+    lowercase_result mkdir move_file output partially_sorted_result perl ping ps_protocol query_attributes
+    query_get_value reap remove_files?[a-z_]* replace_column replace_numeric_round replace_regex
+    replace_result require reset_connection result_format rmdir save_master_pos send_eval send_quit
+    send_shutdown shutdown_server skip skip_if_hypergraph sleep sorted_result source start_timer
+    sync_slave_with_master sync_with_master system vertical_results wait_for_slave_to_stop while
+    write_file
 """
 _COMMAND = re.compile(rf"(?:{'|'.join(_COMMANDS.split())})\b", re.IGNORECASE)
 _SENT = re.compile(r"(?:eval|send|query|query_vertical|query_horizontal)\s+", re.IGNORECASE)
