@@ -19,6 +19,7 @@ import pymysql
 
 from engine.binlog.event_types import HEADER_LENGTH
 from engine.binlog.events.decoding import decode_event
+from engine.binlog.events.management import Rotate
 from engine.binlog.events.statements import Query
 from engine.binlog.files import read_events
 from engine.binlog.format_description import FormatDescription
@@ -90,17 +91,27 @@ class Comparison:
 
 
 class BinlogTail:
-    """The events that a server adds to its current binlog file."""
+    """The events that a server adds to its binlog."""
 
     def __init__(self, server: Server) -> None:
         name, position = server.query(_STATUS.get(server.flavor, "SHOW MASTER STATUS"))[0][:2]
-        self.path: Path = server.data_directory / name
-        self.position = int(position)
-        _, first = next(iter(read_events(self.path)))
+        self._begin(server.data_directory / name, int(position))
+
+    def _begin(self, path: Path, position: int) -> None:
+        self.path, self.position = path, position
+        _, first = next(iter(read_events(path)))
         self.format = FormatDescription.parse(first)
 
     def read(self) -> Iterator[tuple[BinlogPosition, Any]]:
         """Position and body of each new event."""
+        last = None
+        for position, last in self._read_file():
+            yield position, last
+        if isinstance(last, Rotate):
+            self._begin(self.path.with_name(last.next_file), last.position)
+            yield from self.read()
+
+    def _read_file(self) -> Iterator[tuple[BinlogPosition, Any]]:
         with self.path.open("rb") as file:
             file.seek(self.position)
             data = memoryview(file.read())
@@ -126,7 +137,7 @@ class Comparer:
         self.model = SchemaModel(self._flavor)
         self.result = Comparison()
         self._server = server
-        self._session = server.connect(use_unicode=False)
+        self._session = server.connect(use_unicode=False, conv={})
         self._catalog = Connection.open(server.host, server.port, server.user, server.password)
         self._tail = BinlogTail(server)
         # In the binlog, so that the model knows what CREATE DATABASE IF NOT EXISTS does.
@@ -150,7 +161,7 @@ class Comparer:
     def begin_session(self, database: str, settings: Iterable[str]) -> None:
         """Go on in a new session with a default database, and settings as far as the server has them."""
         self._session.close()
-        self._session = self._server.connect(database=database, use_unicode=False)
+        self._session = self._server.connect(database=database, use_unicode=False, conv={})
         for setting in settings:
             self._execute(Step("SET", setting, logged=False))
 
