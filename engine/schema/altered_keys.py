@@ -12,8 +12,10 @@ from dataclasses import replace
 from engine.binlog.table_definition import ColumnDefinition
 from engine.schema.alter_actions import (
     Action,
+    AddColumn,
     AddKey,
     AddPeriod,
+    ChangeColumn,
     DropKey,
     DropPeriod,
     RenameKey,
@@ -69,6 +71,13 @@ class AlteredKeys:
         self._declared = declared
         """The table's columns without hidden ones, as they were."""
         self._session = session
+        self._conditional = {
+            folded(action.column.name)
+            for action in actions
+            if (isinstance(action, AddColumn) and action.if_not_exists)
+            or (isinstance(action, ChangeColumn) and action.if_exists)
+        }
+        """MariaDB: declared with IF [NOT] EXISTS, which counts for the key of the declaration, too."""
 
     def set_primary_key(self, columns: Sequence[AlteredColumn]) -> None:
         """Number the columns of the primary key, which are NOT NULL."""
@@ -115,7 +124,11 @@ class AlteredKeys:
     def unique_keys(self, columns: Sequence[AlteredColumn]) -> Keys | None:
         """The unique keys afterwards; None if they were not known before."""
         keys = self._table.unique_keys
-        return None if keys is None else self._with_added(self._kept(keys, columns))
+        if keys is None:
+            return None
+        kept = self._kept(keys, columns)
+        self._refuse_unknown_indexes(kept, columns)
+        return self._with_added(kept)
 
     def hidden_columns(
         self,
@@ -139,6 +152,7 @@ class AlteredKeys:
                 versions = version_columns() if action.versioned and not declares else []
         if keys is None:
             self._refuse_unknown_hashes(hidden, columns)
+            self._refuse_unknown_indexes((), columns)
             keys = self._with_added(())
         present = [*(column.definition for column in columns), *versions]
         by_name = {folded(column.name): column for column in present}
@@ -184,6 +198,15 @@ class AlteredKeys:
         if long or any(map(is_hash, hidden)):
             raise UncertainError("which unique keys need a hash afterwards is not known")
 
+    def _refuse_unknown_indexes(self, keys: Keys, columns: Iterable[AlteredColumn]) -> None:
+        """Whether a clause with IF [NOT] EXISTS adds a key depends on indexes, which are not all known."""
+        names = {folded(key.name) for key in keys}
+        for column in columns:
+            name = folded(column.definition.name)
+            is_new = column.clause is not None and column.clause.unique and name not in names
+            if is_new and name in self._conditional and may_need_hash(column.definition):
+                raise UncertainError(f"whether an index has the name {column.definition.name} already")
+
     def _kept(self, keys: Keys, columns: Sequence[AlteredColumn]) -> Keys:
         """The keys that were there, with their new names and columns."""
         keys = tuple(_with_prefixes(key, columns) for key in keys)
@@ -203,7 +226,13 @@ class AlteredKeys:
 
     def _with_added(self, keys: Keys) -> Keys:
         added = [action.key for action in self._actions if isinstance(action, AddKey)]
-        return with_keys(keys, [*column_keys(self._clauses), *added])
+        declared = [
+            replace(key, name=key.parts[0].column, if_not_exists=True)
+            if folded(key.parts[0].column) in self._conditional
+            else key
+            for key in column_keys(self._clauses)
+        ]
+        return with_keys(keys, [*declared, *added])
 
     @property
     def _only_renames(self) -> bool:

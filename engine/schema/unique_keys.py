@@ -22,7 +22,7 @@ def with_keys(known: Keys, added: Iterable[Key]) -> Keys:
     for key in added:
         if key.primary or not key.parts:
             continue
-        if key.if_not_exists and any(key.name == known_key.name for known_key in keys):
+        if key.if_not_exists and folded(key.name or "") in (folded(each.name) for each in keys):
             continue
         columns = tuple(part.column for part in key.parts)
         lengths = tuple(part.length for part in key.parts)

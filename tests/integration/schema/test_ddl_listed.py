@@ -84,6 +84,17 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ALTER TABLE u WITH SYSTEM VERSIONING",
         ],
     ),
+    "unique keys in clauses with IF EXISTS": (
+        ("mariadb",),
+        [
+            "CREATE TABLE t (s TEXT UNIQUE, a INT, b TEXT, KEY b (a))",
+            "ALTER TABLE t CHANGE COLUMN IF EXISTS s s TINYTEXT CHARACTER SET utf8mb4 UNIQUE",
+            "ALTER TABLE t MODIFY COLUMN IF EXISTS a INT UNIQUE",
+            "ALTER TABLE t MODIFY COLUMN b TINYTEXT UNIQUE",
+            "CREATE TABLE u (a INT, b TEXT, UNIQUE KEY b (a))",
+            "ALTER TABLE u MODIFY COLUMN IF EXISTS b TINYTEXT UNIQUE",
+        ],
+    ),
     "MODIFY of a column that the statement adds": (
         ("mariadb",),
         [
