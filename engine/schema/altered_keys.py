@@ -16,6 +16,7 @@ from engine.schema.alter_actions import (
     AddKey,
     AddPeriod,
     ChangeColumn,
+    DropColumn,
     DropKey,
     DropPeriod,
     RenameKey,
@@ -146,6 +147,8 @@ class AlteredKeys:
         if self._only_renames:
             return [AlteredColumn(column, column) for column in hidden]
         versions = [column for column in hidden if not is_hash(column)]
+        if self._drops_versions:
+            versions = version_columns()
         for action in self._actions:
             if isinstance(action, SetVersioning):
                 declares = row_end(self._clauses) is not None
@@ -233,6 +236,13 @@ class AlteredKeys:
             for key in column_keys(self._clauses)
         ]
         return with_keys(keys, [*declared, *added])
+
+    @property
+    def _drops_versions(self) -> bool:
+        """Whether the declared ROW START and ROW END go, which they can only together: hidden ones come."""
+        dropped = {folded(action.name) for action in self._actions if isinstance(action, DropColumn)}
+        gone = [column for column in self._declared if folded(column.name) in dropped]
+        return sum(map(may_be_row_end, gone)) == 2
 
     @property
     def _only_renames(self) -> bool:

@@ -84,6 +84,19 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ALTER TABLE u WITH SYSTEM VERSIONING",
         ],
     ),
+    "DROP COLUMN of both limits of the system time": (
+        ("mariadb",),
+        [
+            "SET system_versioning_alter_history = KEEP",
+            "CREATE TABLE t (a INT PRIMARY KEY, s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END, "
+            "b TEXT, PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING",
+            "ALTER TABLE t DROP s, DROP e, ADD UNIQUE (b)",
+            "ALTER TABLE t ADD c INT",
+            "CREATE TABLE u (a INT, s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END, "
+            "PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING",
+            "ALTER TABLE u DROP s, DROP e, DROP SYSTEM VERSIONING",
+        ],
+    ),
     "unique keys in clauses with IF EXISTS": (
         ("mariadb",),
         [
