@@ -385,25 +385,31 @@ RECORDED = (
     "| tables in the temporal formats of MariaDB 5.3 to 10.0 | without their CREATE TABLE no file has "
     "the digits; the tool cannot read them, either |",
     "",
-    "`python -m tests.fuzz.suite` executes the statements in such tests on any server, and compares the model "
+    "`python -m tests.fuzz.suite` executes the statements in such tests on any server, and compares the "
+    "model "
     "with its",
-    "`information_schema` after each, also after those that no row event follows. On 2026-11-27, with files of",
+    "`information_schema` after each, also after those that no row event follows. On 2026-11-27, with "
+    "files of",
     "`mariadb-test-data` 10.11.19, and versions of the engine between which the findings were corrected:",
     "",
-    "| server | files | CREATE, ALTER, DROP, RENAME and TRUNCATE that were logged | table maps | wrong | unsure |",
+    "| server | files | CREATE, ALTER, DROP, RENAME and TRUNCATE that were logged | table maps | wrong | "
+    "unsure |",
     "| --- | --: | --: | --: | --: | --: |",
     "| MySQL 9.7 | 2,542 | 44,645 | 27,375 | 7 | 7 |",
     "| MariaDB 11.8 | 2,190 | 44,365 | 29,615 | 28 | 42 |",
     "",
-    "Wrong are: the primary keys of MERGE tables that the server cannot open (10); members of ENUM and SET in "
+    "Wrong are: the primary keys of MERGE tables that the server cannot open (10); members of ENUM and "
+    "SET in "
     "sessions",
-    "whose connection has the character set utf16 or utf32 (12); a rename that concerns a temporary table (4); "
+    "whose connection has the character set utf16 or utf32 (12); a rename that concerns a temporary "
+    "table (4); "
     "the order of",
     "a key's columns after a period (4); the character set `filename`, and CREATE TABLE … LIKE a table of "
     "information_schema",
     "(4); and CREATE TABLE IF NOT EXISTS of a name that a view has. A script from which the command was made "
     "also executed",
-    "most of these files on MariaDB 10.11, and those of main on MySQL 8.0.15, 5.7 and 5.6. What was found, and "
+    "most of these files on MariaDB 10.11, and those of main on MySQL 8.0.15, 5.7 and 5.6. What was "
+    "found, and "
     "is corrected:",
     "",
     "| finding | test |",
@@ -420,7 +426,8 @@ RECORDED = (
     "`test_ddl_listed.py` |",
     "| DROP TABLE in the client's character set whose bytes are valid UTF-8, too | "
     "`test_statement_events.py` |",
-    "| statements that were not understood: bytes in comments that are not valid text, triggers with such bytes, "
+    "| statements that were not understood: bytes in comments that are not valid text, triggers with "
+    "such bytes, "
     "and forms of MariaDB (DROP CONSTRAINT PRIMARY KEY, ALTER TABLE … WITH SYSTEM VERSIONING, "
     "MODIFY of an added column, JSON COMPRESSED, variables as defaults, TRUNCATE … STORAGE) | "
     "`test_ddl_listed.py`, `test_parser.py` |",
