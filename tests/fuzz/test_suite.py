@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from engine.binlog.events.statements import Query
+from engine.schema.changes import SchemaChange
+from engine.schema.model import SchemaModel
 from tests.fuzz.suite import differences_in
 from tests.servers import Server
+from tests.support.ddl_comparison import Difference
 from tests.support.mysqltest_files import statements_of
 
 FILE = """
@@ -57,3 +62,23 @@ def test_the_model_is_compared_after_each(own_server: Callable[..., Server], tmp
     server = own_server("mysql-9.7", {"binlog_row_metadata": "FULL"})
     assert list(differences_in(server, [path], 25, executed)) == []
     assert executed == {"CREATE": 3, "DROP": 2, "ALTER": 1, "files": 1, "table maps": 1}
+
+
+@pytest.mark.server
+def test_a_model_that_is_wrong_is_noticed(
+    own_server: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "some.test"
+    path.write_text(FILE)
+    execute = SchemaModel.execute
+
+    def without_alter(model: SchemaModel, query: Query, *arguments: Any) -> SchemaChange | None:
+        return None if query.statement.startswith("ALTER") else execute(model, query, *arguments)
+
+    monkeypatch.setattr(SchemaModel, "execute", without_alter)
+    server = own_server("mysql-9.7", {"binlog_row_metadata": "FULL"})
+    found = [each for _, each in differences_in(server, [path], 25, Counter())]
+    assert found
+    for each in found:
+        assert isinstance(each, Difference)
+        assert (each.kind, each.table.table) == ("wrong", "t1")

@@ -385,12 +385,10 @@ RECORDED = (
     "| tables in the temporal formats of MariaDB 5.3 to 10.0 | without their CREATE TABLE no file has "
     "the digits; the tool cannot read them, either |",
     "",
-    "`python -m tests.fuzz.suite` executes the statements in such tests on any server, and compares the "
-    "model "
-    "with its",
-    "`information_schema` after each, also after those that no row event follows. On 2026-11-27, with "
-    "files of",
-    "`mariadb-test-data` 10.11.19, and versions of the engine between which the findings were corrected:",
+    "`python -m tests.fuzz.suite` executes the statements in such tests on any server, and compares the",
+    "model with its `information_schema` after each, also after those that no row event follows. On",
+    "2026-11-27, with files of `mariadb-test-data` 10.11.19, and versions of the engine between which the",
+    "findings were corrected:",
     "",
     "| server | files | CREATE, ALTER, DROP, RENAME and TRUNCATE that were logged | table maps | wrong | "
     "unsure |",
@@ -398,19 +396,12 @@ RECORDED = (
     "| MySQL 9.7 | 2,542 | 44,645 | 27,375 | 7 | 7 |",
     "| MariaDB 11.8 | 2,190 | 44,365 | 29,615 | 28 | 42 |",
     "",
-    "Wrong are: the primary keys of MERGE tables that the server cannot open (10); members of ENUM and "
-    "SET in "
-    "sessions",
-    "whose connection has the character set utf16 or utf32 (12); a rename that concerns a temporary "
-    "table (4); "
-    "the order of",
-    "a key's columns after a period (4); the character set `filename`, and CREATE TABLE … LIKE a table of "
-    "information_schema",
-    "(4); and CREATE TABLE IF NOT EXISTS of a name that a view has. A script from which the command was made "
-    "also executed",
-    "most of these files on MariaDB 10.11, and those of main on MySQL 8.0.15, 5.7 and 5.6. What was "
-    "found, and "
-    "is corrected:",
+    "Wrong are: the primary keys of MERGE tables that the server cannot open (10); members of ENUM and SET",
+    "in sessions whose connection has the character set utf16 or utf32 (12); a rename that concerns a",
+    "temporary table (4); the order of a key's columns after a period (4); the character set `filename`,",
+    "and CREATE TABLE … LIKE a table of information_schema (4); and CREATE TABLE IF NOT EXISTS of a name",
+    "that a view has. A script from which the command was made also executed most of these files on MariaDB",
+    "10.11, and a part of those of main on MySQL 8.0.15, 5.7 and 5.6. What was found, and is corrected:",
     "",
     "| finding | test |",
     "| --- | --- |",
