@@ -73,11 +73,9 @@ def test_what_was_compiled_is_loaded(folder: Path) -> None:
 def test_a_damaged_file_is_compiled_again(folder: Path, damage: bytes) -> None:
     dispatcher(twice)(21)
     (file,) = folder.iterdir()
-    whole = file.read_bytes()
     file.write_bytes(damage)
     with compilations(1):
         assert dispatcher(twice)(21) == 42
-    assert len(file.read_bytes()) == len(whole)
     with compilations(0):
         assert dispatcher(twice)(21) == 42
 
