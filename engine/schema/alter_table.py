@@ -197,9 +197,14 @@ def _alter(reader: TokenReader) -> Actions:
     if_exists = reader.take("IF", "EXISTS")
     name = reader.column()
     if reader.take("DROP"):
+        if reader.take("MASKING", "POLICY"):
+            return []
         reader.expect("DEFAULT")
         return [SetDefault(name, None, if_exists)]
     reader.expect("SET")
+    if reader.take("MASKING", "POLICY"):
+        reader.name()
+        return []
     if reader.take("DEFAULT"):
         return [SetDefault(name, read_default(reader), if_exists)]
     visible = reader.take("VISIBLE")

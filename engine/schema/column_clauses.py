@@ -180,6 +180,12 @@ def _column_format(reader: TokenReader, type_fields: Fields, column: Fields) -> 
         reader.name()
 
 
+def _masking(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
+    """What MySQL 9.7 shows to users of a column; the binlog has its values."""
+    reader.expect("POLICY")
+    reader.name()
+
+
 def _clustering(reader: TokenReader, type_fields: Fields, column: Fields) -> None:
     """A key of Percona Server's TokuDB; beside UNIQUE, which is read by itself, a unique one."""
     reader.take("KEY")
@@ -222,6 +228,7 @@ _ATTRIBUTES: Mapping[str, AttributeReader] = {
     "KEY": _column_field("primary", True),
     "UNIQUE": _unique,
     "CLUSTERING": _clustering,
+    "MASKING": _masking,
     "COMMENT": _skip_value,
     "COLUMN_FORMAT": _column_format,
     "STORAGE": _skip_value,

@@ -17,6 +17,7 @@ from engine.binlog.table_definition import ColumnDefinition, parse_members
 from engine.schema.declarations import Default
 from engine.schema.session import StatementSession
 from engine.schema.temporal_constants import date_text, datetime_text, time_text, year_text
+from engine.schema.tokens import literal_bytes
 from engine.schema.type_numbers import numbers
 
 _FLOATING_WIDTHS = {"float": 12, "double": 22}
@@ -99,10 +100,7 @@ def _bytes(default: Default) -> bytes:
         return _number_text(default.text).encode()
     if default.kind == "string":
         return default.text.encode()
-    digits = default.text[2:].rstrip("'")
-    if "x" in default.text[:2].lower():
-        return bytes.fromhex(digits.zfill(len(digits) + len(digits) % 2))
-    return int(digits or "0", 2).to_bytes((len(digits) + 7) // 8, "big")
+    return literal_bytes(default.text)
 
 
 def _number_text(text: str) -> str:

@@ -60,6 +60,14 @@ class Token(NamedTuple):
     """Offset of the text after the token."""
 
 
+def literal_bytes(literal: str) -> bytes:
+    """The bytes of a literal in hexadecimal or binary digits, of which the first byte may lack some."""
+    digits = literal[2:].rstrip("'")
+    if "x" in literal[:2].lower():
+        return bytes.fromhex(digits.zfill(len(digits) + len(digits) % 2))
+    return int(digits or "0", 2).to_bytes((len(digits) + 7) // 8, "big")
+
+
 def tokenize(statement: str, session: StatementSession, most: int = sys.maxsize) -> list[Token]:
     """The tokens of a statement, or its first ones, `most` and perhaps one more. Raises `TokenError`."""
     tokens: list[Token] = []

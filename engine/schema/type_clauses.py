@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from engine.schema.token_reader import TokenReader, UnexpectedTokenError
-from engine.schema.tokens import BITS, WORD
+from engine.schema.token_reader import TokenReader
+from engine.schema.tokens import BITS, WORD, literal_bytes
 
 _SAME_NAME = (
     "tinyint smallint mediumint int bigint float double decimal bit real boolean serial"
@@ -106,19 +106,8 @@ def _member(reader: TokenReader) -> tuple[str, bool]:
     if reader.token.kind == WORD and reader.token.text.startswith("_"):
         reader.step()
     if reader.token.kind == BITS:
-        return _bits_text(reader.step().text), True
+        return literal_bytes(reader.step().text).decode("latin-1"), True
     return reader.string(), False
-
-
-def _bits_text(literal: str) -> str:
-    """The text of a hexadecimal literal of an ENUM's member. Raises `UnexpectedTokenError`."""
-    digits = literal[2:].rstrip("'")
-    try:
-        if "b" in literal[:2].lower():
-            raise ValueError
-        return bytes.fromhex(digits).decode("latin-1")
-    except ValueError:
-        raise UnexpectedTokenError(f"the member {literal} is not hexadecimal") from None
 
 
 def _character(reader: TokenReader, fields: Fields) -> None:

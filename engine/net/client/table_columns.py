@@ -203,7 +203,9 @@ def _column(
 ) -> ColumnDefinition:
     """`quotes`: the server shows constant defaults as literals, and NULL as a word."""
     words = (extra or "").upper().replace(",", " ").split()
-    constant, computed = (None, True) if not _COMPUTED.isdisjoint(words) else _default(default, quotes)
+    constant, computed = (
+        (None, True) if not _COMPUTED.isdisjoint(words) else _default(default, column_type or "", quotes)
+    )
     return ColumnDefinition(
         name=name,
         column_type=(column_type or "").replace(_OLD_COMPRESSED, COMPRESSED),
@@ -218,13 +220,14 @@ def _column(
     )
 
 
-def _default(shown: str | None, quotes: bool) -> tuple[str | None, bool]:
+def _default(shown: str | None, column_type: str, quotes: bool) -> tuple[str | None, bool]:
     """The constant default, and whether it is computed for each row, from `COLUMN_DEFAULT`."""
     if shown is None or (quotes and shown == "NULL"):
         return None, False
     if quotes and shown.startswith("'"):
         return unquoted(shown), False
-    if _CURRENT_TIME.match(shown) or (quotes and not _NUMBER.fullmatch(shown)):
+    is_time = column_type.startswith(("timestamp", "datetime"))
+    if (is_time and _CURRENT_TIME.match(shown)) or (quotes and not _NUMBER.fullmatch(shown)):
         return None, True
     return shown, False
 

@@ -331,6 +331,29 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ALTER TABLE t DROP δοσ",
         ],
     ),
+    "members of ENUM and SET as digits": (
+        ALL,
+        [
+            "CREATE TABLE t (a ENUM(b'1001001', 'b', 0x43), b SET(b'100100101101111', X'4142'))",
+            "ALTER TABLE t MODIFY a ENUM(0b1001010, b'1001001') FIRST, ADD c ENUM(b'0100001') NOT NULL",
+        ],
+    ),
+    "defaults that begin like the current time": (
+        ALL,
+        [
+            "CREATE TABLE t (a VARCHAR(9) DEFAULT 'nowhere', b ENUM('x', 'NOW') NOT NULL DEFAULT 'NOW')",
+            "ALTER TABLE t ADD c VARCHAR(20) DEFAULT 'current_timestamp', ADD d DATETIME(3) DEFAULT NOW(3), "
+            "ADD e TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP",
+        ],
+    ),
+    "masking policies": (
+        ("mysql-9",),
+        [
+            "CREATE TABLE t (a VARCHAR(9) MASKING POLICY p NOT NULL, b INT MASKING POLICY `p q` INVISIBLE)",
+            "ALTER TABLE t ADD c INT MASKING POLICY p AFTER a, ALTER COLUMN a DROP MASKING POLICY",
+            "ALTER TABLE t ALTER c SET MASKING POLICY q, MODIFY b BIGINT MASKING POLICY q FIRST",
+        ],
+    ),
 }
 """What is shown: beginnings of the flavors that have it, and statements."""
 
