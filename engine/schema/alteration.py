@@ -30,7 +30,7 @@ from engine.schema.altered_keys import AlteredKeys, engine_after
 from engine.schema.charset_change import CharsetChange
 from engine.schema.column_types import UncertainError
 from engine.schema.columns import define_column, takes_current_time, with_current_time
-from engine.schema.constants import constant_text, implicit_text, value_text
+from engine.schema.constants import constant_text, has_known_value, implicit_text, value_text
 from engine.schema.conversions import keeps_values
 from engine.schema.declarations import ColumnClause, Default
 from engine.schema.hidden_columns import split_hidden
@@ -135,8 +135,10 @@ class _Alteration:
             before, after = column.before, column.definition
             if before is not None and not keeps_values(before, after, self._session.strict):
                 self._rewritten = self._rewritten or before != after
-            if before is None and column not in hidden and (after.computed_default or after.generated):
-                self._rewritten = True
+            if before is None and column not in hidden:
+                given = None if column.clause is None else column.clause.default
+                is_known = given is None or has_known_value(given, after)
+                self._rewritten |= after.computed_default or after.generated is not None or not is_known
         return Altered(
             TableState(
                 tuple(column.definition for column in columns), collation, self._engine, unique_keys, period

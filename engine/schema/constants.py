@@ -13,6 +13,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from ipaddress import IPv4Address, IPv6Address
 from uuid import UUID
 
+from engine.binlog.collations import BINARY
 from engine.binlog.table_definition import ColumnDefinition, parse_members
 from engine.schema.declarations import Default
 from engine.schema.session import StatementSession
@@ -31,6 +32,9 @@ _DIGITS = Context(prec=100, rounding=ROUND_HALF_UP)
 _BLOBS = frozenset({"tinyblob", "blob", "mediumblob", "longblob"})
 _BYTES = _BLOBS | {"binary", "varbinary"}
 _TEXTS = frozenset({"tinytext", "text", "mediumtext", "longtext"})
+_UNICODE = ("utf8", "utf8mb3", "utf8mb4", BINARY)
+_TIME_ZONE = re.compile(r"[+-][0-9]{1,2}:[0-9]{2}\s*$")
+"""At the end of a time."""
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 
 
@@ -61,6 +65,15 @@ def value_text(default: Default, column_type: str, session: StatementSession) ->
     if kind == "float" and default.kind != "bits" and not numbers(column_type):
         return default.text.strip()
     return constant_text(default, column_type, session)
+
+
+def has_known_value(default: Default, column: ColumnDefinition) -> bool:
+    """Whether the column's default is what its text says, and depends neither on the session's time zone nor
+    on what a character set makes of bytes.
+    """
+    if default.kind == "bits":
+        return column.charset in (None, *_UNICODE) or literal_bytes(default.text).isascii()
+    return column.data_type != "datetime" or not _TIME_ZONE.search(default.text)
 
 
 def implicit_text(column: ColumnDefinition, session: StatementSession) -> str:
@@ -179,13 +192,14 @@ def _without_exponent(number: Decimal) -> str:
 
 
 def _enum(text: str, column_type: str, session: StatementSession) -> str:
-    """The member itself, which may be written in other case."""
+    """The member itself, which may be written in other case, and with spaces at the end."""
     members = parse_members(column_type) or ()
-    return next((member for member in members if member.casefold() == text.casefold()), text)
+    wanted = text.rstrip(" ").casefold()
+    return next((member for member in members if member.casefold() == wanted), text)
 
 
 def _set(text: str, column_type: str, session: StatementSession) -> str:
-    chosen = {member.casefold() for member in text.split(",")}
+    chosen = {member.casefold() for member in text.rstrip(" ").split(",")}
     members = parse_members(column_type) or ()
     return ",".join(member for member in members if member.casefold() in chosen)
 

@@ -346,6 +346,13 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ADD e TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP",
         ],
     ),
+    "members with spaces at the end as defaults": (
+        ALL,
+        [
+            "CREATE TABLE t (a SET(' ', 'a', 'b ') NOT NULL DEFAULT 'b ', b ENUM('x ', 'y') DEFAULT 'x  ')",
+            "ALTER TABLE t ADD c SET('a', 'b') DEFAULT 'b,a ', ADD d ENUM('', 'x') DEFAULT ' '",
+        ],
+    ),
     "masking policies": (
         ("mysql-9",),
         [

@@ -119,6 +119,8 @@ def test_clauses_without_effect_on_columns(clauses: str) -> None:
         ("n INET6 DEFAULT '0::1'", "::1"),
         ("n INET6 DEFAULT '::FFFF:1.2.3.4'", "::ffff:1.2.3.4"),
         ("n INET6 DEFAULT '::1.2.3.4'", "::1.2.3.4"),
+        ("n DATETIME DEFAULT '2026-11-28'", "2026-11-28 00:00:00"),
+        ("n VARCHAR(9) CHARACTER SET ujis DEFAULT 0x41", "A"),
     ],
 )
 def test_values_that_rows_got(column: str, filled: str | None) -> None:
@@ -134,6 +136,8 @@ def test_values_that_rows_got(column: str, filled: str | None) -> None:
     "clause",
     [
         "ADD n DATETIME DEFAULT CURRENT_TIMESTAMP",
+        "ADD n DATETIME DEFAULT '2026-11-28 01:02:03+05:30'",
+        "ADD n VARCHAR(9) CHARACTER SET ujis DEFAULT 0xA4A2",
         "ADD n VARCHAR(36) DEFAULT (uuid())",
         "ADD n INT AUTO_INCREMENT UNIQUE",
         "ADD n INT AS (a + 1)",
