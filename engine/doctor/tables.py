@@ -1,4 +1,4 @@
-"""The tables that a stream is about: which have no primary key, which change without row events."""
+"""The tables that a stream is about: which have no primary key, change without row events, or are masked."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ _FOREIGN_KEY = re.compile(
     re.MULTILINE,
 )
 """A line of MariaDB's SHOW CREATE TABLE."""
+_MASKING_SINCE = (9, 7)
+"""MySQL has masking policies."""
 _Actions = tuple[TableName, str, str, str]
 """A foreign key: its table, its name, and what it does ON DELETE and ON UPDATE."""
 
@@ -50,6 +52,8 @@ class TableFacts:
     """MariaDB's tables with system versioning."""
     cascading: tuple[tuple[TableName, str], ...]
     """Tables whose rows a foreign key may change, each with the constraint's name and its actions."""
+    masked: tuple[TableName, ...]
+    """Tables with columns of which some users are shown other values (MySQL's masking policies)."""
     named: tuple[tuple[str, str | None], ...]
     """Databases that the user's patterns name, with the table, or None for several tables."""
     unmatched: tuple[str, ...]
@@ -110,10 +114,21 @@ def read_tables(connection: Connection, wanted: TableFilter) -> TableFacts:
                 for table, name, on_delete, on_update in foreign
                 if table in names and (on_delete in _ACTIONS or on_update in _ACTIONS)
             ),
+            tuple(sorted(names & _masked(connection), key=str)),
             tuple(_named(wanted.wanted)),
             wanted.unmatched(((name.database, name.table) for name, _, _ in shown), SERVER_DATABASES),
             gives_places(connection),
         )
+
+
+def _masked(connection: Connection) -> set[TableName]:
+    if connection.greeting.flavor != "mysql" or connection.greeting.version < _MASKING_SINCE:
+        return set()
+    rows = connection.query(
+        "SELECT DISTINCT table_schema, table_name FROM information_schema.columns "
+        f"WHERE extra LIKE '%MASKING POLICY%' AND {IN_USER_DATABASES}"
+    )
+    return {TableName(database or "", table or "") for database, table in rows}
 
 
 def _named(patterns: Iterable[str]) -> Iterator[tuple[str, str | None]]:
@@ -149,7 +164,7 @@ def _foreign_keys_of_mariadb(connection: Connection, wanted: set[TableName]) -> 
 
 
 def check_tables(tables: TableFacts, facts: SourceFacts, variables: Variables) -> Iterator[Finding]:
-    """Findings about patterns, tables without a key, foreign keys with actions, and versioned tables."""
+    """Findings about patterns, and about tables: without a key, with actions, versioned, masked."""
     if tables.unmatched:
         yield about_tables(
             "patterns without a table",
@@ -177,6 +192,14 @@ def check_tables(tables: TableFacts, facts: SourceFacts, variables: Variables) -
         "InnoDB changes the rows of these tables without a row event, so the output lacks the changes",
         "replace the actions by triggers or statements of the application, or use MySQL 9.6 or later",
     )
+    if facts.flavor == "mysql" and facts.version_tuple >= _MASKING_SINCE:
+        yield about_tables(
+            "tables with masking policies",
+            tuple(map(str, tables.masked)),
+            "advice",
+            "a snapshot has what their policies show to this user, the stream has the values",
+            "let the policies show this user the values (CREATE MASKING POLICY … CURRENT_USER_IN)",
+        )
     if facts.flavor == "mariadb":
         yield about_tables(
             "tables with system versioning",

@@ -223,6 +223,12 @@ def test_tables(database: Server) -> None:
         versioned = f"{DATABASE}.versioned"
         database.execute(f"CREATE TABLE {versioned} (id INT PRIMARY KEY) WITH SYSTEM VERSIONING")
         assert findings(database)["tables with system versioning"].names == (versioned,)
+    masked = "tables with masking policies"
+    assert (masked in found) == (database.flavor == "mysql-9.7")
+    if database.flavor == "mysql-9.7":
+        assert found[masked].level == "ok"
+        database.execute(f"ALTER TABLE {DATABASE}.keyless ADD name VARCHAR(9) MASKING POLICY short")
+        assert findings(database)[masked].names == (f"{DATABASE}.keyless",)
 
 
 def test_patterns_that_match_no_table(database: Server, tmp_path: Path) -> None:
