@@ -35,6 +35,9 @@ def converted_members(members: Iterable[str], old: str, new: str) -> tuple[str, 
 
 
 def _stored(member: str, charset: str) -> str:
+    if "\0" in member:
+        # It ends the member for MySQL before 8.0.
+        raise MemberError(f"the member {member!r}")
     if member.isascii() and charset != "swe7":
         return member
     if charset == BINARY:

@@ -45,6 +45,8 @@ def test_altered(version: str, created: str, altered: str, reason: str) -> None:
         (MARIADB_11, "a POLYGON UNIQUE", "geometry a"),
         (MARIADB_11, "s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END", "without system versioning"),
         (MYSQL_9, "a ENUM(x'2d2d') CHARSET utf32", "written as bytes"),
+        (MYSQL_56, "a ENUM('x', 0x0)", r"the member '\x00'"),
+        (MYSQL_9, "a SET(b'111100000000000')", r"the member 'x\x00'"),
     ],
 )
 def test_created(version: str, created: str, reason: str) -> None:
