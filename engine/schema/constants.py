@@ -13,9 +13,9 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from ipaddress import IPv4Address, IPv6Address
 from uuid import UUID
 
-from engine.binlog.collations import BINARY
 from engine.binlog.table_definition import ColumnDefinition, parse_members
 from engine.schema.declarations import Default
+from engine.schema.member_texts import WIDE
 from engine.schema.session import StatementSession
 from engine.schema.temporal_constants import date_text, datetime_text, time_text, year_text
 from engine.schema.tokens import literal_bytes
@@ -32,7 +32,7 @@ _DIGITS = Context(prec=100, rounding=ROUND_HALF_UP)
 _BLOBS = frozenset({"tinyblob", "blob", "mediumblob", "longblob"})
 _BYTES = _BLOBS | {"binary", "varbinary"}
 _TEXTS = frozenset({"tinytext", "text", "mediumtext", "longtext"})
-_UNICODE = ("utf8", "utf8mb3", "utf8mb4", BINARY)
+_UTF8 = frozenset({"utf8", "utf8mb3", "utf8mb4"})
 _TIME_ZONE = re.compile(r"[+-][0-9]{1,2}:[0-9]{2}\s*$")
 """At the end of a time."""
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
@@ -72,7 +72,8 @@ def has_known_value(default: Default, column: ColumnDefinition) -> bool:
     on what a character set makes of bytes.
     """
     if default.kind == "bits":
-        return column.charset in (None, *_UNICODE) or literal_bytes(default.text).isascii()
+        is_utf8 = column.charset is None or column.charset in _UTF8
+        return is_utf8 or (column.charset not in WIDE and literal_bytes(default.text).isascii())
     return column.data_type != "datetime" or not _TIME_ZONE.search(default.text)
 
 

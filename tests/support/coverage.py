@@ -430,7 +430,7 @@ RECORDED = (
     "| defaults of the catalog that begin like NOW were taken for the current time; ENUM and SET defaults "
     "with spaces at the end | `test_ddl_listed.py` |",
     "| ADD COLUMN: what rows get from a DATETIME default with the offset of a time zone, or from bytes in a "
-    "character set that is not Unicode, is not certain | `test_alter_forms.py` |",
+    "character set that is not UTF-8, is not certain | `test_alter_forms.py` |",
 )
 
 

@@ -138,6 +138,7 @@ def test_values_that_rows_got(column: str, filled: str | None) -> None:
         "ADD n DATETIME DEFAULT CURRENT_TIMESTAMP",
         "ADD n DATETIME DEFAULT '2026-11-28 01:02:03+05:30'",
         "ADD n VARCHAR(9) CHARACTER SET ujis DEFAULT 0xA4A2",
+        "ADD n VARCHAR(9) CHARACTER SET ucs2 DEFAULT 0x0041",
         "ADD n VARCHAR(36) DEFAULT (uuid())",
         "ADD n INT AUTO_INCREMENT UNIQUE",
         "ADD n INT AS (a + 1)",
