@@ -13,6 +13,7 @@ from engine.schema.collations import DEFAULT, default_collation
 from engine.schema.column_types import (
     TEXT_TYPES,
     UncertainError,
+    UnknownDefaultError,
     converted_type,
     members_type,
     resolve_collation,
@@ -149,7 +150,7 @@ class CharsetChange:
         named = None if ignored else action.collation
         collation = resolve_collation(action.charset, named, self._session, None, default)
         if collation is None:
-            raise UncertainError("the database's default character set is not known")
+            raise UnknownDefaultError("the database's default character set is not known")
         return collation
 
     def _converted(self, column: ColumnDefinition, collation: str) -> ColumnDefinition:

@@ -62,6 +62,10 @@ class UncertainError(EngineError):
     """What a statement leads to does not follow from what is known."""
 
 
+class UnknownDefaultError(UncertainError):
+    """What is not known is the default character set, which is that of the database."""
+
+
 def resolve_type(
     clause: TypeClause, session: StatementSession, table_collation: str | None
 ) -> tuple[str, str | None]:
@@ -95,7 +99,7 @@ def resolve_type(
 
 def _needs_no_charset(clause: TypeClause) -> bool:
     """Whether the full type is the same with every default character set."""
-    if clause.charset or clause.collation or clause.binary or clause.compressed:
+    if clause.charset or clause.collation or clause.compressed:
         return False
     if clause.name.endswith("text"):
         return not clause.lengths
@@ -148,14 +152,14 @@ def resolve_collation(
 def _charset(collation: str | None) -> str:
     charset = None if collation is None else charset_of_collation(collation)
     if charset is None:
-        raise UncertainError("the default character set is not known")
+        raise UnknownDefaultError("the default character set is not known")
     return charset
 
 
 def _collation(clause: TypeClause, session: StatementSession, table_collation: str | None) -> str:
     collation = resolve_collation(clause.charset, clause.collation, session, table_collation)
     if collation is None:
-        raise UncertainError("the table's default character set is not known")
+        raise UnknownDefaultError("the table's default character set is not known")
     if session.mariadb and collation.endswith("_bin"):
         return collation
     if clause.binary and not (clause.collation is not None and _collate_is_stronger(clause, session)):

@@ -12,7 +12,7 @@ from engine.dataclass import dataclass
 from engine.schema.alter_actions import ExchangePartition, PartitionToTable, RenameTo, TableToPartition
 from engine.schema.alteration import alter_table, fills_rows, loses_rows
 from engine.schema.changes import DatabaseChange, TableChange, TableName
-from engine.schema.column_types import UncertainError, resolve_collation
+from engine.schema.column_types import UncertainError, UnknownDefaultError, resolve_collation
 from engine.schema.creation import create_table
 from engine.schema.sequences import is_sequence
 from engine.schema.session import StatementSession
@@ -49,6 +49,8 @@ class Outcome:
     rewritten: tuple[TableName, ...] = ()
     rolled_back: str | None = None
     temporary: frozenset[tuple[int, TableName]] = frozenset()
+    lacks_default: bool = False
+    """A definition is not certain because the default collation of its database is not known."""
 
 
 class Execution:
@@ -71,6 +73,7 @@ class Execution:
         self._emptied: dict[TableName, None] = {}
         self._rewritten: dict[TableName, None] = {}
         self._rolled_back: str | None = None
+        self._lacks_default = False
 
     def run(self, statement: Statement, error: int) -> Outcome:
         """Everything that the statement does; `error`: the one that it ended with, or 0."""
@@ -85,6 +88,7 @@ class Execution:
             tuple(self._rewritten),
             self._rolled_back,
             frozenset(self._temporary),
+            self._lacks_default,
         )
 
     def _execute(self, statement: Statement) -> None:
@@ -142,7 +146,7 @@ class Execution:
             collation = self._database_collation(statement.table.database)
             return WorkingTable(create_table(statement, self._session, collation))
         except UncertainError as error:
-            return WorkingTable(None, f"CREATE TABLE: {error}")
+            return self._uncertain("CREATE TABLE", error)
 
     def _alter(self, statement: AlterTable) -> None:
         name = statement.table
@@ -179,7 +183,7 @@ class Execution:
         except UncertainError as error:
             if fills_rows(statement):
                 self._rewritten[name] = None
-            return WorkingTable(None, f"ALTER TABLE: {error}", table.origin)
+            return self._uncertain("ALTER TABLE", error, table.origin)
         if altered.rewritten:
             self._rewritten[name] = None
         if altered.state == state and altered.previous_names == tuple(
@@ -188,6 +192,10 @@ class Execution:
             return table
         filled = altered.filled if any(value is not None for value in altered.filled) else None
         return WorkingTable(altered.state, None, table.origin, altered.previous_names, filled)
+
+    def _uncertain(self, kind: str, error: UncertainError, origin: TableName | None = None) -> WorkingTable:
+        self._lacks_default = self._lacks_default or isinstance(error, UnknownDefaultError)
+        return WorkingTable(None, f"{kind}: {error}", origin)
 
     def _rename_tables(self, statement: RenameTables) -> None:
         for old, new in statement.renames:

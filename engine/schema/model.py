@@ -6,7 +6,7 @@ changes something is returned as a `SchemaChange`; the newest record of each tab
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from engine.binlog.events.query_status import takes_effect
@@ -25,9 +25,9 @@ from engine.schema.execution import Execution, Outcome
 from engine.schema.names import NameRules, folded
 from engine.schema.parser import parse_logged
 from engine.schema.server_settings import USUAL_SETTINGS, ServerSettings
-from engine.schema.session import session_of
+from engine.schema.session import StatementSession, session_of
 from engine.schema.statement_text import may_mislead
-from engine.schema.statements import CreateTable
+from engine.schema.statements import CreateTable, Statement
 
 START_OF_STREAM = BinlogPosition("", 0)
 """Position of the records of `SchemaModel.state`."""
@@ -134,8 +134,18 @@ class SchemaModel:
         name = self._names.stored(TableName(database, table))
         return self._changed("table map", position, TableChange(name, self._next_version(name), doubt=reason))
 
-    def execute(self, query: Query, server_version: str, position: BinlogPosition) -> SchemaChange | None:
-        """Follow a statement; None if it changes neither definitions nor, without row events, rows."""
+    def execute(
+        self,
+        query: Query,
+        server_version: str,
+        position: BinlogPosition,
+        learn_databases: Callable[[], object] = lambda: None,
+    ) -> SchemaChange | None:
+        """Follow a statement; None if it changes neither definitions nor, without row events, rows.
+
+        Where a definition depends on the default of a database that is not known, `learn_databases` is called
+        first, which may make it known.
+        """
         self.latest = position
         if not takes_effect(query.status):
             return None
@@ -144,14 +154,20 @@ class SchemaModel:
         if isinstance(statement, CreateTable):
             misleading = may_mislead(query.statement, statement, session)
             statement = replace(statement, misleading=misleading)
-        execution = Execution(session, self._tables, self._databases, self._temporary, query.thread_id)
-        outcome = execution.run(statement, query.error_code)
+        outcome = self._outcome(statement, session, query)
+        if outcome.lacks_default:
+            learn_databases()
+            outcome = self._outcome(statement, session, query)
         self._temporary = outcome.temporary
         step = self._step(outcome, query, position)
         if not (step.tables or step.databases or step.changes_rows):
             return None
         self._take(step)
         return step
+
+    def _outcome(self, statement: Statement, session: StatementSession, query: Query) -> Outcome:
+        execution = Execution(session, self._tables, self._databases, self._temporary, query.thread_id)
+        return execution.run(statement, query.error_code)
 
     def _step(self, outcome: Outcome, query: Query, position: BinlogPosition) -> SchemaChange:
         return SchemaChange(

@@ -13,7 +13,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,8 +39,10 @@ _LEFT_OUT_WORDS = re.compile(
 )
 """What concerns the server, other sessions or files, or settings that no binlog contains."""
 _FIRST_WORD = re.compile(r"[a-z]+", re.IGNORECASE)
-_SETTINGS = ("SET lock_wait_timeout = 2", "SET innodb_lock_wait_timeout = 1", "SET max_statement_time = 4")
-_DATABASE = "test"
+SETTINGS = ("SET lock_wait_timeout = 2", "SET innodb_lock_wait_timeout = 1", "SET max_statement_time = 4")
+"""Of each session, as far as the server has them: a statement should not wait."""
+DATABASE = "test"
+"""In which each file begins."""
 _LONGEST_STATEMENT = 100_000
 _SECONDS_TO_DIE = 10.0
 _FULL_METADATA = {"binlog_row_metadata": "FULL"}
@@ -65,29 +67,43 @@ def user_databases(server: Server) -> tuple[str, ...]:
     return tuple(name for name in names if name not in SERVER_DATABASES)
 
 
-def play(server: Server, comparer: Comparer, steps: list[Step], seconds: float) -> None:
-    """Execute the statements of one file in databases of its own."""
+def drop_databases(server: Server) -> None:
+    """Drop what earlier files have left."""
     drops = (f"DROP DATABASE `{name}`" for name in user_databases(server))
     server.execute("SET foreign_key_checks = 0", *drops)
-    comparer.take(Step("CREATE", f"CREATE DATABASE {_DATABASE}"))
-    comparer.begin_session(_DATABASE, _SETTINGS)
-    comparer.databases = (_DATABASE,)
+
+
+def within(seconds: float, steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps that begin in so many seconds."""
     end = time.monotonic() + seconds
     for step in steps:
-        comparer.take(step)
         if time.monotonic() > end:
             break
-    comparer.begin_session(_DATABASE, ())
+        yield step
+
+
+def play(server: Server, comparer: Comparer, steps: list[Step], seconds: float) -> None:
+    """Execute the statements of one file in databases of its own."""
+    drop_databases(server)
+    comparer.take(Step("CREATE", f"CREATE DATABASE {DATABASE}"))
+    comparer.begin_session(DATABASE, SETTINGS)
+    comparer.databases = (DATABASE,)
+    for step in within(seconds, steps):
+        comparer.take(step)
+    comparer.begin_session(DATABASE, ())
     comparer.databases = user_databases(server)
     comparer.compare_all(Step("END", "the end"))
 
 
-def has_died(server: Server) -> bool:
-    """Whether the server has ended, which it does a moment after its connections."""
+def start_again(server: Server) -> None:
+    """Start a server that died, a moment after its connections, or with which no session can begin."""
     end = time.monotonic() + _SECONDS_TO_DIE
     while server.running and time.monotonic() < end:
         time.sleep(0.1)
-    return not server.running
+    if server.running:
+        # It has settings, or databases, that prevent one.
+        server.stop()
+    server.start()
 
 
 def differences_in(
@@ -102,11 +118,8 @@ def differences_in(
         try:
             play(server, comparer, steps, seconds)
         except (RuntimeError, pymysql.err.MySQLError) as error:
-            if not has_died(server):
-                # It has settings, or databases, with which no session can begin.
-                server.stop()
             yield path, str(error)
-            server.start()
+            start_again(server)
             comparer = Comparer(server, seed=0)
         yield from ((path, difference) for difference in comparer.result.differences)
         executed += comparer.result.executed
@@ -115,15 +128,25 @@ def differences_in(
         comparer.result = type(comparer.result)()
 
 
-def main() -> int:
-    """Exit code 1 if the model was wrong."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+def suite_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser of what the commands have in common: the server, the folder, and which of its files."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--server", choices=EVERY_FLAVOR, required=True)
     parser.add_argument("--seconds", type=float, default=25, help="for each file")
     parser.add_argument("--files", default="", help="a regular expression for their paths")
     parser.add_argument("folder", type=Path)
-    options = parser.parse_args()
-    paths = sorted(path for path in options.folder.rglob("*.test") if re.search(options.files, str(path)))
+    return parser
+
+
+def suite_files(folder: Path, pattern: str) -> list[Path]:
+    """The files of a folder whose paths a regular expression finds."""
+    return sorted(path for path in folder.rglob("*.test") if re.search(pattern, str(path)))
+
+
+def main() -> int:
+    """Exit code 1 if the model was wrong."""
+    options = suite_parser(main.__doc__).parse_args()
+    paths = suite_files(options.folder, options.files)
     settings = {} if options.server in NO_ROW_METADATA else _FULL_METADATA
     kinds: Counter[str] = Counter()
     executed: Counter[str] = Counter()

@@ -58,7 +58,7 @@ class Definitions:
     schema_file: Mapping[TableName, TableDefinition] | None = None
     """The user's definitions; None without any."""
     charsets_are_missing: bool = True
-    """Table maps do not contain character sets, so that the defaults of databases must be known."""
+    """Table maps do not contain character sets, so that the defaults of databases are always needed."""
     numbers_unknown: bool = False
     """Columns without certain names are numbered; otherwise the stream stops."""
 
@@ -74,7 +74,7 @@ class SchemaFollower:
         self._changes: list[SchemaChange] = []
         self.numbered: set[str] = set()
         """`table_key` of the tables whose columns are numbered; a statement may make them certain."""
-        self._asks_databases = sources.proofs is not None and sources.charsets_are_missing
+        self._databases_are_read = False
         self._generating: Collection[TableName] | None = None
         """The answer of `Proofs.with_generated_columns`, once it was needed."""
 
@@ -85,8 +85,9 @@ class SchemaFollower:
         """
         if self._sources.proofs is not None:
             self._sources.proofs.passed(query, server_version, self._flavor, position)
-        self._read_databases()
-        return self._model.execute(query, server_version, position)
+        if self._sources.charsets_are_missing:
+            self._read_databases()
+        return self._model.execute(query, server_version, position, self._read_databases)
 
     def note(self, change: SchemaChange | None) -> None:
         """Keep a change for the next batch."""
@@ -152,10 +153,10 @@ class SchemaFollower:
         return described
 
     def _read_databases(self) -> None:
-        """Before the first statement: the defaults of databases decide what new tables and columns are."""
+        """Once, before a statement: the defaults of databases decide what new tables and columns are."""
         proofs = self._sources.proofs
-        if self._asks_databases and proofs is not None:
-            self._asks_databases = False
+        if proofs is not None and not self._databases_are_read:
+            self._databases_are_read = True
             # Without the answer, tables that depend on it are unsure.
             with contextlib.suppress(EngineError):
                 for database, collation in proofs.databases().items():

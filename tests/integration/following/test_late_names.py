@@ -274,6 +274,23 @@ def test_a_table_that_a_statement_makes_unless_it_exists(late: Late, tmp_path: P
         assert rows_of(tmp_path, "late_made", "t") == [{"id": 1, "a": 10, "b": 100}, {"id": 2, "b": 200}]
 
 
+def test_a_table_with_the_character_set_of_its_database(late: Late, tmp_path: Path) -> None:
+    """The stream begins after the database's creation, so only the server knows its default."""
+    server = late.server
+    server.execute("CREATE DATABASE late_text CHARACTER SET latin1")
+    start = "{}:{}".format(*end_of_binlog(server))
+    server.execute(
+        "USE late_text",
+        "CREATE TABLE t (a ENUM('ä', 'ö'), b VARCHAR(20) BINARY, c TEXT(300))",
+        "INSERT INTO t VALUES ('ö', 'ü', 'ß')",
+        "DROP TABLE t",
+    )
+    ended = late.run(tmp_path, tables="late_text.*", start=start)
+    server.execute("DROP DATABASE late_text")
+    assert ended.status == 0, ended.stderr
+    assert rows_of(tmp_path, "late_text", "t") == [{"a": "ö", "b": "ü", "c": "ß"}, {}]
+
+
 UNDONE = {
     "an added column": ("ADD c INT FIRST, ADD d TEXT AFTER a",),
     "a column added and dropped again": ("ADD c INT, ADD INDEX (c)", "DROP c, ADD d INT"),

@@ -37,6 +37,7 @@ class Server:
 
     tables: dict[str, TableDefinition] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    asked_databases: int = 0
     failure: EngineError | None = None
 
     def prove(self, table_map: TableMap) -> TableDefinition | str:
@@ -47,6 +48,7 @@ class Server:
         return {}
 
     def databases(self) -> Mapping[str, str]:
+        self.asked_databases += 1
         return {"shop": "utf8mb4_0900_ai_ci"}
 
     def with_generated_columns(self) -> set[TableName]:
@@ -177,6 +179,21 @@ def test_the_server_is_asked_only_where_statements_say_nothing() -> None:
     assert values(found, "known") == [{"x": 3}, {"x": 4}]
     assert server.asked == ["known"]
     assert [change.source for change in changes(found)] == ["server", "statement", "server"]
+
+
+@pytest.mark.parametrize(
+    ("are_missing", "column", "asked"),
+    [(True, "a INT", 1), (False, "a INT", 0), (False, "a CHAR BINARY", 0), (False, "a ENUM('ä')", 1)],
+)
+def test_the_default_of_a_database_is_asked_for_where_it_matters(
+    are_missing: bool, column: str, asked: int
+) -> None:
+    server = Server()
+    parts = [*statement(1, f"CREATE TABLE t ({column})"), *statement(2, f"CREATE TABLE u ({column})")]
+    found = batches(parts, Definitions(server, charsets_are_missing=are_missing))
+    assert server.asked_databases == asked
+    assert [change.source for change in changes(found)] == ["server"] * asked + ["statement"] * 2
+    assert all(table.doubt is None for change in changes(found) for table in change.tables)
 
 
 def test_a_definition_that_does_not_fit_is_replaced_by_a_proof() -> None:

@@ -106,7 +106,7 @@ def test_a_database_gives_its_character_set() -> None:
 def test_a_database_that_is_not_known_gives_no_character_set() -> None:
     followed = Followed()
     followed.run("CREATE TABLE elsewhere.t (x INT)")
-    followed.run("CREATE TABLE elsewhere.u (x CHAR, y TEXT, z ENUM('a'))")
+    followed.run("CREATE TABLE elsewhere.u (x CHAR, y TEXT, z ENUM('a'), b CHAR(8) BINARY)")
     followed.run("CREATE TABLE elsewhere.v (x TEXT(300))")
     followed.run("CREATE TABLE elsewhere.w (z ENUM('ä'))")
     assert followed.columns(database="elsewhere")
@@ -116,6 +116,7 @@ def test_a_database_that_is_not_known_gives_no_character_set() -> None:
         ("char(1)", UNKNOWN_CHARSET),
         ("text", UNKNOWN_CHARSET),
         ("enum('a')", UNKNOWN_CHARSET),
+        ("char(8)", UNKNOWN_CHARSET),
     ]
     for table in "vw":
         assert "character set" in (followed.model.doubt("elsewhere", table) or "")

@@ -1,0 +1,171 @@
+"""`python -m tests.fuzz.suite_rows --server mysql-9.7 FOLDER`: an engine that reads a server's own tests.
+
+The statements are those of `tests.fuzz.suite`, on a server with its default metadata. An engine reads what
+they logged, in a few runs, so that it meets rows of tables that were changed or dropped long ago. It must not
+stop, and its rows must lead from what SELECT gave after one definition to what it gave before the next.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pymysql
+
+from engine.output.commit_log import CommitLog
+from engine.output.data_files import DataFiles, FileRows
+from engine.schema.changes import TableName
+from tests.fuzz.suite import (
+    DATABASE,
+    SETTINGS,
+    drop_databases,
+    start_again,
+    steps_of,
+    suite_files,
+    suite_parser,
+    within,
+)
+from tests.servers import Server, get_server
+from tests.support.ddl_generator import Step
+from tests.support.engine_run import Ended, command_line, end_of_binlog, run_command
+from tests.support.row_spans import Span, SpanRecorder
+
+_MOST_ROWS = 5_000
+_MOST_SHOWN = 1_500
+
+Changes = Mapping[TableName, list[dict[str, Any]]]
+
+
+@dataclass
+class Comparison:
+    """What was compared, and what differs."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    """`files`, `spans`, `changes`, and kinds of differences."""
+    differences: list[str] = field(default_factory=list)
+
+    def differs(self, kind: str, path: Path, reason: str) -> None:
+        """Count a difference, and keep the beginning of its description."""
+        self.counts[kind] += 1
+        self.differences.append(f"{path.name}: {kind}: {reason[:_MOST_SHOWN]}")
+
+
+class SuiteReader:
+    """Executes files on a server, and has an engine read in `runs` what each has logged.
+
+    Args:
+        out: the engine's output, made anew for each file.
+        seconds: the longest time for the statements of a file.
+    """
+
+    def __init__(self, server: Server, out: Path, *, seconds: float, runs: int, seed: int) -> None:
+        self._server = server
+        self._out = out
+        self._seconds = seconds
+        self._runs = runs
+        self._rng = Random(seed)
+        self.comparison = Comparison()
+
+    def read(self, path: Path) -> None:
+        """Execute and compare one file."""
+        steps = steps_of(path)
+        if not any(step.kind in ("CREATE", "ALTER") for step in steps):
+            return
+        shutil.rmtree(self._out, ignore_errors=True)
+        try:
+            spans = self._play(path, steps)
+        except (RuntimeError, pymysql.err.MySQLError) as error:
+            self.comparison.differs("started again", path, str(error))
+            start_again(self._server)
+            return
+        if spans is not None:
+            self._compare(path, spans)
+
+    def _play(self, path: Path, steps: list[Step]) -> list[Span] | None:
+        """The spans of a file; None if not all of them were read."""
+        drop_databases(self._server)
+        self._server.execute(f"CREATE DATABASE {DATABASE}")
+        start = "{}:{}".format(*end_of_binlog(self._server))
+        ends = Counter(self._rng.randrange(len(steps)) for _ in range(self._runs - 1))
+        with SpanRecorder(self._server, DATABASE, SETTINGS, most_rows=_MOST_ROWS) as recorder:
+            for number, step in enumerate(within(self._seconds, steps)):
+                recorder.execute(step.kind, step.sql.encode())
+                if number in ends:
+                    recorder.commit()
+                    if not self._run(path, start):
+                        return None
+            spans = recorder.finish()
+        return spans if self._run(path, start) else None
+
+    def _run(self, path: Path, start: str) -> bool:
+        """Have the engine read to the end; if it stops, then without the names that it lacks."""
+        ended = self._ended(start, "stop")
+        if ended.status:
+            self.comparison.differs("stopped", path, ended.sentence)
+            ended = self._ended(start, "number")
+        if ended.status:
+            self.comparison.differs("stopped for good", path, ended.sentence)
+        return not ended.status
+
+    def _ended(self, start: str, unknown_columns: str) -> Ended:
+        settings = {"workers": 1, "temporal": "text", "unknown_columns": unknown_columns, "start": start}
+        return run_command(*command_line(self._server, self._out, "--stop-at-end", **settings))
+
+    def _compare(self, path: Path, spans: list[Span]) -> None:
+        changes = changes_in(self._out)
+        counts = self.comparison.counts
+        counts["files"] += 1
+        counts["changes"] += sum(map(len, changes.values()))
+        counts["spans"] += len(spans)
+        for span in spans:
+            reason = span.difference(changes.get(span.table, ()))
+            if reason is not None:
+                where = f"{span.table}, {span.start} to {span.end}, after {span.statement[:200]!r}"
+                self.comparison.differs("wrong", path, f"{where}: {reason}")
+
+
+def changes_in(out: Path) -> Changes:
+    """All change rows of an output by table, in order, each with the columns that its table had."""
+    log, files = CommitLog(out), DataFiles(out)
+    found: defaultdict[TableName, list[dict[str, Any]]] = defaultdict(list)
+    for commit in log.range(0, log.latest_version()):
+        for entry in commit.files:
+            if entry.table:
+                for batch in files.batches(FileRows.of(entry)):
+                    found[TableName(entry.database, entry.table)] += batch.to_pylist()
+    for rows in found.values():
+        rows.sort(key=lambda row: row["_seq"])
+    return found
+
+
+def main() -> int:
+    """Exit code 1 if the engine stopped, or if rows were wrong."""
+    parser = suite_parser(main.__doc__)
+    parser.add_argument("--runs", type=int, default=2, help="of the engine for each file")
+    parser.add_argument("--seed", type=int, default=1, help="of the moments between two of them")
+    options = parser.parse_args()
+    paths = suite_files(options.folder, options.files)
+    shown = 0
+    with get_server(options.server, {}) as server, tempfile.TemporaryDirectory() as folder:
+        reader = SuiteReader(
+            server, Path(folder) / "out", seconds=options.seconds, runs=options.runs, seed=options.seed
+        )
+        found = reader.comparison
+        for path in paths:
+            reader.read(path)
+            for difference in found.differences[shown:]:
+                print(difference, flush=True)
+            shown = len(found.differences)
+    print(f"{options.server}: {dict(found.counts)}")
+    return 1 if found.counts["wrong"] or found.counts["stopped"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
