@@ -63,7 +63,7 @@ class TableChangelog:
             )
             if alteration is None:
                 break
-            self._task.spark.sql(f"ALTER TABLE {self._writer.target.sql_name} {alteration}")
+            self._writer.target.alter(alteration)
             state = self._writer.present()
         own = {name: name for name in schema.names if name not in METADATA_NAMES}
         view = View(begin, self._view.last_seq, own, {}, {})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from engine.dataclass import dataclass
 from engine.errors import EngineError
-from engine.lakehouse.target import TargetColumn
+from engine.lakehouse.target import Alteration, TargetColumn
 from engine.output.schema_state import CommittedChange
 from engine.output.sql_text import quoted_name
 from engine.spark.eras import described
@@ -107,8 +107,8 @@ def next_alteration(
     *,
     keeps_dropped: bool,
     is_empty: bool,
-) -> str | None:
-    """The next alteration as the end of ALTER TABLE; None if the target has the wanted columns.
+) -> Alteration | None:
+    """The next alteration; None if the target has the wanted columns.
 
     `origins` are those at the first alteration: a column that is not in them is a new one. With `is_empty`,
     columns that are in the way are removed, since no values are lost.
@@ -120,23 +120,23 @@ def next_alteration(
         present = by_name.get(column.name.lower())
         if held is None:
             if present is None:
-                return f"ADD COLUMNS ({quoted_name(column.name)} {column.kind})"
+                return Alteration(f"ADD COLUMNS ({quoted_name(column.name)} {column.kind})", column.kind)
             if str(present.identity) in origins:
                 return _out_of_the_way(present, origins, is_empty)
         elif held.name != column.name:
             if present is None:
-                return f"RENAME COLUMN {quoted_name(held.name)} TO {quoted_name(column.name)}"
+                return _rename(held.name, column.name)
             return _out_of_the_way(present, origins, is_empty)
         elif _misfits(held, column, widens) and is_empty:
-            return f"DROP COLUMN {quoted_name(held.name)}"
+            return _drop(held.name)
         elif held.kind != column.kind and widens(held.kind, column.kind):
-            return f"ALTER COLUMN {quoted_name(held.name)} TYPE {column.kind}"
+            return Alteration(f"ALTER COLUMN {quoted_name(held.name)} TYPE {column.kind}", column.kind)
     if not keeps_dropped or is_empty:
         needed = {column.origin for column in wanted}
         for identity, origin in origins.items():
             gone = next((each for each in columns if str(each.identity) == identity), None)
             if origin is not None and origin not in needed and gone is not None:
-                return f"DROP COLUMN {quoted_name(gone.name)}"
+                return _drop(gone.name)
     return None
 
 
@@ -149,11 +149,19 @@ def _by_origin(columns: Sequence[TargetColumn], origins: Mapping[str, str | None
     return found
 
 
-def _out_of_the_way(column: TargetColumn, origins: Mapping[str, str | None], is_empty: bool) -> str:
+def _rename(name: str, new: str) -> Alteration:
+    return Alteration(f"RENAME COLUMN {quoted_name(name)} TO {quoted_name(new)}")
+
+
+def _drop(name: str) -> Alteration:
+    return Alteration(f"DROP COLUMN {quoted_name(name)}")
+
+
+def _out_of_the_way(column: TargetColumn, origins: Mapping[str, str | None], is_empty: bool) -> Alteration:
     """Rename a column that has another one's name: it gets its own later, or the table dropped it."""
     if is_empty and origins.get(str(column.identity)) is not None:
-        return f"DROP COLUMN {quoted_name(column.name)}"
-    return f"RENAME COLUMN {quoted_name(column.name)} TO {quoted_name(f'{column.name}__{column.identity}')}"
+        return _drop(column.name)
+    return _rename(column.name, f"{column.name}__{column.identity}")
 
 
 def _misfits(held: TargetColumn, wanted: WantedColumn, widens: Widens) -> bool:

@@ -21,7 +21,7 @@ from engine.lakehouse.columns import (
 from engine.lakehouse.lineage import leads_to
 from engine.lakehouse.options import MirrorOptions
 from engine.lakehouse.statements import fill
-from engine.lakehouse.target import Format, Note, TargetState
+from engine.lakehouse.target import Alteration, Format, Note, TargetState
 from engine.lakehouse.types import constant, kind_of, stored_type
 from engine.lakehouse.writer import TargetWriter
 from engine.output.change_schema import own_name
@@ -124,7 +124,7 @@ class TargetDefinition:
         table = writer.target.sql_name
         origins, wanted = self._origins(state), self.columns(rows, state.note)
 
-        def alteration(*, is_empty: bool) -> str | None:
+        def next_one(*, is_empty: bool) -> Alteration | None:
             return next_alteration(
                 state.columns,
                 wanted,
@@ -135,15 +135,15 @@ class TargetDefinition:
             )
 
         is_current = state.note == self.note(state.note.seq, counted=state.note.counted)
-        if is_current and self._fits(state, rows) and alteration(is_empty=False) is None:
+        if is_current and self._fits(state, rows) and next_one(is_empty=False) is None:
             return state
         is_empty = not spark.sql(f"SELECT 1 FROM {table} LIMIT 1").head(1)
         if not is_empty:
             self.check(state, rows)
-        while (statement := alteration(is_empty=is_empty)) is not None:
+        while (alteration := next_one(is_empty=is_empty)) is not None:
             if state.note.origins is None:
                 writer.target.write_note(replace(state.note, seq=state.seq, origins=origins))
-            spark.sql(f"ALTER TABLE {table} {statement}")
+            writer.target.alter(alteration)
             state = writer.present()
         values = {column.name: column.filled for column in wanted if column.filled is not None}
         if values and not is_empty:

@@ -21,6 +21,7 @@ from engine.lakehouse.columns import INTEGERS, precision_and_scale
 from engine.lakehouse.target import (
     NOTE_PROPERTY,
     PROGRESS,
+    Alteration,
     Layout,
     Note,
     TargetColumn,
@@ -36,6 +37,8 @@ from engine.output.sql_text import quoted_name
 from engine.schema.changes import TableName
 
 _PROPERTIES = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
+_FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
+"""Types that a table can have only with a feature, which CREATE TABLE adds, but ALTER TABLE does not."""
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 """The digits before the point that Delta asks of a decimal for an integer type."""
 
@@ -136,6 +139,13 @@ class DeltaTable:
         properties = {**_PROPERTIES, NOTE_PROPERTY: note.to_text()}
         self._spark.sql(create_statement(self._sql_name, "delta", columns, layout, properties))
 
+    def alter(self, alteration: Alteration) -> None:
+        """Change the columns, and before that add the table's feature that a type needs."""
+        feature = _FEATURES.get(alteration.kind or "")
+        if feature is not None:
+            self._set_property(f"delta.feature.{feature}", "supported")
+        self._spark.sql(f"ALTER TABLE {self._sql_name} {alteration.statement}")
+
     def recording(self, seq: int) -> AbstractContextManager[None]:
         """Delta's settings for idempotent writes; a number from 1 on, since Delta skips the others."""
         if not seq:
@@ -168,10 +178,11 @@ class DeltaTable:
 
     def write_note(self, note: Note) -> None:
         """Replace the note."""
-        self._spark.sql(
-            f"ALTER TABLE {self._sql_name} SET TBLPROPERTIES "
-            f"({literal(NOTE_PROPERTY)} = {literal(note.to_text())})"
-        )
+        self._set_property(NOTE_PROPERTY, note.to_text())
+
+    def _set_property(self, key: str, value: str) -> None:
+        assigned = f"{literal(key)} = {literal(value)}"
+        self._spark.sql(f"ALTER TABLE {self._sql_name} SET TBLPROPERTIES ({assigned})")
 
     def rename(self, new: TableName) -> bool:
         """By the catalogue; a table at a path cannot be renamed."""

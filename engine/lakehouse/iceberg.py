@@ -18,6 +18,7 @@ from engine.lakehouse.columns import precision_and_scale
 from engine.lakehouse.target import (
     NOTE_PROPERTY,
     PROGRESS,
+    Alteration,
     Layout,
     Note,
     TargetColumn,
@@ -148,6 +149,10 @@ class IcebergTable:
         create_namespace(self._spark, self._parts)
         properties = {**_PROPERTIES, NOTE_PROPERTY: note.to_text()}
         self._spark.sql(create_statement(self._sql_name, "iceberg", columns, layout, properties))
+
+    def alter(self, alteration: Alteration) -> None:
+        """Change the columns."""
+        self._spark.sql(f"ALTER TABLE {self._sql_name} {alteration.statement}")
 
     def recording(self, seq: int) -> AbstractContextManager[None]:
         """Iceberg's setting for an entry in the summaries of new snapshots."""

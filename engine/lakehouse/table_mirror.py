@@ -26,7 +26,7 @@ from engine.lakehouse.columns import COPIES, SEQ, UnfollowableError
 from engine.lakehouse.definition import TargetDefinition
 from engine.lakehouse.statements import fill, merge_counts, merge_rows
 from engine.lakehouse.table_task import Advance, Standing, TableTask
-from engine.lakehouse.target import TargetState
+from engine.lakehouse.target import Alteration, TargetState
 from engine.lakehouse.writer import SOURCE, TargetWriter
 from engine.output.sql_text import quoted_name
 from engine.spark.replay import without_absent
@@ -172,7 +172,7 @@ class TableMirror:
                 "columns: remove the target, so that it is made anew",
             )
             if not has_numbers:
-                self._spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({COPIES} BIGINT)")
+                self._writer.target.alter(Alteration(f"ADD COLUMNS ({COPIES} BIGINT)"))
             self._spark.sql(fill(table, {COPIES: "1"}))
         elif has_numbers:
             self._check_none(
@@ -180,7 +180,7 @@ class TableMirror:
                 f"{self._name} has a key now, but its target has equal rows: the output lacks the table's "
                 "first rows, so take a snapshot of the table",
             )
-            self._spark.sql(f"ALTER TABLE {table} DROP COLUMN {COPIES}")
+            self._writer.target.alter(Alteration(f"DROP COLUMN {COPIES}"))
         self._writer.target.write_note(self._definition.note(state.seq, counted=is_counted))
         return self._writer.present()
 

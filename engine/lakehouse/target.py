@@ -125,6 +125,16 @@ class TargetState:
 
 
 @dataclass(frozen=True, slots=True)
+class Alteration:
+    """One change of a target's columns."""
+
+    statement: str
+    """The end of ALTER TABLE."""
+    kind: str | None = None
+    """The type that a column gets, as Spark shows it; None if none gets another one."""
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """How a new target stores its rows; both lists are in the format's SQL."""
 
@@ -148,6 +158,9 @@ class TargetTable(Protocol):
 
     def create(self, columns: Mapping[str, str], note: Note, layout: Layout) -> None:
         """Create the table, with its types by name."""
+
+    def alter(self, alteration: Alteration) -> None:
+        """Change the columns."""
 
     def recording(self, seq: int) -> AbstractContextManager[None]:
         """Statements inside of it record `seq` in the commits that they make."""

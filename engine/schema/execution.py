@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from engine.binlog.table_definition import UNKNOWN_CHARSET
 from engine.dataclass import dataclass
 from engine.schema.alter_actions import ExchangePartition, PartitionToTable, RenameTo, TableToPartition
 from engine.schema.alteration import alter_table, fills_rows, loses_rows
@@ -50,7 +51,7 @@ class Outcome:
     rolled_back: str | None = None
     temporary: frozenset[tuple[int, TableName]] = frozenset()
     lacks_default: bool = False
-    """A definition is not certain because the default collation of its database is not known."""
+    """The default collation of a database, which is not known, decides a definition."""
 
 
 class Execution:
@@ -144,9 +145,11 @@ class Execution:
             return WorkingTable(source.state)
         try:
             collation = self._database_collation(statement.table.database)
-            return WorkingTable(create_table(statement, self._session, collation))
+            state = create_table(statement, self._session, collation)
         except UncertainError as error:
             return self._uncertain("CREATE TABLE", error)
+        self._lacks_default = self._lacks_default or _lacks_charset(state)
+        return WorkingTable(state)
 
     def _alter(self, statement: AlterTable) -> None:
         name = statement.table
@@ -184,6 +187,7 @@ class Execution:
             if fills_rows(statement):
                 self._rewritten[name] = None
             return self._uncertain("ALTER TABLE", error, table.origin)
+        self._lacks_default = self._lacks_default or _lacks_charset(altered.state)
         if altered.rewritten:
             self._rewritten[name] = None
         if altered.state == state and altered.previous_names == tuple(
@@ -333,6 +337,10 @@ class Execution:
         if session.collation_database is not None:
             return session.collation_database
         return self._database_collation(session.database) if session.database else session.server_collation
+
+
+def _lacks_charset(state: TableState) -> bool:
+    return any(column.charset == UNKNOWN_CHARSET for column in state.columns)
 
 
 def _mentions(statement: NotUnderstood, name: TableName, default_database: str) -> bool:

@@ -143,8 +143,8 @@ class SchemaModel:
     ) -> SchemaChange | None:
         """Follow a statement; None if it changes neither definitions nor, without row events, rows.
 
-        Where a definition depends on the default of a database that is not known, `learn_databases` is called
-        first, which may make it known.
+        Where the default of a database that is not known decides a definition, `learn_databases` is called,
+        which may make it known.
         """
         self.latest = position
         if not takes_effect(query.status):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Self
 
@@ -32,16 +32,18 @@ _FAMILY_TYPES: Mapping[Family, str] = {
     same_rows.INTEGER: "tinyint smallint mediumint int bigint year",
     same_rows.BITS: "bit",
     Family(from_server=Decimal, from_spark=Decimal): "decimal",
-    # Shown as it is, DOUBLE(8,2) is rounded.
-    same_rows.FLOAT: "float double",
+    # Shown as it is, DOUBLE(8,2) is rounded. The server's sum has no negative zero.
+    replace(same_rows.FLOAT, from_spark=lambda value: value + 0.0): "float double",
     same_rows.BINARY: "binary varbinary tinyblob blob mediumblob longblob",
     same_rows.GEOMETRY: _GEOMETRIES,
     same_rows.VECTOR: "vector",
 }
 _FAMILIES = {name: family for family, names in _FAMILY_TYPES.items() for name in names.split()}
 """DATA_TYPE of information_schema → how its values are compared; all others as text."""
-_NOT_READ = frozenset({"BLACKHOLE", "FEDERATED", "MRG_MYISAM"})
+_NOT_READ = frozenset({"BLACKHOLE", "FEDERATED"})
 """Storage engines whose tables do not have the rows that were written to them."""
+_MERGE = "MRG_MYISAM"
+"""A storage engine whose tables have the rows of others, and write to them."""
 _ROW_STATEMENTS = """
     INSERT UPDATE DELETE REPLACE SET BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE DO USE
 """
@@ -86,12 +88,16 @@ class Span:
         names = [column.name for column in self.after.columns]
         for row in within:
             own = [name for name in row if name not in METADATA]
-            if own != names:
+            # A statement that empties a table has a row with the columns of before.
+            if own != names and row["_change_type"] != "truncate":
                 return f"the columns are {own}, not {names}"
         absent = {name for row in within for name in row["_absent_columns"] or ()}
         places = [place for place, name in enumerate(names) if name not in absent]
         state = Counter(_comparable(row, places) for row in self.before.rows)
         for row in within:
+            if row["_change_type"] == "truncate":
+                state.clear()
+                continue
             values = [_value(column.family, row[column.name]) for column in self.after.columns]
             state[_comparable(values, places)] += _WEIGHTS[row["_change_type"]]
         state.subtract(_comparable(row, places) for row in self.after.rows)
@@ -116,11 +122,14 @@ class SpanRecorder:
         self._server = server
         self._most_rows = most_rows
         self._session = server.connect(database=database, use_unicode=False, conv={})
-        self._reader = server.connect(conv={}, init_command="SET sql_mode = '', time_zone = '+00:00'")
+        settings_of_reader = "SET sql_mode = '', time_zone = '+00:00'"
+        self._reader = server.connect(use_unicode=False, conv={}, init_command=settings_of_reader)
         for setting in settings:
             self._execute(setting.encode())
         self._begun: dict[TableName, tuple[str, BinlogPosition, TableRows]] = {}
         self._tables: dict[TableName, TableRows] = {}
+        self._names: set[TableName] = set()
+        """Of all tables, those that are not read included."""
         self._position = BinlogPosition(*end_of_binlog(server))
         self._rows_changed = True
         self.spans: list[Span] = []
@@ -142,7 +151,7 @@ class SpanRecorder:
             self._rows_changed = True
             return
         self._look()
-        tables, position = self._tables, self._position
+        tables, names, position = self._tables, self._names, self._position
         self._execute(statement)
         self._rows_changed = True
         self._look()
@@ -151,7 +160,7 @@ class SpanRecorder:
         self._end_spans(tables, position)
         text = statement.decode("utf-8", "replace")
         for name, rows in self._tables.items():
-            if kind == "CREATE" and name not in tables:
+            if kind == "CREATE" and name not in names:
                 # With those of CREATE TABLE … SELECT, which the statement's own events are.
                 self._begun[name] = text, position, TableRows(rows.columns, ())
             else:
@@ -195,9 +204,14 @@ class SpanRecorder:
             family = _FAMILIES.get(data_type.lower(), same_rows.TEXT)
             columns[TableName(database, table)].append(Column(name, family))
         cascading = set() if self._server.flavor in _CASCADES_ARE_LOGGED else set(self._query(_CASCADES))
-        for database, table, engine in self._query(_TABLES):
+        every = self._query(_TABLES)
+        self._names = {TableName(database, table) for database, table, *_ in every}
+        if any((engine or "").upper() == _MERGE for *_, engine in every):
+            return
+        for database, table, table_type, engine in every:
             key = TableName(database, table)
-            if engine.upper() in _NOT_READ or (database, table) in cascading or not columns[key]:
+            unreadable = table_type != "BASE TABLE" or (engine or "BLACKHOLE").upper() in _NOT_READ
+            if unreadable or (database, table) in cascading or not columns[key]:
                 continue
             # Some tables cannot be opened.
             with suppress(pymysql.err.MySQLError):
@@ -218,17 +232,20 @@ class SpanRecorder:
         )
         return TableRows(columns, tuple(rows))
 
-    def _query(self, sql: str) -> Sequence[tuple[str, ...]]:
+    def _query(self, sql: str) -> list[tuple[Any, ...]]:
+        """All rows, in text; what is not valid as text has replacement characters, as the engine has."""
         with self._reader.cursor() as cursor:
             cursor.execute(sql)
-            found: Sequence[tuple[str, ...]] = cursor.fetchall()
-            return found
+            return [
+                tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in row)
+                for row in cursor.fetchall()
+            ]
 
 
 _OWN = ", ".join(f"'{database}'" for database in sorted(OWN_DATABASES))
 _TABLES = (
-    "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES "
-    f"WHERE TABLE_TYPE = 'BASE TABLE' AND ENGINE IS NOT NULL AND TABLE_SCHEMA NOT IN ({_OWN})"
+    "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE FROM information_schema.TABLES "
+    f"WHERE TABLE_SCHEMA NOT IN ({_OWN})"
 )
 _COLUMNS = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS "

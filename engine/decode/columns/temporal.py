@@ -1,8 +1,9 @@
 """DATE, DATETIME, TIMESTAMP and TIME, as Arrow values or as MySQL's text.
 
 A stored value is first split into calendar fields (`temporal_forms`), from which the Arrow value or the text
-is computed. Invalid dates (0000-00-00, 2024-00-00, 2023-02-30, and the year 0, which neither SQL's calendar
-nor Spark's has) become null, counted as `zero_dates`; text preserves them. TIMESTAMP text is UTC.
+is computed. Invalid dates (0000-00-00, 2024-00-00, 2023-02-30, the year 0, which neither SQL's calendar nor
+Spark's has, and years after 9999) become null, counted as `zero_dates`; text preserves them. TIMESTAMP text
+is UTC.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ def _values_of(form: int) -> Kernel:
                         kept[index] = NULL_CELL
                 else:
                     months, day, second, micros = moment(batch, cell, form, width, precision)
+                    months = months if months < MONTHS else np.int64(0)
                     if day == OUT_OF_RANGE:
                         value = np.int64(OUT_OF_RANGE)
                     elif 1 <= day <= lengths[np.uint64(months)]:
@@ -140,8 +142,8 @@ def _write_time(text: int, to: int, seconds: int, micros: int, precision: int) -
     return to
 
 
-_LONGEST_TEXT = 26
-"""Bytes of 2024-12-31 23:59:59.999999."""
+_LONGEST_TEXT = 27
+"""Bytes of 10000-12-31 23:59:59.999999."""
 
 
 @column_kernel
@@ -174,7 +176,7 @@ def _texts(
                 if day == OUT_OF_RANGE:
                     notes[PLACE] = cell
                     return BROKEN
-                to = write_digits(text, to, np.uint64(months // 13), 4)
+                to = write_digits(text, to, np.uint64(months // 13), 5 if months >= MONTHS else 4)
                 store_byte(text, to, 45)
                 to = write_digits(text, to + 1, np.uint64(months % 13), 2)
                 store_byte(text, to, 45)

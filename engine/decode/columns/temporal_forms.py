@@ -52,7 +52,8 @@ WIDTHS = {
 SECOND = 1_000_000
 """In microseconds, as all times here are."""
 MONTHS = 10_000 * 13
-"""One more than the highest year * 13 + month."""
+"""One more than the highest year * 13 + month of the calendar; packed forms have room for more years, which
+MySQL's FROM_DAYS can store."""
 OUT_OF_RANGE = -(2**62)
 """Returned instead of a day or a duration whose fields are out of range."""
 
@@ -133,7 +134,8 @@ def moment(batch: int, cell: int, form: int, width: int, precision: int) -> Any:
             months = year * 13 + month
             second, micros = packed // SECOND % 86_400, packed % SECOND
     # Without a branch per condition, since they are almost never true.
-    broken = (packed < 0) | (months >= MONTHS) | (month > 12) | (day > 31) | (micros >= SECOND)
+    broken = (packed < 0) | (month > 12) | (day > 31) | (micros >= SECOND)
+    broken |= (form in (_DATETIME, _DATETIME_NUMBER)) & (months >= MONTHS)
     broken |= (hour > 23) | (minute > 59) | ((form in (_DATETIME, _DATETIME2)) & (second > 59))
     if broken:
         return months, np.int64(OUT_OF_RANGE), second, micros

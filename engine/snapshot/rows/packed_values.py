@@ -21,6 +21,8 @@ DATE_BYTES, TIMESTAMP_BYTES, DATETIME_BYTES, TIME_BYTES = 3, 4, 5, 3
 _SECOND = 1_000_000
 """In microseconds."""
 _LONGEST_HOURS = 838
+_LAST_YEAR = 10_081
+"""The last one for all of which a packed DATETIME has room."""
 _BROKEN = -1
 """In place of a number that the text does not write."""
 _GROUP_BYTES = np.array(GROUP_BYTES)
@@ -145,7 +147,7 @@ def write_moment(
     day = low_bits(fields >> np.uint64(24), 8)
     hour, minute = low_bits(fields >> np.uint64(32), 8), low_bits(fields >> np.uint64(40), 8)
     second = low_bits(fields >> np.uint64(48), 8)
-    broken = (year > 9999) | (month > 12) | (day > 31) | (hour > 23) | (minute > 59) | (second > 59)
+    broken = (year > _LAST_YEAR) | (month > 12) | (day > 31) | (hour > 23) | (minute > 59) | (second > 59)
     if broken | (micros >= _SECOND):
         return False
     if whole == DATE_BYTES:

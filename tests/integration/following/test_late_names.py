@@ -283,12 +283,16 @@ def test_a_table_with_the_character_set_of_its_database(late: Late, tmp_path: Pa
         "USE late_text",
         "CREATE TABLE t (a ENUM('ä', 'ö'), b VARCHAR(20) BINARY, c TEXT(300))",
         "INSERT INTO t VALUES ('ö', 'ü', 'ß')",
-        "DROP TABLE t",
+        "CREATE TABLE u (a VARCHAR(20))",
+        "ALTER TABLE u CONVERT TO CHARACTER SET utf8mb4",
+        "INSERT INTO u VALUES ('ü')",
+        "DROP TABLE t, u",
     )
     ended = late.run(tmp_path, tables="late_text.*", start=start)
     server.execute("DROP DATABASE late_text")
     assert ended.status == 0, ended.stderr
     assert rows_of(tmp_path, "late_text", "t") == [{"a": "ö", "b": "ü", "c": "ß"}, {}]
+    assert rows_of(tmp_path, "late_text", "u") == [{"a": "ü"}, {}]
 
 
 UNDONE = {

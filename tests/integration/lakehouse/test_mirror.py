@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,45 @@ def test_alterations(lake: Lakehouse, table: Table) -> None:
     table.alter((ID, BIG, replace(note, name=label.name, default="new")), "id", "amount", None)
     assert_kept(lake, table)
     assert {row[label.name] for row in lake.rows(str(table.name))} == {"new"}
+
+
+ADDED = {
+    "datetime(6)": datetime(2026, 1, 2, 3, 4, 5, 6),
+    "date": date(2026, 1, 2),
+    "timestamp": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+    "decimal(20,4)": Decimal("12.3456"),
+    "bigint unsigned": Decimal(1 << 63),
+    "double": 0.1,
+    "blob": b"\x00\xff",
+    "json": '{"a": 1}',
+    "vector(2)": [0.5, 1.5],
+}
+
+
+@pytest.mark.parametrize("mode", ["table", "changelog"])
+def test_columns_of_all_types_are_added(lake: Lakehouse, table: Table, mode: str) -> None:
+    """Some need a feature of Delta that a table without such a column does not have."""
+    table.insert(id=1, name="n", amount=1)
+    table.commit()
+    assert lake.mirror(table.output.path, mode=mode) == {}
+    added = tuple(ColumnDefinition(kind, kind) for kind in ADDED)
+    table.alter((*table.columns, *added), *(column.name for column in table.columns), *(None for _ in added))
+    table.insert(id=2, **ADDED)
+    table.commit()
+    assert lake.mirror(table.output.path, mode=mode) == {}
+    (row,) = (row for row in lake.rows(str(table.name)) if row["id"] == 2)
+    assert {kind: row[kind] for kind in ADDED} == ADDED
+
+
+def test_a_column_of_documents_is_added(lake: Lakehouse, table: Table) -> None:
+    table.insert(id=1, name="n", amount=1)
+    assert_kept(lake, table, json="variant")
+    table.alter((*table.columns, ColumnDefinition("doc", "json")), "id", "name", "amount", None)
+    table.insert(id=2, doc='{"a": [1]}')
+    table.commit()
+    assert lake.mirror(table.output.path, json="variant") == {}
+    found = lake.sql(f"SELECT variant_get(doc, '$.a[0]', 'int') AS x FROM {{{table.name}}} WHERE id = 2")
+    assert found == [{"x": 1}]
 
 
 def test_dropped_columns_are_dropped_on_request(lake: Lakehouse, table: Table) -> None:

@@ -66,3 +66,22 @@ def test_as_text_nothing_is_lost(server: Server, start: str, tmp_path: Path) -> 
     columns["year"] = same_rows.INTEGER
     ours = [{name: row[name] for name in columns} for row in rows(tmp_path).values()]
     assert_same_rows(ours, selected(server, TABLE, columns))
+
+
+@pytest.mark.parametrize("source", ["stream", "snapshot"])
+def test_years_of_five_digits(server: Server, tmp_path: Path, source: str) -> None:
+    """MySQL before 9.7 stores one, and shows `:000` for it; MariaDB stores zeros."""
+    start = "{}:{}".format(*end_of_binlog(server)) if source == "stream" else "snapshot"
+    server.execute(
+        "CREATE DATABASE impossible",
+        "CREATE TABLE impossible.dates (id INT PRIMARY KEY, d DATE, m DATETIME(3))",
+        "SET sql_mode = ''",
+        "INSERT IGNORE INTO impossible.dates VALUES (1, FROM_DAYS(3652499), FROM_DAYS(3652499))",
+    )
+    shown = server.query("SELECT CAST(d AS CHAR), CAST(m AS CHAR) FROM impossible.dates")
+    for temporal in ("arrow", "text"):
+        drain(server, tmp_path / temporal, start=start, temporal=temporal, tables="impossible.*")
+    server.execute("DROP DATABASE impossible", "SET sql_mode = DEFAULT")
+    assert [rows(tmp_path / "arrow")[1][name] for name in "dm"] == [None, None]
+    texts = [rows(tmp_path / "text")[1][name] for name in "dm"]
+    assert texts == [text and text.replace(":000", "10000") for text in shown[0]]

@@ -23,7 +23,7 @@ from engine.lakehouse.columns import (
 )
 from engine.lakehouse.delta import Delta
 from engine.lakehouse.iceberg import Iceberg
-from engine.lakehouse.target import TargetColumn
+from engine.lakehouse.target import Alteration, TargetColumn
 from engine.output.schema_state import CommittedChange
 from engine.schema.changes import SchemaChange, TableChange, TableName
 
@@ -64,12 +64,12 @@ class Target:
         """Apply what is next until nothing is, starting anew with the same origins after `stop_after`."""
         origins = origins_of(self.columns, before)
         for _ in range(stop_after):
-            statement = next_alteration(
+            alteration = next_alteration(
                 self.columns, wanted, origins, Delta().widens, keeps_dropped=keeps, is_empty=False
             )
-            if statement is None:
+            if alteration is None:
                 return
-            self.apply(statement)
+            self.apply(alteration.statement)
 
     def shown(self) -> dict[str, int]:
         return {column.name: column.identity for column in self.columns}
@@ -115,12 +115,12 @@ def test_any_change_of_names_with_an_interruption_anywhere(seed: int, keeps: boo
     )
     origins = origins_of(target.columns, before)
     for _ in range(100):
-        statement = next_alteration(
+        alteration = next_alteration(
             target.columns, columns, origins, Delta().widens, keeps_dropped=keeps, is_empty=False
         )
-        if statement is None:
+        if alteration is None:
             break
-        target.apply(statement)
+        target.apply(alteration.statement)
     else:
         raise AssertionError(target.statements)
     shown = target.shown()
@@ -140,10 +140,10 @@ def test_a_type_that_cannot_be_followed() -> None:
     origins = origins_of(target.columns, ["id", "a"])
     with pytest.raises(UnfollowableError, match="`a` is now string, and the target's int cannot"):
         check_kinds(target.columns, columns, origins, Delta().widens)
-    statement = next_alteration(
+    alteration = next_alteration(
         target.columns, columns, origins, Delta().widens, keeps_dropped=True, is_empty=True
     )
-    assert statement == "DROP COLUMN `a`"
+    assert alteration == Alteration("DROP COLUMN `a`")
     uncertain = [columns[0], replace(columns[1], certain=False)]
     check_kinds(target.columns, uncertain, origins, Delta().widens)
 
