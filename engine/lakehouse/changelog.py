@@ -1,9 +1,12 @@
 """Appends all change rows of one table to its target, which is a log of changes and not the table.
 
-Columns are known by name alone: a new or renamed column is added, a dropped one is NULL from then on.
+Columns are known by name alone: a new or renamed column is added, a dropped one is NULL from then on. The
+engine's own columns have other names where the format needs theirs (`Format.changelog_names`).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from engine.errors import EngineError
 from engine.lakehouse.changes import change_rows
@@ -49,14 +52,18 @@ class TableChangelog:
         for index, field in enumerate(schema):
             stored = stored_type(field.type, self._task.format.smallest_integer)
             schema = schema.set(index, field.with_type(stored))
-        wanted = [WantedColumn(field.name, kind_of(field.type), field.name) for field in schema]
+        given = self._task.format.changelog_names
+        wanted = [
+            WantedColumn(given.get(field.name, field.name), kind_of(field.type), field.name)
+            for field in schema
+        ]
         if state is None:
             kinds = {column.name: column.kind for column in wanted}
             note = Note(str(self._name), 0, begin)
             self._writer.target.create(kinds, note, self._task.options.layout(self._name))
             state = self._writer.present()
         while True:
-            origins = origins_of(state.columns, schema.names)
+            origins = self._origins(state, schema.names)
             check_kinds(state.columns, wanted, origins, self._task.format.widens)
             alteration = next_alteration(
                 state.columns, wanted, origins, self._task.format.widens, keeps_dropped=True, is_empty=False
@@ -71,7 +78,17 @@ class TableChangelog:
         changes = change_rows(
             self._task.spark, self._view.out, files, {file.path: (view,) for file in files}, schema, rows
         )
+        changes = changes.withColumnsRenamed(given)
         return Advance(self._writer.appended(state, changes, self._view.last_seq), rows)
+
+    def _origins(self, state: TargetState, names: Sequence[str]) -> dict[str, str | None]:
+        """The name in the output of each column, which an older version may have created with that name."""
+        given = {new: name for name, new in self._task.format.changelog_names.items()}
+        renamed = origins_of(state.columns, list(given))
+        return {
+            identity: given.get(renamed[identity] or "", name)
+            for identity, name in origins_of(state.columns, names).items()
+        }
 
     def standing(self) -> Standing:
         """How far the target is."""

@@ -48,6 +48,7 @@ class Delta:
 
     name = "delta"
     smallest_integer = "tinyint"
+    changelog_names: Mapping[str, str] = {}
     packages: Mapping[str, str] = {"4.2": "io.delta:delta-spark_4.2_2.13:4.4.0"}
 
     def session_settings(self, template: TargetTemplate) -> Mapping[str, str]:

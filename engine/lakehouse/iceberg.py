@@ -50,6 +50,7 @@ class Iceberg:
 
     name = "iceberg"
     smallest_integer = "int"
+    changelog_names: Mapping[str, str] = {"_file": "_binlog_file", "_pos": "_binlog_pos"}
     packages: Mapping[str, str] = {"4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"}
 
     def session_settings(self, template: TargetTemplate) -> Mapping[str, str]:

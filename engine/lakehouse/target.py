@@ -200,6 +200,8 @@ class Format(Protocol):
     name: str
     smallest_integer: str
     """The type that the format stores the smallest integers in."""
+    changelog_names: Mapping[str, str]
+    """Columns of change rows → other names in a changelog, since the format has columns of that name."""
     packages: Mapping[str, str]
     """PySpark's version, such as `4.2` → the package that Spark needs."""
 

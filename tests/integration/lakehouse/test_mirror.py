@@ -261,8 +261,25 @@ def test_changelog(lake: Lakehouse, table: Table) -> None:
         ("update_postimage", 1, None, "m", 1 << 40),
         ("truncate", None, None, None, None),
     ]
+    (row, *_) = lake.sql(f"SELECT * FROM {{{place}}} ORDER BY _seq")
+    names = {"delta": ("_file", "_pos"), "iceberg": ("_binlog_file", "_binlog_pos")}[lake.to]
+    assert tuple(row[name] for name in names) == ("binlog.000001", 100)
     (reason,) = lake.mirror(table.output.path).values()
     assert "has change rows, not the table's" in reason
+
+
+def test_a_changelog_of_an_older_version(iceberg: Lakehouse, table: Table) -> None:
+    """It has columns with Iceberg's own names, with which Iceberg cannot read it."""
+    table.insert(id=1, name="n", amount=1)
+    table.commit()
+    assert iceberg.mirror(table.output.path, mode="changelog") == {}
+    for name in ("file", "pos"):
+        iceberg.sql(f"ALTER TABLE {{{table.name}}} RENAME COLUMN _binlog_{name} TO _{name}")
+    table.insert(id=2, name="n", amount=2)
+    table.commit()
+    assert iceberg.mirror(table.output.path, mode="changelog") == {}
+    found = iceberg.sql(f"SELECT id, _binlog_file, _binlog_pos FROM {{{table.name}}} ORDER BY id")
+    assert [tuple(row.values()) for row in found] == [(1, "binlog.000001", 100), (2, "binlog.000001", 200)]
 
 
 def test_a_mirror_that_is_registered_as_a_consumer(lake: Lakehouse, table: Table) -> None:

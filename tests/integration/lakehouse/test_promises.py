@@ -7,10 +7,12 @@ import random
 import time
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from engine.binlog.table_definition import ColumnDefinition
 from tests.servers import Server
 from tests.support.batch_reads import assert_batches_read
 from tests.support.engine_run import follow, wait_until
@@ -56,6 +58,15 @@ def test_random_statements(mysql97: Server, lake: Lakehouse, out: Path) -> None:
 
 def test_every_type_of_mysql(mysql97: Server, lake: Lakehouse, out: Path) -> None:
     assert_every_type_kept(mysql97, lake, out, f"types_of_mysql_{lake.to}")
+
+
+def test_a_column_that_needs_a_feature_of_delta_is_added(delta: Lakehouse, table: Table) -> None:
+    table.insert(id=1, name="n", amount=1)
+    assert_kept(delta, table)
+    moment = ColumnDefinition("moment", "datetime")
+    table.alter((*table.columns, moment), *(column.name for column in table.columns), None)
+    table.insert(id=2, moment=datetime(2026, 1, 2, 3, 4, 5))
+    assert_kept(delta, table)
 
 
 def test_a_table_without_a_key_is_counted(lake: Lakehouse, out: Path) -> None:
