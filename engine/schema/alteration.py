@@ -134,7 +134,9 @@ class _Alteration:
         for column in columns:
             before, after = column.before, column.definition
             if before is not None and not keeps_values(before, after, self._session.strict):
-                self._rewritten = self._rewritten or before != after
+                # The expression of a generated column is not a part of its definition.
+                declared_again = column.clause is not None and after.generated is not None
+                self._rewritten = self._rewritten or declared_again or before != after
             if before is None and column not in hidden:
                 given = None if column.clause is None else column.clause.default
                 is_known = given is None or has_known_value(given, after)

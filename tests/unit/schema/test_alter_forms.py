@@ -159,6 +159,15 @@ def test_rows_change_without_events(clause: str) -> None:
     assert [str(name) for name in followed.changed(f"ALTER TABLE t {clause}").rewritten] == ["shop.t"]
 
 
+@pytest.mark.parametrize("kind", ["VIRTUAL", "STORED"])
+def test_a_generated_column_that_is_declared_again_may_have_another_expression(kind: str) -> None:
+    followed = Followed()
+    followed.run(f"CREATE TABLE t (a INT, b INT, g INT AS (a + 1) {kind})")
+    assert not followed.changed("ALTER TABLE t MODIFY a INT COMMENT 'x', ADD c INT").rewritten
+    for clauses in (f"MODIFY g INT AS (b + 1) {kind}", f"CHANGE g h INT AS (a + 1) {kind}"):
+        assert [str(name) for name in followed.changed(f"ALTER TABLE t {clauses}").rewritten] == ["shop.t"]
+
+
 def test_not_null_may_change_values_unless_the_mode_is_strict() -> None:
     followed = Followed()
     followed.run(TABLE)
